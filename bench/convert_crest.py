@@ -20,7 +20,7 @@ from ragbed.documents.rows import Row, read_rows
 from ragbed.experiments import Benchmark, Question
 from ragbed.experiments.benchmarks.crest import Split
 from ragbed.experiments.guests.datasets.hotpotqa import HotpotQa
-from ragbed.experiments.metrics import holds
+from ragbed.experiments.metrics import contains_answer
 from ragbed.strategies.normalising import normalize_answer
 
 
@@ -192,7 +192,7 @@ class _Pool:
         answer = normalize_answer(item.answer)
         for one in self._draw.ranked((one for one in self._candidates if one.field == item.field),
                                      lambda one: one.paragraph.source, item.id):
-            if one.paragraph.source not in own and not holds(normalize_answer(one.paragraph.text), answer):
+            if one.paragraph.source not in own and not contains_answer(normalize_answer(one.paragraph.text), answer):
                 yield one.paragraph
 
     def _document(self, paragraph: Paragraph) -> dict[str, Any]:

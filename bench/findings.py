@@ -19,12 +19,12 @@ from convert import convert
 
 from ragbed.documents import SettingsError, UserError
 from ragbed.experiments import RunSettings, run
-from ragbed.experiments.analysis.compared_run import ComparedRun, read_compared
+from ragbed.experiments.analysis.compared_run import ComparedRun, read_compared_run
 from ragbed.experiments.cells import FACTORS
 from ragbed.experiments.formatting import estimate, fmt2, format_difference, format_p
 from ragbed.experiments.metrics import ScoredQuestion, aggregate
 from ragbed.experiments.settings.file import runs_of
-from ragbed.experiments.statistics import Comparison, clusters, compare, pairs_of
+from ragbed.experiments.statistics import Comparison, cluster_questions, compare, pair_scores
 
 FILE = Path(__file__).with_suffix(".yaml")
 OUT = Path("runs/findings")
@@ -64,7 +64,7 @@ def carried_out(known: Mapping[str, Any], given: argparse.Namespace) -> Iterator
             prepare(stated, given.data)
             run(settings).close()
         if (settings.folder / "summary.json").exists():
-            yield name, read_compared(settings.folder)
+            yield name, read_compared_run(settings.folder)
 
 
 _Scores = Mapping[str, ScoredQuestion]
@@ -99,9 +99,9 @@ def lines(claim: Mapping[str, Any], runs: Mapping[str, ComparedRun]) -> Iterator
     """Yield the table of a claim as lines of Markdown; p is corrected over the rows."""
     metric, sides = claim["metric"], [claim["before"], *({**claim["before"], **after} for after in claim["after"])]
     first = runs[sides[0]["run"]]
-    grouped = clusters(first.questions.values())
+    grouped = cluster_questions(first.questions.values())
     (tokens, before), *others = (side_of(runs[side["run"]], side, metric) for side in sides)
-    tests = compare([pairs_of(metric, before, after, grouped.of) for _, after in others], first.seed)
+    tests = compare([pair_scores(metric, before, after, grouped.of) for _, after in others], first.seed)
     yield f"### {claim['claim']} ({claim['paper']}), by {metric}\n"
     yield f"| {' | '.join(_HEADER)} |\n{'|---' * len(_HEADER)}|"
     for after, (taken, rows), one in zip(claim["after"], others, tests, strict=True):

@@ -19,12 +19,12 @@ from statistics import median
 import numpy as np
 from numpy.typing import NDArray
 
-from ragbed.experiments.analysis.compared_run import read_compared
-from ragbed.experiments.analysis.variants import variants_of
+from ragbed.experiments.analysis.compared_run import read_compared_run
+from ragbed.experiments.analysis.replicates import group_replicates
 from ragbed.experiments.guests.early_stopping.schedule import RaceSchedule
 from ragbed.experiments.guests.early_stopping.sequential_test import follow_race
-from ragbed.experiments.metrics.scoring import score_of
-from ragbed.experiments.statistics import ALPHA, clusters, holm, mcnemar
+from ragbed.experiments.metrics.scoring import get_score
+from ragbed.experiments.statistics import ALPHA, cluster_questions, holm, mcnemar
 
 Floats = NDArray[np.float64]
 SKILLS = (((0.0,) * 3, 200), ((0.0,) * 5, 500), ((0.0, 1.0), 200), ((0.0, 0.0, 1.0), 200), ((0.0, 0.3, 0.6), 500),
@@ -89,13 +89,14 @@ def worse_by(values: Sequence[float], scores: Floats, pairs: Sequence[tuple[int,
 def table_of(path: Path) -> tuple[str, RaceSchedule, Floats, Floats, list[float]]:
     """Return a run's name and race, its scores of units by cells, how many questions each unit has, and the p of the
     tests of the whole run."""
-    run = read_compared(path)
+    run = read_compared_run(path)
     metric = run.columns[0].split(" / ")[0]
-    one = RaceSchedule(run.rows, run.questions, clusters(run.questions.values()), metric, run.scoring, run.seed)
-    scores = np.nan_to_num(np.array([[score_of(run.answers[cell][name], metric) for cell, in one.members]
+    one = RaceSchedule(run.rows, run.questions, cluster_questions(run.questions.values()), metric, run.scoring,
+                       run.seed)
+    scores = np.nan_to_num(np.array([[get_score(run.answers[cell][name], metric) for cell, in one.members]
                                      for name in one.order])) * one.weights[:, None]
     units = np.stack([np.bincount(one.unit, column) for column in scores.T], axis=1)
-    values = [one.final_p(variants_of(run.rows, run.answers), place) or 0.0 for place in range(len(one.pairs))]
+    values = [one.final_p(group_replicates(run.rows, run.answers), place) or 0.0 for place in range(len(one.pairs))]
     return f"{run.name}, {metric}", one, units, np.bincount(one.unit).astype(float), values
 
 

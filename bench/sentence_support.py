@@ -31,7 +31,7 @@ from ragbed.agents.database import Database
 from ragbed.agents.journal import SCHEMA, Journal, Model
 from ragbed.agents.models import open_model
 from ragbed.agents.settings import CallLimits, ModelSettings
-from ragbed.experiments.analysis.agreement import kappas
+from ragbed.experiments.analysis.agreement import cohen_kappas
 from ragbed.experiments.judges import ModelSupport, SupportCheck, ask_support
 from ragbed.experiments.judges.sentence_support import Claims, check_named
 from ragbed.experiments.metrics.intervals import wilson
@@ -141,7 +141,8 @@ def agreement(items: Sequence[Item], supported: Sequence[bool], right: str) -> d
         return part / total, *wilson(part / total, total)
 
     return {"agree": share(whole[0, 0] + whole[1, 1], whole.sum()),
-            "kappa": (float(kappas(whole[None], False)[0]), *np.nanpercentile(kappas(drawn, False), (2.5, 97.5))),
+            "kappa": (float(cohen_kappas(whole[None], False)[0]), *np.nanpercentile(cohen_kappas(drawn, False), (2.5,
+                                                                                                                 97.5))),
             "missed": share(whole[1, 0], whole[1].sum()), "false": share(whole[0, 1], whole[0].sum())}
 
 

@@ -1,7 +1,7 @@
 from .api import Run, open_run, run
 from .benchmarks import BENCHMARKS
 from .cells import Cell
-from .metrics import METRICS, Scored, Sub, aggregate, metric_named, score
+from .metrics import METRICS, Scored, Sub, aggregate, find_metric, score
 from .question import (
     ANSWERS,
     RANKED,
@@ -81,7 +81,7 @@ __all__ = [
     "aggregate",
     "check_settings",
     "distinct",
-    "metric_named",
+    "find_metric",
     "open_run",
     "read_settings",
     "run",

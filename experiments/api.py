@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from ragbed.documents.errors import MissingExtra, SettingsError
-from ragbed.experiments.analysis.cases import causes_of
+from ragbed.experiments.analysis.cases import find_causes
 from ragbed.experiments.analysis.view import View
 from ragbed.experiments.export.tables import ExportedRun, rows
 from ragbed.experiments.record import Record
@@ -66,7 +66,8 @@ class Run:
         import pandas
 
         run = self._finished
-        causes = causes_of(run.cells, self._folder.results(), run.questions, run.scheme.rights, run.scoring)
+        causes = find_causes(run.cells, self._folder.results(), run.questions, run.scheme.correctness_metrics,
+                             run.scoring)
         return pandas.DataFrame(rows(ExportedRun(run, causes)))
 
     def close(self) -> None:

@@ -47,10 +47,10 @@ class Scheme:
     @property
     def right(self) -> str | None:
         """Return the metric whose score of 1 means that an answer is right; None where no answer is scored."""
-        return next(iter(self.rights), None)
+        return next(iter(self.correctness_metrics), None)
 
     @property
-    def rights(self) -> tuple[str, ...]:
+    def correctness_metrics(self) -> tuple[str, ...]:
         """Return the metrics that say so, of which the first that applies to a question counts: of one's own questions
         some may have options and others none."""
         known = tuple(metric for group, metric in _RIGHT.items() if group in self.groups)

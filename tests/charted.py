@@ -2,9 +2,9 @@
 from bs4 import BeautifulSoup
 
 from ragbed.experiments import ReportInput, write_report
-from ragbed.experiments.analysis.catalogue import views_of
+from ragbed.experiments.analysis.catalogue import make_views
 from ragbed.experiments.analysis.inputs import AnalysisInput
-from ragbed.experiments.metrics import share_of
+from ragbed.experiments.metrics import estimate_share as share
 
 HOSTILE = '<img src=x onerror="alert(1)">'
 CONDITIONS = ("retrieved", "gold", "closed-book")
@@ -52,20 +52,20 @@ SUMMARY = {
                           "cells": [level("", 0.5, 0.0, levels=["direct", "gold"])]}]},
     "error_analysis": {"metric": "em", "causes": CAUSES, "notes": ["See `ragbed diagnose`."], "joint": [
         {"cell": "direct/retrieved", "gold": "direct/gold", "n": 50, "both": 20, "lost": 12, "gained": 8,
-         "neither": 10, "kept": share_of(20, 32), "mended": share_of(0, 0), "p": 0.5, "p_holm": 0.5}], "cells": [
-        {"cell": one["id"], "n": 50, "causes": {"right": share_of(20, 50), "retrieval_miss": share_of(30, 50),
-                                                 "format": share_of(0, 50)}} for one in CELLS]},
-    "tradeoff": [{"cell": one["id"], "answered": share_of(40, 50), "risk": share_of(10, 40)} for one in CELLS]}
+         "neither": 10, "kept": share(20, 32), "mended": share(0, 0), "p": 0.5, "p_holm": 0.5}], "cells": [
+        {"cell": one["id"], "n": 50, "causes": {"right": share(20, 50), "retrieval_miss": share(30, 50),
+                                                 "format": share(0, 50)}} for one in CELLS]},
+    "tradeoff": [{"cell": one["id"], "answered": share(40, 50), "risk": share(10, 40)} for one in CELLS]}
 
 
-def page(folder, summary, rights=()):
+def page(folder, summary, correctness_metrics=()):
     """The page of a summary, with the views of what it holds."""
     path = folder / "report.html"
     run = AnalysisInput(summary.get("cells", []), {}, {}, tuple(summary.get("columns", ())), found=summary,
-                        rights=rights)
-    views = [view.as_json() for view in views_of((), run)]
+                        correctness_metrics=correctness_metrics)
+    views = [view.as_json() for view in make_views((), run)]
     write_report(ReportInput("r", {**summary, "views": [*views, *summary.get("views", ())]}, {}, [], {}.__getitem__,
-                             rights), path)
+                             correctness_metrics), path)
     return BeautifulSoup(path.read_bytes(), "html.parser")
 
 

@@ -3,7 +3,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ragbed.experiments.analysis.effects import effects
+from ragbed.experiments.analysis.effects import estimate_effects
 from ragbed.experiments.statistics import Clusters
 
 BASE = {"benchmark": "b", "model": "m", "reasoning": "direct", "retrieval": None, "retriever": None,
@@ -36,7 +36,7 @@ def effects_of(run, values, metric="f1", clusters=None, answerable=None, scoring
                                                answerable is None or bool(answerable[place]))
                            for place, value in enumerate(line)} for row, line in zip(run, values, strict=True)}
     of = {f"q{place:04}": str(cluster) for place, cluster in enumerate(clusters if clusters is not None else [])}
-    return effects(run, answers, Clusters(of), metric, scoring)
+    return estimate_effects(run, answers, Clusters(of), metric, scoring)
 
 
 def by_name(found):

@@ -115,7 +115,7 @@ def shop():
     run.answer("direct", "capital", "Paris [1]", 1.0, (gold, other), "right", cited=(1,))
     run.answer("draft", "capital", "Lyon [2] [7]", 0.0, (gold, other), "reasoning_error", cited=(2,),
                invalid_citations=(7,))
-    run.answer("plan", "capital", "Paris", 1.0, (), "memory")
+    run.answer("plan", "capital", "Paris", 1.0, (), "parametric")
     run.answer("direct", "author", "Bob", 0.0, cause="retrieval_miss")
     run.answer("draft", "author", "Ann Lee", 1.0, cause="right")
     run.answer("direct", "year", "I cannot answer", 0.0, outcome="refused", refused=True, cause="wrong_refusal")
@@ -126,9 +126,9 @@ def shop():
     run.answer("plan", "moon", "I cannot answer", 1.0, outcome="refused", refused=True, cause="right")
     for name in ("direct", "draft", "plan"):
         run.answer(name, "river", "The Nile", 1.0, cause="right")
-    run.answer("direct", "peak", "Mount Everett", 0.5, cause="wrong_in_view")
+    run.answer("direct", "peak", "Mount Everett", 0.5, cause="undetermined")
     run.answer("draft", "peak", "?", 0.0, outcome="malformed", cause="format")
-    run.answer("plan", "peak", "K2", 0.0, cause="wrong_in_view")
+    run.answer("plan", "peak", "K2", 0.0, cause="undetermined")
     return run
 
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ragbed.experiments import Scored, Sub, aggregate, score
-from ragbed.experiments.metrics import chain_pattern, outcomes, share_among, share_of
+from ragbed.experiments.metrics import chain_pattern, count_outcomes, estimate_clustered_share, estimate_share
 
 REFUSED = {"outcome": "refused", "text": "It is unanswerable.", "refused": True, "grade": "Wrong"}
 
@@ -101,9 +101,10 @@ def test_questions_of_one_cluster_are_drawn_together():
 def test_a_share_of_clusters_without_spread_is_of_as_many_as_there_are():
     rows = [Row({"em": 0.0})] * 20
     assert aggregate(rows, clusters=[str(at // 2) for at in range(20)])["em"]["high"] == \
-        pytest.approx(share_of(0, 10)["high"])
-    assert share_among([False] * 20, [str(at // 2) for at in range(20)])["high"] == share_of(0, 10)["high"]
-    assert share_among([True, False], ["a", "b"]) == share_of(1, 2)
+        pytest.approx(estimate_share(0, 10)["high"])
+    assert estimate_clustered_share([False] * 20, [str(at // 2) for at in range(20)])["high"] == estimate_share(0,
+                                                                                                                10)["high"]
+    assert estimate_clustered_share([True, False], ["a", "b"]) == estimate_share(1, 2)
 
 
 def test_equal_rows_give_equal_figures_in_any_order_and_the_seed_matters():
@@ -114,7 +115,8 @@ def test_equal_rows_give_equal_figures_in_any_order_and_the_seed_matters():
 
 def test_every_outcome_is_counted():
     rows = [Row({}), Row({}, outcome="timeout"), Row({}, False, outcome="timeout")]
-    assert outcomes(rows) == {"answered": 1, "refused": 0, "malformed": 0, "too_long": 0, "budget": 0, "timeout": 2,
+    assert count_outcomes(rows) == {"answered": 1, "refused": 0, "malformed": 0, "too_long": 0, "budget": 0,
+                                    "timeout": 2,
                               "error": 0}
 
 

@@ -8,9 +8,9 @@ from factored import BASE, Row, cells
 
 import ragbed.experiments.analysis.pairs as all_pairs
 from ragbed.experiments import aggregate
-from ragbed.experiments.analysis.effects import effects
-from ragbed.experiments.analysis.pairs import comparisons
-from ragbed.experiments.analysis.variants import repeated
+from ragbed.experiments.analysis.effects import estimate_effects
+from ragbed.experiments.analysis.pairs import compare_pairs
+from ragbed.experiments.analysis.replicates import summarise_replicates
 from ragbed.experiments.statistics import Clusters
 
 CLOSED = {"condition": "closed-book", "rules": "closed-book"}
@@ -22,7 +22,7 @@ def compared(*cells, scores=None, metric="f1", clusters=None):
     scores = scores or {row["id"]: [0.0, 0.5, 1.0] for row in run}
     answers = {name: {f"q{place}": Row({metric: value}) for place, value in enumerate(values)}
                for name, values in scores.items()}
-    return comparisons(run, answers, Clusters(clusters or {}), metric, "corrected")
+    return compare_pairs(run, answers, Clusters(clusters or {}), metric, "corrected")
 
 
 def pairs(found):
@@ -65,7 +65,7 @@ def test_what_is_repeated_has_its_figures_over_all_repeats():
     rows = [{**BASE, "id": "a0"}, {**BASE, "id": "a1", "repeat": 1}, {**BASE, "id": "b", "reasoning": "cot"}]
     answers = {name: {f"q{place}": Row({"em": value}) for place, value in enumerate(values)}
                for name, values in {"a0": [1.0, 0.0], "a1": [0.0, 0.0], "b": [1.0, 1.0]}.items()}
-    one, = repeated(rows, answers, Clusters({}), "corrected")
+    one, = summarise_replicates(rows, answers, Clusters({}), "corrected")
     assert (one["cell"], one["cells"], one["metrics"]["em"]["mean"], one["metrics"]["em"]["n"]) == ("a0", 2, 0.25, 2)
     assert one["metrics"]["em"]["low"] < 0.25 < one["metrics"]["em"]["high"]
 
@@ -98,11 +98,11 @@ def test_one_cell_has_no_comparison_and_cells_without_the_metric_are_counted():
 def test_of_too_many_pairs_those_against_the_first_are_tested(monkeypatch):
     cells = [(f"{way}{model}", {"reasoning": way, "model": model}) for way in "abcd" for model in "mno"]
     assert len(compared(*cells)["pairs"]) == 3 * 6 + 4 * 3
-    monkeypatch.setattr(all_pairs, "MOST", 20)
+    monkeypatch.setattr(all_pairs, "MAX_PAIRS", 20)
     found = compared(*cells)
     assert len(found["pairs"]) == 3 * 3 + 4 * 2
     assert any("30 pairs of cells differ in one factor" in note for note in found["notes"])
-    monkeypatch.setattr(all_pairs, "MOST", 10)
+    monkeypatch.setattr(all_pairs, "MAX_PAIRS", 10)
     assert {pair[1] for pair in pairs(compared(*cells))} == {"am"}
 
 
@@ -128,10 +128,10 @@ def test_whatever_the_scores_no_figure_stands_without_an_interval_that_holds_it_
         run, answers, metric, of = random_run(rng)
         cells = [aggregate(list(rows.values()), clusters=[of.of[name] for name in rows], resamples=200)[metric]
                  for rows in answers.values()]
-        found = effects(run, answers, of, metric)
+        found = estimate_effects(run, answers, of, metric)
         entries = [] if found is None else [*found["factors"], *found["interactions"]]
         levels = [level for entry in entries for level in entry.get("levels", entry.get("cells"))]
-        made = comparisons(run, answers, of, metric, "corrected")["pairs"]
+        made = compare_pairs(run, answers, of, metric, "corrected")["pairs"]
         figures = [*((cell["low"], cell["mean"], cell["high"]) for cell in cells if cell["mean"] is not None),
                    *((level["low"], level["mean"], level["high"]) for level in levels),
                    *((level["effect_low"], level["effect"], level["effect_high"]) for level in levels),
@@ -169,10 +169,10 @@ def test_over_repeats_and_without_them_the_intervals_are_those_of_the_table():
         run = cells(reasoning=["a", "b"], repeat=repeats)
         answers = {row["id"]: {f"q{place}": Row({"f1": rng.random()}) for place in range(12)} for row in run}
         rows = [{**row, "metrics": aggregate(list(answers[row["id"]].values()))} for row in run]
-        together = repeated(rows, answers, Clusters({}), "corrected")
+        together = summarise_replicates(rows, answers, Clusters({}), "corrected")
         own = {row["id"]: row["metrics"]["f1"] for row in rows} | {
             row["cell"]: row["metrics"]["f1"] for row in together}
-        found = comparisons(rows, answers, Clusters({}), "f1", "corrected", repeated=together)
+        found = compare_pairs(rows, answers, Clusters({}), "f1", "corrected", repeated=together)
         for cell, figures, _ in sides(found["pairs"]):
             assert list(figures.values()) == [own[cell][name] for name in ("mean", "low", "high")]
 

@@ -14,9 +14,9 @@ from pydantic import TypeAdapter
 
 from ragbed.documents import BenchmarkError, Document
 from ragbed.documents.rows import read_rows
-from ragbed.experiments import BENCHMARKS, Question, Step, metric_named
-from ragbed.experiments.analysis.catalogue import view_named
-from ragbed.experiments.analysis.published import published
+from ragbed.experiments import BENCHMARKS, Question, Step, find_metric
+from ragbed.experiments.analysis.catalogue import find_view
+from ragbed.experiments.analysis.published import load_published
 from ragbed.experiments.benchmarks import OwnQuestions
 from ragbed.experiments.benchmarks.base import files_below
 from ragbed.experiments.metrics import GROUPS
@@ -133,10 +133,10 @@ def test_whatever_a_scheme_names_exists(name):
     scheme = BENCHMARKS[name].scheme if name in BENCHMARKS else OwnQuestions(path="own").scheme_of([every])
     assert set(scheme.groups) <= set(GROUPS)
     computed = {metric.name for group in scheme.groups for metric in GROUPS[group].metrics}
-    named = [metric_named(name) for column in scheme.columns for name in column.split(" / ")]
+    named = [find_metric(name) for column in scheme.columns for name in column.split(" / ")]
     assert {metric.name for metric in named} <= computed
-    assert all(map(view_named, scheme.views))
-    assert all(map(published, scheme.published))
+    assert all(map(find_view, scheme.views))
+    assert all(map(load_published, scheme.published))
     assert (scheme.rubric is not None) == any(metric.judged for group in scheme.groups
                                               for metric in GROUPS[group].metrics)
 

@@ -9,8 +9,8 @@ from xml.etree import ElementTree
 import pytest
 
 from ragbed.documents import RunError, SettingsError
-from ragbed.experiments.analysis.compare import find
-from ragbed.experiments.analysis.compared_run import read_compared
+from ragbed.experiments.analysis.compare import compare_runs
+from ragbed.experiments.analysis.compared_run import read_compared_run
 from ragbed.experiments.analysis.gates import Gate
 from ragbed.experiments.formatting import ON_INTERVALS
 
@@ -248,7 +248,7 @@ def test_a_gate_does_not_pass_over_what_one_run_has_alone(two, serve, town, ragb
 
 
 def test_a_gate_on_a_bound_is_of_the_interval_of_the_difference(two):
-    finding, = find(read_compared(two[0]), read_compared(two[1])).found
+    finding, = compare_runs(read_compared_run(two[0]), read_compared_run(two[1])).found
     made = replace(finding.comparison, before=0.5, after=0.4, difference=-0.1, low=-0.18, high=-0.02)
     assert [Gate.parse(f"unified.{said}").holds(made) for said in (
         "high < baseline - 0.01", "high < baseline - 0.02", "low < baseline - 0.17", "low > baseline - 0.2",

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from ragbed.documents import BenchmarkError
-from ragbed.experiments.analysis.notes import on_late_clues
+from ragbed.experiments.analysis.notes import note_late_clues
 from ragbed.experiments.benchmarks import DetectiveQa
 
 FIXTURE = Path(__file__).parent / "data" / "detectiveqa"
@@ -58,10 +58,10 @@ def test_a_clue_after_the_cut_or_that_the_novel_lacks_counts_as_gold_and_is_neve
 
 def test_a_run_says_how_many_questions_have_clues_that_no_condition_shows(load):
     questions = load(ASKED, {**ASKED, "clue_position": [4, -1]})
-    assert on_late_clues(questions) == [
+    assert note_late_clues(questions) == [
         "In 1 of 2 questions a clue stands at the place where the novel tells the answer, or after it: neither "
         "gold nor full shows it."]
-    assert on_late_clues(questions[:1]) == []
+    assert note_late_clues(questions[:1]) == []
 
 
 def test_questions_of_a_novel_share_its_paragraphs():

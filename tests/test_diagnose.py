@@ -24,13 +24,13 @@ SAID = {
 CAUSES = {
     0: ("missing_refusal", "right", "not_scored"),
     1: ("right", "right", "right"),
-    2: ("citation_only", "right", "not_known"),
-    3: ("distracted", "right", "not_known"),
-    4: ("reasoning_error", "reasoning_error", "not_known"),
-    5: ("wrong_refusal", "right", "not_known"),
+    2: ("citation_only", "right", "closed_book_wrong"),
+    3: ("distracted", "right", "closed_book_wrong"),
+    4: ("reasoning_error", "reasoning_error", "closed_book_wrong"),
+    5: ("wrong_refusal", "right", "closed_book_wrong"),
     6: ("format", "reasoning_error", "right"),
-    7: ("failed", "right", "not_known"),
-    8: ("wrong_in_view", "failed", "not_known"),
+    7: ("failed", "right", "closed_book_wrong"),
+    8: ("undetermined", "failed", "closed_book_wrong"),
     9: ("reasoning_error", "wrong_refusal", "format"),
 }
 CONDITIONS = ["provided", "gold", "closed-book"]

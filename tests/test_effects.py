@@ -8,7 +8,7 @@ from factored import RUN, WAYS, by_name, cells, effects_of, rows, simulated, und
 from scipy import stats
 from statsmodels.regression.linear_model import OLS
 
-from ragbed.experiments.statistics.factorial import design_of
+from ragbed.experiments.statistics.factorial import make_design
 
 
 def test_levels_have_their_means_and_effects_by_hand():
@@ -27,7 +27,7 @@ def test_levels_have_their_means_and_effects_by_hand():
 
 def regression(run, values, clusters):
     """Statsmodels' own, of every question in every cell, with a dummy for each question."""
-    design = design_of([{name: str(row[name]) for name in ("reasoning", "condition")} for row in run],
+    design = make_design([{name: str(row[name]) for name in ("reasoning", "condition")} for row in run],
                        ["reasoning", "condition"])
     count = values.shape[1]
     asked = np.tile(np.eye(count)[:, 1:], (len(run), 1))

@@ -8,9 +8,9 @@ from stored import result as stored_result
 
 from ragbed.agents import OUTCOMES
 from ragbed.experiments import ANSWERS, RANKED, Gold, Question, Scheme, StoredPassage, Verdict
-from ragbed.experiments.analysis.cases import causes_of, siblings_of
-from ragbed.experiments.analysis.causes import CAUSES, Case, cause_of
-from ragbed.experiments.analysis.error_analysis import figures_of
+from ragbed.experiments.analysis.cases import find_causes, find_siblings
+from ragbed.experiments.analysis.causes import CAUSES, Case, find_cause
+from ragbed.experiments.analysis.error_analysis import analyse_errors
 from ragbed.experiments.benchmarks.mdbench import Mdbench
 from ragbed.experiments.benchmarks.mrceval import Mrceval
 from ragbed.experiments.guests.datasets.hotpotqa import HotpotQa
@@ -19,7 +19,7 @@ CASE = {"outcome": "answered", "score": 0.0, "gold": 2, "found": 2, "cites": Tru
 
 
 def cause(**changes):
-    return cause_of(Case(**{**CASE, **changes})).name
+    return find_cause(Case(**{**CASE, **changes})).name
 
 
 def test_what_is_right_and_what_is_for_a_wrong_reason():
@@ -28,7 +28,7 @@ def test_what_is_right_and_what_is_for_a_wrong_reason():
                  {"closed_book": True, "found": 0, "cites": False}, {"cites": False, "cited_gold": False}):
         assert cause(score=1.0, **seen) == "right"
     assert cause(score=1.0, cited_gold=False) == "citation_only"
-    for known, name in ((True, "memory"), (False, "unsupported"), (None, "unsupported")):
+    for known, name in ((True, "parametric"), (False, "unsupported"), (None, "unsupported")):
         assert cause(score=1.0, found=0, cited_gold=False, known=known) == name
 
 
@@ -50,7 +50,7 @@ def test_what_cannot_be_scored_is_not_called_wrong():
 def test_refusals():
     refusal = {"outcome": "refused", "refused": True, "score": -1.0, "cited_gold": False}
     assert cause(**refusal) == "wrong_refusal"
-    assert cause(**refusal, over_gold=True) == "wrong_refusal"
+    assert cause(**refusal, right_with_gold=True) == "wrong_refusal"
     assert cause(**{**refusal, "found": 1}) == "retrieval_miss"
     assert cause(**{**refusal, "gold": None}) == "gold_unknown"
     assert cause(answerable=False) == "missing_refusal"
@@ -60,20 +60,20 @@ def test_refusals():
 
 def test_whether_retrieval_failed_or_reasoning():
     assert cause(found=1) == "retrieval_miss"
-    assert cause(found=1, over_gold=False) == "retrieval_miss"
-    assert cause(over_gold=True) == "distracted"
-    assert cause(over_gold=None, undisturbed=True) == "distracted"
-    assert cause(over_gold=True, undisturbed=False) == "distracted"
-    assert cause(over_gold=False, undisturbed=True) == "reasoning_error"
-    assert cause(over_gold=False) == "reasoning_error"
-    assert cause(over_gold=False, undisturbed=False) == "reasoning_error"
+    assert cause(found=1, right_with_gold=False) == "retrieval_miss"
+    assert cause(right_with_gold=True) == "distracted"
+    assert cause(right_with_gold=None, right_with_fewer_negatives=True) == "distracted"
+    assert cause(right_with_gold=True, right_with_fewer_negatives=False) == "distracted"
+    assert cause(right_with_gold=False, right_with_fewer_negatives=True) == "reasoning_error"
+    assert cause(right_with_gold=False) == "reasoning_error"
+    assert cause(right_with_gold=False, right_with_fewer_negatives=False) == "reasoning_error"
     assert cause(gold_alone=True) == "reasoning_error"
     assert cause(gold_alone=True, found=1) == "retrieval_miss"
-    assert cause() == "wrong_in_view"
-    assert cause(undisturbed=False) == "wrong_in_view"
+    assert cause() == "undetermined"
+    assert cause(right_with_fewer_negatives=False) == "undetermined"
     assert cause(gold=None) == "gold_unknown"
-    assert cause(closed_book=True, found=0) == "not_known"
-    assert cause(score=0.5, over_gold=True) == "distracted"
+    assert cause(closed_book=True, found=0) == "closed_book_wrong"
+    assert cause(score=0.5, right_with_gold=True) == "distracted"
 
 
 FLAGS = ("answerable", "refused", "may_refuse", "closed_book", "coarse", "cites", "cited_gold", "unread", "unjudged",
@@ -81,16 +81,17 @@ FLAGS = ("answerable", "refused", "may_refuse", "closed_book", "coarse", "cites"
 UNSURE = some.sampled_from((None, False, True))
 CASES = some.builds(
     Case, outcome=some.sampled_from(OUTCOMES), score=some.sampled_from((None, -1.0, 0.0, 0.5, 1.0)),
-    gold=some.sampled_from((None, 1, 2)), found=some.integers(0, 2), known=UNSURE, over_gold=UNSURE, undisturbed=UNSURE,
+    gold=some.sampled_from((None, 1, 2)), found=some.integers(0, 2), known=UNSURE, right_with_gold=UNSURE,
+    right_with_fewer_negatives=UNSURE,
     **{name: some.booleans() for name in FLAGS})
 
 
 @given(CASES)
 def test_every_case_has_exactly_one_cause_and_right_answers_never_one_of_a_failure(case):
-    name = cause_of(case).name
+    name = find_cause(case).name
     assert [one.name for one in CAUSES if one.name == name] == [name]
-    assert (name in ("right", "citation_only", "memory", "unsupported")) == case.right
-    if name in ("distracted", "reasoning_error", "wrong_in_view", "wrong_refusal"):
+    assert (name in ("right", "citation_only", "parametric", "unsupported")) == case.right
+    if name in ("distracted", "reasoning_error", "undetermined", "wrong_refusal"):
         assert case.in_view
     if name == "failed":
         assert case.outcome in ("too_long", "budget", "timeout", "error")
@@ -109,12 +110,13 @@ QUESTION = Question(id="q", text="?", answers=("x",), answerable=True, gold=(Gol
 
 
 def told(results, cells, scheme=ANSWERS, scoring="corrected", question=QUESTION):
-    return {id: found["q"] for id, found in causes_of(cells, results, {"q": question}, scheme.rights, scoring).items()}
+    return {id: found["q"] for id, found in find_causes(cells, results, {"q": question}, scheme.correctness_metrics,
+                                                        scoring).items()}
 
 
 def test_the_gold_items_of_all_passages_count_together():
     one = cell()
-    for held, total, name in (((0,), 2, "retrieval_miss"), ((0, 1), 2, "wrong_in_view"), ((), 2, "retrieval_miss")):
+    for held, total, name in (((0,), 2, "retrieval_miss"), ((0, 1), 2, "undetermined"), ((), 2, "retrieval_miss")):
         evidence = tuple(passage(place + 1, item) for place, item in enumerate(held))
         found = told([result(one, evidence=evidence, gold_total=total, scores={"unified": 0.0})], [one])
         assert found == {one.id: name}
@@ -123,14 +125,14 @@ def test_the_gold_items_of_all_passages_count_together():
 def test_a_sibling_without_an_answer_tells_nothing():
     one, gold = cell(), cell("gold")
     wrong = result(one, evidence=(passage(1, 0),), scores={"unified": 0.0})
-    for outcome, name in (("answered", "reasoning_error"), ("refused", "reasoning_error"), ("timeout", "wrong_in_view"),
-                          ("too_long", "wrong_in_view"), ("malformed", "wrong_in_view")):
+    for outcome, name in (("answered", "reasoning_error"), ("refused", "reasoning_error"), ("timeout", "undetermined"),
+                          ("too_long", "undetermined"), ("malformed", "undetermined")):
         other = result(gold, outcome=outcome, evidence=(passage(1, 0),), scores={"unified": 0.0})
         assert told([wrong, other], [one, gold])[one.id] == name
     lacking = result(gold, scores={"unified": 0.0})
-    assert told([wrong, lacking], [one, gold]) == {one.id: "wrong_in_view", gold.id: "retrieval_miss"}
+    assert told([wrong, lacking], [one, gold]) == {one.id: "undetermined", gold.id: "retrieval_miss"}
     unjudged = result(gold, evidence=(passage(1, 0),), scores={"unified": 0.0, "unjudged": 1.0})
-    assert told([wrong, unjudged], [one, gold]) == {one.id: "wrong_in_view", gold.id: "unjudged"}
+    assert told([wrong, unjudged], [one, gold]) == {one.id: "undetermined", gold.id: "unjudged"}
 
 
 def test_what_right_means_depends_on_the_benchmark():
@@ -138,14 +140,14 @@ def test_what_right_means_depends_on_the_benchmark():
         ["unified", "accuracy", "graded_em", "unified", None]
     assert Scheme(groups=("chain", "overlap"), rubric=None, columns=("em",)).right == "em"
     both = Scheme(groups=("answers", "choice", "overlap", "form"), rubric="grades", columns=())
-    assert both.rights == ("accuracy", "unified")
+    assert both.correctness_metrics == ("accuracy", "unified")
     one = cell(rules="reading")
     seen = {"evidence": (passage(1, 0),)}
     for scores, name in (({"accuracy": 1.0, "unified": 0.0}, "right"), ({"accuracy": None, "unified": 1.0}, "right"),
                          ({"accuracy": 0.0, "unparsed": 1.0, "unified": 1.0}, "format"),
-                         ({"accuracy": None, "unified": 0.5}, "wrong_in_view")):
+                         ({"accuracy": None, "unified": 0.5}, "undetermined")):
         assert told([result(one, **seen, scores=scores)], [one], both) == {one.id: name}
-    assert causes_of([one], [result(one)], {"q": QUESTION}, RANKED.rights) == {}
+    assert find_causes([one], [result(one)], {"q": QUESTION}, RANKED.correctness_metrics) == {}
 
 
 def test_as_published_reads_as_the_paper_does():
@@ -158,7 +160,7 @@ def test_as_published_reads_as_the_paper_does():
     refused = result(graded, text="It is unanswerable.", refused_as_published=True, evidence=(passage(1, 0),),
                      scores={"unified": -1.0})
     assert told([refused], [graded], scoring="as-published") == {graded.id: "wrong_refusal"}
-    assert told([refused], [graded]) == {graded.id: "wrong_in_view"}
+    assert told([refused], [graded]) == {graded.id: "undetermined"}
 
 
 def test_an_unread_verdict_of_points_is_unjudged_in_both_scorings():
@@ -185,7 +187,8 @@ def test_of_the_retrieval_misses_it_is_told_how_many_were_refused():
             result(one, "q1", **missing, scores={"unified": -1.0}, outcome="refused", refused=True),
             result(one, "q2", evidence=(passage(1, 0),), scores={"unified": -1.0}, outcome="refused", refused=True)]
     questions = {f"q{place}": QUESTION for place in range(3)}
-    row, = figures_of([one], made, questions, ANSWERS.rights, "corrected", {}, 0, {})["error_analysis"]["cells"]
+    row, = analyse_errors([one], made, questions, ANSWERS.correctness_metrics, "corrected", {}, 0,
+                          {})["error_analysis"]["cells"]
     assert (row["abstained"]["mean"], row["abstained"]["n"]) == (0.5, 2)
     assert (row["gold_whole"]["mean"], row["gold_found"]["mean"]) == (pytest.approx(1 / 3), pytest.approx(2 / 3))
     assert {name for name, share in row["causes"].items() if share["mean"]} == {"retrieval_miss", "wrong_refusal"}
@@ -198,7 +201,8 @@ def test_a_model_that_guesses_looks_distracted_and_the_run_says_that_it_may_be_c
     def notes(scores):
         made = [result(one, f"q{place}", evidence=evidence, cited=(1,), scores={"unified": float(scores(place, at))})
                 for at, one in enumerate(cells) for place in range(100)]
-        said = figures_of(cells, made, questions, ANSWERS.rights, "corrected", {}, 0, {})["error_analysis"]
+        said = analyse_errors(cells, made, questions, ANSWERS.correctness_metrics, "corrected", {}, 0,
+                              {})["error_analysis"]
         return said["cells"][0]["causes"]["distracted"]["mean"], [note for note in said["notes"] if "chance" in note]
 
     share, said = notes(lambda place, at: place // 2 % 2 if at else place % 2)
@@ -212,7 +216,7 @@ def test_a_model_that_guesses_would_seem_mended_and_what_it_makes_of_other_quest
     made = [result(one, name, evidence=(passage(1, 0),) if at or place % 2 else (), cited=(1,),
                    scores={"unified": float((place // 5 if at else place) % 5 < 3)})
             for at, one in enumerate(cells) for place, name in enumerate(questions)]
-    said = figures_of(cells, made, questions, ANSWERS.rights, "corrected", {}, 0, {})["error_analysis"]
+    said = analyse_errors(cells, made, questions, ANSWERS.correctness_metrics, "corrected", {}, 0, {})["error_analysis"]
     row, = said["joint"]
     assert (row["mended"]["mean"], row["mended"]["n"]) == (pytest.approx(2 / 3), 12)  # of 30 without gold, 12 are wrong
     assert (row["others"]["mean"], row["others"]["n"]) == (pytest.approx(2 / 3), 48)
@@ -220,8 +224,8 @@ def test_a_model_that_guesses_would_seem_mended_and_what_it_makes_of_other_quest
 
 
 def related(cells, one):
-    found = siblings_of(cells)[one.id]
-    return found.closed_book, found.gold, found.undisturbed
+    found = find_siblings(cells)[one.id]
+    return found.closed_book, found.gold, found.fewest_negatives
 
 
 def test_siblings_agree_in_everything_but_what_is_shown():

@@ -9,7 +9,7 @@ from stored import result as stored_result
 from ragbed.agents.journal import ExchangeResult
 from ragbed.experiments import Question, Scheme, Step, StoredStep, score
 from ragbed.experiments.judges import Graded, Lexical, ModelJudge, ask_judge, graded_of
-from ragbed.experiments.metrics import scored_of, scored_result, text_as_published
+from ragbed.experiments.metrics import make_scored, score_result, text_as_published
 from ragbed.strategies import read_answer
 
 QUESTION = Question("q", "Who did it?", ("B", "Otto"), True, options=(("A", "Ida"), ("B", "Otto")),
@@ -76,11 +76,11 @@ def test_as_published_the_option_is_the_first_character_of_a_reply_without_tags(
     one = result(trace=trace, text=read_answer(reply)[0]).model_copy(update={"tagged": None})
     options = Scheme(groups=("choice",), rubric=None, columns=())
     asked = replace(QUESTION, answers=("B",))
-    assert scored_result(one, asked, options, "as-published", "choice", True, False).scores["accuracy"] == right
+    assert score_result(one, asked, options, "as-published", "choice", True, False).scores["accuracy"] == right
 
 
 def test_a_refusal_that_a_run_asked_no_judge_of_is_wrong_as_published_too():
-    item = scored_of(result("refused", text="It is unanswerable."), QUESTION, "grounded", True, False)
+    item = make_scored(result("refused", text="It is unanswerable."), QUESTION, "grounded", True, False)
     assert score(item, "as-published", ("answers",))["unified"] == -1.0
     assert score(item, "as-published", ("points",)) == {"graded_accuracy": 0.0, "graded_em": 0.0, "unjudged": 0.0}
 

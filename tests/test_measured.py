@@ -5,8 +5,8 @@ import pytest
 
 from ragbed.agents import Scripted
 from ragbed.agents.scripted import answer_reply, unsatisfied_reply
-from ragbed.experiments import METRICS, Scored, metric_named, score
-from ragbed.experiments.metrics import measured_in
+from ragbed.experiments import METRICS, Scored, find_metric, score
+from ragbed.experiments.metrics import custom_metrics
 from ragbed.experiments.metrics.judged import MEASURED
 from ragbed.strategies import REASONING
 
@@ -34,8 +34,8 @@ def test_figures_are_scores_under_names_that_no_metric_has(figures, scores):
 
 
 def test_those_of_ragbeds_strategies_are_metrics_by_name_and_of_no_group():
-    assert all(str(metric_named(name)) == name for name in ("agreement", "sentences_supported", "samples"))
-    assert measured_in([{"metrics": {"em": {}, "agreement": {}}}, {"metrics": {"recall@5": {}, "own": {}}}]) == [
+    assert all(str(find_metric(name)) == name for name in ("agreement", "sentences_supported", "samples"))
+    assert custom_metrics([{"metrics": {"em": {}, "agreement": {}}}, {"metrics": {"recall@5": {}, "own": {}}}]) == [
         "agreement", "own"]
     assert "recall" in METRICS
 

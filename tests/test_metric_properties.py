@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ragbed.agents import OUTCOMES
-from ragbed.experiments import METRICS, Scored, Sub, Support, SupportLabel, aggregate, metric_named, score
+from ragbed.experiments import METRICS, Scored, Sub, Support, SupportLabel, aggregate, find_metric, score
 from ragbed.experiments.metrics import GROUPS, chain_pattern
 
 TEXTS = ["", "x", "x [1][9]", "the x", "y [1, 2]", "B", "(B) yes", "Answer: A",
@@ -46,10 +46,10 @@ def test_every_score_is_in_bounds_and_every_metric_of_the_group_is_named(item, s
     assert [name for name in scores if "@" not in name] == expected
     assert {name.partition("@")[0] for name in scores} <= set(per_question)
     for name, value in scores.items():
-        assert str(metric_named(name)) == name
+        assert str(find_metric(name)) == name
         low = -1.0 if name == "unified" else 0.0
         assert value is None or name == "invalid_citations" or low <= value <= 1.0
-        assert value is None or not metric_named(name).share or value in (0.0, 1.0)
+        assert value is None or not find_metric(name).share or value in (0.0, 1.0)
 
 
 @given(ITEMS)
@@ -96,7 +96,7 @@ def test_the_order_of_the_questions_does_not_matter(items, scoring, rng):
 def test_every_figure_of_a_set_is_finite_or_none_and_within_its_interval(items, scoring):
     for name, figure in aggregate(rows_of(items, scoring), scoring, resamples=20).items():
         low, mean, high = figure["low"], figure["mean"], figure["high"]
-        assert metric_named(name)
+        assert find_metric(name)
         assert figure["n"] <= len(items)
         assert (mean is None) >= (figure["n"] == 0)
         assert (low is None) == (high is None)

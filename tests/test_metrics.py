@@ -2,7 +2,7 @@
 import pytest
 
 from ragbed.documents import SettingsError
-from ragbed.experiments import METRICS, Scored, metric_named, score
+from ragbed.experiments import METRICS, Scored, find_metric, score
 
 REFUSAL = "I cannot answer because the question is unanswerable with the documents."
 GOLD_1_AND_3 = {1: frozenset({0}), 2: frozenset(), 3: frozenset({1})}
@@ -124,13 +124,13 @@ def test_names_parse_back_and_a_typo_lists_the_valid_ones():
     assert {"recall@5", "sub_em@5", "mrr"} <= set(names)
     names += [shape.replace("[@N]", "@10") for shape in shapes if "[@N]" in shape]
     assert {"mrr@10"} <= set(names)
-    assert all(str(metric_named(name)) == name for name in names)
+    assert all(str(find_metric(name)) == name for name in names)
     for wrong in ("recall", "recall@", "recall@0", "recall@05", "recall@x", "em@5", "recall@5@5",
                   "recall@" + "9" * 5000):
         with pytest.raises(SettingsError):
-            metric_named(wrong)
+            find_metric(wrong)
     with pytest.raises(SettingsError, match="unknown metric 'unifed'; known are: unified, correct"):
-        metric_named("unifed")
+        find_metric("unifed")
 
 
 @pytest.mark.parametrize("rules", ["open", "reading", "choice", "closed-book"])

@@ -6,7 +6,7 @@ from stored import result
 
 from ragbed.documents import SettingsError
 from ragbed.experiments import METRICS, Question, aggregate
-from ragbed.experiments.analysis.published import own_figures, published, published_names
+from ragbed.experiments.analysis.published import list_published, load_published, match_figures
 
 CELL = {"id": "a", "reasoning": "direct", "rules": "grounded", "condition": "provided", "perturbation": None,
         "show": "question", "exemplars": 0}
@@ -31,10 +31,10 @@ def number(text):
 
 
 def test_there_is_every_table_with_all_its_rows():
-    assert {name: len(published(name).rows) for name in published_names()} == {
+    assert {name: len(load_published(name).rows) for name in list_published()} == {
         name: rows for name, (rows, *_) in TABLES.items()}
     for name in TABLES:
-        table = published(name)
+        table = load_published(name)
         assert (table.name, bool(table.n and table.layout and table.caption)) == (name, True)
         assert all(re.fullmatch(r"-?\+?\d+(\.\d+)?%?", value) for one in table.rows for value in one.values)
         assert len({(one.model, one.method) for one in table.rows}) == len(table.rows)
@@ -64,30 +64,30 @@ def test_there_is_every_table_with_all_its_rows():
     ("mrke_7", "GPT-3.5", None, "sub-question 3: EM", "29"),
     ("mrke_8", "GPT-4", None, "sub-question 4: F1", "56.3")])
 def test_values_are_as_printed(table, model, method, column, printed):
-    place = [one.name for one in published(table).columns].index(column)
-    assert [one.values[place] for one in published(table).rows
+    place = [one.name for one in load_published(table).columns].index(column)
+    assert [one.values[place] for one in load_published(table).rows
             if one.model == model and method in (None, one.method)] == [printed]
 
 
 def test_crests_rates_sum_to_all_and_citation_f1_is_the_harmonic_mean():
     for name in ("crest_3", "crest_5", "crest_6"):
-        for one in published(name).rows:
+        for one in load_published(name).rows:
             for at in range(0, len(one.values), 5):
                 assert sum(map(number, one.values[at + 1:at + 4])) == pytest.approx(100, abs=0.021)
-    for one in published("crest_4").rows:
+    for one in load_published("crest_4").rows:
         for at in (0, 3):
             precision, recall, f1 = map(number, one.values[at:at + 3])
             assert 2 * precision * recall / (precision + recall) == pytest.approx(f1, abs=0.011)
 
 
 def test_columns_name_metrics_that_exist():
-    known = {column.metric for name in TABLES for column in published(name).columns} - {None}
+    known = {column.metric for name in TABLES for column in load_published(name).columns} - {None}
     assert {name.partition("@")[0] for name in known} <= METRICS.keys()
 
 
 def test_an_unknown_table_is_refused_with_the_known_ones():
     with pytest.raises(SettingsError, match="unknown published table 'crest_9'; there are: beir_scifact, crest_3, "):
-        published("crest_9")
+        load_published("crest_9")
 
 
 def question(id, **tags):
@@ -105,7 +105,7 @@ def test_own_figures_stand_only_beside_what_measures_the_same(table):
     results = [result("a", "q", scores)]
     cell = CELL | right | {"metrics": aggregate(results, "as-published", 0)}
     def figures(changes):
-        return own_figures(published(table), cell | changes, results, {"q": every}, "as-published", 0)
+        return match_figures(load_published(table), cell | changes, results, {"q": every}, "as-published", 0)
     assert any(figures({}))
     assert not any(figures(wrong))
 
@@ -115,10 +115,10 @@ def test_a_runs_own_figures_are_over_the_questions_and_cells_of_the_column():
                  for name, task in (("q1", "entity"), ("q2", "entity"), ("q3", "event"))}
     results = [result("a", name, {"accuracy": score}) for name, score in (("q1", 1.0), ("q2", 0.0), ("q3", 1.0))]
     cell = CELL | {"rules": "choice", "metrics": aggregate(results, "corrected", 0)}
-    found = own_figures(published("mrceval_2"), cell, results, questions, "corrected", 0)
+    found = match_figures(load_published("mrceval_2"), cell, results, questions, "corrected", 0)
     assert [found[at]["mean"] if found[at] else None for at in (0, 1, 2, 13, 14, 16)] == [
         0.5, None, 1.0, pytest.approx(2 / 3), None, pytest.approx(2 / 3)]
     closed = cell | {"condition": "closed-book"}
-    of_conditions = own_figures(published("detectiveqa_6"), closed, results, questions, "corrected", 0)
+    of_conditions = match_figures(load_published("detectiveqa_6"), closed, results, questions, "corrected", 0)
     assert [one["mean"] if one else None for one in of_conditions] == [
         None, None, None, pytest.approx(2 / 3), None, None, None]

@@ -13,8 +13,8 @@ from ir_measures import AP, RR, P, R, nDCG
 
 from ragbed.documents import BenchmarkError, Chunk, Document, SettingsError
 from ragbed.experiments import Gold, Question, Scored, check_settings, score
-from ragbed.experiments.analysis.notes import on_cuts, on_unranked
-from ragbed.experiments.analysis.trec import read_run, scores_of, write_run
+from ragbed.experiments.analysis.notes import note_shallow_retrievers, note_unranked
+from ragbed.experiments.analysis.trec import read_run, score_rankings, write_run
 from ragbed.experiments.benchmarks.qrels import read_qrels, read_topics
 from ragbed.experiments.running.gold import match
 from ragbed.strategies import Passage
@@ -96,14 +96,14 @@ COLUMNS = ("ndcg@10", "recall@100", "mrr")
 
 
 def test_a_column_that_looks_deeper_than_the_search_is_told():
-    assert on_cuts({"bm25@5": 5, "dense@100": 100}, COLUMNS) == [
+    assert note_shallow_retrievers({"bm25@5": 5, "dense@100": 100}, COLUMNS) == [
         "bm25@5 finds 5 for a question, so its figures for more than 5 are those for 5; set k to 100 or more."]
 
 
 def test_queries_without_a_relevant_document_are_counted():
     questions = [Question("a", "?", (), True, gold=(Gold("d"),)), Question("b", "?", (), True)]
-    assert on_unranked(questions)[0].startswith("1 of 2 queries have no relevant document")
-    assert on_unranked(questions[:1]) == []
+    assert note_unranked(questions)[0].startswith("1 of 2 queries have no relevant document")
+    assert note_unranked(questions[:1]) == []
 
 
 def test_scores_that_are_equal_in_single_precision_are_a_tie_as_in_trec_eval(run):
@@ -221,7 +221,7 @@ def test_a_ranking_is_scored_by_graded_documents():
     gold = tuple(Gold(name, relevance=grade) for name, grade in (("a", 2), ("b", 1), ("c", 3)))
     questions = [Question("1", "?", (), True, gold=gold), Question("2", "?", (), True, gold=gold)]
     rankings = {"1": ["x", "c", "a", "y"], "7": ["a"]}
-    scores = scores_of(rankings, questions, ["ndcg@2"])
+    scores = score_rankings(rankings, questions, ["ndcg@2"])
     named = {nDCG @ 10: "ndcg@10", nDCG @ 2: "ndcg@2", RR: "mrr", AP: "map", R @ 5: "recall@5"}
     qrels = {one.id: {item.document: item.relevance for item in gold} for one in questions}
     listed = {"1": {name: float(-rank) for rank, name in enumerate(rankings["1"])}}
@@ -233,4 +233,4 @@ def test_a_ranking_is_scored_by_graded_documents():
 @pytest.mark.parametrize("gold", [Gold("a", page=2), Gold("a", format="plain", start=0, end=3)])
 def test_gold_that_is_finer_than_documents_is_refused(gold):
     with pytest.raises(SettingsError, match="is finer than documents, and a TREC run ranks documents"):
-        scores_of({}, [Question("1", "?", (), True, gold=(gold,))])
+        score_rankings({}, [Question("1", "?", (), True, gold=(gold,))])

@@ -21,7 +21,7 @@ from ragbed.experiments import (
 )
 from ragbed.experiments.analysis.inputs import AnalysisInput
 from ragbed.experiments.analysis.published import paper_views
-from ragbed.experiments.metrics import share_of
+from ragbed.experiments.metrics import estimate_share
 from ragbed.experiments.report.cells import Figure, table
 
 HOSTILE = '<img src=x onerror="alert(1)">\u202e'
@@ -71,7 +71,8 @@ def detective(detective_file: Path) -> BeautifulSoup:
 @pytest.fixture
 def detective_file(tmp_path: Path) -> Path:
     view = {"name": "depth", "title": "Heat " + HOSTILE, "header": ["context", "cell", "n", "0-10%", "10-20%"],
-            "rows": [["short", "a", 9, share_of(3, 4), None], ["short", "b", 9, share_of(0, 9), share_of(9, 9)]],
+            "rows": [["short", "a", 9, estimate_share(3, 4), None], ["short", "b", 9, estimate_share(0, 9),
+                                                                     estimate_share(9, 9)]],
             "keys": 2, "notes": ["n counts steps."], "shaded": [0.0, 1.0]}
     summary = {"columns": ["accuracy", "reasoning_score"], "views": [view], "published": ["detectiveqa_6"],
                "cells": [cell("a", {"well_formed": 0.5, "accuracy": 0.4, "reasoning_score": 0.3}),
@@ -208,7 +209,7 @@ def test_breakdowns_name_metrics_for_people_and_judges_in_short(tmp_path: Path) 
     judge = "http://host/v1#gpt-4o"
     one = {"mean": 1.0, "low": None, "high": None, "n": 1}
     view = {"name": "gap", "title": "Gap", "header": ["hops", "cell", "n", f"unified ({judge})", "em: original", "no"],
-            "rows": [["2", "a", 3, one, share_of(1, 3), None]], "keys": 2, "notes": []}
+            "rows": [["2", "a", 3, one, estimate_share(1, 3), None]], "keys": 2, "notes": []}
     made = page(tmp_path, {"columns": ["em"], "cells": [cell("a", {"em": 0.0}, judge=judge)], "views": [view]}, [])
     heads = [words(head) for head in made.select("#breakdowns thead th")]
     assert heads == ["hops", "cell", "n", "unified score (gpt-4o)", "exact match: original", "no"]

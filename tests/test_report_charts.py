@@ -2,7 +2,7 @@
 import pytest
 from charted import CELLS, HOSTILE, SUMMARY, cell, page, pair, words
 
-from ragbed.experiments.metrics import share_of
+from ragbed.experiments.metrics import estimate_share
 
 
 @pytest.fixture(scope="module")
@@ -202,7 +202,7 @@ def test_a_legend_explains_no_shape_without_a_point(tmp_path):
 
 
 def test_a_run_that_refuses_nothing_has_the_shares_alone(tmp_path):
-    stored = [{"cell": CELLS[0]["id"], "answered": share_of(50, 50), "risk": share_of(10, 50)}]
+    stored = [{"cell": CELLS[0]["id"], "answered": estimate_share(50, 50), "risk": estimate_share(10, 50)}]
     section = page(tmp_path, SUMMARY | {"tradeoff": stored}).select_one("#refusals")
     assert section.select("svg.area") == []
     assert "No cell refused anything" in words(section)

@@ -5,7 +5,7 @@ from chromium import CONTRASTS, opened, settle
 from report_runs import Run, shop
 
 from ragbed.experiments import Support, SupportLabel
-from ragbed.experiments.metrics import share_of
+from ragbed.experiments.metrics import estimate_share
 
 ATTACK = "document.title='PWNED'"
 HOSTILE = (f'</script><script>{ATTACK}</script><img src="http://127.0.0.1:9/x" onerror="{ATTACK}">'
@@ -20,7 +20,7 @@ def attack():
         one["reasoning"] += HOSTILE
     run.summary.update({"run": HOSTILE, "notes": [HOSTILE], "published": ["mrceval_2"], "views": [
         {"name": "depth", "title": HOSTILE, "header": [HOSTILE] * 14, "keys": 2, "main": 3, "shaded": [0.0, 1.0],
-         "notes": [HOSTILE], "rows": [[HOSTILE, "a", 9, *[share_of(at, 10) for at in range(11)]]]}]})
+         "notes": [HOSTILE], "rows": [[HOSTILE, "a", 9, *[estimate_share(at, 10) for at in range(11)]]]}]})
     line, hebrew = "<b>" + "x" * 1_000_000, "שלום עולם"
     for id, text in ((HOSTILE, HOSTILE), ("line", line), ("rtl", hebrew), ("&text=<b>#?q=", "odd")):
         run.ask(id, text, text, options=((HOSTILE, text),), sub_questions=(text,), sub_answers=(text,),

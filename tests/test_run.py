@@ -143,7 +143,7 @@ def test_a_view_or_trigger_that_no_run_has_is_one_line(serve, town, ragbed, stat
 
 
 @pytest.mark.parametrize(("change", "says"), [
-    (lambda summary: summary.pop("rights"), "damaged, without rights"),
+    (lambda summary: summary.pop("correctness_metrics"), "damaged, without correctness_metrics"),
     (lambda summary: summary.update(views=[1]), "damaged, views[0]: "),
     (lambda summary: summary.update(seed=-1), "damaged, seed: "),
     (lambda summary: summary["cells"][0].update(n=-5), "damaged, cells[0].n: "),

@@ -6,7 +6,7 @@ from pydantic import ValidationError
 
 from ragbed.agents import ModelSettings, Price, catalogue, open_model
 from ragbed.agents.models import describe_model
-from ragbed.experiments.analysis.notes import on_halves, on_models
+from ragbed.experiments.analysis.notes import note_models, note_small_halves
 from ragbed.strategies import Generate, Message
 
 
@@ -61,12 +61,12 @@ def test_a_run_of_one_cell_says_that_its_questions_are_over_few_documents(serve,
 
 def test_the_small_model_is_told_of_under_any_name(tmp_path):
     entry = catalogue.entry_named(catalogue.DEFAULT)
-    assert len(on_models(["SmolLM2-135M"])) == 1
-    assert on_models(["http://127.0.0.1:9/v1#smollm2-135m"]) == []
+    assert len(note_models(["SmolLM2-135M"])) == 1
+    assert note_models(["http://127.0.0.1:9/v1#smollm2-135m"]) == []
     path = catalogue.find_model_files(entry)
     if path is not None:
         (tmp_path / "mine.gguf").symlink_to(path)
-        assert on_models([f"gguf:{tmp_path / 'mine.gguf'}"])[0].startswith("gguf:")
+        assert note_models([f"gguf:{tmp_path / 'mine.gguf'}"])[0].startswith("gguf:")
 
 
 def test_the_lexical_judge_stands_at_all_its_columns(serve, town, ragbed):
@@ -142,6 +142,7 @@ def test_a_unified_score_of_a_half_with_fewer_than_ten_questions_is_told():
         return {"metrics": {"unified": {"n": answerable + unanswerable}, "refused_answerable": {"n": answerable},
                             "refusal_accuracy": {"n": unanswerable}}}
 
-    assert on_halves([row(40, 5), row(40, 12)])[0].startswith(
+    assert note_small_halves([row(40, 5), row(40, 12)])[0].startswith(
         "The unified score is the mean of two halves, the answerable and the unanswerable, and one has 5: too few")
-    assert on_halves([row(40, 10)]) == on_halves([row(40, 0)]) == on_halves([{"metrics": {}}]) == []
+    assert note_small_halves([row(40, 10)]) == note_small_halves([row(40,
+                                                                      0)]) == note_small_halves([{"metrics": {}}]) == []

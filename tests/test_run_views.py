@@ -4,7 +4,7 @@ import json
 import pytest
 
 from ragbed.experiments.analysis.view import View
-from ragbed.experiments.metrics import share_of
+from ragbed.experiments.metrics import estimate_share
 from ragbed.experiments.terminal import display
 from ragbed.experiments.terminal.display import print_table
 from ragbed.experiments.terminal.tables import on_published, print_views, run_table, table_of, tables_of
@@ -19,7 +19,7 @@ def view(rows, header=("task", "cell", "n", "accuracy", "unparsed"), keys=2, **f
 
 
 def breakdown(cells, values, **fields):
-    return view([[f"t{value}", f"c{cell}", 10, share_of(cell, 10), share_of(0, 10)]
+    return view([[f"t{value}", f"c{cell}", 10, estimate_share(cell, 10), estimate_share(0, 10)]
                  for value in range(values) for cell in range(cells)], **fields)
 
 
@@ -109,7 +109,7 @@ def test_names_that_are_alike_at_their_beginning_are_shown_to_their_end(capsys, 
 def test_the_runs_table_has_the_factors_that_tell_cells_apart_and_models_by_their_short_names():
     cells = [{"model": f"http://127.0.0.1:8000/v1#{model}", "reasoning": "direct", "condition": condition,
               "rules": "closed-book" if condition == "closed-book" else "grounded", "judge": None, "n": 1,
-              "metrics": {"em": share_of(1, 1)}, "outcomes": {"answered": 1},
+              "metrics": {"em": estimate_share(1, 1)}, "outcomes": {"answered": 1},
               "usage": {"calls": 1, "prompt_tokens": 1, "completion_tokens": 1, "price": None}} | (
                   {"passages": 2.3333 if model == "a" else None})
              for model in "ab" for condition in ("provided", "closed-book")]
@@ -145,7 +145,8 @@ def test_a_run_prints_its_breakdowns_and_keeps_them_in_its_summary(serve, town, 
 
 
 def test_a_long_value_of_a_tag_leaves_room_for_the_figures(capsys):
-    rows = [["x" * 140, "c", 10, share_of(1, 10), share_of(0, 10)], ["y", "c", 10, share_of(2, 10), share_of(0, 10)]]
+    rows = [["x" * 140, "c", 10, estimate_share(1, 10), estimate_share(0, 10)], ["y", "c", 10, estimate_share(2, 10),
+                                                                                 estimate_share(0, 10)]]
     print_table(*table_of(view(rows), "lexical")[1])
     _, first, *rest, last = (line.split() for line in capsys.readouterr().out.splitlines())
     assert first[1:] == ["10", "0.10", "[0.02,", "0.40]", "0.00", "[0.00,", "0.28]"]
@@ -154,7 +155,7 @@ def test_a_long_value_of_a_tag_leaves_room_for_the_figures(capsys):
 
 
 def test_a_judges_long_name_is_left_to_the_title_of_the_runs_table():
-    rows = [["a", "c", 1, share_of(0, 1), share_of(0, 1)]]
+    rows = [["a", "c", 1, estimate_share(0, 1), estimate_share(0, 1)]]
     header = ("task", "cell", "n", "graded_em (http://host/v1#judge)", "em")
     assert table_of(view(rows, header), "http://host/v1#judge")[1][0] == [
         "task", "n", "graded_em [95 %]", "em [95 %]"]
@@ -163,7 +164,7 @@ def test_a_judges_long_name_is_left_to_the_title_of_the_runs_table():
 
 
 def test_a_heat_map_is_shown_as_counts():
-    _, (_, rows) = table_of(view([["a", "c", 9, share_of(1, 4), None]], shaded=(0.0, 1.0)), "lexical")
+    _, (_, rows) = table_of(view([["a", "c", 9, estimate_share(1, 4), None]], shaded=(0.0, 1.0)), "lexical")
     assert rows == [["a", "9", "1 of 4", "-"]]
 
 

@@ -11,7 +11,7 @@ from stored import cell as stored_cell
 from stored import result
 
 from ragbed.documents import ModelError
-from ragbed.experiments import Question, RunSettings, Support, SupportLabel, metric_named, score
+from ragbed.experiments import Question, RunSettings, Support, SupportLabel, find_metric, score
 from ragbed.experiments.judges import ModelSupport, claims_of
 from ragbed.experiments.judges.sentence_support import Claims, LexicalSupport, NliSupport, check_named
 from ragbed.experiments.metrics import Scored
@@ -180,7 +180,7 @@ def test_nuggets_are_scored_as_trec_scores_them():
     okay = scores(Support(judge="m", nuggets=(label(None, (), False),)))
     assert okay == {"nuggets_all": 0.0, "nuggets_all_strict": 0.0, "nuggets_weighted": 0.0,
                     "nuggets_weighted_strict": 0.0, "nuggets_unread": 1.0}
-    assert str(metric_named("nuggets_vital_strict")) == "nuggets_vital_strict"
+    assert str(find_metric("nuggets_vital_strict")) == "nuggets_vital_strict"
 
 
 ASKED = re.compile("<statement>\n(.*?)\n</statement>", re.DOTALL)

@@ -6,18 +6,18 @@ import pytest
 from factored import Row
 
 from ragbed.experiments import Gold, Question, aggregate
-from ragbed.experiments.metrics import share_among
+from ragbed.experiments.metrics import estimate_clustered_share
 from ragbed.experiments.statistics import (
     bootstrap,
-    clusters,
+    cluster_questions,
     holm,
     mcnemar,
-    of_shares,
-    pairs_of,
+    pair_scores,
     permutation,
-    planned,
-    smallest_by_error,
-    smallest_share,
+    planned_difference,
+    share_difference_interval,
+    smallest_difference,
+    smallest_share_difference,
 )
 
 pytestmark = pytest.mark.slow
@@ -30,8 +30,9 @@ def pairs(metric, first, second, answerable=None, clusters=None):
     sides = [{f"q{place}": Row({metric: float(value)}, kind)
               for place, (value, kind) in enumerate(zip(values, answerable, strict=True))}
              for values in (first, second)]
-    of = {} if clusters is None else {f"q{place}": str(cluster) for place, cluster in enumerate(clusters)}
-    return pairs_of(metric, *sides, of)
+    of = {} if cluster_questions is None else {f"q{place}": str(cluster) for place,
+                                               cluster in enumerate(cluster_questions)}
+    return pair_scores(metric, *sides, of)
 
 
 def f1s(rng, n, better=0.0):
@@ -94,7 +95,7 @@ def test_intervals_by_document_cover_where_those_by_question_would_not():
                                                    (400, 0.2, 0.1)])
 def test_intervals_of_shares_cover_at_least_at_their_rate(n, gained, lost):
     rng = np.random.default_rng(n)
-    covered = [covers(of_shares(*shares(rng, n, gained, lost), n), gained - lost) for _ in range(4000)]
+    covered = [covers(share_difference_interval(*shares(rng, n, gained, lost), n), gained - lost) for _ in range(4000)]
     assert np.mean(covered) >= 0.935
     assert np.mean(covered) <= (0.975 if n * (gained + lost) > 10 else 1.0)
 
@@ -129,7 +130,7 @@ def test_of_many_comparisons_without_a_difference_none_is_found_in_19_of_20():
                                                                (195, 0.25, 14)])
 def test_the_smallest_share_is_found_in_four_of_five(n, discordance, comparisons):
     rng = np.random.default_rng(n)
-    smallest = smallest_share(n, discordance, comparisons)
+    smallest = smallest_share_difference(n, discordance, comparisons)
     differ = max(discordance, smallest)
     gained, lost = (differ + smallest) / 2, (differ - smallest) / 2
     tables, times = np.unique([shares(rng, n, gained, max(lost, 0.0)) for _ in range(3000)], axis=0,
@@ -140,7 +141,7 @@ def test_the_smallest_share_is_found_in_four_of_five(n, discordance, comparisons
 
 def test_the_smallest_difference_of_means_is_found_in_four_of_five():
     rng = np.random.default_rng(7)
-    smallest = smallest_by_error(0.5 / 50**0.5, 50, 49)
+    smallest = smallest_difference(0.5 / 50**0.5, 50, 49)
     found = [permutation(pairs("f1", np.zeros(50), rng.normal(smallest, 0.5, 50)), seed, 999) <= 0.05
              for seed in range(TIMES)]
     assert np.mean(found) == pytest.approx(0.8, abs=0.05)
@@ -149,7 +150,7 @@ def test_the_smallest_difference_of_means_is_found_in_four_of_five():
 def test_the_planned_difference_of_two_splits_is_found_in_four_of_five():
     rng = np.random.default_rng(8)
     answerable = [True] * 60 + [False] * 30
-    smallest = planned("unified", 60, 30)
+    smallest = planned_difference("unified", 60, 30)
     found = [permutation(pairs("unified", np.zeros(90), rng.normal(smallest, 0.5, 90), answerable), seed, 999) <= 0.05
              for seed in range(TIMES)]
     assert np.mean(found) == pytest.approx(0.8, abs=0.05)
@@ -158,7 +159,7 @@ def test_the_planned_difference_of_two_splits_is_found_in_four_of_five():
 @pytest.mark.parametrize("metric", ["f1", "em"])
 def test_the_planned_difference_of_questions_over_shared_documents_is_found_in_four_of_five(metric):
     rng = np.random.default_rng(10)
-    smallest = planned(metric, 210, clusters=[(7, 0)] * 30)
+    smallest = planned_difference(metric, 210, clusters=[(7, 0)] * 30)
     of = np.repeat(np.arange(30), 7)
     found = []
     for seed in range(200):
@@ -176,7 +177,7 @@ LEAST, MOST = 0.915, 0.985
 
 
 def covered(sets, name, truth, clusters=None, resamples=400):
-    found = [aggregate(rows, resamples=resamples, clusters=clusters)[name] for rows in sets]
+    found = [aggregate(rows, resamples=resamples, clusters=cluster_questions)[name] for rows in sets]
     return np.mean([one["low"] <= truth <= one["high"] for one in found])
 
 
@@ -215,7 +216,7 @@ def test_intervals_of_clustered_shares_cover_where_wilsons_does_not(share, part)
     found = covered(sets, "em", share, names(30, 4), resamples=2)
     assert LEAST <= found <= 0.99
     assert found > covered(sets, "em", share, resamples=2)
-    alone = [share_among([row.scores["em"] == 1 for row in rows], names(30, 4)) for rows in sets]
+    alone = [estimate_clustered_share([row.scores["em"] == 1 for row in rows], names(30, 4)) for rows in sets]
     assert np.mean([one["low"] <= share <= one["high"] for one in alone]) == found
 
 
@@ -224,7 +225,7 @@ def test_intervals_over_few_documents_cover_where_those_by_question_do_not(docum
     rng = np.random.default_rng(documents)
     sets = [[Row({"f1": float(np.clip(0.5 + value / 6, 0, 1)), "em": float(value < 0)})
              for value in by_document(rng, documents, 20, 0.3)] for _ in range(SETS)]
-    of = clusters([Question(str(at), "?", ("x",), True, gold=(Gold(name),))
+    of = cluster_questions([Question(str(at), "?", ("x",), True, gold=(Gold(name),))
                    for at, name in enumerate(names(documents, 20))]).of
     for name in ("f1", "em"):
         assert covered(sets, name, 0.5, list(of.values())) >= LEAST

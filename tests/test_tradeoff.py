@@ -8,13 +8,14 @@ from sklearn.metrics import auc
 from stored import cell
 
 from ragbed.experiments.analysis.causes import Case
-from ragbed.experiments.analysis.error_analysis import tradeoff_of
+from ragbed.experiments.analysis.error_analysis import estimate_tradeoff
 
 CELL = cell()
 
 
 def traded(*cases, cell=CELL, grouped=()):
-    return tradeoff_of([cell], {cell.id: {str(place): case for place, case in enumerate(cases)}}, dict(grouped), {})
+    return estimate_tradeoff([cell], {cell.id: {str(place): case for place, case in enumerate(cases)}}, dict(grouped),
+                             {})
 
 
 def answered(score, **changes):
@@ -64,7 +65,7 @@ def test_where_all_is_refused_there_is_no_risk_to_state():
 def test_only_rules_that_offer_a_refusal_have_one():
     for rules in ("open", "reading", "choice", "closed-book"):
         assert traded(answered(1.0), cell=replace(CELL, rules=rules)) is None
-    assert tradeoff_of([CELL], {}, {}, {}) is None
+    assert estimate_tradeoff([CELL], {}, {}, {}) is None
 
 
 def test_questions_that_share_a_document_widen_the_interval():
@@ -81,13 +82,13 @@ def test_the_area_under_the_curve_of_a_sweep_is_scikit_learns_and_has_an_interva
     sweeps = {cell.reasoning: ("sure", float(cell.reasoning.partition("@")[2])) for cell in cells}
     cases = {cell.id: {str(place): answered(float(place % 10 < 10 * of)) if of >= sweeps[cell.reasoning][1] else REFUSED
                        for place, of in enumerate(sure)} for cell in cells}
-    rows = tradeoff_of(cells, cases, {}, sweeps)
+    rows = estimate_tradeoff(cells, cases, {}, sweeps)
     points = sorted((row["answered"]["mean"], row["risk"]["mean"]) for row in rows)
     area = rows[0]["area"]
     assert area["mean"] == pytest.approx(auc(*zip(*points, strict=True)), abs=1e-10)
     assert 0 < area["low"] < area["mean"] < area["high"] < 1
     assert [row["area"] for row in rows] == [area] * 4
-    assert tradeoff_of(cells[:1], cases, {}, sweeps)[0]["area"] is None
+    assert estimate_tradeoff(cells[:1], cases, {}, sweeps)[0]["area"] is None
 
 
 REFUSE = {"kind": "supported", "otherwise": "refuse"}

@@ -10,11 +10,11 @@ from stored import result as stored_result
 from ragbed.documents import SettingsError
 from ragbed.experiments import Question, Step, Verdict, aggregate
 from ragbed.experiments.analysis.benchmark_views import _CONDITIONS, wins
-from ragbed.experiments.analysis.catalogue import OF_BENCHMARKS, view_named, views_of
+from ragbed.experiments.analysis.catalogue import OF_BENCHMARKS, find_view, make_views
 from ragbed.experiments.analysis.inputs import AnalysisInput
 from ragbed.experiments.analysis.view import View
 from ragbed.experiments.conditions import Condition
-from ragbed.experiments.metrics import share_of
+from ragbed.experiments.metrics import estimate_share
 
 FACTORS = {**BASE, "rules": "choice", "condition": "full"}
 
@@ -54,20 +54,20 @@ def choice_run():
 
 
 def test_a_breakdown_has_a_row_for_each_value_and_cell_and_averages_over_questions():
-    view, = view_named("by:task")(choice_run())
+    view, = find_view("by:task")(choice_run())
     assert view.header == ("task", "cell", "n", "accuracy")
     assert [means(row, 3) for row in view.rows] == [
         ["Context", "direct", 3, pytest.approx(2 / 3)], ["Context", "chain", 3, pytest.approx(1 / 3)],
         ["Reasoning", "direct", 2, 0.5], ["Reasoning", "chain", 2, 0.0],
         ["all", "direct", 5, 0.6], ["all", "chain", 5, 0.2]]
-    assert view.rows[0][3] == share_of(2, 3)
+    assert view.rows[0][3] == estimate_share(2, 3)
 
 
 def test_a_question_of_several_values_counts_in_each_and_one_of_none_apart():
     questions = [question("q0", kind=("2", "10")), question("q1", kind="10"), question("q2")]
     run = material({"a": {}}, [result("a", f"q{n}", {"accuracy": float(n == 0)}) for n in range(3)], questions,
                    ("accuracy",))
-    view, = view_named("by:kind")(run)
+    view, = find_view("by:kind")(run)
     assert [means(row, 3) for row in view.rows] == [
         ["2", "direct", 1, 1.0], ["10", "direct", 2, 0.5], ["no kind", "direct", 1, 0.0],
         ["all", "direct", 3, pytest.approx(1 / 3)]]
@@ -79,7 +79,7 @@ def test_columns_that_share_a_place_are_apart_and_a_judged_one_names_the_judge()
     scores = {"unified": 0.5, "correct": 0.0, "partial": 1.0, "wrong": 0.0}
     run = material({"a": {}}, [result("a", f"q{n}", scores) for n in range(2)], questions,
                    ("unified", "correct / partial / wrong", "refusal_accuracy"))
-    view, = view_named("by:language")(run)
+    view, = find_view("by:language")(run)
     assert view.header[3:] == ("unified (lexical)", "correct (lexical)", "partial (lexical)", "wrong (lexical)",
                                "refusal_accuracy")
     assert means(view.rows[0], 3) == ["en", "direct", 1, 0.5, 0.0, 1.0, 0.0, None]
@@ -181,7 +181,7 @@ def test_no_figure_of_a_breakdown_or_a_chain_mixes_originals_with_edited_questio
     results = [result("a", name, {"em": score, "sub_em@1": score, "chain_correct": score, "lucky": 0.0})
                for name, score in em.items()]
     run = material({"a": {}}, results, questions, ("em",))
-    hops, = view_named("by:hops")(run)
+    hops, = find_view("by:hops")(run)
     assert (hops.header, hops.keys) == (("version", "hops", "cell", "n", "em"), 3)
     assert [means(row, 4) for row in hops.rows] == [
         ["original", "2", "direct", 1, 1.0], ["original", "3", "direct", 1, 1.0], ["original", "all", "direct", 2, 1.0],
@@ -192,7 +192,7 @@ def test_no_figure_of_a_breakdown_or_a_chain_mixes_originals_with_edited_questio
         ("original", "1", "c c"): 1.0, ("original", "1", "w w"): 0.0,
         ("edited", "1", "c c"): pytest.approx(1 / 3), ("edited", "1", "w w"): pytest.approx(2 / 3)}
     assert (chains.header[0], chains.keys, len(chains.notes)) == ("version", 4, 1)
-    versions, = view_named("by:version")(run)
+    versions, = find_view("by:version")(run)
     assert [means(row, 3) for row in versions.rows] == [
         ["original", "direct", 2, 1.0], ["edited", "direct", 3, pytest.approx(1 / 3)], ["all", "direct", 5, 0.6]]
 
@@ -204,18 +204,18 @@ def test_without_originals_there_is_no_gap():
 
 def test_views_without_their_material_are_left_out_and_the_others_are_plain_json():
     run = choice_run()
-    made = views_of(("by:task", "by:absent", "order", "wins", "depth", "chain", "gap"), run)
+    made = make_views(("by:task", "by:absent", "order", "wins", "depth", "chain", "gap"), run)
     assert [view.name for view in made] == ["by:task"]
     plain = made[0].as_json()
     assert json.loads(json.dumps(plain)) == plain
     assert View.of(plain) == made[0]
-    assert views_of(("by:task",), AnalysisInput([], {}, run.questions, run.columns)) == []
+    assert make_views(("by:task",), AnalysisInput([], {}, run.questions, run.columns)) == []
 
 
 @pytest.mark.parametrize("name", ["heat", "by:", ""])
 def test_an_unknown_view_is_refused_with_the_known_ones(name):
     with pytest.raises(SettingsError, match="there are order, wins, depth, chain, gap and by:TAG"):
-        view_named(name)
+        find_view(name)
 
 
 def test_a_cell_is_called_by_what_differs_and_closed_books_rules_go_without_saying():
@@ -244,7 +244,7 @@ def test_the_win_rate_compares_answers_and_reasoning_and_counts_what_it_leaves_o
     view, = wins(detective_run(["closed-book", "full"]))
     # 1.5 to 0.9 wins; 1.2 to 1.4 loses; both wrong; 0.5 to 1.0 loses; 1.4 to 1.4 ties; 1.0 to 1.3 loses
     assert view.rows == (("full against closed-book", "answers and reasoning", "direct", 6, 1, 3, 1, 1,
-                          share_of(1, 4)),)
+                          estimate_share(1, 4)),)
     assert view.notes[1] == "Reasonings that were not judged, and count as holding no step: 1."
 
 
@@ -264,7 +264,7 @@ def test_gold_against_the_full_context_compares_answers_alone():
     assert [row[:2] for row in view.rows] == [
         ("gold against full", "answers alone"), ("gold against closed-book", "answers and reasoning"),
         ("full against closed-book", "answers and reasoning")]
-    assert view.rows[0][3:] == (6, 2, 1, 3, 0, share_of(2, 3))
+    assert view.rows[0][3:] == (6, 2, 1, 3, 0, estimate_share(2, 3))
 
 
 def test_one_condition_alone_has_no_win_rate():

@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from ragbed.experiments.analysis.view import View, figure_value
+from ragbed.experiments.analysis.view import View, make_figure
 from ragbed.experiments.judges.base import GRADES
 from ragbed.experiments.judges.model import MOST_POINTS
-from ragbed.experiments.metrics import share_among
+from ragbed.experiments.metrics import estimate_clustered_share
 from ragbed.experiments.metrics.intervals import percentiles
-from ragbed.experiments.metrics.sample import Totals, resampled
+from ragbed.experiments.metrics.sample import Totals, draw_resamples
 from ragbed.experiments.question import Rubric
 from ragbed.experiments.record import Verdict
 
@@ -61,7 +61,7 @@ class Agreement:
     table: tuple[tuple[int, ...], ...]  # judgements by the first rater's label (rows) and the second's (columns)
 
 
-def agreements(raters: Sequence[Rater], rubric: Rubric, steps: Mapping[JudgedAnswer, int],
+def measure_agreement(raters: Sequence[Rater], rubric: Rubric, steps: Mapping[JudgedAnswer, int],
                seed: int = 0) -> list[Agreement]:
     """Return the agreement of every two of the raters, in order; for the rubric `steps`, each answer has so many."""
     return [_agreement(first, second, rubric, steps, seed) for first, second in itertools.combinations(raters, 2)]
@@ -84,11 +84,11 @@ def _agreement(first: Rater, second: Rater, rubric: Rubric, steps: Mapping[Judge
         for pair in own:
             tables[(place, 0, *pair)] += 1
     whole = tables[:, 0].sum(axis=0)
-    equal = share_among([one == other for _, one, other in pairs], [question for question, *_ in pairs])
-    kappa, low, high = float(kappas(whole[None], quadratic)[0]), None, None
+    equal = estimate_clustered_share([one == other for _, one, other in pairs], [question for question, *_ in pairs])
+    kappa, low, high = float(cohen_kappas(whole[None], quadratic)[0]), None, None
     if len(judged) > 1:  # over the resamples in which it is defined
-        drawn, = resampled([Totals(tables, np.ones_like(tables))], seed)
-        low, high = percentiles(kappas(drawn.sums[:, 0], quadratic))
+        drawn, = draw_resamples([Totals(tables, np.ones_like(tables))], seed)
+        low, high = percentiles(cohen_kappas(drawn.sums[:, 0], quadratic))
     if low is None or high is None or low >= high:
         low = high = None
     else:
@@ -107,7 +107,7 @@ def _places(verdict: Verdict, steps: int) -> list[int]:
     return [int(step not in (verdict.steps or ())) for step in range(steps)]
 
 
-def kappas(tables: Floats, quadratic: bool) -> Floats:
+def cohen_kappas(tables: Floats, quadratic: bool) -> Floats:
     """Return Cohen's kappa of each table of counts (tables by labels by labels); nan where it is not defined. A
     thousand resamples at once take milliseconds; one by one they would take a second."""
     import numpy as np
@@ -122,7 +122,7 @@ def kappas(tables: Floats, quadratic: bool) -> Floats:
     return 1 - ratio
 
 
-def alpha(units: Iterable[Sequence[Hashable]]) -> float | None:
+def krippendorff_alpha(units: Iterable[Sequence[Hashable]]) -> float | None:
     """Compute Krippendorff's alpha for nominal labels ("Content Analysis", 2004, section 11.3), of two raters and more,
     who need not all label everything; None where all labels are one and the same, or no unit has two.
 
@@ -145,8 +145,8 @@ def agreement_view(found: Sequence[Agreement], rubric: Rubric, answers: int) -> 
     steps = rubric == "steps"
     kappa_of = "kappa, quadratic weights" if rubric == "points" else "kappa"
     rows = tuple((one.first, one.second, one.n, *([one.judgements] if steps else []),
-                  figure_value(one.agree, one.agree_low, one.agree_high, one.n),
-                  figure_value(one.kappa, one.low, one.high, one.n)) for one in found)
+                  make_figure(one.agree, one.agree_low, one.agree_high, one.n),
+                  make_figure(one.kappa, one.low, one.high, one.n)) for one in found)
     notes = ("A kappa is undefined where two raters gave one and the same label throughout, or judged no answer both.",
              ) if any(one.kappa is None for one in found) else ()
     return View("agreement", f"Agreement on {answers} answers", (

@@ -10,7 +10,7 @@ from typing import Any
 from ragbed.experiments.analysis.inputs import AnalysisInput
 from ragbed.experiments.analysis.view import Value, View
 from ragbed.experiments.cells import FACTORS, called, varying
-from ragbed.experiments.metrics import share_among
+from ragbed.experiments.metrics import estimate_clustered_share
 from ragbed.experiments.record import Result
 
 _BINS = 10
@@ -36,7 +36,7 @@ def depth(material: AnalysisInput) -> list[View]:
         bins = [steps.get((length, at), []) for at in range(_BINS)]
         if any(bins):
             rows.append((length, label, sum(map(len, bins)), *(
-                share_among(*zip(*one, strict=True)) if one else None for one in bins)))
+                estimate_clustered_share(*zip(*one, strict=True)) if one else None for one in bins)))
     if not rows:
         return []
     columns = [f"{100 * at // _BINS}-{100 * (at + 1) // _BINS}%" for at in range(_BINS)]
@@ -100,7 +100,7 @@ def wins(material: AnalysisInput) -> list[View]:
         rows.append((f"{first['condition']} against {second['condition']}",
                      "answers and reasoning" if reasoning else "answers alone", _called(material, first, second),
                      len(endings), *map(endings.count, _WIN_HEADER[:-1]),
-                     share_among([won for won, _ in decided], [cluster for _, cluster in decided])))
+                     estimate_clustered_share([won for won, _ in decided], [cluster for _, cluster in decided])))
     if not rows:
         return []
     notes = [f"Reasonings that were not judged, and count as holding no step: {len(unjudged)}."] if unjudged else []

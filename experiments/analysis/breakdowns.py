@@ -12,11 +12,11 @@ from functools import partial
 from itertools import product
 from typing import Any
 
-from ragbed.experiments.analysis.inputs import Analysis, AnalysisInput, change, figures, figures_of_cell
+from ragbed.experiments.analysis.inputs import Analysis, AnalysisInput, aggregate_cell, compute_figures, paired_change
 from ragbed.experiments.analysis.view import Value, View
 from ragbed.experiments.benchmarks.mrceval import TASKS
 from ragbed.experiments.cells import FACTORS, called, varying
-from ragbed.experiments.metrics import chain_pattern, share_among
+from ragbed.experiments.metrics import chain_pattern, estimate_clustered_share
 from ragbed.experiments.record import Result
 
 VERSIONS = ("original", "edited")
@@ -43,7 +43,7 @@ def _part(material: AnalysisInput, version: str) -> AnalysisInput:
     results = {cell: [one for one in found if version in material.tags(one, "version")]
                for cell, found in material.results.items()}
     cells = [{**cell, "n": len(results[cell["id"]]),
-              "metrics": figures_of_cell(material, cell, results[cell["id"]])} for cell in material.cells]
+              "metrics": aggregate_cell(material, cell, results[cell["id"]])} for cell in material.cells]
     questions = {id: question for id, question in material.questions.items()
                  if version in question.tags.get("version", ())}
     return replace(material, cells=cells, results=results, questions=questions)
@@ -68,10 +68,10 @@ def order(material: AnalysisInput) -> list[View]:
                              and one.get("seed") in (None, cell.get("seed"))), None)
             before = {result.question: result for result in material.results[original["id"]]} if original else {}
             pairs = [(before[result.question], result) for result in results if result.question in before]
-            means = figures(material, cell, results, material.each)
+            means = compute_figures(material, cell, results, material.each)
             rows.append((_ORDER[cell["perturbation"]], called(cell, shared) or called(cell, ["reasoning"]),
                          len(results), *(value for mean, metric in zip(means, material.each, strict=True)
-                                         for value in (mean, change(material, pairs, metric)))))
+                                         for value in (mean, paired_change(material, pairs, metric)))))
     if not rows:
         return []
     header = [name for metric in material.each for name in (material.shown(metric), f"{metric}: change")]
@@ -111,7 +111,8 @@ def history(material: AnalysisInput) -> list[View]:
         searched = [pair for pair in pairs if all(one.evidence or one.failure is None for one in pair)]
         left_out += len(pairs) - len(searched)
         clusters = material.clusters_of(one for one, _ in searched)
-        shares = [share_among(hits, clusters) for hits in zip(*(_moved(*pair) for pair in searched), strict=True)]
+        shares = [estimate_clustered_share(hits, clusters) for hits in zip(*(_moved(*pair) for pair in searched),
+                                                                           strict=True)]
         rows += [(second["history"], called(second, shared) or called(second, ["reasoning"]), len(searched),
                   *shares)] if shares else []
     if not rows:
@@ -167,10 +168,11 @@ def _gap_rows(material: AnalysisInput, label: str, cell: Mapping[str, Any],
     parts = by_hops if len(by_hops) > 1 else {}
     rows: list[tuple[Value, ...]] = []
     for hops, part in [*sorted(parts.items()), (ALL, pairs)]:
-        sides = [figures(material, cell, [pair[side] for pair in part], metrics) for side in (0, 1)]
+        sides = [compute_figures(material, cell, [pair[side] for pair in part], metrics) for side in (0, 1)]
         if part:
             rows.append((hops, label, len(part), *(value for name, original, edited in zip(metrics, *sides, strict=True)
-                                                   for value in (original, edited, change(material, part, name)))))
+                                                   for value in (original, edited, paired_change(material, part,
+                                                                                                 name)))))
     return rows
 
 
@@ -204,7 +206,7 @@ def _by_tag(material: AnalysisInput, tag: str) -> list[View]:
                   if (value in material.tags(result, tag) if value is not None else not material.tags(result, tag))]
         if chosen:
             rows.append((f"no {words}" if value is None else value, label, len(chosen),
-                         *figures(material, cell, chosen, material.metrics)))
+                         *compute_figures(material, cell, chosen, material.metrics)))
     rows += [(ALL, label, cell["n"], *(cell["metrics"].get(name) for name in material.metrics))
              for label, cell in material.labelled()]
     several = sum(len(question.tags.get(tag, ())) > 1 for question in every)
@@ -247,5 +249,5 @@ def _chain_rows(material: AnalysisInput, patterns: Mapping[str, Sequence[str]], 
     wrong_somewhere = [one for one in every if one.endswith("c") and "w" in one]
     groups = [(" ".join(one), [one]) for one in every] + [(RIGHT, ["c" * (hops + 1)]), (LUCKY, wrong_somewhere)]
     return [(str(hops), words, label, len(found[cell["id"]]),
-             share_among([one in members for one in found[cell["id"]]], clusters[cell["id"]]))
+             estimate_clustered_share([one in members for one in found[cell["id"]]], clusters[cell["id"]]))
             for words, members in groups for label, cell in material.labelled() if found[cell["id"]]]

@@ -5,11 +5,11 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 
-from ragbed.experiments.analysis.causes import Case, Cause, cause_of
+from ragbed.experiments.analysis.causes import Case, Cause, find_cause
 from ragbed.experiments.analysis.view import View
 from ragbed.experiments.cells import Cell
 from ragbed.experiments.conditions import Perturbation
-from ragbed.experiments.metrics import METRICS, Estimate, Scoring, may_cite, may_refuse, share_among
+from ragbed.experiments.metrics import METRICS, Estimate, Scoring, estimate_clustered_share, may_cite, may_refuse
 from ragbed.experiments.question import Question
 from ragbed.experiments.record import Result
 
@@ -24,25 +24,25 @@ class Siblings:
 
     closed_book: str | None = None  # without documents; under rules of its own
     gold: str | None = None  # over the gold alone; of a cell that is so itself, none
-    undisturbed: str | None = None  # over the same evidence with fewer added negatives, the fewest that there are
+    fewest_negatives: str | None = None  # with the same evidence and fewer added negatives, the fewest of all
 
 
-def siblings_of(cells: Sequence[Cell]) -> dict[str, Siblings]:
+def find_siblings(cells: Sequence[Cell]) -> dict[str, Siblings]:
     """Return the siblings of every cell, by its id."""
     closed: dict[object, list[Cell]] = defaultdict(list)
     alone: dict[object, list[Cell]] = defaultdict(list)
     for cell in cells:
         if cell.condition == "closed-book":
             closed[_asked(cell, rules=False)].append(cell)
-        elif gold_alone(cell):
+        elif is_gold_only(cell):
             alone[_asked(cell)].append(cell)
     return {cell.id: Siblings(_nearest(cell, closed[_asked(cell, rules=False)]),
-                              None if gold_alone(cell) else _nearest(cell, alone[_asked(cell)]),
+                              None if is_gold_only(cell) else _nearest(cell, alone[_asked(cell)]),
                               _undisturbed(cell, cells))
             for cell in cells}
 
 
-def gold_alone(cell: Cell) -> bool:
+def is_gold_only(cell: Cell) -> bool:
     """Return whether the cell places the gold and nothing else, in whatever order and form."""
     change = cell.change
     return cell.condition == "gold" and not (change.negatives or change.drop_gold or change.table)
@@ -87,19 +87,20 @@ Grouped = Mapping[str, str]  # by question, its cluster; see `experiments.statis
 _COARSE = ("page", "document")
 
 
-def causes_of(cells: Sequence[Cell], results: Iterable[Result], questions: Mapping[str, Question],
-              rights: Sequence[str], scoring: Scoring = "corrected") -> dict[str, dict[str, str]]:
+def find_causes(cells: Sequence[Cell], results: Iterable[Result], questions: Mapping[str, Question],
+              correctness_metrics: Sequence[str], scoring: Scoring = "corrected") -> dict[str, dict[str, str]]:
     """Return the name of the cause (`CAUSES`) of every result, by its cell's id and then by its question's; empty where
     the benchmark has no notion of a right answer. It is computed from what is stored alone: results of these cells with
     their scores, by that scoring, without traces; questions by id; and the metrics whose score of 1 means right, of
-    which the first that applies counts (`Scheme.rights`)."""
-    found = cases_of(cells, results, questions, rights, scoring)
-    return {cell: {question: cause_of(case).name for question, case in cases.items()} for cell, cases in found.items()}
+    which the first that applies counts (`Scheme.correctness_metrics`)."""
+    found = make_cases(cells, results, questions, correctness_metrics, scoring)
+    return {cell: {question: find_cause(case).name for question, case in cases.items()} for cell,
+            cases in found.items()}
 
 
-def share(hits: Mapping[str, bool], grouped: Grouped) -> Estimate:
+def share_by_question(hits: Mapping[str, bool], grouped: Grouped) -> Estimate:
     """Return the share of the questions that are hits, by question's id."""
-    return share_among(list(hits.values()), [grouped.get(question, question) for question in hits])
+    return estimate_clustered_share(list(hits.values()), [grouped.get(question, question) for question in hits])
 
 
 def case_view(cause: Cause, cases: Cases, called: Mapping[str, str], questions: Mapping[str, Question]) -> View:
@@ -108,14 +109,14 @@ def case_view(cause: Cause, cases: Cases, called: Mapping[str, str], questions: 
     places = {id: place for place, id in enumerate(questions, start=1)}
     several = len(called) > 1
     rows = [(f"#{places[question]}", questions[question].text, *([label] if several else []), case.outcome,
-             case.score, "; ".join(facts(case)))
-            for cell, label in called.items() for question, case in cases[cell].items() if cause_of(case) is cause]
+             case.score, "; ".join(describe_case(case)))
+            for cell, label in called.items() for question, case in cases[cell].items() if find_cause(case) is cause]
     return View(f"cause:{cause.name}", f"{cause.title}: {cause.definition}", (
         "number", "question", *(["cell"] if several else []), "outcome", "score", "what decided it"), tuple(rows), 2,
         section="Causes")
 
 
-def facts(case: Case) -> Iterator[str]:
+def describe_case(case: Case) -> Iterator[str]:
     """Yield what of the case decides its cause, in words."""
     if not case.answerable:
         yield "unanswerable"
@@ -129,28 +130,30 @@ def facts(case: Case) -> Iterator[str]:
         yield "no gold known" if case.gold is None else f"{case.found} of {case.gold} gold in view"
     if case.cites and case.found and case.answered:
         yield "gold cited" if case.cited_gold else "no gold cited"
-    for said, name in ((case.over_gold, "over the gold alone"), (case.undisturbed, "with fewer negatives"),
+    for said, name in ((case.right_with_gold, "over the gold alone"), (case.right_with_fewer_negatives,
+                                                                       "with fewer negatives"),
                        (case.known, "closed-book")):
         if said is not None:
             yield f"{'right' if said else 'wrong'} {name}"
 
 
-def cases_of(cells: Sequence[Cell], results: Iterable[Result], questions: Mapping[str, Question],
-             rights: Sequence[str], scoring: Scoring) -> dict[str, dict[str, Case]]:
-    """Return the cases of all results of these cells; see `causes_of`. Every cell is there, in order."""
-    if not rights:
+def make_cases(cells: Sequence[Cell], results: Iterable[Result], questions: Mapping[str, Question],
+             correctness_metrics: Sequence[str], scoring: Scoring) -> dict[str, dict[str, Case]]:
+    """Return the cases of all results of these cells; see `find_causes`. Every cell is there, in order."""
+    if not correctness_metrics:
         return {}
     alone: dict[str, dict[str, Case]] = {cell.id: {} for cell in cells}
-    known, siblings = {cell.id: cell for cell in cells}, siblings_of(cells)
+    known, siblings = {cell.id: cell for cell in cells}, find_siblings(cells)
     for result in results:
         if cell := known.get(result.cell):
-            alone[cell.id][result.question] = _case(result, cell, questions[result.question], rights, scoring)
+            alone[cell.id][result.question] = _case(result, cell, questions[result.question], correctness_metrics,
+                                                    scoring)
     return {id: {question: _joined(case, question, siblings[id], alone) for question, case in cases.items()}
             for id, cases in alone.items()}
 
 
-def _case(result: Result, cell: Cell, question: Question, rights: Sequence[str], scoring: Scoring) -> Case:
-    metric = next((name for name in rights if result.scores.get(name) is not None), rights[0])
+def _case(result: Result, cell: Cell, question: Question, correctness_metrics: Sequence[str], scoring: Scoring) -> Case:
+    metric = next((name for name in correctness_metrics if result.scores.get(name) is not None), correctness_metrics[0])
     holding = [passage for passage in result.in_view if passage.holds]
     published = scoring == "as-published"
     # as published the first character is the choice
@@ -166,14 +169,14 @@ def _case(result: Result, cell: Cell, question: Question, rights: Sequence[str],
         cites=may_cite(cell.rules, separators=cell.separators),
         cited_gold=any(passage.number in result.cited for passage in holding),
         unread=metric == "accuracy" and unread,
-        unjudged=METRICS[metric].judged and result.scores.get("unjudged") == 1, gold_alone=gold_alone(cell))
+        unjudged=METRICS[metric].judged and result.scores.get("unjudged") == 1, gold_alone=is_gold_only(cell))
 
 
 def _joined(case: Case, question: str, siblings: Siblings, alone: Cases) -> Case:
     return case if case.closed_book else replace(
         case, known=_told(siblings.closed_book, question, alone),
-        over_gold=_told(siblings.gold, question, alone, whole=True),
-        undisturbed=_told(siblings.undisturbed, question, alone))
+        right_with_gold=_told(siblings.gold, question, alone, whole=True),
+        right_with_fewer_negatives=_told(siblings.fewest_negatives, question, alone))
 
 
 def _told(cell: str | None, question: str, alone: Cases, whole: bool = False) -> bool | None:

@@ -19,16 +19,16 @@ from ragbed.experiments.analysis.error_analysis import cause_views
 from ragbed.experiments.analysis.inputs import Analysis, AnalysisInput, Finding
 from ragbed.experiments.analysis.pairs import comparison_views
 from ragbed.experiments.analysis.published import paper_views
+from ragbed.experiments.analysis.replicates import group_replicates, label_groups
 from ragbed.experiments.analysis.tradeoff import refusal_views
-from ragbed.experiments.analysis.variants import labels_of, variants_of
 from ragbed.experiments.analysis.view import View
 from ragbed.guests import loaded
 
 # In the order of the report's sections. Those of guests come after them, in the order of `ragbed.guests`.
 OF_EVERY_RUN: MappingProxyType[str, Analysis] = MappingProxyType({
     "effects": lambda run: effect_views(run.found.get("effects"), run.judge),
-    "causes": lambda run: cause_views(run.found.get("error_analysis"), run.labels, run.rights),
-    "refusals": lambda run: refusal_views(run.found.get("tradeoff"), run.cells, run.labels, run.rights),
+    "causes": lambda run: cause_views(run.found.get("error_analysis"), run.labels, run.correctness_metrics),
+    "refusals": lambda run: refusal_views(run.found.get("tradeoff"), run.cells, run.labels, run.correctness_metrics),
     "history": history,
     "comparisons": lambda run: comparison_views(run.found.get("comparisons"), run.cells),
     "papers": paper_views,
@@ -38,7 +38,7 @@ OF_BENCHMARKS: MappingProxyType[str, Analysis] = MappingProxyType(
 _BY = "by:"
 
 
-def view_named(name: str) -> Analysis:
+def find_view(name: str) -> Analysis:
     """Return the analysis of that name, of `OF_BENCHMARKS` or `by:TAG` for a tag; SettingsError where there is none."""
     if name.startswith(_BY) and name != _BY:
         return partial(by_tag, tag=name.removeprefix(_BY))
@@ -47,20 +47,20 @@ def view_named(name: str) -> Analysis:
     return OF_BENCHMARKS[name]
 
 
-def findings(run: AnalysisInput) -> dict[str, Any]:
+def compute_findings(run: AnalysisInput) -> dict[str, Any]:
     """Compute what guests add to a summary, by name; one that has nothing to compute is left out."""
     made: dict[str, Finding] = loaded("finding")
     return {name: found for name, compute in made.items() if (found := compute(run)) is not None}
 
 
-def views_of(names: Iterable[str], run: AnalysisInput) -> list[View]:
+def make_views(names: Iterable[str], run: AnalysisInput) -> list[View]:
     """Return the views of a run: those of every run, then those of guests, then the named ones of its benchmark."""
     guests: dict[str, Analysis] = loaded("analysis")
-    wanted = [*OF_EVERY_RUN.values(), *guests.values(), *map(view_named, names)] if run.cells else []
+    wanted = [*OF_EVERY_RUN.values(), *guests.values(), *map(find_view, names)] if run.cells else []
     return [view for make in wanted for view in make(run)]
 
 
-def labels_of_variants(rows: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+def label_replicates(rows: Sequence[Mapping[str, Any]]) -> dict[str, str]:
     """Return what the first cell of each way of answering is called, without its repeat and seed, by its id."""
-    variants = variants_of(rows, {})
-    return {one.row["id"]: label for one, label in zip(variants, labels_of(variants), strict=True)}
+    variants = group_replicates(rows, {})
+    return {one.first["id"]: label for one, label in zip(variants, label_groups(variants), strict=True)}

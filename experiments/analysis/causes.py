@@ -14,7 +14,7 @@ class Case:
     """One question in one cell."""
 
     outcome: Outcome
-    score: float | None  # of the metric that says what is right (`Scheme.rights`); None where none applies
+    score: float | None  # of the metric that says what is right (`Scheme.correctness_metrics`); None where none applies
     answerable: bool = True  # whether the benchmark has the question answerable, and its gold was not dropped
     refused: bool = False  # by the rule of the run's scoring
     may_refuse: bool = True  # whether the rules offer a refusal
@@ -28,8 +28,8 @@ class Case:
     unjudged: bool = False  # whether the judge said nothing readable of the answer
     gold_alone: bool = False  # whether nothing but the gold was placed
     known: bool | None = None  # whether the question is right closed-book; None where that cannot be told
-    over_gold: bool | None = None  # whether it is right over the gold alone; None where that cannot be told
-    undisturbed: bool | None = None  # likewise over the same evidence with fewer added negatives
+    right_with_gold: bool | None = None  # whether it is right over the gold alone; None where that cannot be told
+    right_with_fewer_negatives: bool | None = None  # likewise over the same evidence with fewer added negatives
 
     @property
     def right(self) -> bool:
@@ -90,7 +90,7 @@ CAUSES: tuple[Cause, ...] = (
     Cause("citation_only", "right, gold not cited",
           "The answer is right with gold in view, the rules ask for citations, and no cited passage holds gold.",
           lambda case: case.right and case.uncited, right=True),
-    Cause("memory", "memory",
+    Cause("parametric", "parametric knowledge",
           "The answer is right although none of the gold was in view, and right closed-book too.",
           lambda case: case.right and bool(case.known), right=True),
     Cause("unsupported", "unsupported",
@@ -113,7 +113,7 @@ CAUSES: tuple[Cause, ...] = (
     Cause("missing_refusal", "missing refusal",
           "The question is unanswerable, or its gold was dropped, the rules offer a refusal, and it was answered.",
           lambda case: not case.answerable and case.may_refuse and not case.refused),
-    Cause("not_known", "wrong closed-book",
+    Cause("closed_book_wrong", "wrong closed-book",
           "Wrong, or refused, closed-book: nothing was shown that could have been read wrongly.",
           lambda case: case.closed_book),
     Cause("gold_unknown", "wrong, gold unknown",
@@ -129,11 +129,11 @@ CAUSES: tuple[Cause, ...] = (
     Cause("distracted", "distracted",
           "Wrong with all of the gold in view, and right over the gold alone (`gold`); where that is not known, "
           "right over the same evidence with fewer added negatives.",
-          lambda case: bool(case.undisturbed if case.over_gold is None else case.over_gold)),
+          lambda case: bool(case.right_with_fewer_negatives if case.right_with_gold is None else case.right_with_gold)),
     Cause("reasoning_error", "reasoning error",
           "Wrong with all of the gold in view, and wrong over the gold alone too.",
-          lambda case: case.gold_alone or case.over_gold is False),
-    Cause("wrong_in_view", "wrong with gold in view",
+          lambda case: case.gold_alone or case.right_with_gold is False),
+    Cause("undetermined", "wrong with gold in view",
           "Wrong with all of the gold in view; what the same cell makes of the gold alone is not known, so distraction "
           "and reasoning cannot be told apart.",
           lambda case: True),
@@ -142,6 +142,6 @@ BY_NAME = {cause.name: cause for cause in CAUSES}
 
 
 @lru_cache(maxsize=4096)  # few cases of a run differ
-def cause_of(case: Case) -> Cause:
+def find_cause(case: Case) -> Cause:
     """Return the one cause of a case."""
     return next(cause for cause in CAUSES if cause.holds(case))

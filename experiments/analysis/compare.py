@@ -11,14 +11,20 @@ from typing import Any
 from ragbed.agents.types import Outcome
 from ragbed.documents.errors import RunError, SettingsError
 from ragbed.experiments.analysis.compared_run import ComparedRun
-from ragbed.experiments.analysis.pairs import change_of, difference_view, on_replicates, row_of, tested_pairs
-from ragbed.experiments.analysis.variants import VARIED, Variant, with_own_intervals
+from ragbed.experiments.analysis.pairs import (
+    comparison_row,
+    describe_change,
+    difference_view,
+    replicate_notes,
+    select_pairs,
+)
+from ragbed.experiments.analysis.replicates import VARIED, ReplicateGroup, use_own_intervals
 from ragbed.experiments.analysis.view import View
 from ragbed.experiments.cells import FACTORS
 from ragbed.experiments.formatting import ON_INTERVALS, verdict
-from ragbed.experiments.metrics import METRICS, family_of, metric_named, shown_name
+from ragbed.experiments.metrics import METRICS, family_of, find_metric, name_with_judge
 from ragbed.experiments.question import Question
-from ragbed.experiments.statistics import Comparison, Pairs, clusters, compare, pairs_of
+from ragbed.experiments.statistics import Comparison, Pairs, cluster_questions, compare, pair_scores
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,20 +37,21 @@ class Match:
     factor: str | None = None
 
 
-def all_pairs(run: ComparedRun) -> tuple[list[Match], list[str]]:
+def match_by_factor(run: ComparedRun) -> tuple[list[Match], list[str]]:
     """Return the cells of one run that differ in exactly one factor, as its summary compares them; and notes on that.
     Raises SettingsError where there are none."""
-    pairs, notes = tested_pairs(list(run.cells.values()))
+    pairs, notes = select_pairs(list(run.cells.values()))
     if len(run.cells) == 1:
         raise SettingsError(f"{run.path}: there is no second cell to compare; give another run's folder too")
     if not pairs:
         raise SettingsError(f"{run.path}: no two cells differ in one factor alone; choose one with --baseline, out of: "
                             f"{', '.join(run.cells)}")
-    called = {cell.row["id"]: label for label, cell in run.cells.items()}
-    return [Match(called[first.row["id"]], called[second.row["id"]], factor) for factor, first, second in pairs], notes
+    called = {cell.first["id"]: label for label, cell in run.cells.items()}
+    return [Match(called[first.first["id"]], called[second.first["id"]], factor) for factor, first,
+            second in pairs], notes
 
 
-def within(run: ComparedRun, wanted: Sequence[str], baseline: str | None) -> list[Match]:
+def match_within(run: ComparedRun, wanted: Sequence[str], baseline: str | None) -> list[Match]:
     """Return the cells of one run against its baseline: the named one, or the first of those that are wanted. Raises
     SettingsError where there is nothing to compare or a name fits several cells, and RunError where it fits none."""
     chosen = _chosen(run, wanted)
@@ -56,7 +63,7 @@ def within(run: ComparedRun, wanted: Sequence[str], baseline: str | None) -> lis
     return matches
 
 
-def between(first: ComparedRun, second: ComparedRun, wanted: Sequence[str], baseline: str | None) -> list[Match]:
+def match_between(first: ComparedRun, second: ComparedRun, wanted: Sequence[str], baseline: str | None) -> list[Match]:
     """Return the cells of the second run against their like in the first, or against the first's named one. Cells are
     alike that agree in every factor but those in which the two runs have no value in common. Raises SettingsError where
     no cell has its like, or a cell or a name has several, and RunError where a name fits no cell."""
@@ -66,7 +73,7 @@ def between(first: ComparedRun, second: ComparedRun, wanted: Sequence[str], base
         return [Match(against, label) for label in chosen]
     if len(first.cells) == len(second.cells) == 1 and not wanted:
         return [Match(next(iter(first.cells)), chosen[0])]
-    apart = differing(first, second)
+    apart = disjoint_factors(first, second)
     alike: dict[tuple[str, ...], list[str]] = defaultdict(list)
     for label in (*first.cells, *first.replicates):
         alike[_key(first, label, apart)].append(label)
@@ -83,7 +90,7 @@ def between(first: ComparedRun, second: ComparedRun, wanted: Sequence[str], base
     return matches
 
 
-def differing(first: ComparedRun, second: ComparedRun) -> list[str]:
+def disjoint_factors(first: ComparedRun, second: ComparedRun) -> list[str]:
     """Return the factors in which the two runs have no value in common."""
     levels = [{name: {str(row.get(name)) for row in run.rows} for name in FACTORS} for run in (first, second)]
     return [name for name in FACTORS if levels[0][name].isdisjoint(levels[1][name])]
@@ -92,7 +99,7 @@ def differing(first: ComparedRun, second: ComparedRun) -> list[str]:
 def _key(run: ComparedRun, label: str, apart: Sequence[str]) -> tuple[str, ...]:
     """The repeat and seed tell single cells apart, and nothing else."""
     names = VARIED if label in run.cells else FACTORS
-    row = run.cell(label).row
+    row = run.cell(label).first
     return tuple(str(row.get(name)) for name in names if name not in apart)
 
 
@@ -130,12 +137,12 @@ class RunComparison:
     notes: tuple[str, ...]
     left_out: Mapping[str, str]  # of two runs, what is said of `questions` and `cells` that one has alone
 
-    def cells(self, match: Match) -> tuple[Variant, Variant]:
+    def cells(self, match: Match) -> tuple[ReplicateGroup, ReplicateGroup]:
         """Return the baseline, and the cell."""
         return self.first.cell(match.baseline), self.second.cell(match.cell)
 
 
-def find(first: ComparedRun, second: ComparedRun | None, metrics: Sequence[str] = (), cells: Sequence[str] = (),
+def compare_runs(first: ComparedRun, second: ComparedRun | None, metrics: Sequence[str] = (), cells: Sequence[str] = (),
          baseline: str | None = None) -> RunComparison:
     """Compare; p is corrected over everything that is found here. Without a second run the cells of the first are
     compared with each other: where neither cells nor a baseline are named, all that differ in exactly one factor, as
@@ -143,27 +150,27 @@ def find(first: ComparedRun, second: ComparedRun | None, metrics: Sequence[str] 
     Raises SettingsError where a metric is unknown, or there is nothing to compare, and RunError where a cell is
     unknown, the runs are scored differently, or they share no question."""
     other = second or first
-    matches, bound = (between(first, second, cells, baseline), []) if second else \
-        (within(first, cells, baseline), []) if cells or baseline else all_pairs(first)
+    matches, bound = (match_between(first, second, cells, baseline), []) if second else \
+        (match_within(first, cells, baseline), []) if cells or baseline else match_by_factor(first)
     if first.scoring != other.scoring:
         raise RunError(f"{first.path} has {first.scoring} scoring and {other.path} {other.scoring}: their figures do "
                        "not compare; run one of them again with the other's")
     names = list(dict.fromkeys(metrics)) or [other.columns[0].split(" / ")[0]]
     known = [one for one in other.metrics if one in first.metrics]
     for name in names:
-        metric_named(name)
+        find_metric(name)
         if name not in known:
             raise SettingsError(f"{name} is no metric of both; there are: {', '.join(known) or 'none'}")
     questions = _shared(first, other)
-    grouped = clusters(questions.values())
+    grouped = cluster_questions(questions.values())
     pairs = [(match, _pairs(first, other, match, name, questions, grouped.of)) for name in names for match in matches]
-    results = [with_own_intervals(one, first.figures(match.baseline), other.figures(match.cell)) for (match, _), one
+    results = [use_own_intervals(one, first.figures(match.baseline), other.figures(match.cell)) for (match, _), one
                in zip(pairs, compare([made for _, made in pairs], first.seed), strict=True)]
     found = tuple(CellComparison(match, result, made) for (match, made), result in zip(pairs, results, strict=True))
     compared = [*(first.cell(one.baseline) for one in matches), *(other.cell(one.cell) for one in matches)]
     left_out = {} if second is None else dict(_left_out(first, second, questions, matches, cells, baseline))
     notes = [*_on_runs(first, second, names), *left_out.values(),
-             *on_replicates(compared), *bound, *([grouped.note] if grouped.note else [])]
+             *replicate_notes(compared), *bound, *([grouped.note] if grouped.note else [])]
     if any(one.pairs.clustered for one in found):
         notes.append("Questions over one document are not independent: they are drawn, and swapped between cells, "
                      "together.")
@@ -188,7 +195,7 @@ def _pairs(first: ComparedRun, second: ComparedRun, match: Match, metric: str, q
            grouped: Mapping[str, str]) -> Pairs:
     cells = first.cell(match.baseline), second.cell(match.cell)
     sides = [{name: answered for name, answered in cell.answers.items() if name in questions} for cell in cells]
-    return pairs_of(metric, sides[0], sides[1], grouped, first.scoring, all(cell.refusing for cell in cells))
+    return pair_scores(metric, sides[0], sides[1], grouped, first.scoring, all(cell.offers_refusal for cell in cells))
 
 
 def _on_runs(first: ComparedRun, second: ComparedRun | None, metrics: Sequence[str]) -> Iterator[str]:
@@ -197,7 +204,7 @@ def _on_runs(first: ComparedRun, second: ComparedRun | None, metrics: Sequence[s
     if first.results == second.results:
         yield "Both runs hold the same results."
     named = [{name: " / ".join(dict.fromkeys(str(row.get(name) or "none") for row in run.rows))
-              for name in differing(first, second)} for run in (first, second)]
+              for name in disjoint_factors(first, second)} for run in (first, second)]
     apart = [f"{name} ({level} against {named[1][name]})" for name, level in named[0].items()]
     if apart:
         yield f"The runs differ in {', '.join(apart)}."
@@ -228,9 +235,9 @@ def compare_views(findings: RunComparison) -> list[View]:
     named = findings.first is not findings.second and any(
         one.match.cell != one.match.baseline for one in findings.found)
     for (metric, factor), part in groupby(findings.found, key=lambda one: (one.comparison.metric, one.match.factor)):
-        title = f"{heading(findings)}: {shown_name(metric, findings.second.judge)}"
+        title = f"{comparison_title(findings)}: {name_with_judge(metric, findings.second.judge)}"
         keys = ["what changes" if factor else "cell", *(["baseline"] if named else [])]
-        rows = [((one.match.cell if named else change_named(findings, one), *([one.match.baseline] if named else [])),
+        rows = [((one.match.cell if named else describe_match(findings, one), *([one.match.baseline] if named else [])),
                  one.comparison) for one in part]
         views.append(difference_view(
             f"compare:{metric}:{factor or ''}", f"{title}, by {factor}" if factor else title, keys, rows,
@@ -238,7 +245,7 @@ def compare_views(findings: RunComparison) -> list[View]:
     return views
 
 
-def heading(findings: RunComparison) -> str:
+def comparison_title(findings: RunComparison) -> str:
     """Return what is compared, in words."""
     if findings.first is findings.second:
         match = findings.found[0].match
@@ -249,9 +256,9 @@ def heading(findings: RunComparison) -> str:
     return f"{names[1]} against {names[0]}, {findings.first.scoring} scoring"
 
 
-def change_named(findings: RunComparison, one: CellComparison) -> str:
+def describe_match(findings: RunComparison, one: CellComparison) -> str:
     """Return what a comparison is of, in words."""
-    return change_of(one.match.factor, *findings.cells(one.match), one.match.baseline, one.match.cell)
+    return describe_change(one.match.factor, *findings.cells(one.match), one.match.baseline, one.match.cell)
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,7 +272,7 @@ class Flip:
     after_outcome: Outcome
 
 
-def flips(findings: RunComparison, finding: CellComparison) -> list[Flip]:
+def find_flips(findings: RunComparison, finding: CellComparison) -> list[Flip]:
     """Return the flips of a finding, losses first, in the order of the questions; none for a metric of sets."""
     scores = finding.pairs.scores
     if scores is None:
@@ -277,11 +284,11 @@ def flips(findings: RunComparison, finding: CellComparison) -> list[Flip]:
     return sorted(found, key=lambda flip: (flip.after > flip.before, places[flip.question]))
 
 
-def findings_json(findings: RunComparison, with_flips: bool) -> dict[str, Any]:
+def comparison_json(findings: RunComparison, with_flips: bool) -> dict[str, Any]:
     """Return the comparisons as JSON, each with the names of its cells; `with_flips` adds the flips of each."""
-    rows = [{"metric": one.comparison.metric, **row_of(*findings.cells(one.match), one.comparison),
+    rows = [{"metric": one.comparison.metric, **comparison_row(*findings.cells(one.match), one.comparison),
              **cell_names(findings, one.match), "verdict": verdict(one.comparison),
-             **({"flips": [asdict(flip) for flip in flips(findings, one)]} if with_flips else {})}
+             **({"flips": [asdict(flip) for flip in find_flips(findings, one)]} if with_flips else {})}
             for one in findings.found]
     return {"first": str(findings.first.path), "second": str(findings.second.path), "scoring": findings.first.scoring,
             "comparisons": rows, "notes": list(findings.notes)}
@@ -290,7 +297,7 @@ def findings_json(findings: RunComparison, with_flips: bool) -> dict[str, Any]:
 def cell_names(findings: RunComparison, match: Match) -> dict[str, str]:
     """Return ids and names of the two cells of a match, as JSON has them."""
     first, second = findings.cells(match)
-    return {"first": first.row["id"], "second": second.row["id"], "first_name": match.baseline,
+    return {"first": first.first["id"], "second": second.first["id"], "first_name": match.baseline,
             "second_name": match.cell}
 
 
@@ -298,8 +305,8 @@ def flip_view(findings: RunComparison, metric: str) -> View | None:
     """Return the questions whose score by the metric differs; None without any."""
     found = [one for one in findings.found if one.comparison.metric == metric]
     places = {id: place for place, id in enumerate(findings.second.questions, start=1)}
-    rows = [(f"#{places[flip.question]}", findings.second.questions[flip.question].text, change_named(findings, one),
+    rows = [(f"#{places[flip.question]}", findings.second.questions[flip.question].text, describe_match(findings, one),
              f"{flip.before:g} {flip.before_outcome}", f"{flip.after:g} {flip.after_outcome}")
-            for one in found for flip in flips(findings, one)]
+            for one in found for flip in find_flips(findings, one)]
     return View(f"flips:{metric}", f"Questions whose {metric} differs", (
         "number", "question", "cell", "baseline's", "cell's"), tuple(rows), 3, 3) if rows else None

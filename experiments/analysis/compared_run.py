@@ -11,7 +11,14 @@ from typing import Any, cast
 from pydantic_core import from_json
 
 from ragbed.agents.types import Outcome
-from ragbed.experiments.analysis.variants import Figures, Variant, labels_of, own_figures, together_of, variants_of
+from ragbed.experiments.analysis.replicates import (
+    Figures,
+    ReplicateGroup,
+    find_figures,
+    group_replicates,
+    label_groups,
+    pool_replicates,
+)
 from ragbed.experiments.metrics import ScoredQuestion, Scoring
 from ragbed.experiments.question import Question
 from ragbed.experiments.runs.finished import fitting, no_cell, open_finished
@@ -30,8 +37,8 @@ class ComparedRun:
     name: str
     rows: Sequence[Mapping[str, Any]]  # the cells of its summary
     answers: Mapping[str, Mapping[str, ScoredQuestion]]  # by cell's id, then by question
-    cells: Mapping[str, Variant]  # what is compared, by what it is called: one for repeats and seeds of a cell
-    replicates: Mapping[str, Variant]  # each of those by itself, by what it is called
+    cells: Mapping[str, ReplicateGroup]  # what is compared, by what it is called: one for repeats and seeds of a cell
+    replicates: Mapping[str, ReplicateGroup]  # each of those by itself, by what it is called
     together: Mapping[str, Figures]  # the figures of those cells, by the id of the first
     questions: Mapping[str, Question]
     columns: tuple[str, ...]  # the metrics of its benchmark's table, in order
@@ -45,38 +52,38 @@ class ComparedRun:
         """Every metric that a cell has."""
         return list(dict.fromkeys(name for row in self.rows for name in row["metrics"]))
 
-    def cell(self, label: str) -> Variant:
+    def cell(self, label: str) -> ReplicateGroup:
         """Return the cell of a label."""
         return self.cells[label] if label in self.cells else self.replicates[label]
 
     def figures(self, label: str) -> Figures:
         """Of the cell of a label."""
-        return own_figures(self.cell(label), self.together)
+        return find_figures(self.cell(label), self.together)
 
     def named(self, name: str) -> list[str]:
         """Return the labels of the cells that a name fits. Of several repeats and seeds the first one's id means all; a
         single one is named by its own label, by the repeat or seed, as in `repeat 0`, or by its id where it is not the
         first. Raises RunError where there is none."""
-        found = (fitting({label: cell.row_without for label, cell in self.cells.items()}, name)
-                 or fitting({label: cell.row for label, cell in self.replicates.items()}, name))
+        found = (fitting({label: cell.shared_row for label, cell in self.cells.items()}, name)
+                 or fitting({label: cell.first for label, cell in self.replicates.items()}, name))
         if not found:
             raise no_cell(name, self.cells)
         return found
 
 
-def read_compared(path: Path) -> ComparedRun:
+def read_compared_run(path: Path) -> ComparedRun:
     """Return the run of a folder; RunError where there is none, it has not finished or is a race, or its summary is
     unusable."""
     with open_finished(path) as run:
         run.refuse_race()
         first, answers = run.rows[0], _answers(run.folder.database.rows(_SCORES))
-        cells = variants_of(run.rows, answers)
-        alone = {cell.row["id"] for cell in cells if cell.cells == 1}
+        cells = group_replicates(run.rows, answers)
+        alone = {cell.first["id"] for cell in cells if cell.size == 1}
         return ComparedRun(
-            run.path, run.name, run.rows, answers, dict(zip(labels_of(cells), cells, strict=True)),
-            {run.labels[row["id"]]: Variant(row, answers.get(row["id"], {}), 1) for row in run.rows
+            run.path, run.name, run.rows, answers, dict(zip(label_groups(cells), cells, strict=True)),
+            {run.labels[row["id"]]: ReplicateGroup(row, answers.get(row["id"], {}), 1) for row in run.rows
              if row["id"] not in alone},
-            together_of(run.summary.get("repeated") or ()), run.questions, tuple(run.summary["columns"]),
+            pool_replicates(run.summary.get("repeated") or ()), run.questions, tuple(run.summary["columns"]),
             first["scoring"], first["judge"], run.summary["seed"], run.summary["results"])
 
 

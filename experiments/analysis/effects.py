@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
-from ragbed.experiments.analysis.variants import VARIED, Answers, CellRows, Variant, variants_of
-from ragbed.experiments.analysis.view import Value, View, figure_value
+from ragbed.experiments.analysis.replicates import VARIED, Answers, CellRows, ReplicateGroup, group_replicates
+from ragbed.experiments.analysis.view import Value, View, make_figure
 from ragbed.experiments.cells import short_names
 from ragbed.experiments.formatting import format_p
-from ragbed.experiments.metrics import Scoring, shown_name
+from ragbed.experiments.metrics import Scoring, name_with_judge
 from ragbed.experiments.metrics.metric import BY_SPLIT
 from ragbed.experiments.statistics import ALPHA, Clusters, holm
-from ragbed.experiments.statistics.factorial import Design, Fit, Term, design_of, fit, varying
+from ragbed.experiments.statistics.factorial import Design, Fit, Term, fit, make_design, varying_levels
 
 if TYPE_CHECKING:
     import numpy as np
@@ -25,7 +25,7 @@ _DIGITS = 10
 _LONGEST = 64  # combinations above which an interaction is shown on demand
 
 
-def effects(rows: CellRows, answers: Answers, clusters: Clusters, metric: str,
+def estimate_effects(rows: CellRows, answers: Answers, clusters: Clusters, metric: str,
             scoring: Scoring = "corrected") -> dict[str, Any] | None:
     """Return what each factor does to the metric over the levels of the others, by how much every two of its levels
     differ, and where two factors depend on each other; p of factors and interactions is corrected over all of them.
@@ -35,18 +35,18 @@ def effects(rows: CellRows, answers: Answers, clusters: Clusters, metric: str,
     that have a score in all of these cells (`statistics.factorial`). Repeats and seeds are not factors: a question's
     score is its mean over them. The metric is one that questions have.
     """
-    every = variants_of(rows, answers)
+    every = group_replicates(rows, answers)
     having = [one for one in every if any(row.scores.get(metric) is not None for row in one.answers.values())]
-    levels = [variant.levels for variant in having]
-    if len(varying(levels, VARIED)) < 2:
+    levels = [variant.factor_levels for variant in having]
+    if len(varying_levels(levels, VARIED)) < 2:
         return None
     notes = []
-    if any(variant.cells > 1 for variant in every):
+    if any(variant.size > 1 for variant in every):
         notes.append("A question's score is its mean over repeats and seeds.")
     if len(having) < len(every):
         notes.append(f"Cells without {metric}, which are left out: {len(every) - len(having)}.")
     made: dict[str, Any] = {"metric": metric, "crossed": False, "factors": [], "interactions": [], "notes": notes}
-    design = design_of(levels, VARIED)
+    design = make_design(levels, VARIED)
     told = [one for term in design.terms if (one := _Term.of(design, term, having, clusters, metric, scoring)).n]
     if left_out := max((one.left_out for one in told), default=0):
         notes.append(f"Questions without {metric} in every cell compared, which are left out: {left_out} at most.")
@@ -66,11 +66,10 @@ def effects(rows: CellRows, answers: Answers, clusters: Clusters, metric: str,
 
 
 def effect_views(found: Mapping[str, Any] | None, judge: str | None = None) -> list[View]:
-    """Return views of the main effects, of the levels against each other, and of each interaction, of what `effects`
-    made in a run with that judge."""
+    """Return views of the result of `estimate_effects`: main effects, level against level, and each interaction."""
     if not found:
         return []
-    metric = shown_name(found["metric"], judge)
+    metric = name_with_judge(found["metric"], judge)
     names = short_names(row["level"] for one in found["factors"] if one["factor"] == "model" for row in one["levels"])
     views = []
     if found["factors"]:
@@ -80,7 +79,7 @@ def effect_views(found: Mapping[str, Any] | None, judge: str | None = None) -> l
             "factor", "level", "answers", "mean", "effect", "p", "p (Holm)"), tuple(rows), 2,
             notes=tuple(found["notes"]), signed=("effect",), p=("p", "p (Holm)"), section="Factors"))
     contrasts = [(factor["factor"], names.get(one["second"], one["second"]), names.get(one["first"], one["first"]),
-                  figure_value(one["difference"], one["low"], one["high"]), one["p"], one["p_holm"])
+                  make_figure(one["difference"], one["low"], one["high"]), one["p"], one["p_holm"])
                  for factor in found["factors"] for one in sorted(factor.get("contrasts") or (), key=lambda one: (
                      1.0 if one["p_holm"] is None else one["p_holm"], -abs(one["difference"])))]
     untested = [f"There are too few questions to test {one['factor']}." for one in found["factors"] if one["p"] is None]
@@ -107,12 +106,12 @@ def _interaction(one: Mapping[str, Any], names: Mapping[str, str], metric: str) 
 
 def _figures(row: Mapping[str, Any], test: Mapping[str, Any]) -> tuple[Value, ...]:
     """The test of a factor stands beside its first level."""
-    return (row["n"], figure_value(row["mean"], row["low"], row["high"], row["n"]),
-            figure_value(row["effect"], row["effect_low"], row["effect_high"], row["n"]),
+    return (row["n"], make_figure(row["mean"], row["low"], row["high"], row["n"]),
+            make_figure(row["effect"], row["effect_low"], row["effect_high"], row["n"]),
             test.get("p"), test.get("p_holm"))
 
 
-def table_of(variants: Sequence[Variant], clusters: Clusters, metric: str,
+def score_table(variants: Sequence[ReplicateGroup], clusters: Clusters, metric: str,
              scoring: Scoring) -> tuple[list[str], Floats, NDArray[np.intp], NDArray[np.intp], int]:
     """Return the questions that have a score in every variant, the scores (variants by questions), of each question
     its split, of whose two means the figure is the mean, and its cluster; and how many have a score in some alone.
@@ -144,7 +143,7 @@ class _Term:
 
     names: Term
     combinations: list[tuple[str, ...]]
-    variants: list[Variant]
+    variants: list[ReplicateGroup]
     means: Floats  # contrasts: combinations by variants
     effects: Floats
     fitted: Fit
@@ -152,12 +151,12 @@ class _Term:
     left_out: int
 
     @classmethod
-    def of(cls, design: Design, names: Term, variants: Sequence[Variant], clusters: Clusters, metric: str,
+    def of(cls, design: Design, names: Term, variants: Sequence[ReplicateGroup], clusters: Clusters, metric: str,
            scoring: Scoring) -> _Term:
         means = design.means(names)
         asked = [place for place, column in enumerate(means.T) if column.any()]
         own = [variants[place] for place in asked]
-        questions, table, split, groups, left_out = table_of(own, clusters, metric, scoring)
+        questions, table, split, groups, left_out = score_table(own, clusters, metric, scoring)
         return cls(names, design.combinations(names), own, means[:, asked], design.effects(names)[:, asked],
                    fit(table, split, groups, metric), len(questions), left_out)
 
@@ -166,7 +165,8 @@ class _Term:
         means = self.fitted.estimates(self.means, apart=False)
         effects = self.fitted.estimates(self.effects, apart=True)
         for at, (mean, between), (effect, about) in zip(self.combinations, means, effects, strict=True):
-            cells = sum(one.cells for one in self.variants if at == tuple(one.levels[name] for name in self.names))
+            cells = sum(one.size for one in self.variants if at == tuple(one.factor_levels[name]
+                                                                         for name in self.names))
             name = {"level": at[0]} if len(at) == 1 else {"levels": list(at)}
             yield {**name, "mean": _rounded(mean), "low": _rounded(between.low), "high": _rounded(between.high),
                    "effect": _rounded(effect), "effect_low": _rounded(about.low), "effect_high": _rounded(about.high),

@@ -8,7 +8,7 @@ from typing import Literal
 from ragbed.documents.errors import RunError, SettingsError
 from ragbed.experiments.analysis.compare import CellComparison
 from ragbed.experiments.formatting import format_difference, format_p
-from ragbed.experiments.metrics import metric_named
+from ragbed.experiments.metrics import find_metric
 from ragbed.experiments.statistics import Comparison
 
 _FORM = re.compile(r"\s*(?P<metric>[a-z0-9_]+(?:@[0-9]+)?)(?:\.(?P<bound>low|high))?\s*(?P<sign>[<>])\s*baseline\s*"
@@ -40,7 +40,7 @@ class Gate:
             raise SettingsError(f"--fail-if {text!r}: expected METRIC < baseline, or METRIC.low or METRIC.high, or >, "
                                 "and + or - a number after it, such as 'unified < baseline - 0.02'; a fixed "
                                 "threshold is not supported")
-        metric_named(found["metric"])
+        find_metric(found["metric"])
         offset = float(found["number"] or 0) * (-1 if found["more"] == "-" else 1)
         return cls(text.strip(), found["metric"], found["sign"] == "<", offset,
                    None if found["bound"] is None else "low" if found["bound"] == "low" else "high")
@@ -58,7 +58,7 @@ class Gate:
 
 
 @dataclass(frozen=True, slots=True)
-class Passed:
+class GateResult:
     """Whether a cell passes a gate."""
 
     gate: Gate
@@ -66,7 +66,7 @@ class Passed:
     passes: bool
 
     @classmethod
-    def of(cls, gate: Gate, finding: CellComparison) -> Passed:
+    def of(cls, gate: Gate, finding: CellComparison) -> GateResult:
         """RunError where that cannot be checked."""
         try:
             return cls(gate, finding, not gate.holds(finding.comparison))

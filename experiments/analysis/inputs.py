@@ -7,10 +7,10 @@ from typing import Any
 
 from ragbed.experiments.analysis.view import Value, View
 from ragbed.experiments.cells import labels
-from ragbed.experiments.metrics import Estimate, Scoring, aggregate, estimate, may_refuse, shown_name
+from ragbed.experiments.metrics import Estimate, Scoring, aggregate, estimate, may_refuse, name_with_judge
 from ragbed.experiments.question import Question
 from ragbed.experiments.record import Result
-from ragbed.experiments.statistics import interval_of, pairs_of
+from ragbed.experiments.statistics import difference_interval, pair_scores
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class AnalysisInput:
     clusters: Mapping[str, str] = field(default_factory=dict)  # by question; one that is not named is by itself
     found: Mapping[str, Any] = field(default_factory=dict)  # tests of the summary, such as `dose`; None if none
     published: Sequence[str] = ()  # names of the papers' tables that stand beside the run's own figures
-    rights: Sequence[str] = ()  # the metrics whose score of 1 means that an answer is right
+    correctness_metrics: Sequence[str] = ()  # the metrics whose score of 1 means that an answer is right
 
     @property
     def metrics(self) -> list[str]:
@@ -72,33 +72,33 @@ class AnalysisInput:
 
     def shown(self, metric: str) -> str:
         """Return the metric's name, with the judge's where it rests on one."""
-        return shown_name(metric, self.judge)
+        return name_with_judge(metric, self.judge)
 
 
 Analysis = Callable[[AnalysisInput], list[View]]
 Finding = Callable[[AnalysisInput], Any]  # figures as JSON for the summary; None if the run has nothing to compute
 
 
-def figures(material: AnalysisInput, cell: Mapping[str, Any], results: Sequence[Result],
+def compute_figures(material: AnalysisInput, cell: Mapping[str, Any], results: Sequence[Result],
             metrics: Iterable[str]) -> list[Value]:
     """Return the metrics over these results of the cell; None where one has no figure."""
-    found = figures_of_cell(material, cell, results) if results else {}
+    found = aggregate_cell(material, cell, results) if results else {}
     return [found.get(name) for name in metrics]
 
 
-def figures_of_cell(material: AnalysisInput, cell: Mapping[str, Any], results: Sequence[Result]) -> dict[str, Estimate]:
+def aggregate_cell(material: AnalysisInput, cell: Mapping[str, Any], results: Sequence[Result]) -> dict[str, Estimate]:
     """Return every metric over these results of the cell."""
     return aggregate(results, material.scoring, material.seed, refusing=may_refuse(cell["rules"]),
                      clusters=material.clusters_of(results))
 
 
-def change(material: AnalysisInput, pairs: Sequence[tuple[Result, Result]], metric: str) -> Estimate | None:
+def paired_change(material: AnalysisInput, pairs: Sequence[tuple[Result, Result]], metric: str) -> Estimate | None:
     """Return the metric of the second results less that of the first, over the pairs that have both, with the interval
     of a paired difference. Pairs whose first questions share a cluster do so too."""
     before, after = ({str(place): pair[side] for place, pair in enumerate(pairs)} for side in (0, 1))
     clusters = dict(zip(before, material.clusters_of(before.values()), strict=True))
-    made = pairs_of(metric, before, after, clusters, material.scoring)
+    made = pair_scores(metric, before, after, clusters, material.scoring)
     if not made.n:
         return None
     first, second = made.observed()
-    return estimate(second - first, interval_of(made, material.seed), made.n)
+    return estimate(second - first, difference_interval(made, material.seed), made.n)

@@ -21,7 +21,7 @@ from ragbed.retrieval.retrievers import RetrieverSettings
 from ragbed.strategies.types import Rules, Usage
 
 
-def on_cuts(asked: Mapping[str, int], columns: Sequence[str]) -> list[str]:
+def note_shallow_retrievers(asked: Mapping[str, int], columns: Sequence[str]) -> list[str]:
     """Return that a column looks deeper than a retriever was `asked` to search: how many chunks, by its name."""
     deepest = max((cut_of(name) or 0 for column in columns for name in column.split(" / ")), default=0)
     short = [(name, k) for name, k in asked.items() if k < deepest]
@@ -29,7 +29,7 @@ def on_cuts(asked: Mapping[str, int], columns: Sequence[str]) -> list[str]:
             "or more." for name, k in short]
 
 
-def on_unranked(questions: Iterable[Question]) -> list[str]:
+def note_unranked(questions: Iterable[Question]) -> list[str]:
     """Return that questions which have no gold are in no figure of a ranking, though trec_eval counts them."""
     every = list(questions)
     without = sum(not one.gold for one in every)
@@ -37,7 +37,7 @@ def on_unranked(questions: Iterable[Question]) -> list[str]:
             "nDCG; trec_eval counts those of them that were judged as 0."] if without else []
 
 
-def on_chunked(results: Mapping[str, Sequence[Result]], names: Mapping[str, str]) -> list[str]:
+def note_ranked_chunks(results: Mapping[str, Sequence[Result]], names: Mapping[str, str]) -> list[str]:
     """Return that chunks of documents were found where documents are ranked: the deeper cuts are then of fewer
     documents. Results are by cell, and `names` says what each is called."""
     found = []
@@ -59,7 +59,7 @@ _SHORT = {"negatives": _FEWER, "pool": _FEWER,
           "gold_at": "for {} of {} questions the position is beyond the end, so the gold stands last, down to {}"}
 
 
-def on_models(models: Sequence[str], known: Mapping[str, str] | None = None) -> list[str]:
+def note_models(models: Sequence[str], known: Mapping[str, str] | None = None) -> list[str]:
     """Return a line for each model whose replies are recorded, and for each whose weights are those of the small
     default model, whatever name it has here; identities that a run recorded are `known` by name, for weights that are
     not on this machine."""
@@ -75,7 +75,7 @@ def on_models(models: Sequence[str], known: Mapping[str, str] | None = None) -> 
     return recorded + small
 
 
-def on_judge(judge: str | None, used: Usage) -> list[str]:
+def note_judge(judge: str | None, used: Usage) -> list[str]:
     """Return what stands behind the grades, if any, and what a judge model used, which the cells' figures leave out."""
     if judge == "lexical":
         return [LEXICAL]
@@ -85,7 +85,7 @@ def on_judge(judge: str | None, used: Usage) -> list[str]:
             f"for {format_price(used.price)}; they are not among the calls, tokens and price of the cells."]
 
 
-def on_support(check: str | None, supports: Iterable[Support | None]) -> list[str]:
+def note_support(check: str | None, supports: Iterable[Support | None]) -> list[str]:
     """Return what stands behind the figures of sentences and nuggets, and how much of it could not be read."""
     labels = [label for one in supports if one is not None for label in one.labels]
     unread = sum(label.level is None for label in labels)
@@ -93,7 +93,7 @@ def on_support(check: str | None, supports: Iterable[Support | None]) -> list[st
                                      f"{unread:,} could not be read and count 0."]
 
 
-def on_filled(filled: str, results: Iterable[Result]) -> list[str]:
+def note_gold_filled(filled: str, results: Iterable[Result]) -> list[str]:
     """Return that gold answers stood in the sub-questions that were asked."""
     if filled != "gold" or not any(sub.trace for result in results for sub in result.subs):
         return []
@@ -101,14 +101,14 @@ def on_filled(filled: str, results: Iterable[Result]) -> list[str]:
             "the chain do not compare with runs in which a model goes on from its own answers."]
 
 
-def on_unjudged(verdicts: Iterable[Verdict | None]) -> list[str]:
+def note_unjudged(verdicts: Iterable[Verdict | None]) -> list[str]:
     """Return how many answers a judge said nothing readable of, and why: they look like failures of strategies."""
-    said = unjudged(verdicts)
+    said = describe_unjudged(verdicts)
     return [f"{said}. They count 0 in the judge's figures, whatever they say; as published, some means leave them "
             "out."] if said else []
 
 
-def unjudged(verdicts: Iterable[Verdict | None]) -> str:
+def describe_unjudged(verdicts: Iterable[Verdict | None]) -> str:
     """Return how many of the answers that a judge was asked of are unjudged, and why; empty where none is."""
     asked = [verdict for verdict in verdicts if verdict is not None]
     reasons = Counter(verdict.note or "no reason given" for verdict in asked if verdict.unjudged)
@@ -116,7 +116,7 @@ def unjudged(verdicts: Iterable[Verdict | None]) -> str:
     return f"{reasons.total()} of {len(asked)} answers are unjudged: {why}" if reasons else ""
 
 
-def on_rules(rules: Iterable[Rules]) -> list[str]:
+def note_rules(rules: Iterable[Rules]) -> list[str]:
     """Return under which rules, of the cells that ask what is unanswerable, no refusal is scored."""
     without = [name for name in dict.fromkeys(rules) if not may_refuse(name)]
     return [f"Under the rules {' and '.join(without)} prompts offer no refusal: what is asked there without an answer "
@@ -124,7 +124,7 @@ def on_rules(rules: Iterable[Rules]) -> list[str]:
             ] if without else []
 
 
-def on_variations(varied: Iterable[tuple[str | None, Result]], paraphraser: str | None,
+def note_variations(varied: Iterable[tuple[str | None, Result]], paraphraser: str | None,
                   answering: Collection[str]) -> list[str]:
     """Return how many questions each query variation left as they were asked, and who paraphrased; of each result
     the variation of its cell."""
@@ -144,7 +144,7 @@ def on_variations(varied: Iterable[tuple[str | None, Result]], paraphraser: str 
 _NAMED = 50
 
 
-def on_skipped(skipped: Sequence[str]) -> list[str]:
+def note_skipped(skipped: Sequence[str]) -> list[str]:
     """Return how many records of the benchmark's files were left out, where they stand, and why the first was."""
     lines: dict[str, list[str]] = {}
     for file, line in re.findall(r"([^/\\\n]+), (?:line|record) (\d+)[,:]", "\n".join(skipped[:_NAMED])):
@@ -155,7 +155,7 @@ def on_skipped(skipped: Sequence[str]) -> list[str]:
             ] if skipped else []
 
 
-def on_halves(rows: Iterable[Mapping[str, Any]]) -> list[str]:
+def note_small_halves(rows: Iterable[Mapping[str, Any]]) -> list[str]:
     """Return that a unified score among the summary's cells rests on a half of very few questions."""
     halves = [row["metrics"][name]["n"] for row in rows if row["metrics"].get("unified", {}).get("n")
               for name in ("refused_answerable", "refusal_accuracy") if name in row["metrics"]]
@@ -165,14 +165,14 @@ def on_halves(rows: Iterable[Mapping[str, Any]]) -> list[str]:
             ] if least < _FEW and len(halves) > 1 else []
 
 
-def on_late_clues(questions: Collection[Question]) -> list[str]:
+def note_late_clues(questions: Collection[Question]) -> list[str]:
     """Return how many questions have a clue that no condition shows, since it stands where the answer is told."""
     late = sum("late" in question.tags.get("clues", ()) for question in questions)
     return [f"In {late} of {len(questions)} questions a clue stands at the place where the novel tells the answer, or "
             "after it: neither gold nor full shows it."] if late else []
 
 
-def on_dropped(perturbations: Iterable[str], questions: Collection[Question]) -> list[str]:
+def note_undroppable(perturbations: Iterable[str], questions: Collection[Question]) -> list[str]:
     """Return how many questions could not have their gold dropped, where a perturbation drops it."""
     without = sum(not question.gold for question in questions)
     if not without or not any(Perturbation.parse(name).drop_gold for name in perturbations):
@@ -181,7 +181,7 @@ def on_dropped(perturbations: Iterable[str], questions: Collection[Question]) ->
             "dropped, and they count as answerable or not as before."]
 
 
-def on_short(perturbed: Iterable[tuple[str | None, Result]]) -> list[str]:
+def note_missing_negatives(perturbed: Iterable[tuple[str | None, Result]]) -> list[str]:
     """Return for how many questions fewer negatives could be had, or the gold stands nearer, than a perturbation asks
     for; each result comes with that of its cell."""
     asked: dict[str, set[str]] = {}
@@ -199,7 +199,7 @@ def on_short(perturbed: Iterable[tuple[str | None, Result]]) -> list[str]:
 ON_MINERS = "Negatives were mined by what searches among them"
 
 
-def on_miners(finders: Mapping[str, Finder], cells: Iterable[Cell], questions: Iterable[Question]) -> list[str]:
+def note_miners(finders: Mapping[str, Finder], cells: Iterable[Cell], questions: Iterable[Question]) -> list[str]:
     """Return that retrievers search among negatives which one of them, or a part of one, has mined: they are its own
     nearest misses, and no other's."""
     miners = dict.fromkeys(found.miner for question in questions for one in question.mined.values()

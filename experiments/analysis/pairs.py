@@ -4,46 +4,47 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from ragbed.experiments.analysis.variants import (
+from ragbed.experiments.analysis.replicates import (
     Answers,
     CellRows,
-    Variant,
-    compared,
-    differing,
-    labels_of,
-    own_figures,
-    pairs_by_factor,
-    together_of,
-    variants_of,
-    with_own_intervals,
+    ReplicateGroup,
+    compare_groups,
+    differing_factors,
+    find_figures,
+    group_replicates,
+    label_groups,
+    pair_by_factor,
+    pool_replicates,
+    use_own_intervals,
 )
-from ragbed.experiments.analysis.view import Value, View, figure_value
+from ragbed.experiments.analysis.view import Value, View, make_figure
 from ragbed.experiments.cells import PART, short_names
 from ragbed.experiments.formatting import ON_INTERVALS, format_effect, is_uncorrected, metric_title, verdict
 from ragbed.experiments.metrics import Scoring
 from ragbed.experiments.statistics import Clusters, Comparison
 
-MOST = 400  # pairs: each takes tens of milliseconds
-_Pair = tuple[str, Variant, Variant]
+MAX_PAIRS = 400  # pairs: each takes tens of milliseconds
+_Pair = tuple[str, ReplicateGroup, ReplicateGroup]
 _FIRST = ("reasoning", "condition")  # factors, before all others
 _ON_TABLES = ("Compared are every two cells that differ in one factor, over the same questions: the real differences "
               "first. Up and down count the questions that score higher and lower after the change.")
 
 
-def comparisons(rows: CellRows, answers: Answers, clusters: Clusters, metric: str, scoring: Scoring, seed: int = 0,
+def compare_pairs(rows: CellRows, answers: Answers, clusters: Clusters, metric: str, scoring: Scoring, seed: int = 0,
                 repeated: CellRows = ()) -> dict[str, Any] | None:
     """Return the paired comparisons by the metric, p corrected over all of them; None where the run has one cell.
     Repeats and seeds are no comparison: a question's score is its mean over them, and the summary's `repeated` has the
     intervals."""
     if len(rows) < 2:
         return None
-    variants, together = variants_of(rows, answers), together_of(repeated)
-    chosen, notes = tested_pairs(variants)
-    tests = compared(metric, [(first, second) for _, first, second in chosen], clusters.of, scoring, seed)
-    made = [row_of(first, second, with_own_intervals(one, own_figures(first, together), own_figures(second, together)))
+    variants, together = group_replicates(rows, answers), pool_replicates(repeated)
+    chosen, notes = select_pairs(variants)
+    tests = compare_groups(metric, [(first, second) for _, first, second in chosen], clusters.of, scoring, seed)
+    made = [comparison_row(first, second, use_own_intervals(one, find_figures(first, together), find_figures(second,
+                                                                                                             together)))
             for (_, first, second), one in zip(chosen, tests, strict=True) if one]
     return {"metric": metric, "pairs": made,
-            "notes": [*on_replicates(variants), *notes,
+            "notes": [*replicate_notes(variants), *notes,
                       *([f"Pairs of cells of which no question has {metric} in both: {len(chosen) - len(made)}."]
                         if len(made) < len(chosen) else []),
                       *([clusters.note] if clusters.note else []), *([ON_INTERVALS] if made else []),
@@ -52,11 +53,11 @@ def comparisons(rows: CellRows, answers: Answers, clusters: Clusters, metric: st
 
 
 def comparison_views(found: Mapping[str, Any] | None, rows: CellRows) -> list[View]:
-    """Return a view of the comparisons for each factor, as `comparisons` has them: reasoning first, then condition."""
+    """Return a view of the result of `compare_pairs` for each factor: reasoning first, then condition."""
     if not found or not found["pairs"]:
         return []
-    variants = {one.row["id"]: one for one in variants_of(rows, {})}
-    called = dict(zip(variants, labels_of(variants.values()), strict=True))
+    variants = {one.first["id"]: one for one in group_replicates(rows, {})}
+    called = dict(zip(variants, label_groups(variants.values()), strict=True))
     known = [one for one in found["pairs"] if one["first"] in variants and one["second"] in variants]
     notes = (_ON_TABLES, *found["notes"])
     views: list[View] = []
@@ -64,7 +65,7 @@ def comparison_views(found: Mapping[str, Any] | None, rows: CellRows) -> list[Vi
         own = [one for one in known if one["factor"] == factor]
         tested = [Comparison.of(found["metric"], one) for one in own]
         if own:
-            keyed = [(({"text": change_of(factor, variants[one["first"]], variants[one["second"]],
+            keyed = [(({"text": describe_change(factor, variants[one["first"]], variants[one["second"]],
                                           called[one["first"]], called[one["second"]]),
                         "cells": [called[one["first"]], called[one["second"]]]},), made)
                      for one, made in zip(own, tested, strict=True)]
@@ -98,7 +99,7 @@ def _values(key: Sequence[Value], one: Comparison, lonely: bool) -> Iterator[Val
     yield one.n
     if lonely:
         yield one.unpaired
-    yield from (figure_value(mean, low, high, one.n) for mean, low, high in (
+    yield from (make_figure(mean, low, high, one.n) for mean, low, high in (
         (one.before, one.before_low, one.before_high), (one.after, one.after_low, one.after_high),
         (one.difference, one.low, one.high)))
     for count, places in ((one.gained, (1, 0)), (one.lost, (0, 1))):
@@ -107,53 +108,54 @@ def _values(key: Sequence[Value], one: Comparison, lonely: bool) -> Iterator[Val
     yield from (format_effect(one), one.test, one.p, one.p_holm, verdict(one))
 
 
-def change_of(factor: str | None, first: Variant, second: Variant, before: str, after: str) -> str:
+def describe_change(factor: str | None, first: ReplicateGroup, second: ReplicateGroup, before: str, after: str) -> str:
     """Return what changes from one cell to another, such as `direct → chain_of_thought, evidence`: the two values of
     the factor in which alone they differ, and what else the second is called; the first by what it is besides, where
     the second has no such part, as none closed-book is shuffled. The cells are called `before` and `after`."""
     if factor is None:
         return after
-    names = short_names(str(one.row["model"]) for one in (first, second))
-    levels = [names.get(found := str(one.levels[factor]), found) for one in (first, second)]
+    names = short_names(str(one.first["model"]) for one in (first, second))
+    levels = [names.get(found := str(one.factor_levels[factor]), found) for one in (first, second)]
     parts, own = after.split(PART), before.split(PART)
     rest = [part for part in parts if part != levels[1]]
     lacking = [part for part in own if part not in (levels[0], *parts)]
     return f"{PART.join([levels[0], *lacking])} → {levels[1]}" + (f", {PART.join(rest)}" if rest else "")
 
 
-def planned_pairs(rows: CellRows) -> int:
+def count_pairs(rows: CellRows) -> int:
     """Return how many pairs of these cells a run will compare, as far as that is known before it."""
-    return len(tested_pairs(variants_of(rows, {}))[0])
+    return len(select_pairs(group_replicates(rows, {}))[0])
 
 
-def tested_pairs(variants: Sequence[Variant]) -> tuple[list[_Pair], list[str]]:
+def select_pairs(variants: Sequence[ReplicateGroup]) -> tuple[list[_Pair], list[str]]:
     """Return the pairs that differ in exactly one factor, with the factor; and that they are not all, where they are
     not: of too many, those with a cell of which the factor has its first value; of too many of these, those with the
     first cell."""
-    every = list(pairs_by_factor(variants))
-    if len(every) <= MOST:
+    every = list(pair_by_factor(variants))
+    if len(every) <= MAX_PAIRS:
         return every, []
     first: dict[str, str] = {}
-    for name, level in (pair for variant in variants for pair in variant.levels.items()):
+    for name, level in (pair for variant in variants for pair in variant.factor_levels.items()):
         if level is not None:
             first.setdefault(name, level)
-    chosen = [pair for pair in every if pair[1].levels[pair[0]] == first[pair[0]]]
-    if len(chosen) > MOST:
-        chosen = [pair for pair in every if pair[1] is variants[0]][:MOST]
+    chosen = [pair for pair in every if pair[1].factor_levels[pair[0]] == first[pair[0]]]
+    if len(chosen) > MAX_PAIRS:
+        chosen = [pair for pair in every if pair[1] is variants[0]][:MAX_PAIRS]
     return chosen, [] if len(chosen) == len(every) else [
         f"{len(every)} pairs of cells differ in one factor, more than are tested at once; tested are {len(chosen)}, "
         "against the first value of each factor or the first cell. `ragbed compare --baseline` tests others."]
 
 
-def row_of(first: Variant, second: Variant, found: Comparison) -> dict[str, Any]:
+def comparison_row(first: ReplicateGroup, second: ReplicateGroup, found: Comparison) -> dict[str, Any]:
     """Return a comparison as a summary holds it: `first` and `second` are ids of cells; `factor` is the one in which
     they differ, None where there is none or several."""
-    factors = differing(first, second)
-    return {"factor": factors[0] if len(factors) == 1 else None, "first": first.row["id"], "second": second.row["id"],
+    factors = differing_factors(first, second)
+    return {"factor": factors[0] if len(factors) == 1 else None, "first": first.first["id"],
+            "second": second.first["id"],
             **found.plain()}
 
 
-def on_replicates(variants: Iterable[Variant]) -> list[str]:
+def replicate_notes(variants: Iterable[ReplicateGroup]) -> list[str]:
     """Return what stands under a cell's id where it was asked several times."""
     return ["A question's score is its mean over repeats and seeds; the id of the first of these cells stands for "
-            "all."] if any(variant.cells > 1 for variant in variants) else []
+            "all."] if any(variant.size > 1 for variant in variants) else []

@@ -11,10 +11,10 @@ from pydantic import BaseModel, ConfigDict
 from ragbed.documents.errors import SettingsError
 from ragbed.experiments.analysis.inputs import AnalysisInput
 from ragbed.experiments.analysis.view import Value, View
-from ragbed.experiments.metrics import Estimate, Scoring, aggregate, chain_pattern, may_refuse, share_among
+from ragbed.experiments.metrics import Estimate, Scoring, aggregate, chain_pattern, estimate_clustered_share, may_refuse
 from ragbed.experiments.question import Question
 from ragbed.experiments.record import Result
-from ragbed.experiments.statistics import clusters
+from ragbed.experiments.statistics import cluster_questions
 
 _FOLDER = ("data", "published")
 _DIGITS = 8
@@ -64,25 +64,25 @@ class PublishedTable(_Closed):
     notes: tuple[str, ...] = ()  # what is known to be inconsistent in it
 
 
-def published_names() -> list[str]:
+def list_published() -> list[str]:
     """Return the tables that there are."""
     folder = files("ragbed.experiments").joinpath(*_FOLDER)
     return sorted(entry.name.removesuffix(".json") for entry in folder.iterdir() if entry.name.endswith(".json"))
 
 
 @lru_cache(maxsize=32)
-def published(name: str) -> PublishedTable:
+def load_published(name: str) -> PublishedTable:
     """Return the table of that name, such as `crest_3`, Table 3 of CReSt's paper; SettingsError where there is none."""
-    if name not in published_names():
-        raise SettingsError(f"unknown published table {name!r}; there are: {', '.join(published_names())}")
+    if name not in list_published():
+        raise SettingsError(f"unknown published table {name!r}; there are: {', '.join(list_published())}")
     file = files("ragbed.experiments").joinpath(*_FOLDER, f"{name}.json")
     return PublishedTable.model_validate_json(file.read_bytes())
 
 
-def own_figures(table: PublishedTable, cell: Mapping[str, Any], results: Sequence[Result],
+def match_figures(table: PublishedTable, cell: Mapping[str, Any], results: Sequence[Result],
                 questions: Mapping[str, Question], scoring: Scoring, seed: int) -> list[Estimate | None]:
     """Return what a row of a run's summary has for each column; None where nothing corresponds. Shares stay shares."""
-    grouped = clusters(questions.values()).of
+    grouped = cluster_questions(questions.values()).of
     known: dict[tuple[tuple[str, str], ...], dict[str, Estimate]] = {}
     found: list[Estimate | None] = []
     for column in table.columns:
@@ -97,7 +97,7 @@ def own_figures(table: PublishedTable, cell: Mapping[str, Any], results: Sequenc
                       for chain, of in zip((chain_pattern(result.scores) for result in chosen), (
                           grouped.get(result.question, result.question) for result in chosen), strict=True)
                       if len(chain) == len(column.pattern.split())]  # those of that length
-            found.append(share_among(*zip(*chains, strict=True)) if chains else None)
+            found.append(estimate_clustered_share(*zip(*chains, strict=True)) if chains else None)
             continue
         key = tuple(sorted(tags.items()))
         if key not in known:
@@ -114,7 +114,7 @@ def _is_of(cell: Mapping[str, Any], wanted: Mapping[str, Factor]) -> bool:
 
 def paper_views(material: AnalysisInput) -> list[View]:
     """Return the papers' tables, the run's rows first, where any figure corresponds, in the unit of each column."""
-    return [_paper(published(name), material) for name in material.published]
+    return [_paper(load_published(name), material) for name in material.published]
 
 
 def _paper(table: PublishedTable, material: AnalysisInput) -> View:
@@ -135,7 +135,7 @@ def _paper(table: PublishedTable, material: AnalysisInput) -> View:
 
 def _own_row(table: PublishedTable, label: str, cell: Mapping[str, Any],
              material: AnalysisInput) -> tuple[Value, ...] | None:
-    figures = own_figures(table, cell, material.results.get(cell["id"], []), material.questions, cell["scoring"],
+    figures = match_figures(table, cell, material.results.get(cell["id"], []), material.questions, cell["scoring"],
                           material.seed)
     if all(figure is None or figure["mean"] is None for figure in figures):
         return None

@@ -11,14 +11,14 @@ from dataclasses import replace
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
-from ragbed.experiments.analysis.cases import Cases, Grouped, share
+from ragbed.experiments.analysis.cases import Cases, Grouped, share_by_question
 from ragbed.experiments.analysis.causes import Case
 from ragbed.experiments.analysis.view import Chart, Goal, Point, View
 from ragbed.experiments.cells import Cell
 from ragbed.experiments.formatting import format_percent, metric_title, truncate
 from ragbed.experiments.metrics import Estimate, estimate, may_refuse
-from ragbed.experiments.metrics.intervals import around, weight, within
-from ragbed.experiments.metrics.sample import Totals, resampled
+from ragbed.experiments.metrics.intervals import bootstrap_interval, clip_interval, effective_size
+from ragbed.experiments.metrics.sample import Totals, draw_resamples
 
 if TYPE_CHECKING:
     from ragbed.experiments.metrics.metric import Floats
@@ -27,7 +27,7 @@ Sweeps = Mapping[str, tuple[str, float]]  # see `experiments.runs.manifest.Made`
 _ANSWERED, _WRONG = "answered rather than refused", "wrong among those answered"
 
 
-def tradeoff_of(cells: Sequence[Cell], cases: Cases, grouped: Grouped, sweeps: Sweeps,
+def estimate_tradeoff(cells: Sequence[Cell], cases: Cases, grouped: Grouped, sweeps: Sweeps,
                 seed: int = 0) -> list[dict[str, Any]] | None:
     """Return the summary's `tradeoff`: a row for each cell whose rules offer a refusal; None where none do, or where
     the benchmark has no notion of a right answer.
@@ -75,31 +75,32 @@ def _area(points: Sequence[Mapping[str, Case]], grouped: Grouped, seed: int) -> 
         return np.asarray(np.trapezoid(y, x, axis=1))
 
     sample = Totals(*table)
-    drawn, = resampled([sample], seed)
+    drawn, = draw_resamples([sample], seed)
     area = float(areas(sample.whole())[0])
-    interval = around(area, areas(drawn), weight(table[1, :, :, 0, 0].sum(axis=1)))
-    return estimate(area, within((0.0, 1.0), interval), len(shared))
+    interval = bootstrap_interval(area, areas(drawn), effective_size(table[1, :, :, 0, 0].sum(axis=1)))
+    return estimate(area, clip_interval((0.0, 1.0), interval), len(shared))
 
 
 def _tradeoff_row(cell: Cell, cases: Mapping[str, Case], grouped: Grouped, sweeps: Sweeps) -> dict[str, Any]:
     told = {question: not case.right for question, case in cases.items()
             if case.answered and case.score is not None and not case.unjudged}
     refused = {question: case.refused for question, case in cases.items()}
-    row = {"cell": cell.id, "answered": share({question: case.answered for question, case in cases.items()}, grouped),
-           "refused": share(refused, grouped), "risk": share(told, grouped)}
+    row = {"cell": cell.id, "answered": share_by_question({question: case.answered for question, case in cases.items()},
+                                                          grouped),
+           "refused": share_by_question(refused, grouped), "risk": share_by_question(told, grouped)}
     if (swept := sweeps.get(cell.reasoning)) is None:
         return row
     needlessly, rightly = ({question: hit for question, hit in refused.items() if cases[question].answerable is one}
                            for one in (True, False))
     return {**row, "sweep": replace(cell, reasoning=swept[0]).id, "threshold": swept[1],
-            "rightly": share(rightly, grouped), "needlessly": share(needlessly, grouped)}
+            "rightly": share_by_question(rightly, grouped), "needlessly": share_by_question(needlessly, grouped)}
 
 
 def refusal_views(stored: Sequence[Mapping[str, Any]] | None, rows: Sequence[Mapping[str, Any]],
-                  called: Mapping[str, str], rights: Sequence[str]) -> list[View]:
+                  called: Mapping[str, str], correctness_metrics: Sequence[str]) -> list[View]:
     """Return a view of what is answered and how much of it is wrong, drawn where anything was refused, and one of the
-    thresholds where strategies are swept over one, of what `tradeoff_of` stored. Of the summary's cells in `rows`,
-    those are left out that `called` has no label for; by `rights` a score of 1 means right."""
+    thresholds where strategies are swept over one, of what `estimate_tradeoff` stored. Of the summary's cells in
+    `rows`, those are left out that `called` has no label for; by `correctness_metrics` a score of 1 means right."""
     own = [row for row in stored or () if row["cell"] in called]
     if not own:
         return []
@@ -109,7 +110,7 @@ def refusal_views(stored: Sequence[Mapping[str, Any]] | None, rows: Sequence[Map
     placed = [row for row in own if row["answered"]["mean"] is not None and row["risk"]["mean"] is not None]
     drawn = any(row["answered"]["mean"] != 1 for row in placed)
     chart = _chart([*(row for row in placed if row not in swept), *(row for row in swept if row in placed)], rows,
-                   called, rights)
+                   called, correctness_metrics)
     views = [View("refusals", "Refusals: how much is answered, and how much of that is wrong", (
         "cell", _ANSWERED, _WRONG), tuple((called[row["cell"]], row["answered"], row["risk"]) for row in own), main=1,
         notes=() if drawn else ("No cell refused anything, so there is no trade-off to draw.",),
@@ -129,7 +130,7 @@ def refusal_views(stored: Sequence[Mapping[str, Any]] | None, rows: Sequence[Map
 
 
 def _chart(own: Sequence[Mapping[str, Any]], rows: Sequence[Mapping[str, Any]], called: Mapping[str, str],
-           rights: Sequence[str]) -> Chart:
+           correctness_metrics: Sequence[str]) -> Chart:
     points = []
     for row in own:
         answered, risk, label = row["answered"], row["risk"], called[row["cell"]]
@@ -155,9 +156,9 @@ def _chart(own: Sequence[Mapping[str, Any]], rows: Sequence[Mapping[str, Any]], 
     if goal is None:
         said.append("The ideal answers what is answerable and nothing else, with nothing of it wrong; which share that "
                     "is differs between the cells, or is not known.")
-    if rights:
-        said.append(f"Wrong is {', or else '.join(metric_title(name) for name in rights)} below 1; all answers to "
-                    "unanswerable questions are.")
+    if correctness_metrics:
+        names = ", or ".join(map(metric_title, correctness_metrics))
+        said.append(f"An answer is wrong if {names} is below 1, or if the question is unanswerable.")
     return Chart("scatter", "Share of questions answered against the share of wrong ones among them, one point a cell.",
                  "questions answered rather than refused", _WRONG, tuple(points), percent=True, goal=goal,
                  caption=" ".join(said))

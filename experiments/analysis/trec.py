@@ -16,14 +16,14 @@ from typing import Any
 
 from ragbed.documents.errors import BenchmarkError, SettingsError
 from ragbed.documents.paths import expand_path
-from ragbed.experiments.analysis.compared_run import read_compared
-from ragbed.experiments.analysis.notes import on_unranked
-from ragbed.experiments.analysis.pairs import tested_pairs
+from ragbed.experiments.analysis.compared_run import read_compared_run
+from ragbed.experiments.analysis.notes import note_unranked
+from ragbed.experiments.analysis.pairs import select_pairs
 from ragbed.experiments.formatting import ON_INTERVALS, verdict
 from ragbed.experiments.metrics import Estimate, Scored, ScoredQuestion, ScoredRow, aggregate, score
 from ragbed.experiments.question import Question, distinct
 from ragbed.experiments.record import Result
-from ragbed.experiments.statistics import Clusters, Comparison, clusters, compare, pairs_of
+from ragbed.experiments.statistics import Clusters, Comparison, cluster_questions, compare, pair_scores
 from ragbed.retrieval.storage.files import why_unwritten, write_atomically
 
 Rankings = Mapping[str, Sequence[str]]  # ids of documents by query, best first
@@ -96,7 +96,7 @@ def _lines(file: Path) -> Iterator[tuple[int, str]]:
         raise BenchmarkError(f"{file}: cannot be read as text in UTF-8: {error}") from error
 
 
-def rankings_of(results: Iterable[Result], questions: Collection[Question]) -> Rankings:
+def extract_rankings(results: Iterable[Result], questions: Collection[Question]) -> Rankings:
     """Return the documents that a cell found for each question, each at the rank of its best chunk; called as the gold
     calls them, by their id or by their source."""
     named = {item.document for question in questions for item in question.gold}
@@ -105,7 +105,7 @@ def rankings_of(results: Iterable[Result], questions: Collection[Question]) -> R
         if not (one.repeats and one.document == result.question))) for result in results}
 
 
-def scores_of(rankings: Rankings, questions: Iterable[Question],
+def score_rankings(rankings: Rankings, questions: Iterable[Question],
               wanted: Iterable[str] = ()) -> dict[str, ScoredQuestion]:
     """Return the scores of another program's rankings by question, by the wanted metrics of the group `ranking`, with
     any cuts; 0 for a question that it ranks nothing for. Raises SettingsError where the gold of a question is finer
@@ -158,45 +158,46 @@ class Evaluation:
                 "notes": list(self.notes)}
 
 
-def evaluated(path: Path, foreign: Mapping[str, Rankings], notes: Sequence[str]) -> Evaluation:
+def evaluate_run(path: Path, foreign: Mapping[str, Rankings], notes: Sequence[str]) -> Evaluation:
     """Return the cells of a finished run, with its notes, and other programs' rankings for its questions. Compared are
     the cells that differ in one factor, as the run's summary compares them, and each of the others with all; p is
     corrected over all of these together. Raises SettingsError where rankings are of other queries, or of documents
     where gold is finer."""
-    side = read_compared(path)
-    labels = {cell.row["id"]: label for label, cell in side.cells.items()}
-    own = {id: Ranker(line_name(label, side.cells[label].row), side.cells[label].row["metrics"],
-                    side.cells[label].answers, side.cells[label].row) for id, label in labels.items()}
-    tested, bound = tested_pairs(list(side.cells.values()))
+    side = read_compared_run(path)
+    labels = {cell.first["id"]: label for label, cell in side.cells.items()}
+    own = {id: Ranker(ranker_name(label, side.cells[label].first), side.cells[label].first["metrics"],
+                    side.cells[label].answers, side.cells[label].first) for id, label in labels.items()}
+    tested, bound = select_pairs(list(side.cells.values()))
     others, said = _foreign(foreign, list(side.questions.values()), side.columns, side.seed)
-    pairs = [(own[first.row["id"]], own[second.row["id"]]) for _, first, second in tested]
-    return _compared(side.columns, [*own.values()], others, pairs, clusters(side.questions.values()), side.seed,
+    pairs = [(own[first.first["id"]], own[second.first["id"]]) for _, first, second in tested]
+    return _compared(side.columns, [*own.values()], others, pairs, cluster_questions(side.questions.values()),
+                     side.seed,
                      [*notes, *bound, *said])
 
 
-def line_name(label: str, row: Mapping[str, Any]) -> str:
+def ranker_name(label: str, row: Mapping[str, Any]) -> str:
     """Return what a cell is called: a lone one, which no factor tells from others, by what it searched with."""
     return str(row["retriever"]) if label == row["reasoning"] and row.get("retriever") else label
 
 
-def evaluated_alone(foreign: Mapping[str, Rankings], questions: Sequence[Question],
+def evaluate_rankings(foreign: Mapping[str, Rankings], questions: Sequence[Question],
                     columns: Sequence[str]) -> Evaluation:
-    """Return other programs' rankings for these questions, with each other; raise SettingsError as `evaluated`."""
+    """Return other programs' rankings for these questions, with each other; raise SettingsError as `evaluate_run`."""
     others, said = _foreign(foreign, questions, columns, 0)
-    return _compared(columns, [], others, [], clusters(questions), 0, [*on_unranked(questions), *said])
+    return _compared(columns, [], others, [], cluster_questions(questions), 0, [*note_unranked(questions), *said])
 
 
 def _foreign(rankings: Mapping[str, Rankings], questions: Sequence[Question], columns: Sequence[str],
              seed: int) -> tuple[list[Ranker], list[str]]:
     """Other programs' rankings, and what a reader has to know of them."""
-    grouped = clusters(questions).of
+    grouped = cluster_questions(questions).of
     lines, notes = [], []
     for name, ranked in rankings.items():
         known = sum(one.id in ranked for one in questions)
         if not known:
             raise SettingsError(f"--run {name}: none of its {len(ranked)} queries is a question here; name a run over "
                                 "the same queries")
-        scores = scores_of(ranked, questions, columns)
+        scores = score_rankings(ranked, questions, columns)
         metrics = aggregate(list(scores.values()), seed=seed, clusters=[grouped[id] for id in scores])
         lines.append(Ranker(name, metrics, scores))
         notes.append(f"{name} ranks up to {max(map(len, ranked.values()))} documents for a query, over which its "
@@ -213,7 +214,7 @@ def _compared(columns: Sequence[str], own: Sequence[Ranker], others: Sequence[Ra
               pairs: Sequence[tuple[Ranker, Ranker]], grouped: Clusters, seed: int, notes: Sequence[str]) -> Evaluation:
     every = [*pairs, *product(own, others), *combinations(others, 2)]
     metric = columns[0].split(" / ")[0]
-    found = compare([pairs_of(metric, first.answers, second.answers, grouped.of) for first, second in every], seed)
+    found = compare([pair_scores(metric, first.answers, second.answers, grouped.of) for first, second in every], seed)
     told = [*notes, *([grouped.note] if grouped.note else []), *([ON_INTERVALS] if every else [])]
     if len(every) > 1:
         told.append(f"p (Holm) is corrected for {len(every)} comparisons, all that are shown.")

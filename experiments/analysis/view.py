@@ -114,7 +114,7 @@ def _adapter(kind: type) -> Any:
     return TypeAdapter(kind)
 
 
-def text_of(view: View, column: str, value: Value) -> str:
+def format_value(view: View, column: str, value: Value) -> str:
     """Return a value in words: a figure with its interval, p with three digits, `-` for what is not there."""
     if isinstance(value, Mapping):
         if "mean" in value:
@@ -125,15 +125,15 @@ def text_of(view: View, column: str, value: Value) -> str:
     if column in view.p:
         return "" if value is None else format_p(float(value))
     if isinstance(value, float):
-        return amount(value)
+        return format_amount(value)
     return "-" if value is None else str(value)
 
 
-def figure_value(mean: float | None, low: float | None, high: float | None, n: int | None = None) -> Value:
+def make_figure(mean: float | None, low: float | None, high: float | None, n: int | None = None) -> Value:
     """Return a figure as a value of a view; None where it has no mean."""
     return None if mean is None else {"mean": mean, "low": low, "high": high, "n": n}
 
 
-def amount(value: float) -> str:
+def format_amount(value: float) -> str:
     """Return a number with as many digits as tell it from others of its size."""
     return f"{value:,.0f}" if abs(value) >= 100 or value == round(value) else f"{value:.3g}"

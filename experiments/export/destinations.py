@@ -7,7 +7,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from ragbed.documents.errors import RunError, SettingsError
-from ragbed.experiments.analysis.cases import causes_of
+from ragbed.experiments.analysis.cases import find_causes
 from ragbed.experiments.export.tables import ExportedRun, write_csv, write_jsonl, write_parquet
 from ragbed.experiments.runs.finished import Finished
 from ragbed.retrieval.storage.files import in_place_of, why_unwritten
@@ -62,7 +62,7 @@ def export(run: Finished, path: Path) -> str:
     if write is None:
         raise SettingsError(f"{path}: unknown ending; use {', '.join(_WRITERS)}")
     check_replaceable(path, form)
-    causes = causes_of(run.cells, run.folder.results(), run.questions, run.scheme.rights, run.scoring)
+    causes = find_causes(run.cells, run.folder.results(), run.questions, run.scheme.correctness_metrics, run.scoring)
     try:
         with in_place_of(path) as partial:
             write(ExportedRun(run, causes), partial)

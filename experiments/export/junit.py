@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple
 from xml.etree.ElementTree import Element, ElementTree, SubElement
 
 from ragbed.documents.errors import RunError
-from ragbed.experiments.analysis.gates import Passed
+from ragbed.experiments.analysis.gates import GateResult
 from ragbed.retrieval.storage.files import why_unwritten, write_atomically
 
 _COUNTERS = {"failure": "failures", "error": "errors", "skipped": "skipped"}
@@ -25,7 +25,7 @@ class _Test(NamedTuple):
     message: str = ""
 
 
-def write_gates(results: Sequence[Passed], left_out: Mapping[str, str], path: Path) -> None:
+def write_gates(results: Sequence[GateResult], left_out: Mapping[str, str], path: Path) -> None:
     """Write a test suite for each gate, with one test for each cell.
 
     Args:

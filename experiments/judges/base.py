@@ -10,7 +10,7 @@ from typing import Any, Protocol, get_args
 
 from ragbed.agents.journal import Exchange, ExchangeResult, Model, complete_with_repair
 from ragbed.documents.types import digest
-from ragbed.experiments.metrics import Scoring, reasoning_of, text_as_published
+from ragbed.experiments.metrics import Scoring, extract_reasoning, text_as_published
 from ragbed.experiments.question import Question, Rubric, Scheme
 from ragbed.experiments.record import Grade, Result, Verdict
 from ragbed.strategies.prompting import fill_framed
@@ -99,7 +99,7 @@ def graded_of(result: Result, question: Question, scheme: Scheme, scoring: Scori
     """
     rubric = scheme.rubric
     if rubric == "steps":
-        reasoning = reasoning_of(result, question.options)
+        reasoning = extract_reasoning(result, question.options)
         if not reasoning or not question.steps:
             return None
         return Graded(rubric, question.in_context, question.answers, result.text, reasoning,

@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict
 
 from ragbed.documents.numbers import values
 from ragbed.experiments.judges.base import GRADES, Graded, Judging
-from ragbed.experiments.metrics import holds, is_korean, token_f1
+from ragbed.experiments.metrics import contains_answer, is_korean, token_f1
 from ragbed.experiments.record import Grade, Verdict
 from ragbed.strategies.normalising import normalize_answer, with_values
 from ragbed.strategies.reading import fold, strip_citations
@@ -130,4 +130,4 @@ def _matches(text: str, answer: str) -> bool:
         return True
     gold, ours = pairs[0]
     short = len(ours) <= _LONGEST_RATIO * len(gold) or len(ours.split()) <= _LONGEST_WORDS
-    return short and any(holds(ours, gold) for gold, ours in pairs)
+    return short and any(contains_answer(ours, gold) for gold, ours in pairs)

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from ragbed.agents.relevance import RelevanceJudge
 from ragbed.documents.errors import CallError
-from ragbed.experiments.metrics import name_of
+from ragbed.experiments.metrics import judgement_name
 from ragbed.experiments.question import Question
 from ragbed.experiments.record import Result
 from ragbed.retrieval.rerankers import JudgeReranker
@@ -28,7 +28,7 @@ async def with_grades(result: Result, question: Question, judge: RelevanceJudge,
     is none; where a call fails there is none at all, and the note `not_graded` says why."""
     ranked = [one for one in result.in_view if not one.repeats][:depth]
     asked = {one.number: (question.in_context, texts[one.number]) for one in ranked
-             if question.gold and not one.holds and name_of(one, question) not in question.irrelevant}
+             if question.gold and not one.holds and judgement_name(one, question) not in question.irrelevant}
     try:
         grades = await judge.grades(list(dict.fromkeys(asked.values())))
     except CallError as error:

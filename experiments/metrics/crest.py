@@ -9,7 +9,7 @@ The published code (github.com/UpstageAI/CReSt, `evaluation/crest.py`) differs:
 - A judge is asked of refusals too. The -1 applies only where it says Wrong; a Correct or Partially Correct answer with
   that word keeps its points.
 - A judge is shown the answer without the citations that end it; others stay. It is asked once, without a repair.
-- The last turn of least-to-most asks for no tags, in the layout `as_published`: the whole reply is the answer.
+- The last turn of least-to-most asks for no tags, in the layout `score_as_published`: the whole reply is the answer.
 - The answer is cut from the reply by `<Answer>` and `</Answer>` in that case, thinking or not, its blanks kept.
 - An empty answer is dropped: every metric is None, so n shrinks.
 - An unread verdict is left out of the shares of Correct, Partially and Wrong but counts 0 in the unified score.
@@ -44,7 +44,7 @@ _NAMES = ("unified", *_SHARES, "unjudged", "refusal_accuracy", "refused_answerab
           "citation_recall", "citation_recall_in_view", "invalid_citations")
 
 
-def corrected(item: Scored) -> Scores:
+def score_corrected(item: Scored) -> Scores:
     """Score one question.
 
     `unified` is Table 2 of the paper: answerable and Correct 1, Partially 0.5, Wrong 0, refused -1; unanswerable and
@@ -69,7 +69,7 @@ def corrected(item: Scored) -> Scores:
     return scores | {"invalid_citations": float(len(item.invalid) * item.read) if item.cites else None}
 
 
-def as_published(item: Scored) -> Scores:
+def score_as_published(item: Scored) -> Scores:
     """Score one question as the published code does; metrics that the paper does not have are None."""
     if not item.text:
         return dict.fromkeys(_NAMES)

@@ -40,7 +40,7 @@ def wilson(share: float, n: float) -> Interval:
     return Interval(max(middle - half, 0.0), min(middle + half, 1.0))
 
 
-def effective(sums: Floats, counts: Floats) -> float:
+def effective_questions(sums: Floats, counts: Floats) -> float:
     """Compute how many independent questions those of the clusters are worth for the interval of a share.
 
     It is the number for which the variance of independent questions is that between the clusters (Kish's design effect,
@@ -50,51 +50,51 @@ def effective(sums: Floats, counts: Floats) -> float:
     Methodology 3, 2015). Where all answers are equal it is the number of clusters, as they weigh. Each cluster has a
     sum of right answers, and a count of questions, one at least.
     """
-    n, clusters, weighs = float(counts.sum()), len(counts), weight(counts)
+    n, clusters, weighs = float(counts.sum()), len(counts), effective_size(counts)
     share = float(sums.sum()) / n
     if clusters < 2 or not 0 < share < 1:
         return weighs
     between = clusters / (clusters - 1) * float(((sums - share * counts) ** 2).sum()) / n**2
-    worth = share * (1 - share) / between if between else n
-    return max(min(worth * (Z / student(weighs - 1)) ** 2, n), 1.0)
+    independent = share * (1 - share) / between if between else n
+    return max(min(independent * (Z / student_quantile(weighs - 1)) ** 2, n), 1.0)
 
 
-def weight(counts: Floats) -> float:
+def effective_size(counts: Floats) -> float:
     """Compute how many clusters of one size these weigh as: Kish's effective number, n^2 / (sum of squared sizes)."""
     return float(counts.sum() ** 2 / (counts**2).sum())
 
 
-def freedom_of(*parts: tuple[float, float]) -> float:
+def degrees_of_freedom(*parts: tuple[float, float]) -> float:
     """Compute the degrees of freedom of a sum of independent variances, each with its own (Satterthwaite, Biometrics
     Bulletin 2, 1946; Welch, Biometrika 34, 1947); 1 where all are zero."""
     spread = math.fsum(variance**2 / own for variance, own in parts)
     return math.fsum(variance for variance, _ in parts) ** 2 / spread if spread else 1.0
 
 
-def worth(sums: Floats, counts: Floats) -> float:
+def effective_units(sums: Floats, counts: Floats) -> float:
     """Compute how many units the mean of two splits' means is worth, by units and splits, each unit in one of these:
     its degrees of freedom and one, so that a small split with much of the variance counts as the few that it has."""
     known = []
     for own, many in zip(sums.T, counts.T, strict=True):
         own, many = own[many > 0], many[many > 0]
-        n = weight(many) if len(many) else 0.0
+        n = effective_size(many) if len(many) else 0.0
         if n > 1:
             spread = float(((own - own.sum() / many.sum() * many) ** 2).sum())
             known.append((spread * n / (n - 1) / float(many.sum()) ** 2, n - 1))
     if math.fsum(variance for variance, _ in known) < _EQUAL:
-        return weight(counts.sum(axis=1))
-    return freedom_of(*known) + 1
+        return effective_size(counts.sum(axis=1))
+    return degrees_of_freedom(*known) + 1
 
 
 @lru_cache(maxsize=1024)
-def student(freedom: float) -> float:
+def student_quantile(freedom: float) -> float:
     """Return the quantile of Student's distribution that a 95 % interval reaches to."""
     from scipy.special import stdtrit  # scipy.stats takes half a second more to import
 
     return float(stdtrit(freedom, 1 - TAIL))
 
 
-def around(value: float, spread: Floats, units: float) -> Interval:
+def bootstrap_interval(value: float, spread: Floats, units: float) -> Interval:
     """Compute the bootstrap's 95 % interval of a figure.
 
     It is the expanded percentile interval, as much wider for few units as Student's distribution is (Hesterberg, "What
@@ -107,10 +107,10 @@ def around(value: float, spread: Floats, units: float) -> Interval:
 
     if units <= 1:
         return percentiles(spread, 0.0)
-    found = percentiles(spread, float(ndtr(-_widening(units) * student(units - 1))))
+    found = percentiles(spread, float(ndtr(-_widening(units) * student_quantile(units - 1))))
     if found.low is None or found.high is None or units >= FEW:
         return found
-    half = student(units - 1) * error_of(spread, units)
+    half = student_quantile(units - 1) * standard_error(spread, units)
     return Interval(min(found.low, value - half), max(found.high, value + half))
 
 
@@ -125,7 +125,7 @@ def percentiles(spread: Floats, tail: float = TAIL) -> Interval:
     return Interval(float(low), float(high))
 
 
-def error_of(spread: Floats, units: float) -> float:
+def standard_error(spread: Floats, units: float) -> float:
     """Compute the standard error of a figure from its resamples; 0 where it cannot be told."""
     import numpy as np
 
@@ -137,7 +137,7 @@ def _widening(units: float) -> float:  # a resample's variance is over n, not ov
     return math.sqrt(units / (units - 1))
 
 
-def unseen(n: float) -> float:
+def max_unseen_share(n: float) -> float:
     """Compute the largest share of what was drawn from that n draws may all have missed: 1 - 0.025^(1/n).
 
     It is Clopper and Pearson's upper limit (1934) at none of n, which "the rule of three" approximates one-sided
@@ -149,10 +149,10 @@ def unseen(n: float) -> float:
 def room(sums: Floats, counts: Floats, low: Floats, high: Floats) -> tuple[Floats, Floats]:
     """Compute how far below and above its mean the truth may be, for what a sample with little spread has not seen.
 
-    Where all n values are c, at most the share `unseen` of the others has other values, which are at least `low` and
-    at most `high`: the mean is within [c - unseen (c - low), c + unseen (high - c)]. Of numbers without an upper
-    bound it is Garwood's exact interval of a Poisson rate (1936), of their differences the wider half of it. n is the
-    number of units, as they weigh.
+    Where all n values are c, at most the share `max_unseen_share` of the others has other values, which are at least
+    `low` and at most `high`: the mean is within [c - unseen (c - low), c + unseen (high - c)]. Of numbers without an
+    upper bound it is Garwood's exact interval of a Poisson rate (1936), of their differences the wider half of it. n is
+    the number of units, as they weigh.
 
     Where the values differ, that room counts by (1 - s / S)^(n - 1): s is their standard deviation, S the largest that
     values of this mean can have in the range (Bhatia and Davis, American Mathematical Monthly 107, 2000), 1 without a
@@ -166,7 +166,7 @@ def room(sums: Floats, counts: Floats, low: Floats, high: Floats) -> tuple[Float
     found = np.zeros((2, *sums.shape[1:]))
     for at in map(tuple, np.argwhere((counts.sum(axis=0) > 0) & ~np.isnan(low))):
         parts, shares = (array[(counts[(..., *at)] > 0, *at)] for array in (sums, counts))
-        value, n = float(parts.sum() / shares.sum()), weight(shares)
+        value, n = float(parts.sum() / shares.sum()), effective_size(shares)
         spread = math.sqrt(float((shares * (parts / shares - value) ** 2).sum() / shares.sum()))
         least, most = float(low[at]), float(high[at])
         largest = math.sqrt(max((value - least) * (most - value), 0.0))
@@ -181,7 +181,7 @@ def _left(value: float, n: float, least: float, most: float) -> tuple[float, flo
         return (max(_of_counts(abs(value), n)),) * 2
     if math.isinf(most):
         return _of_counts(value, n)
-    return unseen(n) * (value - least), unseen(n) * (most - value)
+    return max_unseen_share(n) * (value - least), max_unseen_share(n) * (most - value)
 
 
 def _of_counts(value: float, n: float) -> tuple[float, float]:
@@ -192,7 +192,7 @@ def _of_counts(value: float, n: float) -> tuple[float, float]:
     return value - least, float(gammaincinv(value * n + 1, 1 - TAIL)) / n - value
 
 
-def widened(value: float, interval: Interval, corners: Sequence[float] | Floats, together: bool) -> Interval:
+def widen(value: float, interval: Interval, corners: Sequence[float] | Floats, together: bool) -> Interval:
     """Join the interval of a figure with the room that splits with little spread have, within what the figure can be.
 
     Of independent splits the squares of the distances from the figure add up, as the variances do (MOVER: Zou and
@@ -208,10 +208,10 @@ def widened(value: float, interval: Interval, corners: Sequence[float] | Floats,
     join = math.fsum if together else lambda distances: math.hypot(*distances)
     low = value - join([max(value - interval.low, 0.0), *below]) if below else interval.low
     high = value + join([max(interval.high - value, 0.0), *above]) if above else interval.high
-    return within(corners[4:], Interval(low, high))
+    return clip_interval(corners[4:], Interval(low, high))
 
 
-def within(ends: Sequence[float] | Floats, interval: Interval) -> Interval:
+def clip_interval(ends: Sequence[float] | Floats, interval: Interval) -> Interval:
     """Cut the interval to what is between both ends of what its figure can be; nan is no limit."""
     low, high = interval
     least, most = sorted(map(float, ends))

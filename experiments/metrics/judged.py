@@ -40,7 +40,7 @@ _MEASURED = "questions whose strategy measured it"
 
 def answers(item: Scored, scoring: Scoring = "corrected") -> Scores:
     """Score graded answers, refusals and citations."""
-    return crest.as_published(item) if scoring == "as-published" else crest.corrected(item)
+    return crest.score_as_published(item) if scoring == "as-published" else crest.score_corrected(item)
 
 
 def _of_answers(sizes: Sizes, scoring: Scoring, refusing: bool) -> dict[str, SetFigure]:
@@ -185,7 +185,7 @@ _UNNAMED = re.compile(r"[^a-z0-9]+")
 _LONGEST = 40
 
 
-def measured(figures: Mapping[str, float], metrics: Collection[str]) -> Scores:
+def score_custom_figures(figures: Mapping[str, float], metrics: Collection[str]) -> Scores:
     """Return the figures that a strategy measured of a question (`Draft.figures`) as scores, under their names in
     lower-case letters, digits and `_`. One that a metric has, which a strategy cannot score itself by, begins with
     `figure_`."""

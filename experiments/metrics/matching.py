@@ -27,7 +27,7 @@ def is_korean(text: str) -> bool:
     return _HANGUL.search(normalize("NFKC", text)) is not None
 
 
-def holds(text: str, answer: str) -> bool:
+def contains_answer(text: str, answer: str) -> bool:
     """Tell whether the answer stands in the text, both normalised: as whole words; anywhere where its script has no
     spaces. Korean particles join the word before them, so there too anywhere, but up to three characters where a word
     begins."""
@@ -109,7 +109,7 @@ def best_overlap(text: str, answers: Sequence[str], published: bool = False) -> 
     return max(found, key=lambda one: one.f1, default=Overlap(0.0, 0.0))
 
 
-def compared(outcome: Outcome, text: str, answers: Sequence[str], published: bool) -> tuple[float, Overlap]:
+def compare_answer(outcome: Outcome, text: str, answers: Sequence[str], published: bool) -> tuple[float, Overlap]:
     """Return exact match and best overlap of a text without its citations; 0 for a refusal or failure."""
     if outcome != "answered":
         return 0.0, Overlap(0.0, 0.0)
@@ -117,13 +117,13 @@ def compared(outcome: Outcome, text: str, answers: Sequence[str], published: boo
     return exact_match(bare, answers, published), best_overlap(bare, answers, published)
 
 
-def gives(text: str, answers: Sequence[str]) -> bool:
+def gives_answer(text: str, answers: Sequence[str]) -> bool:
     """Tell whether a reply gives an accepted answer: it equals it, or holds it in few words, numbers and dates by their
     value. A bare number equals that of an answer with a unit; a longer number rounds to a shorter one's places."""
     said = strip_citations(text)
     own = with_values(said)
     short = len(own.split()) <= _FEW_WORDS
-    return any(own == gold or (short and (holds(own, gold) or _joined(own, gold) or _rounds(said, answer)))
+    return any(own == gold or (short and (contains_answer(own, gold) or _joined(own, gold) or _rounds(said, answer)))
                for answer in answers if (gold := with_values(answer)))
 
 
@@ -131,7 +131,7 @@ def same_answer(one: tuple[Outcome, str], other: tuple[Outcome, str]) -> bool:
     """Tell whether two replies, each an outcome and a text, are one: both refuse, or one gives the other's answer."""
     outcomes, texts = {one[0], other[0]}, [strip_citations(one[1]), strip_citations(other[1])]
     return outcomes == {"refused"} or (outcomes == {"answered"} and (
-        gives(texts[0], texts[1:]) or gives(texts[1], texts[:1])))
+        gives_answer(texts[0], texts[1:]) or gives_answer(texts[1], texts[:1])))
 
 
 def _joined(text: str, answer: str) -> bool:
@@ -149,7 +149,7 @@ def _rounds(text: str, answer: str) -> bool:
     return number is not None and "." in answer and ours[0].number.quantize(number) == number
 
 
-def holds_words(text: str, words: str) -> bool:
+def contains_words(text: str, words: str) -> bool:
     """Tell whether the words stand in the text, folded: whole ones, except that what a language without spaces joins to
     the last, such as a Korean particle, may follow it."""
     wanted = fold(words)

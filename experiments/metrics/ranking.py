@@ -60,8 +60,8 @@ def spans_at(item: Scored, name: str) -> float | None:
     if not item.searched or not item.marked:
         return None
     found = item.found[:cut_of(name)]
-    gold, taken = _size(united(item.marked)), sum(one.end - one.start for one in found)
-    both = shared(united(item.marked), united(found))
+    gold, taken = _size(merge_extents(item.marked)), sum(one.end - one.start for one in found)
+    both = overlap_length(merge_extents(item.marked), merge_extents(found))
     of = {"char_recall": gold, "char_precision": taken, "char_iou": taken + gold - both}[family_of(name)]
     return both / of if of else 0.0
 
@@ -69,13 +69,13 @@ def spans_at(item: Scored, name: str) -> float | None:
 def precision_omega(chunks: Iterable[Extent], gold: Sequence[Extent]) -> float:
     """Compute the gold's share of the characters of all chunks that hold any of it, each character once; gold that no
     chunk holds counts among them, as in the report's code. 0 where no chunk holds any."""
-    wanted = united(gold)
-    holding = united(one for one in chunks if shared(wanted, united([one])))
-    both = shared(wanted, holding)
+    wanted = merge_extents(gold)
+    holding = merge_extents(one for one in chunks if overlap_length(wanted, merge_extents([one])))
+    both = overlap_length(wanted, holding)
     return both / (_size(holding) + _size(wanted) - both) if both else 0.0
 
 
-def united(extents: Iterable[Extent]) -> Spans:
+def merge_extents(extents: Iterable[Extent]) -> Spans:
     """Return the characters of all, each once: for each document and format spans in order that do not touch."""
     found: dict[tuple[str, str], list[tuple[int, int]]] = defaultdict(list)
     for one in sorted(extents):
@@ -87,7 +87,7 @@ def united(extents: Iterable[Extent]) -> Spans:
     return found
 
 
-def shared(first: Spans, second: Spans) -> int:
+def overlap_length(first: Spans, second: Spans) -> int:
     """Count the characters that both have."""
     return sum(max(0, min(end, other_end) - max(start, other_start)) for place in first.keys() & second.keys()
                for start, end in first[place] for other_start, other_end in second[place])
@@ -196,7 +196,7 @@ def judgements_at(item: Scored, name: str) -> float | None:
     if family_of(name) == "judged":
         known = [bool(item.hits[one]) or item.names.get(one) in item.judged for one in ranks[:cut_of(name)]]
         return sum(known) / len(known) if known else 0.0
-    ranked, grades = named_ranking(item)
+    ranked, grades = judged_ranking(item)
     if family_of(name) == "ndcg":
         return _ndcg([grades.get(one, 0) for one in ranked], grades.values(), cut_of(name))
     relevant = sum(grade > 0 for grade in grades.values())
@@ -212,7 +212,7 @@ def judgements_at(item: Scored, name: str) -> float | None:
 GOLD = "gold "  # what the names of gold items begin with
 
 
-def named_ranking(item: Scored) -> tuple[list[str], dict[str, int]]:
+def judged_ranking(item: Scored) -> tuple[list[str], dict[str, int]]:
     """Return the names of what was found, a gold item in the place of a passage that is the first to hold it; and the
     grades of all that is judged, by name."""
     seen: set[int] = set()

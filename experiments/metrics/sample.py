@@ -7,7 +7,16 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
-from ragbed.experiments.metrics.intervals import Interval, around, effective, room, weight, widened, wilson, worth
+from ragbed.experiments.metrics.intervals import (
+    Interval,
+    bootstrap_interval,
+    effective_questions,
+    effective_size,
+    effective_units,
+    room,
+    widen,
+    wilson,
+)
 from ragbed.experiments.metrics.metric import BY_SPLIT, SetFigure
 
 if TYPE_CHECKING:
@@ -67,13 +76,13 @@ class Sample:
         having = counts > 0
         if name in self.shares:
             alone = counts.max() <= 1
-            return wilson(value, float(counts.sum()) if alone else effective(sums[having], counts[having]))
-        shared = together(self.units.counts)
-        units = weight(counts) if having.any() else 0.0
+            return wilson(value, float(counts.sum()) if alone else effective_questions(sums[having], counts[having]))
+        shared = has_mixed_units(self.units.counts)
+        units = effective_size(counts) if having.any() else 0.0
         if name == BY_SPLIT and units and not shared:
-            units = worth(*(array[having, :, at] for array in self.units))
-        found = around(value, self.values(figure, resamples), units)
-        return widened(value, found, self.values(figure, corners), shared)
+            units = effective_units(*(array[having, :, at] for array in self.units))
+        found = bootstrap_interval(value, self.values(figure, resamples), units)
+        return widen(value, found, self.values(figure, corners), shared)
 
     def corners(self) -> Totals:
         """Return the totals six times: first where little spread leaves room (`intervals.room`), one split's as low as
@@ -96,7 +105,7 @@ def _ratio(sums: Floats, counts: Floats) -> Floats:
     return np.divide(sums, counts, out=np.full_like(sums, math.nan), where=counts > 0)
 
 
-def totals_of(table: Floats, units: NDArray[np.intp], split: NDArray[np.intp]) -> Totals:
+def sum_units(table: Floats, units: NDArray[np.intp], split: NDArray[np.intp]) -> Totals:
     """Return the totals of each unit, of a table of questions by whatever, nan where there is no score."""
     import numpy as np
 
@@ -107,7 +116,7 @@ def totals_of(table: Floats, units: NDArray[np.intp], split: NDArray[np.intp]) -
     return Totals(*found)
 
 
-def together(counts: Floats) -> bool:
+def has_mixed_units(counts: Floats) -> bool:
     """Tell whether any unit has questions of both splits."""
     return bool(_kinds(counts).all(axis=1).any())
 
@@ -119,7 +128,7 @@ def _kinds(counts: Floats) -> NDArray[np.bool_]:
     return found
 
 
-def resampled(samples: Sequence[Totals], seed: int, resamples: int = RESAMPLES) -> list[Totals]:
+def draw_resamples(samples: Sequence[Totals], seed: int, resamples: int = RESAMPLES) -> list[Totals]:
     """Draw as many units as each sample has, with replacement, and return the totals of each draw.
 
     Units are drawn within the answerable and within the unanswerable questions, so that both splits keep their size; or
@@ -132,7 +141,7 @@ def resampled(samples: Sequence[Totals], seed: int, resamples: int = RESAMPLES) 
     groups: dict[tuple[bytes, ...], list[NDArray[np.bool_]]] = {}
     for at, sample in enumerate(samples):
         kinds = _kinds(sample.counts)
-        found = [np.ones(len(kinds), dtype=np.bool_)] if together(sample.counts) else [
+        found = [np.ones(len(kinds), dtype=np.bool_)] if has_mixed_units(sample.counts) else [
             kind for kind in kinds.T if kind.any()]
         key = tuple(group.tobytes() for group in found)
         groups[key] = found
@@ -143,7 +152,7 @@ def resampled(samples: Sequence[Totals], seed: int, resamples: int = RESAMPLES) 
         for group in groups[key]:
             tables = [np.stack(samples[at], axis=1)[group].reshape(int(group.sum()), -1) for at in places]
             weights = _weights(int(group.sum()), rng, resamples)
-            for at, moved in zip(places, mixed(tables, partial(_product, weights)), strict=True):
+            for at, moved in zip(places, mix_tables(tables, partial(_product, weights)), strict=True):
                 drawn[at] += moved.reshape(drawn[at].shape)
     return [Totals(one[:, 0], one[:, 1]) for one in drawn]
 
@@ -154,7 +163,7 @@ def _product(batches: Iterable[Floats], table: Floats) -> Floats:
     return np.concatenate([weights @ table for weights in batches])
 
 
-def mixed(tables: Sequence[Floats], mix: Callable[[Floats], Floats]) -> list[Floats]:
+def mix_tables(tables: Sequence[Floats], mix: Callable[[Floats], Floats]) -> list[Floats]:
     """Return what `mix`, a product from the left, makes of each table, from one product of all their columns that are
     not 0."""
     import numpy as np

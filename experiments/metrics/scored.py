@@ -59,7 +59,7 @@ class Scored:
         options: label and text of each option, of a multiple-choice question.
         grade, points, steps: the judge's, by its rubric; None where it was not asked or could not be read.
         step_count: number of reference steps.
-        reasoned: whether any reply held reasoning; see `reasoning_of`.
+        reasoned: whether any reply held reasoning; see `extract_reasoning`.
         subs: the sub-questions in order; empty where none were asked.
         cited: evidence numbers cited and shown.
         invalid: numbers cited that no prompt of this question showed.
@@ -72,7 +72,7 @@ class Scored:
         searched: whether the evidence was searched for, rather than placed.
         grades: of the gold items, in their order; empty where all have the relevance 1.
         repeats: evidence numbers of further chunks of a document, where gold is whole documents; see `GoldView`.
-        names: per evidence number, what judgements call it (`name_of`).
+        names: per evidence number, what judgements call it (`judgement_name`).
         judged: the relevance of what is judged beside the gold, by these names; 0 where it is of no use.
         found: where the evidence stands, in the order in which it was found.
         marked: where the gold stands, where all of it is spans of characters; else empty.
@@ -142,7 +142,7 @@ def may_refuse(rules: Rules) -> bool:
     return rules == "grounded"
 
 
-def scored_of(result: Result, question: Question, rules: Rules, separators: bool, searched: bool) -> Scored:
+def make_scored(result: Result, question: Question, rules: Rules, separators: bool, searched: bool) -> Scored:
     """Return the material of a finished record, without its evidence's texts and without a model."""
     verdict = result.verdict or (_UNASKED_REFUSAL if result.refused else Verdict(judge=""))
     marked = _marked(question.gold)
@@ -150,20 +150,20 @@ def scored_of(result: Result, question: Question, rules: Rules, separators: bool
         outcome=result.outcome, answerable=result.answerable, text=result.text, refused=result.refused,
         tagged=result.tagged, answers=question.answers, options=question.options, grade=verdict.grade,
         points=verdict.points, steps=verdict.steps, step_count=len(question.steps),
-        reasoned=bool(reasoning_of(result, question.options)),
+        reasoned=bool(extract_reasoning(result, question.options)),
         subs=tuple(Sub(sub.outcome, sub.text, answer)
                    for sub, answer in zip(result.subs, question.sub_answers, strict=bool(result.subs))),
         cited=result.cited, invalid=result.invalid_citations,
         hits={passage.number: passage.holds for passage in result.in_view}, gold_total=result.gold_total,
         gold_repeats=question.gold_repeats, rules=rules, separators=separators, searched=searched,
         grades=result.gold_grades, repeats=frozenset(passage.number for passage in result.in_view if passage.repeats),
-        names={one.number: name_of(one, question) for one in result.in_view},
+        names={one.number: judgement_name(one, question) for one in result.in_view},
         judged=dict.fromkeys(question.irrelevant, 0),
         found=_found(result.in_view, marked) if marked else (), marked=marked, attack=question.attack,
         world=question.world, figures=result.figures, support=result.support)
 
 
-def name_of(passage: StoredPassage, question: Question) -> str:
+def judgement_name(passage: StoredPassage, question: Question) -> str:
     """Return what judgements of the question call a passage: its document, by id or source; where gold is finer, its
     chunk."""
     if any((item.chunk, item.start, item.page) != (None, None, None) for item in question.gold):
@@ -198,7 +198,7 @@ def text_as_published(result: Result) -> str:
     return reply.split("<Answer>")[-1].split("</Answer>")[0]
 
 
-def reasoning_of(result: Result, options: Options) -> str:
+def extract_reasoning(result: Result, options: Options) -> str:
     """Return all that the model wrote outside its answer tags, in the order of its calls. A final reply without answer
     tags is reasoning too, unless it does no more than name an option."""
     return "\n\n".join(text for step in result.trace if step.kind == "generate"

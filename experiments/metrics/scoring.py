@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from ragbed.documents.errors import SettingsError
 from ragbed.experiments.metrics.answers import ATTACK, CHAIN, FORM, OVERLAP, SQUAD, SUPPORT, WORLD_GROUP
-from ragbed.experiments.metrics.judged import ANSWERS, CHOICE, MEASURED, POINTS, STEPS, measured
+from ragbed.experiments.metrics.judged import ANSWERS, CHOICE, MEASURED, POINTS, STEPS, score_custom_figures
 from ragbed.experiments.metrics.metric import (
     Metric,
     MetricGroup,
@@ -21,7 +21,7 @@ from ragbed.experiments.metrics.metric import (
     pooled_mean,
 )
 from ragbed.experiments.metrics.ranking import JUDGEMENTS, RANKING, SPANS
-from ragbed.experiments.metrics.scored import Scored, ScoredRow, Scores, Scoring, scored_of, text_as_published
+from ragbed.experiments.metrics.scored import Scored, ScoredRow, Scores, Scoring, make_scored, text_as_published
 from ragbed.experiments.metrics.sentences import NUGGETS, SENTENCES
 from ragbed.experiments.question import ANSWERS as ANSWERS_SCHEME
 from ragbed.experiments.question import Question, Scheme
@@ -64,10 +64,10 @@ GROUPS: Mapping[str, MetricGroup] = _Registry(lambda: _GROUPS | loaded("metric")
 _WITH_MATERIAL = _Registry(lambda: {name: group for name, group in GROUPS.items() if group.material})
 _SCORED = _Registry(lambda: {metric.name: metric for group in GROUPS.values() for metric in group.metrics})
 METRICS: Mapping[str, Metric] = _Registry(lambda: {**_SCORED, **{metric.name: metric for metric in MEASURED}})
-_PLACES = _Registry(lambda: {name: place for place, name in enumerate(METRICS)})
+_PLACES = _Registry(lambda: {name: metric_order for metric_order, name in enumerate(METRICS)})
 
 
-def metric_named(name: str) -> Metric:
+def find_metric(name: str) -> Metric:
     """Return the metric of that name, such as `em` or `recall@5`, which `str` gives again; SettingsError if none."""
     metric, cut = METRICS.get(family_of(name)), cut_of(name)
     if metric is not None and cut:
@@ -89,21 +89,21 @@ def score(item: Scored, scoring: Scoring = "corrected", groups: Sequence[str] = 
         group = next((GROUPS[one] for one in groups if METRICS[family_of(name)] in GROUPS[one].metrics), None)
         if name not in scores and cut_of(name) and group is not None and group.at is not None:
             scores[name] = group.at(item, name)
-    return scores | measured(item.figures, _SCORED)
+    return scores | score_custom_figures(item.figures, _SCORED)
 
 
-def scored_result(result: Result, question: Question, scheme: Scheme, scoring: Scoring, rules: Rules,
+def score_result(result: Result, question: Question, scheme: Scheme, scoring: Scoring, rules: Rules,
                   separators: bool, searched: bool) -> Result:
     """Return the result with its scores, computed from what is stored of it alone and from what its cell has."""
     def material_of(one: Result) -> Scored:
-        item = scored_of(one, question, rules, separators=separators, searched=searched)
+        item = make_scored(one, question, rules, separators=separators, searched=searched)
         if scoring == "as-published" and (scheme.rubric == "grades" or ("choice" in scheme.groups and not one.tagged)):
             return replace(item, text=text_as_published(one))
         return item
 
     def is_right(one: Result) -> bool:
         scores = score(material_of(one), scoring, scheme.groups)
-        return next((scores[name] for name in scheme.rights if scores.get(name) is not None), None) == 1
+        return next((scores[name] for name in scheme.correctness_metrics if scores.get(name) is not None), None) == 1
 
     extra = {name: material for name, group in _WITH_MATERIAL.items()
              if group.material and (material := group.material(result, is_right)) is not None}
@@ -112,18 +112,18 @@ def scored_result(result: Result, question: Question, scheme: Scheme, scoring: S
         "scores": score(item, scoring, tuple(dict.fromkeys((*scheme.groups, *extra))), scheme.metrics)})
 
 
-def measured_in(cells: Iterable[Mapping[str, Any]]) -> list[str]:
+def custom_metrics(cells: Iterable[Mapping[str, Any]]) -> list[str]:
     """Return the names of what strategies measured themselves, among the `metrics` of cells."""
     return list(dict.fromkeys(name for cell in cells for name in cell["metrics"] if family_of(name) not in _SCORED))
 
 
-def shown_name(metric: str, judge: str | None) -> str:
+def name_with_judge(metric: str, judge: str | None) -> str:
     """Return the name for a table: that of a judged metric says who graded."""
     known = METRICS.get(family_of(metric))
     return f"{metric} ({judge})" if judge and known is not None and known.judged else metric
 
 
-def place(name: str) -> tuple[int, int, str]:
+def metric_order(name: str) -> tuple[int, int, str]:
     """Return where a metric stands among others: in the order of the groups, and of the metrics in each."""
     return _PLACES.get(family_of(name), len(_PLACES)), cut_of(name), name
 
@@ -134,8 +134,8 @@ def is_share(name: str) -> bool:
     return known is not None and known.share
 
 
-def range_of(name: str, answerable: bool = True) -> tuple[float, float]:
-    """Return the bounds of a question's score, by a name of `names_of`: infinite if none, nan of what is no metric."""
+def score_range(name: str, answerable: bool = True) -> tuple[float, float]:
+    """Return the bounds of a question's score by its name: infinite if unbounded, nan if it is not a metric."""
     known = METRICS.get(family_of(name.partition("&")[0]))
     if known is None:
         return math.nan, math.nan
@@ -143,38 +143,38 @@ def range_of(name: str, answerable: bool = True) -> tuple[float, float]:
     return low, math.inf if known.high is None else known.high
 
 
-def ranges_of(names: Sequence[str]) -> tuple[Floats, Floats]:
+def score_ranges(names: Sequence[str]) -> tuple[Floats, Floats]:
     """Return the lower and the upper bounds of the scores, splits by names."""
     import numpy as np
 
-    bounds = np.array([[range_of(name, answerable) for name in names] for answerable in (True, False)])
+    bounds = np.array([[score_range(name, answerable) for name in names] for answerable in (True, False)])
     low, high = bounds.reshape(2, -1, 2).transpose(2, 0, 1)
     return low, high
 
 
-def names_of(rows: Iterable[ScoredRow]) -> list[str]:
+def score_names(rows: Iterable[ScoredRow]) -> list[str]:
     """Return what figures rest on: the metrics of the questions, and (`metric.joint`) several together."""
-    own = sorted({name for row in rows for name in row.scores}, key=place)
+    own = sorted({name for row in rows for name in row.scores}, key=metric_order)
     return [*own, *(joint(name, group.together) for group in GROUPS.values() for name in group.together
                     if set(group.together) <= set(own))]
 
 
-def score_of(row: ScoredRow, name: str) -> float:
-    """Return the row's score by a name of `names_of`; nan where it lacks that, or another that the name has with it."""
+def get_score(row: ScoredRow, name: str) -> float:
+    """Return the row's score by a name of `score_names`; nan if it lacks one of the scores that the name joins."""
     scores = [row.scores.get(part) for part in name.split("&")]
     return math.nan if None in scores or scores[0] is None else scores[0]
 
 
-def sizes_of(rows: Sequence[ScoredRow]) -> Sizes:
+def count_scores(rows: Sequence[ScoredRow]) -> Sizes:
     """Count the answerable and the unanswerable questions that have each score, by name."""
     found = {}
-    for name in names_of(rows):
-        kinds = [row.answerable for row in rows if not math.isnan(score_of(row, name))]
+    for name in score_names(rows):
+        kinds = [row.answerable for row in rows if not math.isnan(get_score(row, name))]
         found[name] = (sum(kinds), len(kinds) - sum(kinds))
     return found
 
 
-def figures_of(sizes: Sizes, scoring: Scoring, refusing: bool) -> dict[str, SetFigure]:
+def set_figures(sizes: Sizes, scoring: Scoring, refusing: bool) -> dict[str, SetFigure]:
     """Return every figure of a set with scores of these names: the mean of a metric, or what a group makes of it."""
     figures = {name: SetFigure((name,), pooled_mean) for name in sizes if "&" not in name}
     for group in GROUPS.values():

@@ -9,7 +9,7 @@ from typing import Any
 from ragbed.agents.types import OUTCOMES
 from ragbed.experiments.cells import FACTORS, labels, short_name, shortened, telling
 from ragbed.experiments.formatting import metric_title, visible
-from ragbed.experiments.metrics import METRICS, family_of, shown_name
+from ragbed.experiments.metrics import METRICS, family_of, name_with_judge
 
 FAILED = ("too_long", "budget", "timeout", "error")  # outcomes without a reply
 _SHARED = (*FACTORS, "layout", "exemplars", "scoring", "judge")
@@ -195,7 +195,7 @@ def _cell(number: int, stored: Mapping[str, Any], label: str) -> ReportCell:
 @lru_cache(maxsize=1024)
 def column(name: str, judge: str | None) -> str:
     """Return the metric's name, with the judge's short one where a judge's grades are in it, safe to look at."""
-    return visible(shown_name(name, short_name(judge) if judge else None))
+    return visible(name_with_judge(name, short_name(judge) if judge else None))
 
 
 def _outcomes(counts: Mapping[str, int]) -> tuple[tuple[str, int], ...]:

@@ -19,7 +19,7 @@ _ROOMY = 6.0  # percent of a bar's width that a number inside takes
 Segment = tuple[float, float, float, float]
 # Colour says whose fault it is, hatching which of its kinds: neither is alone.
 _LOOKS = {
-    "right": ("blue", "solid"), "right, gold not cited": ("blue", "rising"), "memory": ("blue", "dots"),
+    "right": ("blue", "solid"), "right, gold not cited": ("blue", "rising"), "parametric knowledge": ("blue", "dots"),
     "unsupported": ("blue", "lines"), "retrieval miss": ("orange", "solid"), "distracted": ("red", "rising"),
     "reasoning error": ("red", "solid"), "wrong with gold in view": ("red", "dots"),
     "wrong refusal": ("purple", "solid"), "missing refusal": ("purple", "rising"),

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
-from ragbed.experiments.analysis.view import Value, View, text_of
+from ragbed.experiments.analysis.view import Value, View, format_value
 from ragbed.experiments.cells import short_name
 from ragbed.experiments.formatting import estimate, metric_title, visible
 from ragbed.experiments.metrics import METRICS, family_of
@@ -142,7 +142,7 @@ class _Builder:
         if isinstance(value, Mapping):
             cells = tuple((self.numbers[one], visible(one)) for one in value["cells"] if one in self.numbers)
             return Entry(visible(value["text"]), cells=cells)
-        text = "none" if value is None else text_of(self.view, column, value)
+        text = "none" if value is None else format_value(self.view, column, value)
         named = column == "cell" and text in self.numbers
         return Entry(visible(text), cells=((self.numbers[text], visible(text)),) if named else ())
 
@@ -150,7 +150,7 @@ class _Builder:
         if not isinstance(value, Mapping):
             if value is None:
                 return Entry("" if column in self.view.p else "none")
-            return Entry(visible(text_of(self.view, column, value)))
+            return Entry(visible(format_value(self.view, column, value)))
         if "count" in value:
             href, label = self._link(value)
             return Entry(str(value["count"]), href=href, label=f"{value['count']} {column}: {label}" if href else "")

@@ -13,7 +13,7 @@ from typing import Any
 
 from ragbed.agents.models import NO_MODEL
 from ragbed.documents.errors import RunError
-from ragbed.experiments.analysis.cases import causes_of
+from ragbed.experiments.analysis.cases import find_causes
 from ragbed.experiments.analysis.view import View
 from ragbed.experiments.formatting import column_title, fmt2, format_dollars, format_p, metric_title, visible
 from ragbed.experiments.record import Result
@@ -47,12 +47,12 @@ def report_run(run: Finished, views: Sequence[View] = (), largest: int = LARGEST
                             for cell, question, timing in folder.timings())
         with no_collections():
             questions = run.questions if chosen is None else folder.questions(chosen)
-            rights = tuple(run.summary["rights"])
+            correctness_metrics = tuple(run.summary["correctness_metrics"])
             shown = [*run.summary["views"], *(view.as_json() for view in views)]
             write_report(ReportInput(
                 run.name, {**run.summary, "views": shown}, questions, folder.records(True, chosen),
-                folder.database.text, rights,
-                lambda results: causes_of(run.cells, results, questions, rights, run.scoring),
+                folder.database.text, correctness_metrics,
+                lambda results: find_causes(run.cells, results, questions, correctness_metrics, run.scoring),
                 (len(ids), run.seed) if chosen else None,
                 [(outcome, kind) for kind, _, outcome in (folder.failures() if chosen else ())], _facts(run)), path)
     except OSError as error:
@@ -110,7 +110,7 @@ def _context(view: ReportInput, budget: int) -> dict[str, Any]:
     whole = merge_replicates(cells, summary.get("repeated") or ())
     cost = cost_of(whole.cells)
     merged = len(whole.cells) < len(cells.cells)
-    shown = sections(summary.get("views") or (), cells, whole, bool(view.rights) and not merged)
+    shown = sections(summary.get("views") or (), cells, whole, bool(view.correctness_metrics) and not merged)
     chart = cost_chart(whole, cost)
     asked = not cells.cells or any(cell.factors.get("model") != NO_MODEL for cell in cells.cells)
     before = [one for one in shown if one.title not in _AFTER]
@@ -124,8 +124,8 @@ def _context(view: ReportInput, budget: int) -> dict[str, Any]:
         "ranked": ranked_plot(summary_rows(summary, whole), whole), "first": whole.cells[0] if whole.cells else None,
         "plot": None if chart is None else drawn(chart, whole, {
             id: cell.number for cell in whole.cells for id in cell.ids}),
-        "right": ", or else ".join(metric_title(name) for name in view.rights),
-        "headline": list(view.rights) in ([], [cells.quality]), "facts": (*cells.shared, *view.facts),
+        "right": ", or else ".join(metric_title(name) for name in view.correctness_metrics),
+        "headline": list(view.correctness_metrics) in ([], [cells.quality]), "facts": (*cells.shared, *view.facts),
         "quality": column_title(cells.judges[0]) if len(cells.judges) == 1 else metric_title(cells.quality),
         "links": [("summary", "Summary"), *([("plot", "Cost and quality")] if asked and chart else []),
                   *((one.anchor, one.title) for one in before), ("figures", "More figures"),

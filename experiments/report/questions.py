@@ -30,9 +30,9 @@ class Words:
         return self.known.setdefault(word, len(self.known))
 
 
-def deciding(result: Result, rights: Sequence[str]) -> tuple[str, float] | None:
+def deciding(result: Result, correctness_metrics: Sequence[str]) -> tuple[str, float] | None:
     """Return the first of the metrics that say what is right, if any applies, and its score."""
-    return next(((name, score) for name in rights if (score := result.scores.get(name)) is not None), None)
+    return next(((name, score) for name in correctness_metrics if (score := result.scores.get(name)) is not None), None)
 
 
 LONGEST = 2_000  # characters of a sub-question, its answer, or a reference step
@@ -107,7 +107,7 @@ class _Collected:
             "gold_total": max((record.result.gold_total for record in records.values()), default=0),
             "answers": answered}))
         results = [record.result if (record := records.get(cell.id)) else None for cell in self._cells]
-        decides = [one and deciding(one, self._view.rights) for one in results]
+        decides = [one and deciding(one, self._view.correctness_metrics) for one in results]
         self.rows.append((place, {
             "id": question.id, "ids": visible(question.id[:ID]),
             "texts": visible(question.text[:LINE]) + "…" * (len(question.text) > LINE),
@@ -130,7 +130,8 @@ class _Collected:
                       "cause": list(numbers.known), "tag": list(self._tags.known)},
             "causes": {one["name"]: [visible(one["title"]), visible(one["definition"])] for one in (
                 self._view.summary.get("error_analysis") or {}).get("causes") or () if one["name"] in numbers.known},
-            "cause": caused, "rights": bool(self._view.rights), "metrics": list(self._metrics.known),
+            "cause": caused, "correctness_metrics": bool(self._view.correctness_metrics),
+            "metrics": list(self._metrics.known),
             **{name: [row[name] for row in rows] for name in ("ids", "texts", "answerable", "items", "tags")},
             **{name: [value for row in rows for value in row[name]] for name in ("outcome", "grade", "score")}}
 
@@ -160,7 +161,7 @@ class _Collected:
     def _scores(self, result: Result, cell: ReportCell) -> list[list[float | int | None] | int]:
         """The numbers of the metrics, their values, and the place of the one that says whether the answer is right."""
         judge = result.verdict.judge if result.verdict else cell.judge
-        decides = deciding(result, self._view.rights)
+        decides = deciding(result, self._view.correctness_metrics)
         return [[self._metrics(column(name, judge)) for name in result.scores],
                 [None if value is None else round(value, 4) for value in result.scores.values()],
                 *([] if decides is None else [list(result.scores).index(decides[0])])]

@@ -44,7 +44,8 @@ class ReportInput:
         questions: by id.
         records: ordered by question, then cell; read once. Of a large run they are, as the questions are, a sample.
         text: content by hash: prompt parts and chunk contents.
-        rights: the metrics whose score of 1 means that an answer is right; of a question the first that applies.
+        correctness_metrics: the metrics whose score of 1 means that an answer is right; of a question the first that
+            applies.
         causes: from the results of all records, the name of each one's cause, by its cell's id and then by its
             question's.
         sample: of how many questions those here were drawn, and by which seed; None where they are all.
@@ -57,7 +58,7 @@ class ReportInput:
     questions: Mapping[str, Question]
     records: Iterable[Record]
     text: Callable[[str], str]
-    rights: Sequence[str] = ()
+    correctness_metrics: Sequence[str] = ()
     causes: Callable[[Sequence[Result]], Mapping[str, Mapping[str, str]]] = lambda results: {}
     sample: tuple[int, int] | None = None
     failures: Sequence[tuple[str, str]] = ()

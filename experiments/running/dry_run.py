@@ -15,8 +15,8 @@ from ragbed.agents.scripted import numbered_questions
 from ragbed.agents.settings import Context
 from ragbed.documents.chunkers import CrestSizes, Sections
 from ragbed.documents.types import Chunk, Format
-from ragbed.experiments.analysis.notes import on_skipped
-from ragbed.experiments.analysis.pairs import planned_pairs
+from ragbed.experiments.analysis.notes import note_skipped
+from ragbed.experiments.analysis.pairs import count_pairs
 from ragbed.experiments.cells import PIPELINE, Cell, labels
 from ragbed.experiments.judges import Graded, ModelJudge, ModelSupport
 from ragbed.experiments.metrics import Scored, score
@@ -34,7 +34,7 @@ from ragbed.experiments.runs.manifest import config_of
 from ragbed.experiments.settings import RunSettings
 from ragbed.experiments.settings.retrievers import RetrieverFactor
 from ragbed.experiments.settings.spending import shown
-from ragbed.experiments.statistics import Clusters, assumed, clusters, planned
+from ragbed.experiments.statistics import Clusters, cluster_questions, describe_assumptions, planned_difference
 from ragbed.strategies.types import Reply
 
 _SEEDS = 4  # a dry run plays at most this many, in turn
@@ -64,14 +64,14 @@ def plan_run(settings: RunSettings) -> dict[str, Any]:
     planner = _Planner(plan, Resources(plan))
     plans = [planner.plan(cell) for cell in cells]
     summary = [{"id": cell.id, **cell.levels} for cell in cells]
-    names, grouped = labels(summary), clusters(benchmark.questions)
+    names, grouped = labels(summary), cluster_questions(benchmark.questions)
     rows = [{"cell": plan.cell.id, "name": name, "questions": len(benchmark.questions),
              **_figures(plan.bounds, plan.least, plan.most)} for name, plan in zip(names, plans, strict=True)]
     total = sum((plan.bounds for plan in plans), Bounds())
     return {"run": str(settings.folder), "questions": len(benchmark.questions), "cells": rows,
             "total": _figures(total, _sum([plan.least for plan in plans]), _sum([plan.most for plan in plans])),
             "judge": planner.judge(sum((plan.judge for plan in plans), Use())),
-            "detectable": detectable_difference(benchmark, cells, grouped, planned_pairs(summary)),
+            "detectable": detectable_difference(benchmark, cells, grouped, count_pairs(summary)),
             "notes": [*(["With --race this is an upper bound: cells stop early."] if plan.schedule else []),
                       *_notes(plan, planner, plans), *([grouped.note] if grouped.note else [])]}
 
@@ -234,9 +234,9 @@ def detectable_difference(benchmark: Benchmark, cells: Sequence[Cell], clusters:
     sizes = [(one[True], one[False]) for one in found.values()]
     counts = sum(first for first, _ in sizes), sum(second for _, second in sizes)
     return {"metric": metric, "pairs": pairs, "questions": len(asked), "clusters": len(sizes),
-            "assumed": assumed(metric, len(sizes) < len(asked)),
-            "of_one_pair": planned(metric, *counts, clusters=sizes),
-            "of_all_pairs": planned(metric, *counts, comparisons=max(1, pairs), clusters=sizes)}
+            "assumed": describe_assumptions(metric, len(sizes) < len(asked)),
+            "of_one_pair": planned_difference(metric, *counts, clusters=sizes),
+            "of_all_pairs": planned_difference(metric, *counts, comparisons=max(1, pairs), clusters=sizes)}
 
 
 def _sum(prices: Sequence[float | None]) -> float | None:
@@ -271,7 +271,7 @@ def _notes(plan: Plan, planner: _Planner, plans: Sequence[CellPlan]) -> Iterator
     if any(one.cell.variation == "paraphrase" for one in plans):
         yield (f"{settings.paraphrasing_model} writes paraphrases with up to {2 * len(benchmark.questions)} calls, one "
                "or two per question; these calls are not counted here.")
-    yield from on_skipped(benchmark.skipped)
+    yield from note_skipped(benchmark.skipped)
     yield from prefix_notes(plan, planner.resources)
     bounds = sum((plan.bounds for plan in plans), Bounds())
     if bounds.ended:

@@ -12,7 +12,7 @@ from typing import Literal
 
 from ragbed.documents.types import Chunk, Document
 from ragbed.experiments.conditions import Perturbation, apply_perturbation, draw_lazily
-from ragbed.experiments.metrics import holds
+from ragbed.experiments.metrics import contains_answer
 from ragbed.experiments.question import Benchmark, Gold, Question, distinct
 from ragbed.strategies.normalising import normalize_answer
 from ragbed.strategies.types import Passage
@@ -223,7 +223,7 @@ class Perturber:
         rng = random.Random(f"{seed}:{question.id}:negatives")
         for chunk in chain(draw_lazily(self._others, rng), draw_lazily(more, rng)):
             text = normalize_answer(chunk.content) if answers and chunk.document not in own else ""
-            if chunk.document not in own and not any(holds(text, answer) for answer in answers):
+            if chunk.document not in own and not any(contains_answer(text, answer) for answer in answers):
                 yield chunk
 
     @cached_property

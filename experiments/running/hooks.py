@@ -11,7 +11,7 @@ from ragbed.guests import entries, load
 
 if TYPE_CHECKING:
     from ragbed.agents.types import Cost
-    from ragbed.experiments.analysis.variants import Answers
+    from ragbed.experiments.analysis.replicates import Answers
     from ragbed.experiments.judges.base import Judged
     from ragbed.experiments.question import Question
     from ragbed.experiments.record import Result, StoredProbe

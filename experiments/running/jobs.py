@@ -8,7 +8,7 @@ from itertools import chain, count, groupby, islice
 from operator import attrgetter
 from typing import NamedTuple
 
-from ragbed.experiments.analysis.variants import Answers
+from ragbed.experiments.analysis.replicates import Answers
 from ragbed.experiments.cells import PIPELINE, Cell
 from ragbed.experiments.metrics import ScoredRow
 from ragbed.experiments.question import Question

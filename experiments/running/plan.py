@@ -12,7 +12,7 @@ from typing import Any
 from ragbed.agents.settings import ModelSettings
 from ragbed.documents.shards import Shard
 from ragbed.documents.types import digest
-from ragbed.experiments.analysis.notes import on_skipped
+from ragbed.experiments.analysis.notes import note_skipped
 from ragbed.experiments.cells import OWN, PIPELINE, Cell
 from ragbed.experiments.question import Benchmark, Question, Scheme
 from ragbed.experiments.running.cell_matrix import Strategies, expand_matrix, finders_of, matrix_notes, strategies_of
@@ -25,7 +25,7 @@ from ragbed.experiments.settings.file import read_settings
 from ragbed.experiments.settings.matrix import combinations_of, retrievers_of
 from ragbed.experiments.settings.pipelines import PipelineSettings
 from ragbed.experiments.settings.retrievers import Finder
-from ragbed.experiments.statistics import clusters
+from ragbed.experiments.statistics import cluster_questions
 from ragbed.strategies.catalogue import RETRIEVAL
 from ragbed.strategies.history import in_conversation
 from ragbed.strategies.settings.choosing import Strategy, known
@@ -110,7 +110,7 @@ class Plan:
             named = {one.name: one for one in retrievers}
             cells = expand_matrix(settings, benchmark, combinations, named, strategies)
         return cls(settings, benchmark, cells, strategies, finders_of(settings, retrievers), (),
-                   (*on_skipped(benchmark.skipped), *matrix_notes(combinations, cells, strategies)),
+                   (*note_skipped(benchmark.skipped), *matrix_notes(combinations, cells, strategies)),
                    _functions(strategies))
 
     def showing_exemplars(self) -> Plan:
@@ -183,7 +183,8 @@ class Plan:
             return None
         questions = {question.id: question for question in self.benchmark.questions}
         rows = [{"id": cell.id, **cell.levels} for cell in self.cells]
-        return make_schedule(rows, questions, clusters(questions.values()), self.scheme.columns[0].split(" / ")[0],
+        return make_schedule(rows, questions, cluster_questions(questions.values()),
+                             self.scheme.columns[0].split(" / ")[0],
                              self.settings.scoring, self.settings.seed)
 
     @cached_property

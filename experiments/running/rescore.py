@@ -17,10 +17,10 @@ from ragbed.agents.types import Answer, CallOutcome
 from ragbed.documents.errors import RecipeMismatch, SettingsError, UserError
 from ragbed.documents.types import Chunk
 from ragbed.experiments.analysis.agreement import JudgedAnswer
-from ragbed.experiments.analysis.notes import on_support
+from ragbed.experiments.analysis.notes import note_support
 from ragbed.experiments.cells import Cell
 from ragbed.experiments.judges import Graded, Lexical, ModelSupport, SupportCheck, claims_of, graded_of
-from ragbed.experiments.metrics import GROUPS, Scoring, metric_named, scored_result
+from ragbed.experiments.metrics import GROUPS, Scoring, find_metric, score_result
 from ragbed.experiments.query_variations import NOT_PARAPHRASED
 from ragbed.experiments.question import Question, Scheme
 from ragbed.experiments.record import Result, StoredStep, Verdict
@@ -200,13 +200,13 @@ def _check(again: Again, work: _Work, check: SupportCheck, progress: Progress) -
     again.results = [_scored(one.model_copy(update={"support": found.get((one.cell, one.question))}),
                              work.cells[one.cell], run.questions[one.question], work.scheme, work.scoring)
                      for one in again.results]
-    again.notes += on_support(check.name, found.values())
+    again.notes += note_support(check.name, found.values())
 
 
 def _measuring(scheme: Scheme, metrics: Sequence[str]) -> Scheme:
     groups = list(scheme.groups)
     for name in metrics:
-        metric = metric_named(name)
+        metric = find_metric(name)
         having = [group for group, one in GROUPS.items() if metric.name in {other.name for other in one.metrics}]
         if not set(having) & set(groups):
             if having[0] in ("sentences", "nuggets"):
@@ -283,5 +283,5 @@ def _notes(work: _Work, again: Again, settings: RunSettings) -> Iterator[str]:
 
 
 def _scored(result: Result, cell: Cell, question: Question, scheme: Scheme, scoring: Scoring) -> Result:
-    scored = scored_result(result, question, scheme, scoring, cell.rules, cell.separators, cell.ranked)
+    scored = score_result(result, question, scheme, scoring, cell.rules, cell.separators, cell.ranked)
     return scored.model_copy(update={"trace": ()})  # most of a record

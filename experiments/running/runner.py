@@ -19,7 +19,7 @@ from ragbed.documents.shards import Shard
 from ragbed.experiments.cells import Cell
 from ragbed.experiments.judges import ModelJudge, ModelSupport, ask_judge, ask_support, claims_of, graded_of
 from ragbed.experiments.judges.relevance import with_grades
-from ragbed.experiments.metrics import ScoredRow, scored_result
+from ragbed.experiments.metrics import ScoredRow, score_result
 from ragbed.experiments.query_variations import QueryVariation, asked_in
 from ragbed.experiments.question import Question
 from ragbed.experiments.record import Record, Result, Support, Verdict
@@ -293,7 +293,7 @@ class JobExecutor:
 
     def _scored(self, job: Job, result: Result) -> Result:
         cell, settings = job.cell, self.settings
-        return scored_result(result, job.question, self.plan.scheme, settings.scoring, cell.rules, cell.separators,
+        return score_result(result, job.question, self.plan.scheme, settings.scoring, cell.rules, cell.separators,
                              cell.ranked)
 
     async def _check_support(self, result: Result, question: Question, cell: Cell,

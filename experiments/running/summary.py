@@ -7,21 +7,21 @@ from statistics import fmean
 from typing import Any
 
 from ragbed.experiments.analysis import notes
-from ragbed.experiments.analysis.catalogue import findings, views_of
-from ragbed.experiments.analysis.effects import effects
-from ragbed.experiments.analysis.error_analysis import figures_of
+from ragbed.experiments.analysis.catalogue import compute_findings, make_views
+from ragbed.experiments.analysis.effects import estimate_effects
+from ragbed.experiments.analysis.error_analysis import analyse_errors
 from ragbed.experiments.analysis.inputs import AnalysisInput
-from ragbed.experiments.analysis.pairs import comparisons
-from ragbed.experiments.analysis.variants import repeated
+from ragbed.experiments.analysis.pairs import compare_pairs
+from ragbed.experiments.analysis.replicates import summarise_replicates
 from ragbed.experiments.cells import Cell
-from ragbed.experiments.metrics import aggregate, may_refuse, outcomes
+from ragbed.experiments.metrics import aggregate, count_outcomes, may_refuse
 from ragbed.experiments.question import Question
 from ragbed.experiments.record import Result
 from ragbed.experiments.running.plan import Plan
 from ragbed.experiments.runs.manifest import known_models
 from ragbed.experiments.runs.store import FORMAT, RunFolder
 from ragbed.experiments.settings import RunSettings
-from ragbed.experiments.statistics import Clusters, clusters
+from ragbed.experiments.statistics import Clusters, cluster_questions
 from ragbed.strategies.types import Usage
 
 
@@ -36,40 +36,43 @@ def summarise(plan: Plan, folder: RunFolder, exemplars: int) -> dict[str, Any]:
     judge_used = sum((result.judge_usage for result in results), Usage())
     judge = settings.judge.name if scheme.rubric else None
     questions = folder.questions()
-    grouped = clusters(questions.values())
+    grouped = cluster_questions(questions.values())
     rows = [{**_row(cell, by_cell[cell.id], settings, judge, grouped.of), "exemplars": exemplars,
              **({"sub_answers": settings.sub_answers, "filled": settings.filled,
                  "sub_usage": _usage([result.sub_usage for result in by_cell[cell.id]])}
                 if "chain" in scheme.groups else {})} for cell in cells]
     found = {**_between(rows, by_cell, plan, grouped),
-             **figures_of(cells, results, questions, scheme.rights, settings.scoring, grouped.of, settings.seed,
+             **analyse_errors(cells, results, questions, scheme.correctness_metrics, settings.scoring, grouped.of,
+                              settings.seed,
                           plan.sweeps)}
     if plan.schedule and found.get("error_analysis"):
         found["error_analysis"]["joint"] = []
     made = AnalysisInput(rows, by_cell, questions, scheme.columns, settings.scoring, settings.seed, grouped.of, found,
-                         scheme.published, scheme.rights)
-    found |= {} if plan.schedule else findings(made)
+                         scheme.published, scheme.correctness_metrics)
+    found |= {} if plan.schedule else compute_findings(made)
     return {"format": FORMAT, "name": settings.name, "seed": settings.seed, "columns": list(scheme.columns),
             "cells": rows,
-            "views": [view.as_json() for view in views_of(scheme.views, made)], "published": list(scheme.published),
-            "rights": list(scheme.rights), **found,
+            "views": [view.as_json() for view in make_views(scheme.views, made)], "published": list(scheme.published),
+            "correctness_metrics": list(scheme.correctness_metrics), **found,
             "notes": [*plan.notes, *(plan.schedule.notes if plan.schedule else ()),
                       *([grouped.note] if grouped.note else []),
-                      *notes.on_dropped((str(cell.change) for cell in cells), questions.values()),
-                      *notes.on_short((cell.perturbation, result) for cell in cells for result in by_cell[cell.id]),
-                      *notes.on_variations(((cell.variation, result) for cell in cells for result in by_cell[cell.id]),
+                      *notes.note_undroppable((str(cell.change) for cell in cells), questions.values()),
+                      *notes.note_missing_negatives((cell.perturbation, result) for cell in cells
+                                                    for result in by_cell[cell.id]),
+                      *notes.note_variations(((cell.variation, result) for cell in cells
+                                              for result in by_cell[cell.id]),
                                          settings.paraphrasing_model, plan.models),
-                      *notes.on_halves(rows),
-                      *notes.on_late_clues(questions.values()),
-                      *notes.on_miners(plan.finders, cells, questions.values()),
+                      *notes.note_small_halves(rows),
+                      *notes.note_late_clues(questions.values()),
+                      *notes.note_miners(plan.finders, cells, questions.values()),
                       *_on_rankings(plan, by_cell, questions),
-                      *notes.on_models(plan.models, known_models(folder.path)),
-                      *notes.on_judge(judge, judge_used),
-                      *notes.on_support(settings.support.name if settings.support else None,
+                      *notes.note_models(plan.models, known_models(folder.path)),
+                      *notes.note_judge(judge, judge_used),
+                      *notes.note_support(settings.support.name if settings.support else None,
                                         (result.support for result in results)),
-                      *notes.on_filled(settings.filled, results),
-                      *notes.on_unjudged(result.verdict for result in results),
-                      *(notes.on_rules(cell.rules for cell in cells if not all(
+                      *notes.note_gold_filled(settings.filled, results),
+                      *notes.note_unjudged(result.verdict for result in results),
+                      *(notes.note_rules(cell.rules for cell in cells if not all(
                           one.answerable for one in by_cell[cell.id])) if "answers" in scheme.groups else ())],
             "results": folder.results_hash()}
 
@@ -81,8 +84,8 @@ def _on_rankings(plan: Plan, by_cell: Mapping[str, Sequence[Result]], questions:
     if not searched:
         return []
     asked = {str(cell.finder): plan.finders[str(cell.finder)].retriever.k for cell in searched}
-    return [*notes.on_cuts(asked, plan.scheme.columns), *notes.on_unranked(questions.values()),
-            *notes.on_chunked({cell.id: by_cell[cell.id] for cell in searched},
+    return [*notes.note_shallow_retrievers(asked, plan.scheme.columns), *notes.note_unranked(questions.values()),
+            *notes.note_ranked_chunks({cell.id: by_cell[cell.id] for cell in searched},
                         {cell.id: str(cell.finder) for cell in searched})]
 
 
@@ -92,17 +95,17 @@ def _between(rows: Sequence[Mapping[str, Any]], by_cell: Mapping[str, Sequence[R
     race nothing that is valid at a fixed number of questions alone."""
     settings, metric = plan.settings, plan.scheme.columns[0].split(" / ")[0]
     answers = {cell: {result.question: result for result in results} for cell, results in by_cell.items()}
-    together = repeated(rows, answers, grouped, settings.scoring, settings.seed)
+    together = summarise_replicates(rows, answers, grouped, settings.scoring, settings.seed)
     if plan.schedule:
         return {"comparisons": plan.schedule.comparisons(answers), "effects": None, "repeated": together}
-    return {"comparisons": comparisons(rows, answers, grouped, metric, settings.scoring, settings.seed, together),
-            "effects": effects(rows, answers, grouped, metric, settings.scoring), "repeated": together}
+    return {"comparisons": compare_pairs(rows, answers, grouped, metric, settings.scoring, settings.seed, together),
+            "effects": estimate_effects(rows, answers, grouped, metric, settings.scoring), "repeated": together}
 
 
 def _row(cell: Cell, results: Sequence[Result], settings: RunSettings, judge: str | None,
          grouped: Mapping[str, str]) -> dict[str, Any]:
     return {"id": cell.id, **cell.levels, "layout": settings.layout, "judge": judge,
-            "scoring": settings.scoring, "n": len(results), "outcomes": outcomes(results),
+            "scoring": settings.scoring, "n": len(results), "outcomes": count_outcomes(results),
             "metrics": aggregate(results, settings.scoring, settings.seed, refusing=may_refuse(cell.rules),
                                  clusters=[grouped[result.question] for result in results]),
             "usage": _usage([result.usage for result in results]),

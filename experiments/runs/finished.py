@@ -21,7 +21,7 @@ from ragbed.experiments.metrics import Scoring
 from ragbed.experiments.question import Question, Scheme
 from ragbed.experiments.runs.manifest import Made, config_of, manifest_of
 from ragbed.experiments.runs.store import RunFolder
-from ragbed.experiments.statistics import Clusters, clusters
+from ragbed.experiments.statistics import Clusters, cluster_questions
 
 _NEAREST = 3
 _AGAIN = "give the same `ragbed run` command to write it again"
@@ -63,7 +63,7 @@ class _Summary(BaseModel):
     cells: list[_Row] = Field(min_length=1)
     views: list[dict[str, Any]]
     published: list[str]
-    rights: list[str]
+    correctness_metrics: list[str]
     notes: list[str]
     repeated: list[Any]
     results: str
@@ -137,7 +137,7 @@ class Finished:
     @cached_property
     def grouped(self) -> Clusters:
         """The clusters of the questions."""
-        return clusters(self.questions.values())
+        return cluster_questions(self.questions.values())
 
     @cached_property
     def made(self) -> Made:

@@ -1,19 +1,43 @@
 """Statistics of two cells over the same questions, from stored scores alone."""
 from ragbed.experiments.metrics.intervals import ALPHA
-from ragbed.experiments.statistics.comparison import Comparison, bootstrap, compare, interval_of, of_shares
-from ragbed.experiments.statistics.paired import Clusters, Pairs, clusters, pairs_of
+from ragbed.experiments.statistics.comparison import (
+    Comparison,
+    bootstrap,
+    compare,
+    difference_interval,
+    share_difference_interval,
+)
+from ragbed.experiments.statistics.paired import Clusters, Pairs, cluster_questions, pair_scores
 from ragbed.experiments.statistics.testing import (
     POWER,
-    assumed,
+    describe_assumptions,
     holm,
     mcnemar,
     mcnemar_power,
     permutation,
-    planned,
-    smallest_by_error,
-    smallest_share,
+    planned_difference,
+    smallest_difference,
+    smallest_share_difference,
 )
 
-__all__ = ["ALPHA", "POWER", "Clusters", "Comparison", "Pairs", "assumed", "bootstrap", "clusters", "compare", "holm",
-           "interval_of", "mcnemar", "mcnemar_power", "of_shares", "pairs_of", "permutation", "planned",
-           "smallest_by_error", "smallest_share"]
+__all__ = [
+    "ALPHA",
+    "POWER",
+    "Clusters",
+    "Comparison",
+    "Pairs",
+    "bootstrap",
+    "cluster_questions",
+    "compare",
+    "describe_assumptions",
+    "difference_interval",
+    "holm",
+    "mcnemar",
+    "mcnemar_power",
+    "pair_scores",
+    "permutation",
+    "planned_difference",
+    "share_difference_interval",
+    "smallest_difference",
+    "smallest_share_difference",
+]

@@ -12,19 +12,25 @@ from ragbed.experiments.metrics.intervals import (
     NO_INTERVAL,
     Interval,
     Z,
-    around,
-    error_of,
+    bootstrap_interval,
+    effective_size,
+    effective_units,
     room,
-    weight,
-    widened,
+    standard_error,
+    widen,
     wilson,
-    worth,
 )
 from ragbed.experiments.metrics.metric import BY_SPLIT
-from ragbed.experiments.metrics.sample import RESAMPLES, Totals, resampled, together
-from ragbed.experiments.metrics.scoring import ranges_of
+from ragbed.experiments.metrics.sample import RESAMPLES, Totals, draw_resamples, has_mixed_units
+from ragbed.experiments.metrics.scoring import score_ranges
 from ragbed.experiments.statistics.paired import Pairs
-from ragbed.experiments.statistics.testing import holm, mcnemar, permutations, smallest_by_error, smallest_share
+from ragbed.experiments.statistics.testing import (
+    holm,
+    mcnemar,
+    permutations,
+    smallest_difference,
+    smallest_share_difference,
+)
 
 if TYPE_CHECKING:
     from ragbed.experiments.metrics.metric import Floats
@@ -109,12 +115,13 @@ def compare(all_pairs: Sequence[Pairs], seed: int = 0) -> list[Comparison]:
         if some and one:
             gained, lost = pairs.flips()
             before, after = pairs.observed()
-            interval, sides = of_shares(gained, lost, pairs.n), (wilson(before, pairs.n), wilson(after, pairs.n))
-            p, smallest = mcnemar(gained, lost), smallest_share(pairs.n, (gained + lost) / pairs.n, many)
+            interval, sides = share_difference_interval(gained, lost, pairs.n), (wilson(before, pairs.n), wilson(after,
+                                                                                                                 pairs.n))
+            p, smallest = mcnemar(gained, lost), smallest_share_difference(pairs.n, (gained + lost) / pairs.n, many)
         elif some:
             (interval, error, sides), p = next(found)
             units = len(pairs.units.sums)
-            smallest = smallest_by_error(error, units, units - 1, many) if error else None
+            smallest = smallest_difference(error, units, units - 1, many) if error else None
         made.append(_compared(pairs, one, interval, p, smallest, sides))
     return [replace(one, p_holm=_rounded(p)) for one, p in zip(made, holm([one.p for one in made]), strict=True)]
 
@@ -150,14 +157,14 @@ def _dz(pairs: Pairs) -> float | None:
     return _rounded(mean / math.sqrt(variance)) if variance > _NOTHING**2 else None
 
 
-def interval_of(pairs: Pairs, seed: int = 0) -> Interval:
+def difference_interval(pairs: Pairs, seed: int = 0) -> Interval:
     """Compute the interval of the difference of the two figures; without bounds where it has none."""
     if pairs.n and pairs.share and not pairs.clustered:
-        return of_shares(*pairs.flips(), pairs.n)
+        return share_difference_interval(*pairs.flips(), pairs.n)
     return bootstrap(pairs, seed).difference if pairs.n else NO_INTERVAL
 
 
-def of_shares(gained: int, lost: int, n: int) -> Interval:
+def share_difference_interval(gained: int, lost: int, n: int) -> Interval:
     """Compute the interval of the difference of two paired shares, of pairs of which so many gained and lost: the
     adjusted Wald interval of Bonett and Price (Journal of Educational and Behavioral Statistics 37, 2012), which has a
     width too where few pairs differ or none does."""
@@ -190,7 +197,7 @@ def bootstraps(all_pairs: Sequence[Pairs], seed: int = 0, resamples: int = RESAM
     scores from a to b is from a - b to b - a. There is no interval where the figure is not finite in some resample,
     and no standard error where all resamples agree.
     """
-    found = resampled([pairs.units for pairs in all_pairs], seed, resamples)
+    found = draw_resamples([pairs.units for pairs in all_pairs], seed, resamples)
     return [_drawn(pairs, totals) for pairs, totals in zip(all_pairs, found, strict=True)]
 
 
@@ -202,15 +209,15 @@ def _drawn(pairs: Pairs, resamples: Totals) -> Bootstrapped:
                   for side in (0, 1) for made in [pairs.side(side)])
     change, spread = observed[1] - observed[0], pairs.changes(resamples)
     sums, counts = (array[:, :, :, 0] for array in pairs.units)
-    units = weight(counts[:, :, 0].sum(axis=1))
-    if pairs.metric == BY_SPLIT and not together(pairs.units.counts):
-        units = worth(sums[:, :, 1] - sums[:, :, 0], counts[:, :, 0])
-    found = around(change, spread, units)
+    units = effective_size(counts[:, :, 0].sum(axis=1))
+    if pairs.metric == BY_SPLIT and not has_mixed_units(pairs.units.counts):
+        units = effective_units(sums[:, :, 1] - sums[:, :, 0], counts[:, :, 0])
+    found = bootstrap_interval(change, spread, units)
     if found.low is None or found.high is None or any(np.isinf(figures).any() for figures in pairs.figures(resamples)):
         return Bootstrapped(NO_INTERVAL, None, (one, other))
-    low, high = widened(change, found, *_corners(pairs))
+    low, high = widen(change, found, *_corners(pairs))
     interval = NO_INTERVAL if low is None or high is None or math.isclose(low, high) else Interval(low, high)
-    error = error_of(spread, units)
+    error = standard_error(spread, units)
     return Bootstrapped(interval, error if error > _NOTHING else None, (one, other))
 
 
@@ -219,7 +226,7 @@ def _corners(pairs: Pairs) -> tuple[Floats, bool]:
     `Sample.corners`, and at both ends of what it can be; and whether the splits share what is drawn."""
     import numpy as np
 
-    low, high = ranges_of(pairs.figure.names)
+    low, high = score_ranges(pairs.figure.names)
     sums, counts = pairs.units
     if not np.array_equal(counts[:, :, 0], counts[:, :, 1]):  # a question of one split in a cell, of the other in one
         sums, counts = (np.stack([of.sum(axis=1), np.zeros_like(of[:, 0])], axis=1) for of in (sums, counts))
@@ -231,4 +238,4 @@ def _corners(pairs: Pairs) -> tuple[Floats, bool]:
         sums[at, split, 0] -= by[split] * n - (sums[at, split, 1] - before)  # for which the second has no room
     least, most = (np.multiply(end, total[:, 1], out=np.zeros_like(low), where=total[:, 1] > 0) for end in (low, high))
     sums = np.concatenate([sums, np.stack([[most, least], [least, most]]).transpose(0, 2, 1, 3)])
-    return pairs.changes(Totals(sums, np.stack([total] * 6))), together(counts)
+    return pairs.changes(Totals(sums, np.stack([total] * 6))), has_mixed_units(counts)

@@ -7,9 +7,17 @@ from dataclasses import dataclass
 from itertools import combinations, product
 from typing import TYPE_CHECKING, NamedTuple
 
-from ragbed.experiments.metrics.intervals import NO_INTERVAL, Interval, freedom_of, student, unseen, weight, within
-from ragbed.experiments.metrics.sample import together
-from ragbed.experiments.metrics.scoring import range_of
+from ragbed.experiments.metrics.intervals import (
+    NO_INTERVAL,
+    Interval,
+    clip_interval,
+    degrees_of_freedom,
+    effective_size,
+    max_unseen_share,
+    student_quantile,
+)
+from ragbed.experiments.metrics.sample import has_mixed_units
+from ragbed.experiments.metrics.scoring import score_range
 
 if TYPE_CHECKING:
     import numpy as np
@@ -79,16 +87,16 @@ class Design:
         return np.asarray(centred.reshape(-1, centred.shape[-1]))
 
 
-def varying(cells: Sequence[Levels], factors: Sequence[str]) -> dict[str, tuple[str, ...]]:
+def varying_levels(cells: Sequence[Levels], factors: Sequence[str]) -> dict[str, tuple[str, ...]]:
     """Return the levels of each factor that has several, in the order in which they occur."""
     levels = {name: tuple(dict.fromkeys(level for cell in cells if (level := cell[name]) is not None))
               for name in factors}
     return {name: among for name, among in levels.items() if len(among) > 1}
 
 
-def design_of(cells: Sequence[Levels], factors: Sequence[str]) -> Design:
+def make_design(cells: Sequence[Levels], factors: Sequence[str]) -> Design:
     """Return the design with every factor that varies."""
-    levels = varying(cells, factors)
+    levels = varying_levels(cells, factors)
     return Design(tuple({name: cell[name] for name in levels} for cell in cells), levels)
 
 
@@ -135,7 +143,7 @@ class Fit:
                 yield value, NO_INTERVAL
                 continue
             least, most = (math.fsum(ends) for ends in zip(*(part.ends(apart) for part in self.parts), strict=True))
-            yield value, within((min(least, value), max(most, value)), Interval(value - below, value + above))
+            yield value, clip_interval((min(least, value), max(most, value)), Interval(value - below, value + above))
 
     def _reach(self, contrast: Floats, apart: bool) -> tuple[float, float]:
         """Return how far below and above its value the contrast may be."""
@@ -146,12 +154,12 @@ class Fit:
             if part.worth > 1 and variance:
                 known.append((variance, part.worth - 1))
                 continue
-            left, (least, most) = unseen(max(part.worth, 1.0)), part.ends(apart)
+            left, (least, most) = max_unseen_share(max(part.worth, 1.0)), part.ends(apart)
             below.append(left * max(added - least, 0.0))
             above.append(left * max(most - added, 0.0))
         if known:
             total = math.fsum(variance for variance, _ in known)
-            below[0] = above[0] = student(freedom_of(*known)) * math.sqrt(total)
+            below[0] = above[0] = student_quantile(degrees_of_freedom(*known)) * math.sqrt(total)
         return math.hypot(*below), math.hypot(*above)
 
     def test(self, contrasts: Floats) -> float | None:
@@ -214,15 +222,16 @@ def fit(scores: Floats, split: NDArray[np.intp], clusters: NDArray[np.intp], met
     np.add.at(counts, (clusters, split), 1)
     sizes = counts.sum(axis=0)
     kinds = np.flatnonzero(sizes)
-    if together(counts):
+    if has_mixed_units(counts):
         weights = 1 / (sizes[split] * len(kinds))
         means = np.array([np.bincount(split, row, 2) for row in scores]) / sizes
         levelled = scores - means[:, split] + (scores @ weights)[:, None]
-        return Fit((_part(levelled, weights, clusters, min(map(weight, counts.T[kinds])), range_of(metric)),))
+        return Fit((_part(levelled, weights, clusters, min(map(effective_size, counts.T[kinds])),
+                          score_range(metric)),))
     return Fit(tuple(
         _part(scores[:, split == kind], np.full(int(sizes[kind]), 1 / (sizes[kind] * len(kinds))),
-              np.unique(clusters[split == kind], return_inverse=True)[1], weight(counts[:, kind]),
-              range_of(metric, answerable=not kind)) for kind in kinds))
+              np.unique(clusters[split == kind], return_inverse=True)[1], effective_size(counts[:, kind]),
+              score_range(metric, answerable=not kind)) for kind in kinds))
 
 
 def _part(scores: Floats, weights: Floats, clusters: NDArray[np.intp], worth: float,

@@ -9,15 +9,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ragbed.experiments.metrics.metric import BY_SPLIT, SetFigure, pooled_mean
-from ragbed.experiments.metrics.sample import Sample, Totals, totals_of
+from ragbed.experiments.metrics.sample import Sample, Totals, sum_units
 from ragbed.experiments.metrics.scored import ScoredRow, Scoring
-from ragbed.experiments.metrics.scoring import figures_of, is_share, ranges_of, score_of, sizes_of
+from ragbed.experiments.metrics.scoring import count_scores, get_score, is_share, score_ranges, set_figures
 from ragbed.experiments.question import Question
 
 if TYPE_CHECKING:
     from ragbed.experiments.metrics.metric import Floats
 
-FEWEST = 6  # clusters below which no test finds anything: of five, no way to swap them has a p below 0.06
+MIN_CLUSTERS = 6  # clusters below which no test finds anything: of five, no way to swap them has a p below 0.06
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class Clusters:
     note: str = ""
 
 
-def clusters(questions: Iterable[Question]) -> Clusters:
+def cluster_questions(questions: Iterable[Question]) -> Clusters:
     """Put questions that share a gold document, or are turns of one conversation, directly or over others, into one
     cluster; one without either by itself.
 
@@ -42,13 +42,13 @@ def clusters(questions: Iterable[Question]) -> Clusters:
     for most in (None, 1):
         found = _joined({question: names[:most] for question, names in documents.items()})
         sizes = Counter(found.values())
-        if len(sizes) == len(found) or len(found) ** 2 >= FEWEST * sum(size**2 for size in sizes.values()):
+        if len(sizes) == len(found) or len(found) ** 2 >= MIN_CLUSTERS * sum(size**2 for size in sizes.values()):
             return Clusters(found, "" if most is None else (
                 "Questions are clustered by the first of their gold documents: over all of them too many are "
                 "connected."))
     return Clusters({question: question for question in documents}, (
-        f"Questions share too few documents to draw documents, fewer than {FEWEST} as they weigh: intervals and tests "
-        "are of questions over these documents, and say nothing of others."))
+        f"Questions share too few documents to draw documents, fewer than {MIN_CLUSTERS} as they weigh: intervals and "
+        "tests are of questions over these documents, and say nothing of others."))
 
 
 def _documents(question: Question) -> Iterator[str]:
@@ -121,7 +121,7 @@ class Pairs:
 
     def side(self, side: int) -> Sample:
         """Return the scores of one of the cells."""
-        return Sample(self.figure.names, self.units.side(side), ranges_of(self.figure.names),
+        return Sample(self.figure.names, self.units.side(side), score_ranges(self.figure.names),
                       frozenset([self.metric] if self.share else []))
 
     def figures(self, totals: Totals) -> tuple[Floats, Floats]:
@@ -143,7 +143,7 @@ class Pairs:
         return float(first[0]), float(second[0])
 
 
-def pairs_of(metric: str, first: Mapping[str, ScoredRow], second: Mapping[str, ScoredRow],
+def pair_scores(metric: str, first: Mapping[str, ScoredRow], second: Mapping[str, ScoredRow],
              clusters: Mapping[str, str], scoring: Scoring = "corrected", refusing: bool = True) -> Pairs:
     """Return the pairs of two cells' questions by id, of the clusters of `Clusters`. A question whose gold one of the
     cells dropped is no pair of `unified`: what is right of it differs. `refusing` says whether the rules of both cells
@@ -152,17 +152,17 @@ def pairs_of(metric: str, first: Mapping[str, ScoredRow], second: Mapping[str, S
 
     rows = [*first.values(), *second.values()]
     of_set = not any(metric in row.scores for row in rows)
-    figures = figures_of(sizes_of(rows) if of_set else {metric: (len(rows), 0)}, scoring, refusing)
+    figures = set_figures(count_scores(rows) if of_set else {metric: (len(rows), 0)}, scoring, refusing)
     figure = figures[metric] if metric in figures else SetFigure((metric,), pooled_mean)
-    before, after = ({name: row for name, row in cell.items() if not math.isnan(score_of(row, figure.names[0]))}
+    before, after = ({name: row for name, row in cell.items() if not math.isnan(get_score(row, figure.names[0]))}
                      for cell in (first, second))
     both = sorted(name for name in before.keys() & after.keys()
                   if metric != BY_SPLIT or before[name].answerable == after[name].answerable)
-    scores = np.array([[[score_of(cell[question], name) for name in figure.names] for cell in (before, after)]
+    scores = np.array([[[get_score(cell[question], name) for name in figure.names] for cell in (before, after)]
                        for question in both]).reshape(len(both), 2, len(figure.names))
     unit = np.unique([clusters.get(name, name) for name in both], return_inverse=True)[1].astype(np.intp)
     split = np.array([[not cell[name].answerable for name in both] for cell in (before, after)], dtype=np.intp)
-    sides = [totals_of(scores[:, side], unit, split[side]) for side in (0, 1)]
+    sides = [sum_units(scores[:, side], unit, split[side]) for side in (0, 1)]
     return Pairs(metric, figure, tuple(both), Totals(*(np.stack(of, axis=2) for of in zip(*sides, strict=True))),
                  None if of_set else scores[:, :, 0], tuple(before[name].answerable for name in both),
                  len(before.keys() | after.keys()) - len(both))

@@ -15,7 +15,7 @@ from functools import lru_cache, partial
 from typing import TYPE_CHECKING
 
 from ragbed.experiments.metrics.intervals import ALPHA
-from ragbed.experiments.metrics.sample import Totals, mixed
+from ragbed.experiments.metrics.sample import Totals, mix_tables
 from ragbed.experiments.metrics.scoring import is_share
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ def permutations(all_pairs: Sequence[Pairs], seed: int = 0, swaps: int = SWAPS) 
         ways = ((np.arange(2**units)[:, None] >> np.arange(units)) & 1).astype(np.float64)
         values[place] = _extreme(pairs, ways @ differing) / 2**units
     for units, places in alike.items():
-        shifts = mixed([_changes(all_pairs[place]) for place in places], partial(_swapped, units, swaps, seed))
+        shifts = mix_tables([_changes(all_pairs[place]) for place in places], partial(_swapped, units, swaps, seed))
         for place, shift in zip(places, shifts, strict=True):
             values[place] = (_extreme(all_pairs[place], shift) + 1) / (swaps + 1)
     return values
@@ -131,7 +131,7 @@ def _extreme(pairs: Pairs, shift: Floats) -> int:
     return int(np.sum(~(np.abs(pairs.changes(totals)) < abs(second - first) - _CLOSE)))
 
 
-def planned(metric: str, answerable: int, unanswerable: int = 0, comparisons: int = 1,
+def planned_difference(metric: str, answerable: int, unanswerable: int = 0, comparisons: int = 1,
             clusters: Sequence[tuple[int, int]] | None = None) -> float | None:
     """Compute the smallest difference of a metric between two cells that so many questions can detect, before any is
     asked.
@@ -147,16 +147,16 @@ def planned(metric: str, answerable: int, unanswerable: int = 0, comparisons: in
     if not n:
         return None
     if is_share(metric) and len(clusters) == n:
-        return smallest_share(n, comparisons=comparisons)
+        return smallest_share_difference(n, comparisons=comparisons)
     by_split = metric == "unified" and answerable > 0 and unanswerable > 0
-    error = DEVIATION / math.sqrt(worth_planned(metric, clusters))
-    smallest = smallest_by_error(error, len(clusters), len(clusters) - 1 - by_split, comparisons)
+    error = DEVIATION / math.sqrt(planned_worth(metric, clusters))
+    smallest = smallest_difference(error, len(clusters), len(clusters) - 1 - by_split, comparisons)
     return smallest if smallest is not None and smallest <= 1 else None
 
 
-def worth_planned(metric: str, clusters: Sequence[tuple[int, int]]) -> float:
-    """Compute how many independent questions a metric's mean is worth, as `planned` assumes, of clusters with so many
-    answerable and unanswerable questions, one question at least."""
+def planned_worth(metric: str, clusters: Sequence[tuple[int, int]]) -> float:
+    """Compute the effective number of independent questions that `planned_difference` assumes, given each cluster's
+    numbers of answerable and unanswerable questions."""
     answerable, unanswerable = map(sum, zip(*clusters, strict=True))
     by_split = metric == "unified" and answerable > 0 and unanswerable > 0
     one, other = (1 / (2 * answerable), 1 / (2 * unanswerable)) if by_split else (1 / (answerable + unanswerable),) * 2
@@ -165,15 +165,15 @@ def worth_planned(metric: str, clusters: Sequence[tuple[int, int]]) -> float:
     return 1 / ((1 - WITHIN) * alone + WITHIN * joined)
 
 
-def assumed(metric: str, clustered: bool = False) -> str:
-    """Say what `planned` takes two cells' answers to differ by."""
+def describe_assumptions(metric: str, clustered: bool = False) -> str:
+    """Say what `planned_difference` takes two cells' answers to differ by."""
     within = f", with a correlation of {WITHIN} between questions over the same documents" if clustered else ""
     if is_share(metric):
         return f"two cells differ in {DISCORDANCE:.0%} of the questions{within}"
     return f"the differences of two cells have a standard deviation of {DEVIATION}{within}"
 
 
-def smallest_share(n: int, discordance: float = DISCORDANCE, comparisons: int = 1) -> float | None:
+def smallest_share_difference(n: int, discordance: float = DISCORDANCE, comparisons: int = 1) -> float | None:
     """Compute the smallest difference of two paired shares that McNemar's exact test over `n` pairs detects, of which
     the share `discordance` differs; where the difference is larger, all that differ do so one way. None where even
     pairs that all differ one way are too few."""
@@ -213,7 +213,7 @@ def _found_up_to(n: int, tail: float) -> tuple[NDArray[np.int64], Floats]:
     return counts[most >= 0], most[most >= 0]
 
 
-def smallest_by_error(error: float, units: int, freedom: int, comparisons: int = 1) -> float | None:
+def smallest_difference(error: float, units: int, freedom: int, comparisons: int = 1) -> float | None:
     """Compute the smallest difference of two figures, whose difference has this standard error, that the permutation
     test finds.
 

@@ -1,4 +1,4 @@
-"""`ragbed compare`, `effects`, `budgets` and `diagnose` at work: each computes from records and shows views."""
+"""Run `ragbed compare`, `effects` and `diagnose`: compute from a run's records and show the views."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
@@ -10,25 +10,25 @@ from typing import Any
 import typer
 
 from ragbed.documents.errors import RunError, SettingsError
-from ragbed.experiments.analysis.cases import case_view, cases_of
-from ragbed.experiments.analysis.causes import BY_NAME, CAUSES, Cause, cause_of
+from ragbed.experiments.analysis.cases import case_view, make_cases
+from ragbed.experiments.analysis.causes import BY_NAME, CAUSES, Cause, find_cause
 from ragbed.experiments.analysis.compare import (
     RunComparison,
     cell_names,
+    compare_runs,
     compare_views,
-    find,
-    findings_json,
+    comparison_json,
     flip_view,
 )
-from ragbed.experiments.analysis.compared_run import read_compared
-from ragbed.experiments.analysis.effects import effect_views, effects
-from ragbed.experiments.analysis.error_analysis import cause_views, error_analysis_of
-from ragbed.experiments.analysis.gates import Gate, Passed
-from ragbed.experiments.analysis.tradeoff import refusal_views, tradeoff_of
+from ragbed.experiments.analysis.compared_run import read_compared_run
+from ragbed.experiments.analysis.effects import effect_views, estimate_effects
+from ragbed.experiments.analysis.error_analysis import cause_views, summarise_causes
+from ragbed.experiments.analysis.gates import Gate, GateResult
+from ragbed.experiments.analysis.tradeoff import estimate_tradeoff, refusal_views
 from ragbed.experiments.analysis.view import View
-from ragbed.experiments.metrics import metric_named
+from ragbed.experiments.metrics import find_metric
 from ragbed.experiments.runs.finished import Finished, cells_named, no_collections, open_finished
-from ragbed.experiments.statistics import clusters
+from ragbed.experiments.statistics import cluster_questions
 from ragbed.experiments.terminal.display import note, print_json, say
 from ragbed.experiments.terminal.tables import print_views
 
@@ -40,15 +40,15 @@ _SHOWN = 200  # questions that a terminal shows
 def show_effects(path: Path, metric: str | None, json: bool) -> None:
     """Estimate main effects and interactions of a run's factors, and show them; UserError where there is no finished
     run, fewer than two factors vary in it, or no question of it has the metric."""
-    run = read_compared(path)
+    run = read_compared_run(path)
     name = metric or run.columns[0].split(" / ")[0]
-    if metric_named(name).of_set:
+    if find_metric(name).of_set:
         raise SettingsError(f"{name} is computed of a whole set, and no question has one; effects are of metrics that "
                             "questions have, such as those that it is made of")
     if name not in run.metrics:
         own = dict.fromkeys(one for answers in run.answers.values() for row in answers.values() for one in row.scores)
         raise SettingsError(f"{name} is no metric of {run.path}; there are: {', '.join(own)}")
-    found = effects(run.rows, run.answers, clusters(run.questions.values()), name, run.scoring)
+    found = estimate_effects(run.rows, run.answers, cluster_questions(run.questions.values()), name, run.scoring)
     if found is None:
         raise RunError(f"{path}: effects are of two factors and more, besides repeats and seeds, and no two vary "
                        f"between its cells with {name}; those of one are the comparisons of `ragbed compare {path}`")
@@ -63,16 +63,17 @@ def diagnose(path: Path, cell: str | None, cause: str | None, json: bool) -> Non
     wanted = None if cause is None else _cause_named(cause)
     with open_finished(path) as run:
         names, grouped = cells_named(run.rows, cell), run.grouped.of
-        cases = cases_of(run.cells, run.folder.results(), run.questions, run.scheme.rights, run.scoring)
-        found = error_analysis_of(run.cells, cases, run.questions, run.scheme.rights, grouped, run.seed)
+        cases = make_cases(run.cells, run.folder.results(), run.questions, run.scheme.correctness_metrics, run.scoring)
+        found = summarise_causes(run.cells, cases, run.questions, run.scheme.correctness_metrics, grouped, run.seed)
         if found is None:
             raise RunError(f"{path}: its benchmark scores what is found, not answers; there is no cause to tell")
-        traded = [row for row in tradeoff_of(run.cells, cases, grouped, run.made.sweeps, run.seed) or ()
+        traded = [row for row in estimate_tradeoff(run.cells, cases, grouped, run.made.sweeps, run.seed) or ()
                   if row["cell"] in names]
         cells, joint = ([{**row, "name": names[row["cell"]]} for row in found[part] if row["cell"] in names]
                         for part in ("cells", "joint"))
         views = [case_view(wanted, cases, names, run.questions)] if wanted else [
-            *cause_views(found, names, run.scheme.rights), *refusal_views(traded, run.rows, names, run.scheme.rights)]
+            *cause_views(found, names, run.scheme.correctness_metrics), *refusal_views(traded, run.rows, names,
+                                                                                       run.scheme.correctness_metrics)]
     if wanted and not json:
         view, = views
         if view.rows:
@@ -86,7 +87,7 @@ def diagnose(path: Path, cell: str | None, cause: str | None, json: bool) -> Non
         return
     questions = {} if wanted is None else {"questions": [
         {"cell": cell, "name": label, "question": question, **asdict(case)} for cell, label in names.items()
-        for question, case in cases[cell].items() if cause_of(case) is wanted]}
+        for question, case in cases[cell].items() if find_cause(case) is wanted]}
     _show({"run": str(path), **found, "cells": cells, "joint": joint, "tradeoff": traded, **questions}, views,
           f"{run.name}, right by {found['metric']}", json)
 
@@ -115,10 +116,9 @@ def _show(found: Mapping[str, Any], views: Sequence[View], heading: str, json: b
 def show_comparisons(paths: tuple[Path, Path | None], metrics: Sequence[str], cells: Sequence[str],
                      baseline: str | None, fail_if: Sequence[str], *, shared: bool, flips: bool,
                      junit: Path | None, json: bool) -> None:
-    """Compare, as `find` does, and show; exit status 1 where a gate fails, a condition of `fail_if`. With `shared`,
-    gates are of the questions that both runs have, though one has others; `flips` lists the questions whose score
-    differs. Gates are written as tests to the file `junit`. Raises
-    UserError for what the user can mend."""
+    """Compare, as `compare_runs` does, and show; exit status 1 where a gate fails, a condition of `fail_if`. With
+    `shared`, gates are of the questions that both runs have, though one has others; `flips` lists the questions whose
+    score differs. Gates are written as tests to the file `junit`. Raises UserError for what the user can mend."""
     gates = [Gate.parse(text) for text in fail_if]
     if junit:
         from ragbed.experiments.export.destinations import check_replaceable
@@ -128,7 +128,8 @@ def show_comparisons(paths: tuple[Path, Path | None], metrics: Sequence[str], ce
         check_replaceable(junit, ".xml")
     with no_collections():
         findings = _find(paths, metrics, cells, baseline, gates)
-    passed = [Passed.of(gate, one) for gate in gates for one in findings.found if one.comparison.metric == gate.metric]
+    passed = [GateResult.of(gate, one) for gate in gates for one in findings.found
+              if one.comparison.metric == gate.metric]
     failed = [one for one in passed if not one.passes]
     left_out = {what: said for what, said in findings.left_out.items()
                 if gates and not (what == "questions" and shared)}
@@ -140,7 +141,7 @@ def show_comparisons(paths: tuple[Path, Path | None], metrics: Sequence[str], ce
         raise RunError("--fail-if cannot be checked of both runs: " + "; ".join(
             f"{said.rstrip('.')}; {_CHECKED[what]}" for what, said in left_out.items()))
     if json:
-        print_json({**findings_json(findings, flips),
+        print_json({**comparison_json(findings, flips),
                     "failed": [{"condition": one.gate.text, **cell_names(findings, one.finding.match)}
                                for one in failed],
                     "views": [view.as_json() for view in compare_views(findings)]})
@@ -165,9 +166,9 @@ def show_folder_comparison(found: Mapping[str, Any], views: Sequence[View], json
 def _find(paths: tuple[Path, Path | None], metrics: Sequence[str], cells: Sequence[str], baseline: str | None,
           gates: Sequence[Gate]) -> RunComparison:
     with ThreadPoolExecutor(2) as pool:  # the database reads without holding the interpreter
-        first, *others = pool.map(read_compared, [path for path in paths if path])
+        first, *others = pool.map(read_compared_run, [path for path in paths if path])
     second = others[0] if others else None
     if gates and second is None and not cells:
         baseline = baseline or next(iter(first.cells))  # a gate is of one baseline
     own = metrics or (second or first).columns[0].split(" / ")[:1]
-    return find(first, second, [*own, *(gate.metric for gate in gates)], cells, baseline)
+    return compare_runs(first, second, [*own, *(gate.metric for gate in gates)], cells, baseline)

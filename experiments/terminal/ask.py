@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ragbed.agents.types import Answer, DecisionStep
 from ragbed.agents.watchdog import watchdog
-from ragbed.experiments.analysis.notes import on_models
+from ragbed.experiments.analysis.notes import note_models
 from ragbed.experiments.terminal.display import note, print_json, say, stoppable, write
 from ragbed.experiments.terminal.show import PassagePlaces, chunk_row, place, show_steps, step_row
 from ragbed.retrieval.index import Index
@@ -155,4 +155,4 @@ def answer_row(answer: Answer, index: Index, model: str) -> dict[str, Any]:
             "invalid_citations": list(answer.invalid_citations), "evidence": list(evidence.values()),
             "failure": answer.failure.message if answer.failure else None,
             "model": model, "usage": asdict(answer.used), "seconds": round(answer.cost.seconds, 3),
-            "notes": on_models([model])}
+            "notes": note_models([model])}

@@ -130,7 +130,7 @@ def show_evaluation(folder: RunFolder, rankings: Mapping[str, trec.Rankings], ru
     what, and the seconds of building, are unknown where shards were merged. Exit status 1 where every search failed."""
     finished = Finished.of(folder)
     report = report_run(finished)
-    evaluation = trec.evaluated(folder.path, rankings, finished.summary["notes"])
+    evaluation = trec.evaluate_run(folder.path, rankings, finished.summary["notes"])
     written = _write(finished, runs) if runs is not None else []
     if json:
         print_json({"run": str(folder.path), **_plain(evaluation, found), "built": dict(seconds),
@@ -150,7 +150,7 @@ def score_runs(qrels: Path, foreign: Sequence[Path], json: bool) -> None:
     """Score TREC runs against judgements, with each other; UserError where a file cannot be read, or does not fit."""
     judged = read_qrels(qrels)
     questions = judged_questions(judged, {query: query for query in judged}, qrels)
-    evaluation = trec.evaluated_alone(rankings_in(foreign), questions, searching_scheme(questions, RANKED).columns)
+    evaluation = trec.evaluate_rankings(rankings_in(foreign), questions, searching_scheme(questions, RANKED).columns)
     if json:
         print_json(_plain(evaluation, {}))
     else:
@@ -172,10 +172,10 @@ def _write(finished: Finished, folder: Path) -> list[Path]:
     for result in finished.folder.results():
         if result.cell in found:
             found[result.cell].append(result)
-    labels = [trec.line_name(finished.labels[cell.id], cell.levels) for cell in finished.cells]
+    labels = [trec.ranker_name(finished.labels[cell.id], cell.levels) for cell in finished.cells]
     written = [folder / f"{name}.run" for name in _file_names(labels)]
     for file, label, own in zip(written, labels, found.values(), strict=True):
-        trec.write_run(file, trec.rankings_of(own, questions), label)
+        trec.write_run(file, trec.extract_rankings(own, questions), label)
     return written
 
 

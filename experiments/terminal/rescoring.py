@@ -9,7 +9,7 @@ from typing import Any
 
 import typer
 
-from ragbed.experiments.analysis.notes import unjudged
+from ragbed.experiments.analysis.notes import describe_unjudged
 from ragbed.experiments.analysis.view import View
 from ragbed.experiments.formatting import estimate
 from ragbed.experiments.judges.sentence_support import check_named
@@ -57,7 +57,7 @@ def show_rescored(path: Path, scoring: Scoring | None, judge: str | None, metric
                                      if not any(row["metrics"].get(name, {"n": 0})["n"] for row in rows))]:
             note(text)
     verdicts = again.asked.values()
-    if why := unjudged(verdicts):
+    if why := describe_unjudged(verdicts):
         note(f"{again.judge}: {why}")
     if verdicts and all(verdict.unjudged for verdict in verdicts):
         raise typer.Exit(1)

@@ -14,7 +14,7 @@ from pydantic import TypeAdapter
 
 from ragbed.agents.types import DecisionStep, GenerateStep, SearchStep, Step, describe_tool_call, message_to_json
 from ragbed.documents.types import Chunk
-from ragbed.experiments.analysis.cases import causes_of
+from ragbed.experiments.analysis.cases import find_causes
 from ragbed.experiments.analysis.causes import BY_NAME
 from ragbed.experiments.cells import Cell
 from ragbed.experiments.formatting import format_price, plural
@@ -187,7 +187,8 @@ def _scored(folder: RunFolder, cells: Sequence[Mapping[str, Any]], question: Que
             records: Mapping[str, Record]) -> tuple[list[str], dict[str, str]]:
     made = manifest_of(folder.path)
     results = [record.result for record in records.values()]
-    found = causes_of(list(map(Cell.of, cells)), results, {question.id: question}, made.scheme.rights, made.scoring)
+    found = find_causes(list(map(Cell.of, cells)), results, {question.id: question}, made.scheme.correctness_metrics,
+                        made.scoring)
     return ([name for column in made.scheme.columns for name in column.split(" / ")],
             {cell: BY_NAME[cause].title for cell, causes in found.items() for cause in causes.values()})
 

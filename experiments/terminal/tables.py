@@ -5,8 +5,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from ragbed.experiments.analysis.published import published
-from ragbed.experiments.analysis.view import View, text_of
+from ragbed.experiments.analysis.published import load_published
+from ragbed.experiments.analysis.view import View, format_value
 from ragbed.experiments.cells import PART, short_name, shortened, telling
 from ragbed.experiments.formatting import (
     UNKNOWN,
@@ -18,7 +18,7 @@ from ragbed.experiments.formatting import (
     metric_title,
     plural,
 )
-from ragbed.experiments.metrics import METRICS, family_of, measured_in, shown_name
+from ragbed.experiments.metrics import METRICS, custom_metrics, family_of, name_with_judge
 from ragbed.experiments.report.cells import Table, table
 from ragbed.experiments.report.comparable_cells import merge_replicates
 from ragbed.experiments.report.summary_table import SummaryRow, summary_rows
@@ -93,11 +93,11 @@ def run_table(cells: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> tup
     Shares joined by ` / ` are shown as counts.
     """
     factors = telling(cells)
-    columns = [*columns, *measured_in(cells)]
+    columns = [*columns, *custom_metrics(cells)]
     judge = "lexical" if cells and cells[0]["judge"] == "lexical" else None  # the title has a model's long name
     unjudged = ["unjudged"] if any(map(_unjudged, cells)) else []
     names = [column.split(" / ")[0] for column in columns]
-    shown = [column.replace("_", " ") + shown_name(name, judge).removeprefix(name)
+    shown = [column.replace("_", " ") + name_with_judge(name, judge).removeprefix(name)
              for column, name in zip(columns, names, strict=True)]
     cached = ["cached"] if any("cached_tokens" in cell["usage"] for cell in cells) else []
     header = [*factors, "n", *shown, *unjudged, "outcomes", "passages", "calls", "tokens", *cached, "price"]
@@ -107,7 +107,7 @@ def run_table(cells: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> tup
 def on_published(names: Sequence[str]) -> list[str]:
     """Return which of the paper's tables stand in the report."""
     by_paper: dict[str, list[str]] = {}
-    for one in map(published, names):
+    for one in map(load_published, names):
         by_paper.setdefault(one.paper, []).append(one.table)
     return [f"The report has the paper's own figures beside these, marked as published: {paper}, {', '.join(tables)}."
             for paper, tables in by_paper.items()]
@@ -285,6 +285,6 @@ def _span(sizes: Sequence[int]) -> str:
 def _text(view: View, name: str, value: Any) -> str:
     if view.shaded and isinstance(value, dict) and view.section == "Breakdowns":
         return "-" if value["mean"] is None else f"{round(value['mean'] * value['n'])} of {value['n']}"
-    text = text_of(view, name, value)
+    text = format_value(view, name, value)
     room = console().width // 2
     return text if len(text) <= room or PART in text or name != "question" else f"{text[:room - 1]}…"

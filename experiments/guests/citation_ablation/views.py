@@ -4,9 +4,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ragbed.experiments.analysis.inputs import AnalysisInput, change, figures
-from ragbed.experiments.analysis.pairs import difference_view, tested_pairs
-from ragbed.experiments.analysis.variants import compared, labels_of, variants_of
+from ragbed.experiments.analysis.inputs import AnalysisInput, compute_figures, paired_change
+from ragbed.experiments.analysis.pairs import difference_view, select_pairs
+from ragbed.experiments.analysis.replicates import compare_groups, group_replicates, label_groups
 from ragbed.experiments.analysis.view import Value, View
 from ragbed.experiments.record import Result
 from ragbed.experiments.statistics import Comparison
@@ -34,7 +34,7 @@ def ablation_views(run: AnalysisInput) -> list[View]:
     cells = [(label, cell, ablated[cell["id"]]) for label, cell in run.labelled() if ablated[cell["id"]]]
     if not cells:
         return []
-    rows = [(label, len(own), *figures(run, cell, own, _FIGURES.values()),
+    rows = [(label, len(own), *compute_figures(run, cell, own, _FIGURES.values()),
              *(_subtract_baseline(run, own, name) for name in _BASELINES.values())) for label, cell, own in cells]
     used = [(label, what, sum(usage, Usage())) for label, cell, own in cells for what, usage in (
         ("answers", [result.usage for result in run.results[cell["id"]]]),
@@ -57,17 +57,17 @@ def _subtract_baseline(run: AnalysisInput, results: Sequence[Result], baseline: 
 
     pairs = [(with_sum(one, baseline), with_sum(one, "citations_needed", "citations_harmful")) for one in results
              if one.scores["citations_needed"] is not None and one.scores[baseline] is not None]
-    return change(run, pairs, "citations_needed")
+    return paired_change(run, pairs, "citations_needed")
 
 
 def _compare_cells(run: AnalysisInput, ablated: Mapping[str, Sequence[Result]]) -> list[View]:
-    variants = variants_of(run.cells, {id: {one.question: one for one in own} for id, own in ablated.items()})
-    names = dict(zip((one.row["id"] for one in variants), labels_of(variants), strict=True))
-    couples = [(first, second) for _, first, second in tested_pairs(variants)[0]]
+    variants = group_replicates(run.cells, {id: {one.question: one for one in own} for id, own in ablated.items()})
+    names = dict(zip((one.first["id"] for one in variants), label_groups(variants), strict=True))
+    couples = [(first, second) for _, first, second in select_pairs(variants)[0]]
     tested: list[tuple[tuple[Any, ...], Comparison]] = []
     for name, metric in _TESTED.items():
-        made = compared(metric, couples, run.clusters, run.scoring, run.seed)
-        tested += [((name, f"{names[first.row['id']]} → {names[second.row['id']]}"), one)
+        made = compare_groups(metric, couples, run.clusters, run.scoring, run.seed)
+        tested += [((name, f"{names[first.first['id']]} → {names[second.first['id']]}"), one)
                    for (first, second), one in zip(couples, made, strict=True) if one is not None]
     notes = ("Pairs are questions whose answers in both cells have the figure. p (Holm) is corrected within a figure.",)
     return [difference_view("citation_ablation:compared", "Citation ablation: differences between cells",

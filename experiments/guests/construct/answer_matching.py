@@ -8,7 +8,7 @@ from ragbed.documents.numbers import TextValue, values
 from ragbed.experiments.guests.construct.llm import LABELS
 from ragbed.experiments.guests.review.items import Item
 from ragbed.experiments.judges.lexical import grade
-from ragbed.experiments.metrics.matching import holds, is_korean
+from ragbed.experiments.metrics.matching import contains_answer, is_korean
 from ragbed.strategies.choice import read_choice
 from ragbed.strategies.normalising import normalize_answer, with_values
 from ragbed.strategies.reading import strip_citations
@@ -73,7 +73,7 @@ def _states(text: str, answer: str, question: str) -> bool:
 
 def _matches_without_spaces(text: str, answer: str) -> bool:
     ours, gold = ("".join(normalize_answer(one).split()) for one in (text, answer))
-    return is_korean(answer) and len(ours) <= _RATIO * len(gold) and holds(ours, gold)
+    return is_korean(answer) and len(ours) <= _RATIO * len(gold) and contains_answer(ours, gold)
 
 
 def _is_name(text: str, answer: str, question: str) -> bool:

@@ -5,9 +5,9 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from itertools import product
 
-from ragbed.experiments.analysis.inputs import AnalysisInput, figures
-from ragbed.experiments.analysis.pairs import difference_view, tested_pairs
-from ragbed.experiments.analysis.variants import compared, labels_of, variants_of
+from ragbed.experiments.analysis.inputs import AnalysisInput, compute_figures
+from ragbed.experiments.analysis.pairs import difference_view, select_pairs
+from ragbed.experiments.analysis.replicates import compare_groups, group_replicates, label_groups
 from ragbed.experiments.analysis.view import Value, View
 from ragbed.experiments.metrics.matching import same_answer
 from ragbed.experiments.question import WORLDS
@@ -34,7 +34,7 @@ def world_views(material: AnalysisInput) -> list[View]:
         found = {name: [one[name] for one in own if name in one] for name in _FIGURES}
         if own:
             rows.append((kind, label, len(own), *(
-                figures(material, cell, found[name], [metric])[0] for name, metric in _FIGURES.items())))
+                compute_figures(material, cell, found[name], [metric])[0] for name, metric in _FIGURES.items())))
     if not rows:
         return []
     return [View("worlds", "Answers over edited documents, by operation", (_OPERATION, "cell", "n", *_FIGURES),
@@ -67,12 +67,12 @@ def _between(material: AnalysisInput, items: Mapping[str, _ItemFigures]) -> list
                 for own in items.values() for item, one in own.items()}
     tested: list[tuple[tuple[Value, ...], Comparison]] = []
     for name, metric in _FIGURES.items():
-        variants = variants_of(material.cells, {id: {item: one[name] for item, one in own.items() if name in one}
+        variants = group_replicates(material.cells, {id: {item: one[name] for item, one in own.items() if name in one}
                                                 for id, own in items.items()})
-        called = dict(zip((one.row["id"] for one in variants), labels_of(variants), strict=True))
-        couples = [(first, second) for _, first, second in tested_pairs(variants)[0]]
-        made = compared(metric, couples, clusters, material.scoring, material.seed)
-        tested += [((name, f"{called[first.row['id']]} → {called[second.row['id']]}"), comparison)
+        called = dict(zip((one.first["id"] for one in variants), label_groups(variants), strict=True))
+        couples = [(first, second) for _, first, second in select_pairs(variants)[0]]
+        made = compare_groups(metric, couples, clusters, material.scoring, material.seed)
+        tested += [((name, f"{called[first.first['id']]} → {called[second.first['id']]}"), comparison)
                    for (first, second), comparison in zip(couples, made, strict=True) if comparison is not None]
     notes = ("Pairs are items. Where right: among items that both cells answer correctly over the original documents. "
              "p (Holm) is corrected within a figure.",)

@@ -13,7 +13,7 @@ from ragbed.documents.types import Chunk, normalize
 from ragbed.experiments.guests.construct.stages import Library
 from ragbed.experiments.guests.review.items import Item
 from ragbed.experiments.metrics import is_korean
-from ragbed.experiments.metrics.aggregate import Estimate, share_among
+from ragbed.experiments.metrics.aggregate import Estimate, estimate_clustered_share
 from ragbed.experiments.question import Question
 
 _HOSTS = 20  # texts that are drawn for one answer until one is found that does not hold it already
@@ -49,7 +49,7 @@ def guard_recall(items: Sequence[Item], library: Library, most: int = 1_000) -> 
             hits.append((answer, way, guard.check(_plant(host, text, rng)) is not None))
     counts = {way: (sum(found for _, one, found in hits if one == way), sum(one == way for _, one, _ in hits))
               for way in sorted({way for _, way, _ in hits})}
-    return GuardRecall(share_among([found for *_, found in hits], [answer for answer, *_ in hits]), counts)
+    return GuardRecall(estimate_clustered_share([found for *_, found in hits], [answer for answer, *_ in hits]), counts)
 
 
 def _as_question(item: Item, answer: str) -> Question:

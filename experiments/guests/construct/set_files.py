@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import TypeAdapter
 
 from ragbed.documents.types import Document, digest
-from ragbed.experiments.analysis.view import View, text_of
+from ragbed.experiments.analysis.view import View, format_value
 from ragbed.experiments.benchmarks.hub import CARD
 from ragbed.experiments.formatting import estimate, plural, visible
 from ragbed.experiments.guests.construct.export_formats import collect_items, write_exports
@@ -232,6 +232,6 @@ def _render_report(card: Mapping[str, Any], played: Sequence[Outcome]) -> str:
     most = max(1, *(row[1] for row in steps if isinstance(row[1], int)))
     return environment.get_template("report.html.j2").render(
         card=card, style=style, policy=policy([], [style]), found=card["yield"], most=most, steps=steps,
-        sources=(sources.header, [[text_of(sources, name, value) for name, value in zip(
+        sources=(sources.header, [[format_value(sources, name, value) for name, value in zip(
             sources.header, row, strict=True)] for row in sources.rows]),
         lists=[("Kept", kept[:_MOST], len(kept)), ("Lost", lost[:_MOST], len(lost))])

@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ragbed.documents.errors import SettingsError
-from ragbed.experiments.analysis.pairs import row_of, tested_pairs
-from ragbed.experiments.analysis.variants import (
+from ragbed.experiments.analysis.pairs import comparison_row, select_pairs
+from ragbed.experiments.analysis.replicates import (
     Answers,
     CellRows,
-    Variant,
-    compared,
-    labels_of,
-    replicates,
-    variants_of,
+    ReplicateGroup,
+    compare_groups,
+    group_replicates,
+    label_groups,
+    split_replicates,
 )
 from ragbed.experiments.formatting import join_names, metric_title
 from ragbed.experiments.guests.early_stopping.sequential_test import (
@@ -32,9 +32,9 @@ from ragbed.experiments.guests.early_stopping.sequential_test import (
 from ragbed.experiments.metrics import METRICS, Scoring, family_of
 from ragbed.experiments.metrics.intervals import NO_INTERVAL, Interval
 from ragbed.experiments.metrics.metric import BY_SPLIT
-from ragbed.experiments.metrics.scoring import range_of, score_of
+from ragbed.experiments.metrics.scoring import get_score, score_range
 from ragbed.experiments.question import Question
-from ragbed.experiments.statistics import Clusters, mcnemar, pairs_of, permutation
+from ragbed.experiments.statistics import Clusters, mcnemar, pair_scores, permutation
 
 if TYPE_CHECKING:
     from ragbed.experiments.metrics.metric import Floats
@@ -53,12 +53,12 @@ class RaceSchedule:
     def __init__(self, rows: CellRows, questions: Mapping[str, Question], grouped: Clusters, metric: str,
                  scoring: Scoring, seed: int) -> None:
         self.rows, self.metric, self.scoring, self.seed, self.grouped = rows, metric, scoring, seed, grouped
-        variants = variants_of(rows, {})
-        self.members = [[row["id"] for row in alike] for alike in replicates(rows)]
-        self.labels = labels_of(variants)
-        place = {one.row["id"]: number for number, one in enumerate(variants)}
-        self.pairs = [(place[first.row["id"]], place[second.row["id"]]) for factor, first, second
-                      in tested_pairs(variants)[0] if factor not in _CONTEXT]
+        variants = group_replicates(rows, {})
+        self.members = [[row["id"] for row in alike] for alike in split_replicates(rows)]
+        self.labels = label_groups(variants)
+        place = {one.first["id"]: number for number, one in enumerate(variants)}
+        self.pairs = [(place[first.first["id"]], place[second.first["id"]]) for factor, first, second
+                      in select_pairs(variants)[0] if factor not in _CONTEXT]
         alone = set(range(len(variants))) - {cell for pair in self.pairs for cell in pair}
         if alone:
             raise SettingsError(f"race: {self.labels[min(alone)]} competes with no other cell: no other cell differs "
@@ -80,7 +80,7 @@ class RaceSchedule:
 
     def follow(self, answers: Answers) -> RaceState:
         """Return the state of the race after these answers. Answers that it would not have asked for are ignored."""
-        variants = variants_of(self.rows, answers)
+        variants = group_replicates(self.rows, answers)
         present = np.array([[all(question in answers.get(cell, {}) for cell in cells) for question in self.order]
                             for cells in self.members])
         changes = self._changes(variants)
@@ -94,18 +94,18 @@ class RaceSchedule:
 
         return follow_race(self.pairs, len(self.ends), changes_until, lambda place: self.final_p(variants, place))
 
-    def final_p(self, variants: Sequence[Variant], place: int) -> float | None:
+    def final_p(self, variants: Sequence[ReplicateGroup], place: int) -> float | None:
         """Return the p of the whole run's test of a pair; None if no question has both scores."""
         first, second = (variants[cell] for cell in self.pairs[place])
-        made = pairs_of(self.metric, first.answers, second.answers, self.grouped.of, self.scoring,
-                        first.refusing and second.refusing)
+        made = pair_scores(self.metric, first.answers, second.answers, self.grouped.of, self.scoring,
+                        first.offers_refusal and second.offers_refusal)
         exact = made.share and not made.clustered
         return None if not made.n else mcnemar(*made.flips()) if exact else permutation(made, self.seed)
 
-    def _changes(self, variants: Sequence[Variant]) -> Floats:
+    def _changes(self, variants: Sequence[ReplicateGroup]) -> Floats:
         """The score of each pair's second cell minus the first's, pairs by questions; nan if one is missing."""
         rows = [[one.answers.get(name) for name in self.order] for one in variants]
-        scores = np.array([[math.nan if row is None else score_of(row, self.metric) for row in own] for own in rows])
+        scores = np.array([[math.nan if row is None else get_score(row, self.metric) for row in own] for own in rows])
         split = np.array([[row is not None and self.metric == BY_SPLIT and not row.answerable for row in own]
                           for own in rows])
         firsts, seconds = np.array(self.pairs).T
@@ -131,16 +131,16 @@ class RaceSchedule:
     def comparisons(self, answers: Answers) -> dict[str, Any]:
         """Return the verdicts in the form of `analysis.pairs.comparisons`, each over the questions that led to it;
         `said` holds the result in sentences."""
-        state, variants, made = self.follow(answers), variants_of(self.rows, answers), []
+        state, variants, made = self.follow(answers), group_replicates(self.rows, answers), []
         changes = self._changes(variants)
         for place, verdict in sorted(state.verdicts.items()):
             end = int(self.ends[verdict.units - 1])
             first, second = (replace(variants[cell], answers={
                 name: variants[cell].answers[name] for name in self.order[:end]}) for cell in self.pairs[place])
-            one, = compared(self.metric, [(first, second)], self.grouped.of, self.scoring, self.seed)
+            one, = compare_groups(self.metric, [(first, second)], self.grouped.of, self.scoring, self.seed)
             if one is not None:
                 low, high = self._interval(changes[place, :end])
-                made.append(row_of(first, second, replace(
+                made.append(comparison_row(first, second, replace(
                     one, low=low, high=high, test="race", p=verdict.p, p_holm=verdict.p_holm, smallest=None,
                     said=self._describe_verdict(place, verdict, state))))
         return {"metric": self.metric, "pairs": made, "said": list(self._describe(state)), "notes": [
@@ -149,7 +149,7 @@ class RaceSchedule:
             f"is corrected for all {len(self.pairs)} comparisons. Each row is over the questions behind its verdict."]}
 
     def _interval(self, changes: Floats) -> Interval:
-        ranges = [range_of(self.metric, answerable) for answerable in (True, False)]
+        ranges = [score_range(self.metric, answerable) for answerable in (True, False)]
         width = max(high for _, high in ranges) - min(low for low, _ in ranges)
         if len(set(self.weights)) > 1 or len(self.ends) < len(self.order):  # not a plain mean over questions
             return NO_INTERVAL

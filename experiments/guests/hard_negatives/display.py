@@ -4,14 +4,14 @@ from __future__ import annotations
 from pathlib import Path
 
 from ragbed.documents.errors import RunError
-from ragbed.experiments.analysis.catalogue import labels_of_variants
+from ragbed.experiments.analysis.catalogue import label_replicates
 from ragbed.experiments.analysis.notes import ON_MINERS
 from ragbed.experiments.formatting import plural
 from ragbed.experiments.guests.hard_negatives.benchmark import DECISIONS, MinedManifest
 from ragbed.experiments.guests.hard_negatives.dose import compute_run_dose
 from ragbed.experiments.guests.hard_negatives.dose_views import dose_views
 from ragbed.experiments.guests.hard_negatives.guard import REASONS
-from ragbed.experiments.metrics import metric_named
+from ragbed.experiments.metrics import find_metric
 from ragbed.experiments.runs.finished import open_finished
 from ragbed.experiments.terminal.display import print_json, print_table, say
 from ragbed.experiments.terminal.tables import print_views
@@ -56,7 +56,7 @@ def show_dose(path: Path, metric: str | None, json: bool) -> None:
     Raises UserError: the run is not finished, no two cells differ in the dose alone, or no curve has the metric.
     """
     if metric is not None:
-        metric_named(metric)
+        find_metric(metric)
     with open_finished(path) as run:
         run.refuse_race()
         found = compute_run_dose(run, metric or run.summary["columns"][0].split(" / ")[0])
@@ -70,7 +70,7 @@ def show_dose(path: Path, metric: str | None, json: bool) -> None:
         first = run.rows[0]
         found = {"run": str(run.path), "scoring": first["scoring"], "judge": first["judge"], **found,
                  "notes": [*found["notes"], *miners]}
-        views = dose_views(found, labels_of_variants(run.rows), first["judge"])
+        views = dose_views(found, label_replicates(run.rows), first["judge"])
         if json:
             print_json({**found, "views": [view.as_json() for view in views]})
             return

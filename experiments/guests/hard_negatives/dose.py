@@ -9,17 +9,17 @@ from statistics import fmean
 from typing import Any, Literal
 
 from ragbed.experiments.analysis.inputs import AnalysisInput
-from ragbed.experiments.analysis.variants import (
+from ragbed.experiments.analysis.replicates import (
     Answers,
     CellRows,
     Figures,
-    Variant,
-    averages_of,
-    compared,
-    own_figures,
-    together_of,
-    variants_of,
-    with_own_intervals,
+    ReplicateGroup,
+    average_metrics,
+    compare_groups,
+    find_figures,
+    group_replicates,
+    pool_replicates,
+    use_own_intervals,
 )
 from ragbed.experiments.cells import Cell
 from ragbed.experiments.conditions import Perturbation
@@ -54,8 +54,8 @@ class Curve:
     word: str
     levels: Levels
     doses: tuple[int, ...]
-    cells: tuple[Variant, ...]
-    plain: Variant | None = None
+    cells: tuple[ReplicateGroup, ...]
+    plain: ReplicateGroup | None = None
 
     @property
     def comparison_key(self) -> tuple[str, str, tuple[int, ...]]:
@@ -68,27 +68,27 @@ class Curve:
         return [name for name, one, another in levels if one is not None and another is not None and one != another]
 
 
-def find_curves(variants: Iterable[Variant]) -> list[Curve]:
+def find_curves(variants: Iterable[ReplicateGroup]) -> list[Curve]:
     """Return every curve of two doses or more, those over the number of negatives first.
 
     Without a perturbation the number is 0: of negatives that are added to what is shown, of any sort. What is searched
     (`pool`) has no such cell, since without it other chunks are searched.
     """
-    several = [(variant, Perturbation.parse(variant.levels[_CHANGE] or "none")) for variant in variants]
+    several = [(variant, Perturbation.parse(variant.factor_levels[_CHANGE] or "none")) for variant in variants]
     without = {_shared_levels(variant, change): variant for variant, change in several
                if not change.negatives + change.pool}
     return [*_curves_over("negatives", several, without), *_curves_over("hardness", several, without)]
 
 
-def _curves_over(axis: Axis, variants: Iterable[tuple[Variant, Perturbation]],
-          without: Mapping[tuple[str | None, ...], Variant]) -> Iterator[Curve]:
-    groups: dict[tuple[str | None, ...], tuple[str, Levels, Variant | None, dict[int, Variant]]] = {}
+def _curves_over(axis: Axis, variants: Iterable[tuple[ReplicateGroup, Perturbation]],
+          without: Mapping[tuple[str | None, ...], ReplicateGroup]) -> Iterator[Curve]:
+    groups: dict[tuple[str | None, ...], tuple[str, Levels, ReplicateGroup | None, dict[int, ReplicateGroup]]] = {}
     for variant, change in variants:
         if (placed := _place(axis, change)) is None:
             continue
         word, name, level, dose = placed
         shared = _shared_levels(variant, change)
-        own: Levels = {**variant.levels, _CHANGE: shared[0], name: level}
+        own: Levels = {**variant.factor_levels, _CHANGE: shared[0], name: level}
         plain = without.get(shared) if word == "negatives" else None
         groups.setdefault((word, level, *shared), (word, own, plain, {}))[-1][dose] = variant
     for word, levels, plain, found in groups.values():
@@ -110,10 +110,10 @@ def _place(axis: Axis, change: Perturbation) -> tuple[str, str, str, int] | None
     return (word, "number", str(number), HARDNESS.index(change.sort)) if change.sort in HARDNESS else None
 
 
-def _shared_levels(variant: Variant, change: Perturbation) -> tuple[str | None, ...]:
+def _shared_levels(variant: ReplicateGroup, change: Perturbation) -> tuple[str | None, ...]:
     """What is the same at every dose: the rest of the perturbation, and the levels of all other factors."""
     rest = str(replace(change, negatives=0, pool=0, sort=""))
-    return (rest, *(level for name, level in variant.levels.items() if name != _CHANGE))
+    return (rest, *(level for name, level in variant.factor_levels.items() if name != _CHANGE))
 
 
 def curve_area(doses: Sequence[float], scores: Sequence[float]) -> float:
@@ -215,12 +215,12 @@ def _dose_notes(curves: Sequence[Curve], reached: Mapping[str, Reached]) -> Iter
         yield ("Easy, medium and hard are the thirds of each question's own mined negatives by their cosine with the "
                "question, not levels that questions share: the mean cosine of what each brought stands beside it. They "
                "stand one step from each other; what has no negatives is no dose of hardness, and in no area over it.")
-    known = [[found for cell in curve.cells if (found := reached.get(cell.row["id"], Reached()).hardness) is not None]
+    known = [[found for cell in curve.cells if (found := reached.get(cell.first["id"], Reached()).hardness) is not None]
              for curve in curves if curve.axis == "negatives"]
     if (most := max((max(one) - min(one) for one in known if one), default=0.0)) >= _SAME:
         yield (f"Number and hardness go together: the mean hardness of the negatives (their cosine with the question) "
                f"is not the same at each number of them, by up to {most:.2f} in one curve, so a change is of both.")
-    cells = {cell.row["id"] for curve in curves for cell in curve.cells}
+    cells = {cell.first["id"] for curve in curves for cell in curve.cells}
     if short := [reached[id].fewer for id in cells if id in reached and reached[id].fewer]:
         yield (f"In {len(short)} of {len(cells)} cells some questions have fewer negatives than the dose, up to "
                f"{max(short)}: there were no more of the sort. Points and areas stand at the dose that was asked for, "
@@ -247,8 +247,8 @@ def compute_dose(rows: CellRows, answers: Answers, clusters: Mapping[str, str], 
     beside it. Where no cell has it, as none is right without the gold, the first of these is. `repeated`, the
     summary's, has intervals of what was asked several times; `reached` is by cell's id, of `reached_of`.
     """
-    curves = find_curves(variants_of(rows, answers))
-    curves, reached, together = find_curves(variants_of(rows, answers)), reached or {}, together_of(repeated)
+    curves = find_curves(group_replicates(rows, answers))
+    curves, reached, together = find_curves(group_replicates(rows, answers)), reached or {}, pool_replicates(repeated)
     if not curves:
         return None
     names = tuple(dict.fromkeys((metric, *OTHER_METRICS)))
@@ -257,20 +257,20 @@ def compute_dose(rows: CellRows, answers: Answers, clusters: Mapping[str, str], 
     metric = shown[0] if shown and metric not in shown else metric
     own = [compute_areas(curve) for curve in curves]
     whole = [replace(curve.cells[0], answers=found.of) for curve, found in zip(curves, own, strict=True)]
-    averages = [averages_of(one, clusters, scoring, seed) for one in whole]
+    averages = [average_metrics(one, clusters, scoring, seed) for one in whole]
     figures: list[Figures] = [{name: dict(made[name]) for name in names if name in made} for made in averages]
     every = [(factors[0], first, second) for first, second in combinations(range(len(curves)), 2)
              if curves[first].comparison_key == curves[second].comparison_key
              and len(factors := curves[first].differing_factors(curves[second])) == 1]
-    tests = compared(metric, [(whole[first], whole[second]) for _, first, second in every[:MAX_PAIRS]], clusters,
+    tests = compare_groups(metric, [(whole[first], whole[second]) for _, first, second in every[:MAX_PAIRS]], clusters,
                      scoring,
                      seed)
     apart = [{"factor": factor, "first": first, "second": second,
-              **with_own_intervals(one, figures[first], figures[second]).plain()}
+              **use_own_intervals(one, figures[first], figures[second]).plain()}
              for (factor, first, second), one in zip(every, tests, strict=False) if one]
     ends = [(curve.cells[0], curve.cells[-1]) for curve in curves]  # the last dose of each against its first
-    changes = [with_own_intervals(one, *(own_figures(cell, together) for cell in cells)).plain() if one else None
-               for one, cells in zip(compared(metric, ends, clusters, scoring, seed), ends, strict=True)]
+    changes = [use_own_intervals(one, *(find_figures(cell, together) for cell in cells)).plain() if one else None
+               for one, cells in zip(compare_groups(metric, ends, clusters, scoring, seed), ends, strict=True)]
     rows = [{"axis": curve.axis, "word": curve.word, "factors": dict(curve.levels),
              "points": [{"dose": dose, **point} for dose, point in zip(curve.doses, placed, strict=True)],
              "plain": curve.plain and _point(curve.plain, names, together, reached), "areas": made,
@@ -282,10 +282,10 @@ def compute_dose(rows: CellRows, answers: Answers, clusters: Mapping[str, str], 
                                                                 sum(one is not None for one in changes))]}
 
 
-def _point(cell: Variant, names: Sequence[str], together: Mapping[str, Figures],
+def _point(cell: ReplicateGroup, names: Sequence[str], together: Mapping[str, Figures],
            reached: Mapping[str, Reached]) -> dict[str, Any]:
-    own, found = own_figures(cell, together), reached.get(cell.row["id"], Reached())
-    return {"cell": cell.row["id"], "fewer": found.fewer, "hardness": found.hardness,
+    own, found = find_figures(cell, together), reached.get(cell.first["id"], Reached())
+    return {"cell": cell.first["id"], "fewer": found.fewer, "hardness": found.hardness,
             "metrics": {name: own[name] for name in names if name in own and own[name]["n"]}}
 
 

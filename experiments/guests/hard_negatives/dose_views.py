@@ -5,13 +5,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ragbed.experiments.analysis.catalogue import labels_of_variants
+from ragbed.experiments.analysis.catalogue import label_replicates
 from ragbed.experiments.analysis.inputs import AnalysisInput
 from ragbed.experiments.analysis.pairs import difference_view
-from ragbed.experiments.analysis.view import Chart, Point, Value, View, figure_value
+from ragbed.experiments.analysis.view import Chart, Point, Value, View, make_figure
 from ragbed.experiments.cells import PART, shortened
 from ragbed.experiments.formatting import column_title, format_difference, format_interval, join_names, plural, truncate
-from ragbed.experiments.metrics import family_of, shown_name
+from ragbed.experiments.metrics import family_of, name_with_judge
 from ragbed.experiments.statistics import Comparison
 
 COLOURS = 6  # curves of one chart
@@ -80,7 +80,7 @@ def _level(name: str, level: Any) -> str:
 
 def dose_analysis(run: AnalysisInput) -> list[View]:
     """Return the views of what `dose_finding` computed for a run."""
-    return dose_views(run.found.get("dose"), labels_of_variants(run.cells), run.judge)
+    return dose_views(run.found.get("dose"), label_replicates(run.cells), run.judge)
 
 
 def dose_views(found: Mapping[str, Any] | None, called: Mapping[str, str], judge: str | None = None) -> list[View]:
@@ -97,7 +97,8 @@ def _group_views(group: CurveGroup, found: Mapping[str, Any], called: Mapping[st
     metric, name = found["metric"], f"dose:{group.axis}:{group.word}"
     curves = [found["curves"][place] for place in group.curves]
     tests = list(_tests(group, found))
-    compared = difference_view(f"{name}:areas", f"Area against area, by {group.title}: {shown_name(metric, judge)}",
+    compared = difference_view(f"{name}:areas",
+                               f"Area against area, by {group.title}: {name_with_judge(metric, judge)}",
                                ("factor", "what changes"), tests, section=_SECTION) if tests else None
     yield _curves(group, curves, found, called, judge, [made for _, made in tests])
     known = [[{point["dose"]: point["hardness"] for point in curve["points"]}.get(dose) for dose in group.doses]
@@ -109,7 +110,7 @@ def _group_views(group: CurveGroup, found: Mapping[str, Any], called: Mapping[st
     beside = [one for one in found["metrics"] if one != metric and any(one in curve["areas"] for curve in curves)]
     if beside:
         yield View(f"{name}:beside", f"Areas by other metrics, by {group.title}", (
-            "curve", *(shown_name(one, judge) for one in beside)), tuple(
+            "curve", *(name_with_judge(one, judge) for one in beside)), tuple(
             (label, *(curve["areas"].get(one) for one in beside))
             for label, curve in zip(group.labels, curves, strict=True)), section=_SECTION)
     if compared:
@@ -125,11 +126,12 @@ def _curves(group: CurveGroup, curves: Sequence[CurveRow], found: Mapping[str, A
         without = [(curve["plain"] or {}).get("metrics", {}).get(metric)] if plain else []
         change = curve["change"] or {}
         rows.append((label, *without, *(points.get(dose) for dose in group.doses), curve["areas"].get(metric),
-                     figure_value(*map(change.get, ("difference", "low", "high", "n"))), change.get("p"),
+                     make_figure(*map(change.get, ("difference", "low", "high", "n"))), change.get("p"),
                      change.get("p_holm")))
     charts = _charts(group, curves, found, called, judge)
     header = ("curve", *["without"] * plain, *group.words, "area", "last less first", "p", "p (Holm)")
-    return View(f"dose:{group.axis}:{group.word}", f"{shown_name(metric, judge)} by {group.title}", header, tuple(rows),
+    return View(f"dose:{group.axis}:{group.word}", f"{name_with_judge(metric, judge)} by {group.title}", header,
+                tuple(rows),
                 main=len(header) - 4, notes=tuple(_said(group, curves, found, tests)), signed=("last less first",),
                 p=("p", "p (Holm)"), section=_SECTION, charts=charts)
 
@@ -209,7 +211,7 @@ def _charts(group: CurveGroup, curves: Sequence[CurveRow], found: Mapping[str, A
     x = "number of negatives" if group.axis == "negatives" else "hardness, in thirds of each question's"
     made = []
     for metric, alike in _apart(curves, found["metrics"]).items():
-        title = ", ".join(column_title(shown_name(name, judge)) for name in alike)
+        title = ", ".join(column_title(name_with_judge(name, judge)) for name in alike)
         for part, series, own in _facets(curves, group.labels):
             points = [point for label, curve in own for point in _points(group, label, curve, metric, called)]
             if points:

@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from ragbed.documents.numbers import values
 from ragbed.documents.types import Chunk, Format, normalize
 from ragbed.experiments.guests.hard_negatives.names import extract_numbers
-from ragbed.experiments.metrics import holds
+from ragbed.experiments.metrics import contains_answer
 from ragbed.experiments.question import FoundBy, Question
 from ragbed.experiments.running.gold import telling
 from ragbed.strategies.normalising import normalize_answer, with_values
@@ -189,11 +189,11 @@ def visible_text(content: str, format: Format) -> str:
 def _holds_answer(content: str, answer: str) -> bool:
     """Whether the answer stands in the text, or, of one with figures, its values: `1,577` where the text has 1577, and
     `March 20` where the answer has the year too."""
-    if holds(_normalised(content), _normalised(answer)):
+    if contains_answer(_normalised(content), _normalised(answer)):
         return True
     if not any(map(str.isdecimal, answer)):
         return False
-    return holds(_valued(content), _valued(answer)) or bool(_days(answer, with_year=True) & _days(content))
+    return contains_answer(_valued(content), _valued(answer)) or bool(_days(answer, with_year=True) & _days(content))
 
 
 def _plain(content: str) -> str:

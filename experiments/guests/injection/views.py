@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from itertools import product
 from typing import Any
 
-from ragbed.experiments.analysis.inputs import AnalysisInput, change, figures
+from ragbed.experiments.analysis.inputs import AnalysisInput, compute_figures, paired_change
 from ragbed.experiments.analysis.view import Value, View
 from ragbed.experiments.record import Result
 
@@ -57,7 +57,7 @@ def _figures(material: AnalysisInput, cell: Mapping[str, Any], pairs: Sequence[t
     for name, control in _PAIRED.items():
         both = [(first, second.model_copy(update={"scores": {name: second.scores.get(control)}}))
                 for first, second in pairs]
-        found += figures(material, cell, [first for first, _ in both], [name])
-        found += figures(material, cell, [second for _, second in both], [name])
-        found.append(change(material, [(second, first) for first, second in both], name))
+        found += compute_figures(material, cell, [first for first, _ in both], [name])
+        found += compute_figures(material, cell, [second for _, second in both], [name])
+        found.append(paired_change(material, [(second, first) for first, second in both], name))
     return found

@@ -8,8 +8,8 @@ from dataclasses import asdict
 from pathlib import Path
 
 from ragbed.agents.types import Cost
-from ragbed.experiments.analysis.agreement import Rater, agreement_view, agreements
-from ragbed.experiments.analysis.notes import LEXICAL, unjudged
+from ragbed.experiments.analysis.agreement import Rater, agreement_view, measure_agreement
+from ragbed.experiments.analysis.notes import LEXICAL, describe_unjudged
 from ragbed.experiments.analysis.view import View
 from ragbed.experiments.formatting import format_price
 from ragbed.experiments.guests.label_correction.inference import corrected_views
@@ -44,7 +44,7 @@ def show_agreement(path: Path, names: Sequence[str], repeats: int, labels: Seque
         views = corrected_views(Finished.of(folder), people) if people else []
         raters, spent = _judged(folder, settings, material, names, repeats, opened)
     raters += people
-    found = agreements(raters, material.rubric, material.steps, settings.seed)
+    found = measure_agreement(raters, material.rubric, material.steps, settings.seed)
     views = [*([agreement_view(found, material.rubric, len(material.graded))] if found else []), *views]
     if not json:
         _show(settings, raters, views, spent)
@@ -52,7 +52,7 @@ def show_agreement(path: Path, names: Sequence[str], repeats: int, labels: Seque
     print_json({"run": str(path), "rubric": material.rubric, "answers": len(material.graded),
                 "raters": [{"name": rater.name, "answers": len(rater.verdicts),
                             "unjudged": sum(verdict.unjudged for verdict in rater.verdicts.values()),
-                            "why": unjudged(rater.verdicts.values())} for rater in raters],
+                            "why": describe_unjudged(rater.verdicts.values())} for rater in raters],
                 "pairs": [asdict(pair) for pair in found], "views": [view.as_json() for view in views],
                 "calls": spent.attempts, "replayed": spent.replayed, "paid": spent.paid,
                 "temperature": settings.calls.temperature})
@@ -78,7 +78,7 @@ def _show(settings: RunSettings, raters: Sequence[Rater], views: Sequence[View],
     if not views:
         say(f"{raters[0].name} is the only rater; give --judge, --repeats or --labels")
     for rater in raters:
-        if why := unjudged(rater.verdicts.values()):
+        if why := describe_unjudged(rater.verdicts.values()):
             say(f"{rater.name}: {why}.")
     if any(rater.name.startswith("lexical") for rater in raters):
         say(LEXICAL)

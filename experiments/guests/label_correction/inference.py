@@ -14,11 +14,11 @@ from statistics import fmean
 from typing import TYPE_CHECKING
 
 from ragbed.experiments.analysis.agreement import Rater
-from ragbed.experiments.analysis.view import Value, View, figure_value
+from ragbed.experiments.analysis.view import Value, View, make_figure
 from ragbed.experiments.cells import Cell
-from ragbed.experiments.metrics import METRICS, estimate, family_of, may_refuse, scored_result
-from ragbed.experiments.metrics.intervals import Interval, student, weight, within
-from ragbed.experiments.metrics.scoring import figures_of, range_of
+from ragbed.experiments.metrics import METRICS, estimate, family_of, may_refuse, score_result
+from ragbed.experiments.metrics.intervals import Interval, clip_interval, effective_size, student_quantile
+from ragbed.experiments.metrics.scoring import score_range, set_figures
 from ragbed.experiments.record import Result
 from ragbed.experiments.runs.finished import Finished
 
@@ -52,7 +52,7 @@ class CorrectedMean:
     def interval(self) -> Interval:
         """Compute the 95 % interval by Student's distribution."""
         variance = float((self.influence**2).sum()) * self.labels / (self.labels - 1) + self.unseen
-        half = student(self.labels - 2) * math.sqrt(variance)
+        half = student_quantile(self.labels - 2) * math.sqrt(variance)
         return Interval(self.center - half, self.center + half)
 
     def minus(self, other: CorrectedMean) -> CorrectedMean:
@@ -81,7 +81,7 @@ def correct_mean(judged: Floats, people: Floats, due: NDArray[np.bool_], weights
     labelled = due & np.isfinite(people)
     left, n = due & ~labelled, int(labelled.sum())
     counts = np.bincount(clusters[labelled]).astype(np.float64)
-    size = weight(counts[counts > 0]) if n else 0.0
+    size = effective_size(counts[counts > 0]) if n else 0.0
     if size < MIN_LABELS:
         return None
     if tuning is None:
@@ -115,7 +115,7 @@ def corrected_views(run: Finished, people: Sequence[Rater]) -> list[View]:
             found[cell.id, name] = pair[1]
             raw = row["metrics"][name]
             rows.append((name, run.labels[cell.id], raw["n"], graded[cell.id], raw, *(
-                _value(one, raw["n"], range_of(name)) for one in pair)))
+                _value(one, raw["n"], score_range(name)) for one in pair)))
     if not rows:  # no metric of the table rests on the judge
         return []
     header = ("metric", "cell", "n", "graded", f"by {run.judge}", "by people alone", "corrected")
@@ -131,7 +131,7 @@ def corrected_views(run: Finished, people: Sequence[Rater]) -> list[View]:
         first, second = (found.get((id, tested["metric"])) for id in sides)
         if first and second and not pair["unpaired"] and not repeated & {*sides}:
             names = [run.labels[id] for id in sides]
-            changes.append(({"text": " → ".join(names), "cells": names}, figure_value(
+            changes.append(({"text": " → ".join(names), "cells": names}, make_figure(
                 pair["difference"], pair["low"], pair["high"], pair["n"]), _value(second.minus(first), pair["n"])))
     return [View("corrected", "Scores corrected by people", header, tuple(rows), 2, 6, notes),
             *([View("corrected:differences", f"Differences of {tested['metric']} corrected by people", (
@@ -139,7 +139,7 @@ def corrected_views(run: Finished, people: Sequence[Rater]) -> list[View]:
 
 
 def _value(one: CorrectedMean | None, n: int, ends: tuple[float, float] = (-math.inf, math.inf)) -> Value:
-    return None if one is None else estimate(one.mean, within(ends, one.interval), n)
+    return None if one is None else estimate(one.mean, clip_interval(ends, one.interval), n)
 
 
 def _correct_cell(run: Finished, cell: Cell, results: Sequence[Result],
@@ -147,7 +147,7 @@ def _correct_cell(run: Finished, cell: Cell, results: Sequence[Result],
     """Yield each judged metric with its mean by people alone and its corrected mean."""
     import numpy as np
 
-    scored = [[scored_result(result.model_copy(update={"verdict": verdict}), run.questions[result.question], run.scheme,
+    scored = [[score_result(result.model_copy(update={"verdict": verdict}), run.questions[result.question], run.scheme,
                              run.scoring, cell.rules, cell.separators, cell.searched).scores
                for rater in people if (verdict := rater.verdicts.get((cell.id, result.question)))]
               for result in results]
@@ -160,7 +160,7 @@ def _correct_cell(run: Finished, cell: Cell, results: Sequence[Result],
         has_score = np.isfinite(judged)
         if (metric := METRICS[family_of(name)]).judged and not metric.of_set and has_score.any():
             sizes = np.bincount(split[has_score], minlength=2)
-            figure = figures_of({name: (sizes[0], sizes[1])}, run.scoring, may_refuse(cell.rules))[name]
+            figure = set_figures({name: (sizes[0], sizes[1])}, run.scoring, may_refuse(cell.rules))[name]
             ends = np.where(sizes > 0, np.eye(2), np.nan)[:, :, None]  # the mean of one split is 1, of the other 0
             shares = figure.value((sizes / sizes.sum())[:, None], ends)
             due = has_score & np.array([result.verdict is not None for result in results])

@@ -31,7 +31,7 @@ def _check_factory(factory: str) -> str:
 
 
 class FilePipeline(JSONPipeline):
-    """A pipeline that a Python file defines. A run executes the file with all rights of the user.
+    """A pipeline that a Python file defines. A run executes the file with all correctness_metrics of the user.
 
     Attributes:
         factory: `FILE.py:NAME`; FILE is relative to the current folder.

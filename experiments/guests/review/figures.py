@@ -12,7 +12,7 @@ from typing import Any
 from ragbed.documents.errors import RunError
 from ragbed.documents.json import loads
 from ragbed.documents.types import Document
-from ragbed.experiments.analysis.agreement import Rater, agreements, alpha
+from ragbed.experiments.analysis.agreement import Rater, krippendorff_alpha, measure_agreement
 from ragbed.experiments.benchmarks.hub import CARD
 from ragbed.experiments.formatting import plural, visible
 from ragbed.experiments.guests.review.items import Item, ReviewSet, question_line
@@ -92,9 +92,9 @@ def _agreement(reviews: Reviews, decided: Mapping[str, Sequence[Review]]) -> dic
     raters = [Rater(name, {("", id): Verdict(judge=name, grade="Correct" if one.decision == "accept" else "Wrong")
                            for id, one in own.items() if one.decision}) for name, own in reviews.items()]
     pairs = [{name: value for name, value in asdict(pair).items() if name not in ("judgements", "labels", "table")}
-             for pair in agreements(raters, "grades", {})]
+             for pair in measure_agreement(raters, "grades", {})]
     both = [[one.decision for one in found] for found in decided.values() if len(found) > 1]
-    return {"items": len(both), "pairs": pairs, "alpha": alpha(both) if len(raters) > 2 else None}
+    return {"items": len(both), "pairs": pairs, "alpha": krippendorff_alpha(both) if len(raters) > 2 else None}
 
 
 def describe_figures(found: Mapping[str, Any]) -> list[str]:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ragbed.documents.errors import RunError
-from ragbed.experiments.analysis.view import View, figure_value
+from ragbed.experiments.analysis.view import View, make_figure
 from ragbed.experiments.formatting import plural
 from ragbed.experiments.guests.serving.anytime import anytime_test
 from ragbed.experiments.guests.serving.traffic import open_traffic
@@ -99,7 +99,7 @@ def compare_traffic(traffic: Path, baseline: str | None) -> tuple[dict[str, Any]
 def ab_test_view(rows: Sequence[VariantRow], notes: Sequence[str]) -> View:
     """Return the rows as a view."""
     shown = tuple((row.measure, row.configuration, row.threads, row.share,
-                   figure_value(row.difference, row.low, row.high), row.p) for row in rows)
+                   make_figure(row.difference, row.low, row.high), row.p) for row in rows)
     return View("ab_test", "A/B test: threads that were assigned a configuration at random",
                 ("measure", "configuration", "threads", "share", "difference", "p"), shown, keys=2, main=3,
                 notes=tuple(notes), signed=("difference",), p=("p",))

@@ -23,7 +23,7 @@ from starlette.exceptions import HTTPException
 
 from ragbed.agents.checkpoint import open_checkpointer
 from ragbed.documents.errors import SettingsError
-from ragbed.experiments.analysis.notes import on_models
+from ragbed.experiments.analysis.notes import note_models
 from ragbed.experiments.guests.serving.chat import chat_routes
 from ragbed.experiments.guests.serving.configurations import (
     ConfigurationSettings,
@@ -135,7 +135,7 @@ async def _serve(listening: socket.socket, target: Path, given: Mapping[str, Any
     async with open_server(settings, folder, **options) as server:
         for name, one in server.configurations.items():
             note(f"{name}: {one.description}")
-        for line in on_models(sorted({one.settings.model for one in settings})):
+        for line in note_models(sorted({one.settings.model for one in settings})):
             note(line)
         host, port = listening.getsockname()[:2]
         at = f"http://{f'[{host}]' if ':' in host else host}:{port}"

@@ -18,7 +18,7 @@ from ragbed.agents.types import Answer
 from ragbed.documents.errors import RunError
 from ragbed.documents.types import digest
 from ragbed.experiments.cells import Cell
-from ragbed.experiments.metrics import scored_result
+from ragbed.experiments.metrics import score_result
 from ragbed.experiments.question import Benchmark, Question, Scheme
 from ragbed.experiments.running.fingerprint import manifest_for
 from ragbed.experiments.running.gold import match
@@ -143,7 +143,7 @@ def _score_new_records(folder: RunFolder) -> None:
     questions = folder.questions([result.question for result in unscored]) if unscored else {}
     with folder.database.transaction():
         for result in unscored:
-            folder.replace_result(scored_result(result, questions[result.question], made.scheme, "corrected",
+            folder.replace_result(score_result(result, questions[result.question], made.scheme, "corrected",
                                                 cell.rules, cell.separators, cell.ranked))
 
 

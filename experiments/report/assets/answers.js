@@ -16,7 +16,7 @@ function badgesOf(question, cell, answer) {
   const outcome = wordAt("outcome", question, cell);
   const grade = wordAt("grade", question, cell);
   const kind = markAt(question, cell);
-  const signed = index.rights && answer;
+  const signed = index.correctness_metrics && answer;
   return [signed ? [badge([mark(kind), ` ${MARKS[kind][1]}`], `m-${kind}`), " "] : null,
     signed && ["answered", MARKS[kind][1]].includes(outcome) ? null : [badge(outcome, `o-${outcome}`), " "],
     !grade || (signed && SAME[kind] === grade) ? null

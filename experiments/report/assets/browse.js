@@ -17,7 +17,7 @@ function choices() {
   const cells = index.cells.map((cell) => [String(cell.number), `${cell.number} ${cell.label}`]);
   const words = (name, called) => index.words[name].filter(Boolean).map((word) => [word, called ? called(word) : word]);
   const answerable = new Set(index.answerable).size > 1;
-  const several = index.rights && cells.length > 1;
+  const several = index.correctness_metrics && cells.length > 1;
   return [
     ["outcome", "Outcome", words("outcome")], ["grade", "Grade", words("grade")], ["cause", "Cause", words("cause", causeWords)],
     ["cell", "In cell", cells.length > 1 ? cells : []], ["tag", "Tag", tagChoices()],
@@ -43,7 +43,7 @@ function makeForm() {
   const order = el("label", null, "Order", el("select", { name: "order" }, el("option", { value: "" }, "as asked"),
     Object.entries(ORDERS).map(([key, [words]]) => el("option", { value: key }, words))));
   const main = selects.filter((label) => MAIN.includes(label.lastElementChild.name));
-  const others = [...selects.filter((label) => !main.includes(label)), ...(index.rights && index.cells.length > 1 ? [order] : [])];
+  const others = [...selects.filter((label) => !main.includes(label)), ...(index.correctness_metrics && index.cells.length > 1 ? [order] : [])];
   document.getElementById("choices").append(...main);
   document.getElementById("others").append(...others);
   document.getElementById("more-filters").hidden = !others.length;

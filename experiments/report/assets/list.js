@@ -23,14 +23,14 @@ function makeRow(question) {
 function strip(question) {
   const marks = index.cells.map((_, cell) => markAt(question, cell));
   const right = marks.filter((kind) => kind === "right").length;
-  const words = index.rights ? `right in ${right} of ${plural(marks.length, "cell")}` : plural(marks.length, "answer");
+  const words = index.correctness_metrics ? `right in ${right} of ${plural(marks.length, "cell")}` : plural(marks.length, "answer");
   const signs = marks.map((kind, cell) => {
     const sign = mark(kind);
     sign.title = `${index.cells[cell].number} ${index.cells[cell].label}: ${MARKS[kind][1]}`;
     return sign;
   });
   return el("span", { class: "strip", role: "img", "aria-label": words }, signs,
-    index.rights && marks.length > 1 ? el("span", { class: "share" }, `${right}/${marks.length}`) : null);
+    index.correctness_metrics && marks.length > 1 ? el("span", { class: "share" }, `${right}/${marks.length}`) : null);
 }
 
 async function fillRow(row, question) {
@@ -55,7 +55,7 @@ function refill(question) {
 function columnsHead() {
   const numbers = index.cells.map((cell) => el("span", { title: cell.label }, String(cell.number)));
   return el("div", { class: "columns", "aria-hidden": "true" }, el("span", { class: "strip" }, numbers,
-    index.rights && numbers.length > 1 ? el("span", { class: "share" }, "right") : null));
+    index.correctness_metrics && numbers.length > 1 ? el("span", { class: "share" }, "right") : null));
 }
 
 function legend() {

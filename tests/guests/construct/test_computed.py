@@ -12,7 +12,7 @@ from ragbed.experiments.guests.construct.counterfactuals import apply_to_passage
 from ragbed.experiments.guests.construct.operations import OPERATIONS, Computation, compute, draw_plan
 from ragbed.experiments.guests.construct.stages import Dropped
 from ragbed.experiments.guests.construct.typed_tables import read_sentences, read_tables
-from ragbed.experiments.metrics.matching import gives
+from ragbed.experiments.metrics.matching import gives_answer
 from ragbed.strategies import REFUSAL
 
 DEPOTS = """depot,opened,county,parcels,cost
@@ -258,7 +258,7 @@ def test_a_writer_words_it_and_what_is_read_back_otherwise_is_lost(serve, ragbed
     ("3 May 1998", "May 3, 1998", True), ("Aster and then, as the other documents say at some length, so many more of "
                                           "the depots in the North", "Aster", False)])
 def test_answers_are_compared_by_value(text, answer, given):
-    assert gives(text, [answer]) is given
+    assert gives_answer(text, [answer]) is given
 
 
 FIGURES = ("original right", "follow rate", "stick rate", "follow rate where right", "stick rate where right",

@@ -10,7 +10,7 @@ from ragbed.experiments import Question, run
 from ragbed.experiments.benchmarks import OwnQuestions
 from ragbed.experiments.guests.datasets.mtrag import Mtrag
 from ragbed.experiments.runs.store import question_json
-from ragbed.experiments.statistics import clusters
+from ragbed.experiments.statistics import cluster_questions
 from ragbed.strategies import Turn
 
 DATA = Path(__file__).parents[2] / "data"
@@ -53,7 +53,7 @@ def test_the_tasks_of_a_collection_are_asked_over_all_of_it(tmp_path):
 def test_turns_of_one_conversation_are_one_cluster():
     asked = [Question(f"{conversation}-{turn}", "?", (), True, tags={"conversation": (conversation,)})
              for conversation in "abcdefgh" for turn in (1, 2)]
-    grouped = clusters(asked)
+    grouped = cluster_questions(asked)
     assert (sorted(Counter(grouped.of.values()).values()), grouped.note) == ([2] * 8, "")
 
 

@@ -24,7 +24,7 @@ from ragbed.experiments.guests.early_stopping.sequential_test import (
     follow_race,
     plan_looks,
 )
-from ragbed.experiments.statistics import clusters, mcnemar
+from ragbed.experiments.statistics import cluster_questions, mcnemar
 
 COMMAND = [sys.executable, "-m", "ragbed", "run"]
 PAIRS = [(0, 1), (0, 2), (1, 2)]
@@ -197,7 +197,7 @@ def test_what_cannot_race_is_refused_in_a_line(settings, ragbed):
     assert err == ("ragbed: race: direct competes with no other cell: no other cell differs from it in exactly one "
                    "factor (benchmark, condition, perturbation, show, variation do not count); run without --race\n")
     questions = {"q": Question("q", "Why?", ("x",), True)}
-    grouped = clusters(questions.values())
+    grouped = cluster_questions(questions.values())
     with pytest.raises(SettingsError, match="provided competes with no other cell"):
         RaceSchedule(cells(condition=["provided", "full"]), questions, grouped, "f1", "corrected", 0)
     with pytest.raises(SettingsError, match="citation_f1 is computed over all questions together"):
@@ -207,7 +207,8 @@ def test_what_cannot_race_is_refused_in_a_line(settings, ragbed):
 def test_questions_over_one_document_are_asked_together_in_an_order_by_the_seed():
     questions = {f"q{place}": Question(f"q{place}", "Why?", ("x",), True, gold=(Gold(f"d{place % 12}"),))
                  for place in range(60)}
-    made = [RaceSchedule(cells(reasoning=["a", "b"]), questions, clusters(questions.values()), "f1", "corrected", seed)
+    made = [RaceSchedule(cells(reasoning=["a", "b"]), questions, cluster_questions(questions.values()), "f1",
+                         "corrected", seed)
             for seed in (1, 1, 2)]
     assert made[0].order == made[1].order != made[2].order
     assert sorted(made[0].order) == sorted(questions)

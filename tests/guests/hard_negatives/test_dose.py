@@ -5,7 +5,7 @@ import pytest
 from factored import BASE
 
 from ragbed.experiments import Mined, Question
-from ragbed.experiments.analysis.variants import variants_of
+from ragbed.experiments.analysis.replicates import group_replicates
 from ragbed.experiments.conditions import Perturbation
 from ragbed.experiments.guests.hard_negatives.dose import Reached, compute_dose, curve_area, find_curves, reached_dose
 from ragbed.experiments.metrics import ScoredQuestion
@@ -29,7 +29,7 @@ def answers(*scores, metric="em"):
 
 def curves(*rows):
     return [(curve.axis, curve.word, curve.levels.get("sort") or curve.levels["number"], curve.doses,
-             [cell.row["id"] for cell in curve.cells]) for curve in find_curves(variants_of(list(rows), {}))]
+             [cell.first["id"] for cell in curve.cells]) for curve in find_curves(group_replicates(list(rows), {}))]
 
 
 def dose(rows, made, metric="em", **options):
@@ -58,10 +58,10 @@ def test_each_sort_is_a_curve_of_its_own_and_begins_with_none_too():
 
 def test_hardness_goes_from_easy_to_hard_beside_what_has_no_negatives():
     rows = [row(sort[:1], f"negatives@3:{sort}") for sort in ("hard", "easy", "medium")]
-    (bare,) = [curve for curve in find_curves(variants_of(rows, {})) if curve.axis == "hardness"]
-    assert (bare.doses, [cell.row["id"] for cell in bare.cells], bare.plain) == ((0, 1, 2), ["e", "m", "h"], None)
-    *_, beside = find_curves(variants_of([row("n0", None), *rows], {}))
-    assert (beside.doses, beside.plain.row["id"]) == ((0, 1, 2), "n0")
+    (bare,) = [curve for curve in find_curves(group_replicates(rows, {})) if curve.axis == "hardness"]
+    assert (bare.doses, [cell.first["id"] for cell in bare.cells], bare.plain) == ((0, 1, 2), ["e", "m", "h"], None)
+    *_, beside = find_curves(group_replicates([row("n0", None), *rows], {}))
+    assert (beside.doses, beside.plain.first["id"]) == ((0, 1, 2), "n0")
 
 
 DOSES = {"d0": None, "d4": "negatives@4", "c0": None, "c4": "negatives@4"}

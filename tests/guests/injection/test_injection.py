@@ -9,7 +9,7 @@ from ragbed.documents import BenchmarkError, Chunk, Document
 from ragbed.experiments import Attack, Scored
 from ragbed.experiments.guests.injection.loader import Injection
 from ragbed.experiments.metrics.answers import attack
-from ragbed.experiments.metrics.matching import holds_words as holds
+from ragbed.experiments.metrics.matching import contains_words as holds
 from ragbed.strategies import (
     ANSWERING,
     REASONING,

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from ragbed.experiments import Verdict
-from ragbed.experiments.analysis.agreement import Rater, agreements
+from ragbed.experiments.analysis.agreement import Rater, measure_agreement
 
 DATA = Path(__file__).parents[2] / "data"
 C, P, W = "Correct", "Partially Correct", "Wrong"
@@ -25,7 +25,7 @@ def rater(name, field, labels):
 
 def compared(rubric, field, first, second, steps=None):
     raters = [rater("one", field, first), rater("other", field, second)]
-    (found,) = agreements(raters, rubric, {("cell", str(at)): count for at, count in enumerate(steps or [])})
+    (found,) = measure_agreement(raters, rubric, {("cell", str(at)): count for at, count in enumerate(steps or [])})
     return found
 
 
@@ -76,7 +76,7 @@ def test_the_interval_resamples_questions_with_all_their_answers():
     four = [Rater(one.name, {(f"cell {copy}", item[1]): verdict for item, verdict in one.verdicts.items()
                              for copy in range(4)})
             for one in (rater("one", "grade", labels), rater("other", "grade", other))]
-    (copied,) = agreements(four, "grades", {})
+    (copied,) = measure_agreement(four, "grades", {})
     assert (copied.n, copied.kappa) == (32, once.kappa)
     assert (copied.low, copied.high) == (once.low, once.high)
 

@@ -8,7 +8,7 @@ import httpx2
 import pytest
 from reviewed import ITEMS_MADE, MINUTES, serving, write_made_set
 
-from ragbed.experiments.analysis.agreement import alpha
+from ragbed.experiments.analysis.agreement import krippendorff_alpha
 from ragbed.experiments.benchmarks.jsonl import load_demo, read_questions
 from ragbed.experiments.guests.review.figures import (
     accepted_lines,
@@ -73,8 +73,8 @@ def test_alpha_is_that_of_krippendorffs_example():
     rows = [(1, 2, 3, 3, 2, 1, 4, 1, 2, None, None, None), (1, 2, 3, 3, 2, 2, 4, 1, 2, 5, None, 3),
             (None, 3, 3, 3, 2, 3, 4, 2, 2, 5, 1, None), (1, 2, 3, 3, 2, 4, 4, 1, 2, 5, 1, None)]
     units = [[label for label in unit if label is not None] for unit in zip(*rows, strict=True)]
-    assert alpha(units) == pytest.approx(0.743, abs=0.0005)
-    assert alpha([["accept", "accept"], ["accept"]]) is None
+    assert krippendorff_alpha(units) == pytest.approx(0.743, abs=0.0005)
+    assert krippendorff_alpha([["accept", "accept"], ["accept"]]) is None
 
 
 def test_reviews_of_an_item_that_was_built_anew_do_not_count(tmp_path):

@@ -31,7 +31,7 @@ from ragbed.experiments.guests.construct.stages import (
     select_spans,
 )
 from ragbed.experiments.guests.review.items import Evidence, Item
-from ragbed.experiments.metrics import holds
+from ragbed.experiments.metrics import contains_answer
 from ragbed.strategies.normalising import normalize_answer
 
 INFERRED = -1  # for the paragraph of a step that follows from others
@@ -248,7 +248,7 @@ def check_options(item: Item, library: Library) -> str | None:
     plain = [normalize_answer(option) for option in item.options]
     if len({*plain, ""}) <= len(plain):
         return "two options are one"
-    return "the question holds its answer" if holds(normalize_answer(item.question), normalize_answer(
+    return "the question holds its answer" if contains_answer(normalize_answer(item.question), normalize_answer(
         item.answers[0])) else None
 
 

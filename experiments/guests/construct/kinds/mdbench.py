@@ -31,7 +31,7 @@ from ragbed.experiments.guests.construct.kinds.table_edits import (
 from ragbed.experiments.guests.construct.llm import WRITER, ask_structured, in_parallel
 from ragbed.experiments.guests.construct.stages import Dropped, Kind, Library, Stage, StageRecipe
 from ragbed.experiments.guests.review.items import Evidence, Item
-from ragbed.experiments.metrics.matching import holds
+from ragbed.experiments.metrics.matching import contains_answer
 from ragbed.experiments.runs.store import write_lines
 from ragbed.strategies.normalising import normalize_answer
 from ragbed.strategies.reading import strip_citations
@@ -138,7 +138,7 @@ def find_objection(review: Assessment, key: str) -> str | None:
     if not review.answerable:
         return "the reviewer finds no answer in the edited table"
     known, accepted = normalize_answer(key), [normalize_answer(one) for one in review.answers]
-    if accepted and not any(holds(one, known) or holds(known, one) for one in accepted):
+    if accepted and not any(contains_answer(one, known) or contains_answer(known, one) for one in accepted):
         return "the reviewer accepts another answer"
     if review.clarity < _CLEAR:
         return "the reviewer finds more than one answer"

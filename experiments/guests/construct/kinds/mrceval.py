@@ -25,8 +25,8 @@ from ragbed.experiments.guests.construct.answer_matching import chosen_option
 from ragbed.experiments.guests.construct.llm import JUDGE, LABELS, WRITER, ask_structured, in_parallel, solve
 from ragbed.experiments.guests.construct.stages import Dropped, Kind, Library, Stage, StageRecipe
 from ragbed.experiments.guests.review.items import Evidence, Item
-from ragbed.experiments.metrics import share_of
-from ragbed.experiments.metrics.matching import holds
+from ragbed.experiments.metrics import estimate_share
+from ragbed.experiments.metrics.matching import contains_answer
 from ragbed.experiments.question import Question
 from ragbed.experiments.running.gold import Places
 from ragbed.experiments.runs.store import write_lines
@@ -164,7 +164,8 @@ def check_one_correct(item: Item, library: Library) -> str | None:
     forms = (normalize_answer, with_values)
     pairs = product([form(answer) for answer in item.answers for form in forms],
                     [form(option) for option in item.options if option != item.answers[0] for form in forms])
-    return "two options are right" if any(holds(one, two) or holds(two, one) for one, two in pairs) else None
+    return "two options are right" if any(contains_answer(one, two) or contains_answer(two, one) for one,
+                                          two in pairs) else None
 
 
 def ask_judges(item: Item, library: Library) -> StageRecipe:
@@ -197,7 +198,7 @@ def notes(played: Sequence[Outcome], library: Library) -> list[str]:
     """Say how often solvers agree with the key, of hard items and of all; and how many judges there were."""
     asked = [one for one in played if one.lost == "solvable" or "solved" in one.item.measured]
     hard = [one for one in asked if one.item.tags["selection"] == "hard"]
-    shares = [share_of(sum(one.lost != "solvable" for one in part), len(part)) for part in (hard, asked)]
+    shares = [estimate_share(sum(one.lost != "solvable" for one in part), len(part)) for part in (hard, asked)]
     rates = [f"{estimate(one['mean'], one['low'], one['high'])}, n {one['n']}" for one in shares]
     said = [f"Solvers with the evidence alone agree with the key of hard items at a rate of {rates[0]}; of all, "
             f"{rates[1]}."]

@@ -22,7 +22,7 @@ from ragbed.experiments.guests.construct.answer_matching import is_correct
 from ragbed.experiments.guests.construct.llm import SOLVER, WRITER, ask_structured, in_parallel, solve
 from ragbed.experiments.guests.construct.stages import Dropped, Kind, Library, Stage, StageRecipe
 from ragbed.experiments.guests.review.items import Evidence, Item
-from ragbed.experiments.metrics.matching import holds, tokens
+from ragbed.experiments.metrics.matching import contains_answer, tokens
 from ragbed.experiments.running.gold import Places
 from ragbed.experiments.runs.store import write_lines
 from ragbed.strategies.normalising import normalize_answer
@@ -153,7 +153,7 @@ def _sentence(question: str, answer: str, chunks: Sequence[Chunk]) -> Evidence:
     asked, wanted = set(tokens(question)), normalize_answer(answer)
     found = [Evidence(chunk.document, chunk.format, start, end, text) for chunk in chunks
              for start, end in text_edits.sentence_spans(chunk.content)
-             if holds(normalize_answer(text := chunk.content[start:end]), wanted)]
+             if contains_answer(normalize_answer(text := chunk.content[start:end]), wanted)]
     return max(found, key=lambda one: len(asked & set(tokens(one.text))),
                default=Evidence(chunks[0].document, chunks[0].format, 0, 0, answer))
 
@@ -167,7 +167,7 @@ def check_sub_answers(item: Item, library: Library) -> str | None:
 def check_chain(item: Item, library: Library) -> str | None:
     """Check that the chain leads to the answer, and that the question gives away none of it."""
     def says(text: str, answer: str) -> bool:  # also in `Quill's`
-        return holds(normalize_answer(text), normalize_answer(answer)) or text_edits.contains(answer, text)
+        return contains_answer(normalize_answer(text), normalize_answer(answer)) or text_edits.contains(answer, text)
 
     answers = item.made["sub_answers"]
     for place, text in enumerate(item.made["sub_questions"][1:], 1):
@@ -196,10 +196,10 @@ def supporting_chunks(item: Item) -> list[Chunk]:
 def check_answer_changed(item: Item, library: Library) -> str | None:
     """Check that the original answer is wrong now."""
     before = normalize_answer(item.made["original"]["answer"])
-    if any(holds(normalize_answer(answer), before) for answer in item.answers):
+    if any(contains_answer(normalize_answer(answer), before) for answer in item.answers):
         return "the original answer is right still"
     text = normalize_answer("\n".join(chunk.content for chunk in supporting_chunks(item)))
-    return "the original answer still stands in the passage" if holds(text, before) else None
+    return "the original answer still stands in the passage" if contains_answer(text, before) else None
 
 
 def check_hops_needed(item: Item, library: Library) -> StageRecipe:

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from ragbed.documents.numbers import is_number, is_year, values
 from ragbed.documents.tables import SourceTable
 from ragbed.experiments.guests.construct.stages import Dropped
-from ragbed.experiments.metrics.matching import holds
+from ragbed.experiments.metrics.matching import contains_answer
 from ragbed.strategies.normalising import with_values
 
 
@@ -177,7 +177,7 @@ def _describe_edit(edit: TableEdit, edited: Grid) -> str:
 def contains_value(value: str, text: str) -> bool:
     """Say whether a value stands in a text, numbers and dates compared by value; one without letter or digit does."""
     wanted = with_values(value)
-    return not wanted or holds(with_values(text), wanted)
+    return not wanted or contains_answer(with_values(text), wanted)
 
 
 def missing_values(grid: Grid, row: int, text: str) -> list[str]:
