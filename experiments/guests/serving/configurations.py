@@ -95,8 +95,12 @@ class SharedResources:
     indexes: dict[Path, Index] = field(default_factory=dict)
     clients: dict[tuple[str, str], ModelClient] = field(default_factory=dict)
 
-    async def open_configuration(self, given: ConfigurationSettings, checkpointer: Any) -> Configuration:
-        """Open a configuration. Raises UserError as `Assistant.open` does."""
+    async def open_all(self, settings: Sequence[ConfigurationSettings],
+                       checkpointer: Any) -> dict[str, Configuration]:
+        """Open configurations by name. Raises UserError as `Assistant.open` does."""
+        return {one.name: await self._open(one, checkpointer) for one in settings}
+
+    async def _open(self, given: ConfigurationSettings, checkpointer: Any) -> Configuration:
         settings = given.settings
         if settings.index not in self.indexes:
             self.indexes[settings.index] = await asyncio.to_thread(Index.open, settings.index)
@@ -117,8 +121,7 @@ async def open_configurations(settings: Sequence[ConfigurationSettings],
     """Open configurations by name, and close them at the end. Raises UserError if an index, a model or a strategy
     cannot be opened."""
     async with contextlib.AsyncExitStack() as stack:
-        shared = SharedResources(stack)
-        configurations = {one.name: await shared.open_configuration(one, checkpointer) for one in settings}
+        configurations = await SharedResources(stack).open_all(settings, checkpointer)
         try:
             yield configurations
         finally:

@@ -60,7 +60,7 @@ async def test_threads_are_compared_by_their_first_thumb(serve, index, tmp_path,
     assert rows["refused", "direct"]["share"] == pytest.approx(2 / 30)
     assert rows["refused", "chain_of_thought"]["p"] > 0.05
     assert rows["failed", "direct"]["share"] == 0.0
-    assert "2 threads whose client named the configuration are left out." in found["notes"]
+    assert "2 threads whose client requested a configuration are left out." in found["notes"]
     status, out, _ = ragbed("compare", folder, "--baseline", "chain_of_thought")
     assert status == 0
     assert "-1.00" in out
@@ -109,7 +109,7 @@ async def test_what_was_said_of_answers_becomes_questions_that_can_be_reviewed_a
     ragbed.json("report", run)
     assert ragbed.json("verify", run)["agrees"]
     for more in ((), ("--fresh",)):  # which would take the place of what was answered
-        says = ["holds what a server answered", "--set out=runs"]
+        says = ["holds the answers of a server", "--set out=runs"]
         await asyncio.to_thread(partial(ragbed.refuses, says=says), "run", run / "config.yaml", *more)
     config = yaml.safe_load((run / "config.yaml").read_text())  # all that was asked, once more
     settings.write_text(yaml.safe_dump({**config, "name": "anew", "out": str(tmp_path / "runs")}))

@@ -107,7 +107,7 @@ def test_a_session_has_an_end(monkeypatch):
 
 @pytest.mark.parametrize(("line", "said"), [
     ("ann", "expected a unique name and a key"), ("ann short", "at least 16 characters"),
-    ("ann sha256:00", "64 hexadecimal digits"), ("a/b 0123456789abcdef", "expected a name"),
+    ("ann sha256:00", "64 hexadecimal digits"), ("a/b 0123456789abcdef", "expected a unique name"),
     (f"ann {ANN}\nann {BOB}", "line 2: expected a unique name")])
 def test_keys_that_are_none_are_refused_with_their_line(line, said, tmp_path):
     path = tmp_path / "keys"

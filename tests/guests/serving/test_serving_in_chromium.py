@@ -126,7 +126,7 @@ def test_two_configurations_answer_side_by_side(page_of, index, tmp_path):
 
 def test_in_a_live_experiment_each_answer_says_what_gave_it(page_of, index, tmp_path):
     page = page_of(model, lambda url: configurations(index, url), explore=0.5)
-    assert page.locator("#which bdi").inner_text() == "Live experiment"
+    assert page.locator("#which bdi").inner_text() == "A/B test"
     for _ in range(3):
         page.locator("#new").click()
         ask(page, BRIEF)
@@ -186,7 +186,7 @@ def test_refusals_failures_and_what_was_stopped_look_like_it_and_can_be_asked_ag
     settle(page, page.get_by_role("button", name="Try again").last.click)
     answer = page.locator(".answer").last
     assert "refused" in answer.get_attribute("class")
-    assert "The documents do not say" in answer.inner_text()
+    assert "Not in the documents" in answer.inner_text()
 
 
 def test_where_keys_are_wanted_the_page_asks_for_one_and_sources_open_too(page_of, index):
@@ -195,7 +195,7 @@ def test_where_keys_are_wanted_the_page_asks_for_one_and_sources_open_too(page_o
         serving, GateSettings(keys=keys)), settled="dialog[open]")
     page.locator("#key-field").fill("wrong-wrong-wrong")
     page.keyboard.press("Enter")
-    page.get_by_text("The server does not know this key.").wait_for()
+    page.get_by_text("Unknown key.").wait_for()
     page.locator("#key-field").fill("0123456789abcdef")
     page.keyboard.press("Enter")
     page.wait_for_selector(SETTLED, state="attached")
@@ -204,7 +204,7 @@ def test_where_keys_are_wanted_the_page_asks_for_one_and_sources_open_too(page_o
     picture = page.frame_locator("#pane iframe").locator("figure:has(rect) img").first
     picture.evaluate("(image) => image.decode()")
     with page.context.expect_page() as tab:
-        page.get_by_label("Open in a tab of its own").click()
+        page.get_by_label("Open in a new tab").click()
     tab.value.locator("rect").first.wait_for()
     page.said.clear()  # the browser tells of each 401
 

@@ -96,7 +96,7 @@ def test_a_conversation_that_is_not_kept_is_refused(client):
     with pytest.raises(openai.NotFoundError, match="no answer has the id 'resp_x'"):
         ask(started, previous_response_id="resp_x")
     failed = list(ask(started, stream=True))
-    with pytest.raises(openai.NotFoundError, match="nothing that was answered"):
+    with pytest.raises(openai.NotFoundError, match="no answer has the id"):
         ask(started, previous_response_id=failed[-1].response.id)
     with pytest.raises(openai.UnprocessableEntityError, match="conversation"):
         ask(started, conversation="conv_1")

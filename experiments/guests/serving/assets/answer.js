@@ -1,15 +1,15 @@
-// One answer: while it comes, its steps and its text; then its sources, what it took, and what one thinks of it.
+// One answer: its steps and text while it is written, then its sources, its trace, and feedback.
 import { post } from "./api.js";
 import { el, icon, plural, settle, tell, tool } from "./dom.js";
 import { chipOf, openParts } from "./pane.js";
 import { rendered } from "./text.js";
 import { purpose, summary, traceParts } from "./trace.js";
 
-const REFUSED = "The documents do not say";
-const FAILED = { timeout: "It took too long", budget: "The budget is spent", too_long: "The documents are too long for the model", malformed: "The reply could not be read", stopped: "Stopped" };
+const REFUSED = "Not in the documents";
+const FAILED = { timeout: "Timed out", budget: "Limit reached", too_long: "Too much text for the model", malformed: "The model's reply could not be read", stopped: "Stopped" };
 
 export class Answer {
-  // again: asks the same question once more. label: what answers, where several can.
+  // again: asks the question again. label: the configuration, if there are several.
   constructor(again, label) {
     this.again = again;
     this.passages = new Map();
@@ -20,7 +20,7 @@ export class Answer {
     this.words = el("div", { class: "words" });
     this.end = el("div", { class: "end" });
     this.element = el("article", { class: "answer", "aria-busy": "true" }, this.label, this.progress, this.words, this.end);
-    this.begin("Beginning");
+    this.begin("Starting");
   }
 
   take(event) {
@@ -55,7 +55,7 @@ export class Answer {
     step.own.firstChild.data = "Searched for";
     for (const one of passages ?? []) this.passages.set(one.n, one);
     const documents = new Set((passages ?? []).map((one) => one.document)).size;
-    const words = found.length ? `${plural(found.length, "passage")}${documents ? ` in ${plural(documents, "document")}` : ""}` : "nothing was found";
+    const words = found.length ? `${plural(found.length, "passage")}${documents ? ` in ${plural(documents, "document")}` : ""}` : "nothing found";
     step.own.append(el("span", { class: "soft" }, failure ?? words));
   }
 
@@ -77,17 +77,17 @@ export class Answer {
     return sources.length ? chipOf(sources) : null;
   }
 
-  // The answer as it is kept; from a thread of earlier, with what was said of it.
+  // Show a complete answer, with its feedback if it is from an earlier thread.
   show(answer, feedback) {
     this.whole = answer;
     for (const one of answer.sources) this.passages.set(one.n, one);
     const { outcome, failure } = answer, stopped = failure?.kind === "stopped";
     if (outcome === "answered" && !stopped) this.draw(answer.text, answer.citations);
     else if (outcome === "refused" && !stopped) this.notice("refused", "none", REFUSED, answer.text);
-    else this.notice("failed", "trouble", FAILED[stopped ? "stopped" : outcome] ?? "Something went wrong", failure?.message ?? answer.text);
+    else this.notice("failed", "trouble", FAILED[stopped ? "stopped" : outcome] ?? "Error", failure?.message ?? answer.text);
     this.close(answer, feedback);
     const cited = answer.sources.filter((source) => source.cited).length;
-    tell(outcome === "answered" ? `The answer is here; it cites ${plural(cited, "source")}.` : this.words.textContent);
+    tell(outcome === "answered" ? `Answer complete, with ${plural(cited, "source")}.` : this.words.textContent);
   }
 
   notice(kind, picture, title, words) {
@@ -96,7 +96,7 @@ export class Answer {
     this.words.replaceChildren(icon(picture), el("div", null, el("strong", null, title), el("p", { dir: "auto" }, words)));
   }
 
-  // An answer that never came whole: `why`, and what had come by then.
+  // Show an answer that was interrupted: the reason, and the text so far.
   fail(title, why) {
     if (this.whole) return;
     const before = this.text ? rendered(this.text, null, (numbers) => this.chip(numbers)) : [];
@@ -117,7 +117,7 @@ export class Answer {
       if (!failed) tools.append(...this.opinion(answer, feedback));
       if (!failed && navigator.clipboard) tools.append(tool("copy", "Copy the answer", () => navigator.clipboard.writeText(answer.text).then(() => tell("Copied."))));
       tools.append(el("button", {
-        type: "button", class: "quiet took", title: "How it came about",
+        type: "button", class: "quiet took", title: "Show the trace",
         onclick: ({ currentTarget }) => openParts("Trace", traceParts(answer, this.passages, (numbers) => this.chip(numbers)), currentTarget),
       }, summary(answer)));
     }
@@ -140,7 +140,7 @@ export class Answer {
     const kept = { thumb: feedback?.thumb ?? null, comment: feedback?.comment ?? "" };
     const thumbs = [["up", "Good answer"], ["down", "Bad answer"]].map(([name, words]) =>
       tool(name, words, () => rate({ thumb: kept.thumb === name ? null : name }), { "aria-pressed": "false", "data-thumb": name }));
-    const field = el("textarea", { rows: "2", dir: "auto", maxlength: "10000", placeholder: "What is wrong, or what would be right?", "aria-label": "Comment" }, kept.comment);
+    const field = el("textarea", { rows: "2", dir: "auto", maxlength: "10000", placeholder: "What is wrong? What would be the correct answer?", "aria-label": "Comment" }, kept.comment);
     const said = el("span", { class: "soft" });
     this.comment = el("form", { class: "comment", hidden: !kept.comment }, field, el("div", null, said, el("button", { type: "submit" }, "Save")));
     const draw = () => thumbs.forEach((one) => one.setAttribute("aria-pressed", String(kept.thumb === one.dataset.thumb)));

@@ -1,4 +1,4 @@
-// The server's own routes, with the key where one is asked for: it is kept for this window alone.
+// Requests to the server, with a key if it needs one. The key is kept in this browser tab only.
 import { $ } from "./dom.js";
 
 const KEPT = "ragbed.key";
@@ -10,7 +10,7 @@ async function request(path, body, signal) {
     return await fetch(path, { method: body ? "POST" : "GET", headers, body: body && JSON.stringify(body), signal });
   } catch (error) {
     if (error.name === "AbortError") throw error;
-    throw new Error("The server does not answer. Is it still running?");
+    throw new Error("The server does not respond. Is it still running?");
   }
 }
 
@@ -23,13 +23,13 @@ async function call(path, body, signal) {
   if (reply.ok) return reply;
   const said = await reply.json().catch(() => ({}));
   const later = reply.headers.get("Retry-After");
-  throw new Error(`${said.error?.message ?? `The server refused it (${reply.status})`}${later ? `. Try again in ${later} s.` : ""}`);
+  throw new Error(`${said.error?.message ?? `The server returned status ${reply.status}`}${later ? `. Try again in ${later} s.` : ""}`);
 }
 
 export const get = async (path) => (await call(path)).json();
 export const post = async (path, body) => (await call(path, body)).json();
 
-// The events of an answer as they come.
+// Yield the events of an answer as they arrive.
 export async function* events(path, body, signal) {
   const reader = (await call(path, body, signal)).body.pipeThrough(new TextDecoderStream()).getReader();
   let rest = "";
@@ -47,10 +47,10 @@ export async function* events(path, body, signal) {
 
 let asking = null;
 
-// Two requests that are refused at once ask once.
+// Ask for the key once, even if several requests were refused.
 function askKey(wrong) {
   asking ??= new Promise((done) => {
-    $("key-trouble").textContent = wrong ? "The server does not know this key." : "";
+    $("key-trouble").textContent = wrong ? "Unknown key." : "";
     $("key-field").value = "";
     $("key").oncancel = (event) => event.preventDefault();
     $("key").onclose = async () => {
@@ -64,7 +64,7 @@ function askKey(wrong) {
   return asking;
 }
 
-// Frames and pictures send no header: for them the server gives a cookie in the key's place.
+// Frames and images cannot send the key in a header, so the server sets a cookie for them.
 export async function openSession() {
   const key = sessionStorage.getItem(KEPT);
   if (key) await request("/api/session", { key });

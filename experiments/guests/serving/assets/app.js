@@ -1,11 +1,11 @@
-// The page: a conversation, its questions and answers; the earlier ones; and the keys.
+// The chat page: the current conversation, earlier ones, and keyboard shortcuts.
 import { events, get, openSession } from "./api.js";
 import { Answer } from "./answer.js";
 import { choice, drawChoice, lanes, named, scoreOf } from "./choose.js";
 import { $, el, icon, settle, tell } from "./dom.js";
 import { close, isOpen } from "./pane.js";
 
-const page = { threads: [], running: null, shown: null }; // the thread of each lane; what stops the answers under way
+const page = { threads: [], running: null, shown: null }; // thread of each lane; AbortController of running answers; shown thread
 
 async function start() {
   $("new").append(icon("plus"), "New conversation");
@@ -16,7 +16,7 @@ async function start() {
     const { configurations, explore } = await get("/api/configurations");
     Object.assign(choice, { all: configurations, explore });
     drawEmpty();
-    drawChoice(chose);
+    drawChoice(onChoice);
     const thread = new URL(location.href).searchParams.get("thread");
     await Promise.all([listThreads(), thread ? openThread(thread) : begin()]);
   } catch (error) {
@@ -27,13 +27,13 @@ async function start() {
 
 function drawEmpty() {
   $("empty").replaceChildren(el("h2", null, "Ask the documents"),
-    el("p", { class: "soft" }, "Every answer cites the passages it rests on, or says that they are missing."),
+    el("p", { class: "soft" }, "Every answer cites its sources. If the documents do not contain the answer, it says so."),
     el("div", { id: "cards" }));
 }
 
-function chose(anew) {
-  drawChoice(chose);
-  if (anew && $("turns").childElementCount) begin();
+function onChoice(restart) {
+  drawChoice(onChoice);
+  if (restart && $("turns").childElementCount) begin();
 }
 
 function begin() {
@@ -90,10 +90,10 @@ async function follow(answer, lane, asked, signal) {
       }
       answer.take(event);
     }
-    answer.fail("The answer broke off", "The connection ended before the answer was whole.");
+    answer.fail("Incomplete answer", "The connection was lost.");
   } catch (error) {
     if (error.name === "AbortError") answer.fail("Stopped", "You stopped this answer.");
-    else answer.fail("This could not be asked", error.message);
+    else answer.fail("The question could not be sent", error.message);
   }
 }
 
@@ -114,7 +114,7 @@ function drawSend() {
 function trouble(words) {
   $("empty").hidden = false;
   $("empty").replaceChildren(el("div", { class: "answer failed" }, el("div", { class: "words" }, icon("trouble"), el("div", null,
-    el("strong", null, "The page could not be opened"), el("p", null, words)))));
+    el("strong", null, "The page could not be loaded"), el("p", null, words)))));
 }
 
 async function listThreads() {
@@ -144,14 +144,14 @@ async function openThread(id) {
   close();
   page.threads = [page.shown = id];
   choice.beside = null;
-  drawChoice(chose);
+  drawChoice(onChoice);
   $("empty").hidden = true;
   $("turns").replaceChildren();
   for (const { question, answer, feedback } of turns) {
     const one = new Answer(() => ask(question), answer && choice.all.length > 1 ? labelOf(answer.configuration) : null);
     addTurn(question, [one]);
     if (answer) one.show(answer, feedback);
-    else one.fail("The answer broke off", "The server ended before it was whole.");
+    else one.fail("Incomplete answer", "The server stopped before the answer ended.");
   }
   address(id);
   markThread();

@@ -1,8 +1,8 @@
-// The configurations with what was measured of them: which one answers, and which one beside it.
+// Choose the configuration that answers, and a second one to compare with; each is shown with its score.
 import { $, drawing, el, icon } from "./dom.js";
 
-// chosen: null leaves it to the server, which takes the first, or draws one for a live experiment, where `explore` is
-// the share of conversations that another than the first answers.
+// chosen: null lets the server choose: the first one, or in an A/B test a random one, where `explore` is the share of
+// conversations that go to other configurations than the first.
 export const choice = { all: [], explore: 0, chosen: null, beside: null };
 
 const two = (number) => number.toFixed(2);
@@ -12,10 +12,10 @@ export const named = (name) => choice.all.find((one) => one.name === name);
 const first = () => choice.chosen ?? (choice.explore ? null : choice.all[0].name);
 export const lanes = () => (choice.beside ? [first() ?? choice.all[0].name, choice.beside] : [choice.chosen]);
 
-// changed: is told whether what is compared is another now.
+// changed: called with true if the comparison has changed.
 export function drawChoice(changed) {
   const names = lanes().map((name) => name ?? first());
-  $("which").replaceChildren(el("span", { class: "unseen" }, "Answered by"), el("bdi", null, names.map((name) => name ?? "Live experiment").join(" and ")),
+  $("which").replaceChildren(el("span", { class: "unseen" }, "Answered by"), el("bdi", null, names.map((name) => name ?? "A/B test").join(" and ")),
     names.length > 1 || !names[0] ? "" : el("span", { class: "soft" }, scoreOf(named(names[0]))), icon("down_small"));
   $("choose").replaceChildren(...cards("chosen-above", changed));
   $("cards")?.replaceChildren(...cards("chosen", changed));
@@ -23,7 +23,7 @@ export function drawChoice(changed) {
 
 function cards(group, changed) {
   const [now] = choice.beside ? lanes() : [first()];
-  const live = { name: null, description: `Each conversation goes to ${choice.all[0].name}, or, drawn at random, ${Math.round(100 * choice.explore)} % of them to another.` };
+  const live = { name: null, description: `Assigns ${Math.round(100 * choice.explore)} % of conversations to another configuration than ${choice.all[0].name}, at random.` };
   return [...(choice.explore ? [live] : []), ...choice.all].map((one) => {
     const radio = el("input", { type: "radio", name: group, value: one.name ?? "", checked: one.name === now, onchange: () => {
       choice.chosen = one.name;
@@ -39,7 +39,7 @@ function cards(group, changed) {
         changed(true);
       } }, "Side by side");
     return el("div", { class: one.name === now ? "card chosen" : "card" }, el("label", null, radio, el("span", { class: "about" },
-      el("strong", { dir: "auto" }, one.name ?? "Live experiment"), el("span", { class: "soft", dir: "auto" }, one.description),
+      el("strong", { dir: "auto" }, one.name ?? "A/B test"), el("span", { class: "soft", dir: "auto" }, one.description),
       one.name === null ? null : figures(one.measured))), beside);
   });
 }
@@ -50,10 +50,10 @@ function figures(measured) {
   return el("span", { class: "figures" },
     el("span", { class: "mean" }, two(mean)), known ? span(mean, low, high) : null,
     el("span", { class: "soft" }, words, known ? ` [${two(low)}, ${two(high)}]` : "", ` on ${n.toLocaleString("en")} questions, run `, el("bdi", null, run), ` of ${date}`,
-      changed ? "; prompts have changed since" : ""));
+      changed ? "; prompts or strategies have changed since" : ""));
 }
 
-// The mean in its interval, between 0 and 1.
+// Draw a mean with its interval, between 0 and 1.
 function span(mean, low, high) {
   if (low < 0 || high > 1) return null;
   return drawing("0 0 100 8", ["path", { class: "axis", d: "M0 4H100" }], ["path", { class: "reach", d: `M${100 * low} 4H${100 * high}` }],

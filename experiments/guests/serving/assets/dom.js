@@ -1,4 +1,4 @@
-// Every element is made here. What comes from a model or a document is only ever text.
+// Create elements. Text of models and documents is only ever inserted as text, never as HTML.
 export const $ = (id) => document.getElementById(id);
 
 const SVG = "http://www.w3.org/2000/svg";
@@ -42,14 +42,14 @@ export function drawing(box, ...parts) {
 
 export const icon = (name) => drawing("0 0 24 24", ["path", { d: PATHS[name] }]);
 
-// A button that is a picture; its words are for the ear and the hand that hovers.
+// Create an icon button; its label is read by screen readers and shown on hover.
 export const tool = (name, words, act, more) =>
   el("button", { type: "button", class: "quiet", "aria-label": words, title: words, onclick: act, ...more }, icon(name));
 
 export const plural = (count, word, words) => `${count.toLocaleString("en")} ${count === 1 ? word : words ?? `${word}s`}`;
 export const tell = (words) => { $("said").textContent = words; };
 
-// What tests wait for: it counts the answers that are whole.
+// Count completed answers; tests wait for it.
 export function settle() {
   const { dataset } = document.documentElement;
   dataset.settled = String(Number(dataset.settled ?? 0) + 1);

@@ -1,4 +1,4 @@
-// What stands beside an answer: a source with its passage marked, or the trace; and the card that a chip shows.
+// The side pane with a source or a trace, and the preview card of a citation.
 import { openSession } from "./api.js";
 import { $, el, tool, tell } from "./dom.js";
 
@@ -6,12 +6,12 @@ let opener = null;
 
 export function openSource(source, from) {
   const frame = el("iframe", { sandbox: "allow-same-origin", referrerpolicy: "no-referrer", title: source.title });
-  openSession().catch(() => {}).then(() => { frame.src = source.url; }); // the one of this morning may have ended
-  // No script runs in it. A click there takes the keys with it: Escape still closes.
+  openSession().catch(() => {}).then(() => { frame.src = source.url; }); // the cookie may have expired
+  // No script runs in the frame. It takes the focus on a click, but Escape still closes the pane.
   frame.onload = () => frame.contentDocument?.addEventListener("keydown", (event) => { if (event.key === "Escape") close(); });
-  const away = el("a", { class: "quiet", href: source.url, target: "_blank", rel: "noopener", "aria-label": "Open in a tab of its own", title: "Open in a tab of its own" });
+  const away = el("a", { class: "quiet", href: source.url, target: "_blank", rel: "noopener", "aria-label": "Open in a new tab", title: "Open in a new tab" });
   away.append(tool("out", "").firstChild);
-  open([el("span", { class: "number" }, String(source.n)), " ", el("bdi", null, source.title)], [away], [el("p", { class: "opening" }, "Opening the document"), frame], from);
+  open([el("span", { class: "number" }, String(source.n)), " ", el("bdi", null, source.title)], [away], [el("p", { class: "opening" }, "Loading the document"), frame], from);
   $("pane").dataset.kind = "source";
   tell(`Source ${source.n} is open: ${source.title}`);
 }
@@ -46,7 +46,7 @@ export function close() {
   opener = null;
 }
 
-// A chip for the sources of one mark: it opens the first, and shows what all of them say.
+// Create the chip of a citation. A click opens its first source; hovering previews all of them.
 export function chipOf(sources) {
   const names = sources.map(({ n, title }) => `${n}: ${title}`).join("; ");
   return el("button", {

@@ -1,13 +1,13 @@
-// The text of an answer: a small part of Markdown as elements, and its citations as chips. Spans count code points.
+// Render the text of an answer: a subset of Markdown, with citations as chips. Spans count code points.
 import { el } from "./dom.js";
 
-const OPEN = "\uE000", SHUT = "\uE001"; // around the number of a chip; taken out of what the model wrote
+const OPEN = "\uE000", SHUT = "\uE001"; // around the number of a chip; removed from the model's text
 const BARE = /\[(\d{1,4}(?:\s*[,;]\s*\d{1,4})*)\]/g;
 const INLINE = /`([^`\n]+)`|\*\*(?=\S)([^\n]{0,2000}?\S)\*\*|(?<![\w*])\*(?=[^\s*])([^*\n]{0,2000}?[^\s*])\*(?![\w*])|\uE000(\d+)\uE001/;
 const ITEM = /^(\s*)(?:[-*+•]|(\d{1,4})[.)])\s+(.*)$/;
 
-// citations: [{start, end, n}] of a text that is whole; while it comes, marks are read as they look.
-// chip: makes the element of some numbers, or null where there are no such passages.
+// citations: [{start, end, n}] of a complete text; null while it is written, when marks such as [1] are matched.
+// chip: creates the element for some numbers, or returns null if there are no such passages.
 export function rendered(text, citations, chip) {
   const chips = [];
   const keep = (numbers) => {
@@ -61,7 +61,7 @@ function blocks(lines, inside) {
   return made;
 }
 
-// Items, deeper ones below the one before them; a line without a sign goes on with the last.
+// Lists, nested by indentation; a line without a bullet continues the last item.
 function lists(lines, inside) {
   const tops = [], open = [];
   for (const line of lines) {

@@ -1,4 +1,4 @@
-// How an answer came about: each search, call and decision, and what it took.
+// The trace of an answer: each search, call and decision, and the cost.
 import { el, plural } from "./dom.js";
 
 const count = (steps, kind) => steps.filter((step) => step.kind === kind).length;
@@ -15,14 +15,14 @@ export function traceParts(answer, passages, chip) {
   const { question, standalone, steps, reasoning, usage, seconds, configuration } = answer;
   const facts = [
     ["Configuration", configuration], ["Outcome", answer.outcome], ["Seconds", seconds.toFixed(1)], ["Calls", usage.calls],
-    ["Prompt tokens", usage.prompt_tokens], ["of them cached", usage.cached_tokens], ["Reply tokens", usage.completion_tokens],
+    ["Prompt tokens", usage.prompt_tokens], ["Cached prompt tokens", usage.cached_tokens], ["Reply tokens", usage.completion_tokens],
     ["Price", usage.price ? `$${usage.price.toPrecision(2)}` : null]];
   return [el("div", { class: "trace" },
     el("p", { class: "asked", dir: "auto" }, question),
-    standalone && standalone !== question ? part("Searched as", el("p", { dir: "auto" }, standalone)) : null,
+    standalone && standalone !== question ? part("Rewritten question", el("p", { dir: "auto" }, standalone)) : null,
     el("ol", { class: "path" }, steps.map((step) => el("li", { class: step.failure ? "failed" : step.kind }, stepOf(step, passages, chip)))),
-    reasoning ? el("details", null, el("summary", null, "What the model thought"), el("p", { class: "long", dir: "auto" }, reasoning)) : null,
-    part("What it took", el("dl", { class: "facts" }, facts.filter(([, value]) => value !== null && value !== undefined).map(([name, value]) =>
+    reasoning ? el("details", null, el("summary", null, "Reasoning"), el("p", { class: "long", dir: "auto" }, reasoning)) : null,
+    part("Cost", el("dl", { class: "facts" }, facts.filter(([, value]) => value !== null && value !== undefined).map(([name, value]) =>
       el("div", null, el("dt", null, name), el("dd", null, typeof value === "number" ? value.toLocaleString("en") : value))))))];
 }
 
@@ -32,7 +32,7 @@ function stepOf(step, passages, chip) {
   if (step.kind === "decision") return [el("b", { dir: "auto" }, step.what), step.why ? el("p", { dir: "auto" }, step.why) : null];
   if (step.kind === "search") {
     return [el("b", null, "Search"), el("p", { class: "query", dir: "auto" }, step.query), failure(step),
-      el("p", { class: "found" }, step.found.length ? step.found.map((n) => chipOr(n, passages, chip)) : "nothing was found")];
+      el("p", { class: "found" }, step.found.length ? step.found.map((n) => chipOr(n, passages, chip)) : "nothing found")];
   }
   const { prompt_tokens: sent, completion_tokens: said } = step;
   return [el("b", null, purpose(step.purpose)), failure(step),
@@ -43,5 +43,5 @@ function stepOf(step, passages, chip) {
 const failure = ({ failure: why }) => (why ? el("p", { class: "why", dir: "auto" }, why) : null);
 const chipOr = (n, passages, chip) => (passages.has(n) ? chip([n]) : el("span", { class: "chip", title: "not shown to the model" }, String(n)));
 
-// A call's purpose as it is named in code, for people.
+// Return a call's purpose for people.
 export const purpose = (name) => { const words = name.replaceAll("_", " "); return words[0]?.toUpperCase() + words.slice(1); };
