@@ -125,14 +125,14 @@ def test_comparisons_have_the_real_ones_first_in_words(report):
     made = view(report, "comparisons:reasoning")
     assert [words(head) for head in made.select("thead th")] == [
         "what changes", "n", "unpaired", "before", "after", "difference", "up", "down", "effect", "test", "p",
-        "p (Holm)", "verdict"]
+        "p (Holm)", "detectable", "verdict"]
     first, second = made.select("tbody tr")
     assert words(first) == (
         f"direct → {HOSTILE}, gold cells 3 → 4 50 2 0.50 [0.40, 0.60] 0.80 [0.65, 0.90] +0.30 [+0.20, +0.40] 9 4 "
-        "odds 2.25 McNemar 0.001 0.001 higher by 0.30")
-    assert words(second.select("td")[-1]) == "no difference that 50 questions can show; the smallest they could: 0.20"
+        "odds 2.25 McNemar 0.001 0.001 0.20 significantly higher")
+    assert words(second.select("td")[-1]) == "not significant"
     assert (first["class"], second.get("class")) == (["real"], None)
-    assert words(made.h3) == "Reasoning: 1 of 2 really different, by exact match"
+    assert words(made.h3) == "Reasoning: 1 of 2 pairs significant, by exact match"
 
 
 def test_comparisons_are_grouped_by_factor_and_what_is_real_alone_is_said(tmp_path):
@@ -140,11 +140,11 @@ def test_comparisons_are_grouped_by_factor_and_what_is_real_alone_is_said(tmp_pa
              pair("direct/retrieved", f"{HOSTILE}/retrieved", -0.2, p=0.02, p_holm=0.08)]
     made = page(tmp_path, SUMMARY | {"comparisons": {"metric": "em", "pairs": pairs, "notes": []}})
     assert [words(title) for title in made.select("#comparisons h3")] == [
-        "Reasoning: none of 1 really different, 1 on their own, by exact match",
-        "Condition: 1 of 1 really different, by exact match"]
+        "Reasoning: 0 of 1 pairs significant, 1 more before correction only, by exact match",
+        "Condition: 1 of 1 pairs significant, by exact match"]
     row = made.select("#comparisons tbody tr")[0]
     assert [words(row.select_one(f'[data-label="{name}"]')) for name in ("verdict", "p", "p (Holm)")] == [
-        "lower on its own, not after the correction", "0.020", "0.080"]
+        "before correction only", "0.020", "0.080"]
 
 
 def test_many_comparisons_are_folded(tmp_path):
@@ -157,9 +157,9 @@ def test_many_comparisons_are_folded(tmp_path):
 
 
 @pytest.mark.parametrize(("fields", "said"), [
-    ({"gained": 0, "lost": 0, "difference": 0.0, "low": None, "high": None}, "the same score on 50 questions"),
-    ({"n": 0, "difference": None, "low": None, "high": None}, "nothing to compare: no question of both cells has it"),
-    ({"smallest": None}, "no difference that 50 questions can show; they are too few to show any")])
+    ({"gained": 0, "lost": 0, "difference": 0.0, "low": None, "high": None}, "identical"),
+    ({"n": 0, "difference": None, "low": None, "high": None}, "no common questions"),
+    ({"smallest": None}, "not significant")])
 def test_comparisons_that_show_nothing_say_why(tmp_path, fields, said):
     one = pair("direct/retrieved", f"{HOSTILE}/retrieved") | fields
     made = page(tmp_path, SUMMARY | {"comparisons": {"metric": "em", "pairs": [one], "notes": []}})

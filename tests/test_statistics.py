@@ -7,7 +7,7 @@ import pytest
 from factored import Row
 
 from ragbed.experiments import Gold, Question, aggregate
-from ragbed.experiments.formatting import verdict
+from ragbed.experiments.formatting import detectable, verdict
 from ragbed.experiments.metrics.intervals import effective_units
 from ragbed.experiments.statistics import (
     cluster_questions,
@@ -107,7 +107,8 @@ def test_dz_of_unified_weighs_the_splits_as_its_figure_does():
 def test_where_the_test_can_find_nothing_no_difference_is_named_that_it_could():
     found, *_ = compare([pair_scores("f1", cell("f1", [0] * 5), cell("f1", [0.9, 0.91, 0.92, 0.88, 0.89]), {})])
     assert (found.p, found.smallest) == (2 / 32, None)
-    assert verdict(found) == "no difference that 5 questions can show; they are too few to show any"
+    assert verdict(found) == "not significant"
+    assert detectable(found) == "none (too few)"
     pairs = pair_scores("f1", cell("f1", [0] * 6), cell("f1", [0.9, 0.91, 0.92, 0.88, 0.89, -0.2]), {})
     assert compare([pairs])[0].smallest > 0
     assert [one.smallest for one in compare([pairs, pairs])] == [None, None]
@@ -240,8 +241,8 @@ def test_the_formulas_are_those_of_the_libraries():
 
 def test_a_real_difference_whose_interval_holds_0_says_that_the_test_decides():
     made, = compare([pair_scores("f1", cell("f1", [0.0] * 20), cell("f1", [0.5] * 19 + [0.0]), {})])
-    assert verdict(made) == "higher by 0.47"
-    assert verdict(replace(made, low=-0.01)) == "higher by 0.47, by the test, though the interval holds 0"
+    assert verdict(made) == "significantly higher"
+    assert verdict(replace(made, low=-0.01)) == "significantly higher (by test)"
 
 
 def test_two_splits_are_worth_what_the_one_with_more_of_the_variance_is():

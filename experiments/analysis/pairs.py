@@ -19,15 +19,23 @@ from ragbed.experiments.analysis.replicates import (
 )
 from ragbed.experiments.analysis.view import Value, View, make_figure
 from ragbed.experiments.cells import PART, short_names
-from ragbed.experiments.formatting import ON_INTERVALS, format_effect, is_uncorrected, metric_title, verdict
+from ragbed.experiments.formatting import (
+    ON_INTERVALS,
+    detectable,
+    format_effect,
+    is_uncorrected,
+    metric_title,
+    verdict,
+)
 from ragbed.experiments.metrics import Scoring
 from ragbed.experiments.statistics import Clusters, Comparison
 
 MAX_PAIRS = 400  # pairs: each takes tens of milliseconds
 _Pair = tuple[str, ReplicateGroup, ReplicateGroup]
 _FIRST = ("reasoning", "condition")  # factors, before all others
-_ON_TABLES = ("Compared are every two cells that differ in one factor, over the same questions: the real differences "
-              "first. Up and down count the questions that score higher and lower after the change.")
+_ON_TABLES = ("Every two cells that differ in exactly one factor are compared over the same questions. Up and down "
+              "count the questions that score higher and lower after the change; detectable is the smallest difference "
+              "that the test would find with a power of 80 %.")
 
 
 def compare_pairs(rows: CellRows, answers: Answers, clusters: Clusters, metric: str, scoring: Scoring, seed: int = 0,
@@ -76,7 +84,7 @@ def comparison_views(found: Mapping[str, Any] | None, rows: CellRows) -> list[Vi
 
 def _count(tested: Sequence[Comparison]) -> str:
     real, alone = sum(one.real for one in tested), sum(map(is_uncorrected, tested))
-    return (f"{real or 'none'} of {len(tested)} really different" + (f", {alone} on their own" if alone else "")
+    return (f"{real} of {len(tested)} pairs significant" + (f", {alone} more before correction only" if alone else "")
             + f", by {metric_title(tested[0].metric)}")
 
 
@@ -87,7 +95,7 @@ def difference_view(name: str, title: str, keys: Sequence[str], rows: Sequence[t
     comparison a row is, of which `rows` has the values with each comparison; `sides` are those of the two figures."""
     lonely = any(one.unpaired for _, one in rows)
     header = (*keys, "n", *(["unpaired"] if lonely else []), *sides, "difference", "up", "down", "effect", "test", "p",
-              "p (Holm)", "verdict")
+              "p (Holm)", "detectable", "verdict")
     ordered = sorted(rows, key=lambda row: (not row[1].real, 2.0 if row[1].p is None else row[1].p,
                                             -abs(row[1].difference or 0.0)))
     return View(name, title, header, tuple((*key, *_values(key, one, lonely)) for key, one in ordered), len(keys),
@@ -105,7 +113,7 @@ def _values(key: Sequence[Value], one: Comparison, lonely: bool) -> Iterator[Val
     for count, places in ((one.gained, (1, 0)), (one.lost, (0, 1))):
         right, wrong = (cells[place] for place in places) if cells else ("", "")
         yield count if count is None or not cells else {"count": count, "questions": {"right": right, "wrong": wrong}}
-    yield from (format_effect(one), one.test, one.p, one.p_holm, verdict(one))
+    yield from (format_effect(one), one.test, one.p, one.p_holm, detectable(one), verdict(one))
 
 
 def describe_change(factor: str | None, first: ReplicateGroup, second: ReplicateGroup, before: str, after: str) -> str:

@@ -29,6 +29,7 @@ PROGRESS_EVERY = 5.0  # seconds between two lines of progress where there is no 
 _GAP = 2  # between columns
 _SHORT = 12  # characters of a cell that is not broken
 _WIDTH = 150  # of a file or pipe
+_BETWEEN_PARTS = f"({re.escape(PART)}| → |, )"  # of what a cell or a change of cells is called
 MAX_PROSE = 100  # columns of a line of prose
 # What JSON leaves as it is: the second set of control codes, marks that turn the direction of writing, half pairs.
 _STEERING = re.compile("[\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
@@ -152,8 +153,7 @@ class Column:
 def print_rows(columns: Sequence[Column], title: str = "") -> list[str]:
     """Print a table with one line per row, and return the names of the columns for which there was no room.
 
-    First columns with a priority are dropped, those with the same text in every row before others. Then texts that may
-    be cut are cut in their longest part.
+    First columns with a priority are dropped. Then texts that may be cut are cut in their longest part.
     """
     output = console()
     shown = [replace(one, texts=[printable(text) for text in one.texts]) for one in columns]
@@ -165,8 +165,7 @@ def print_rows(columns: Sequence[Column], title: str = "") -> list[str]:
         return sum(one.width + _GAP for one in shown) - _GAP - room
 
     dropped = []
-    for one in sorted((one for one in shown if one.priority),
-                      key=lambda one: (len(set(one.texts)) > 1, -one.priority)):
+    for one in sorted((one for one in shown if one.priority), key=lambda one: -one.priority):
         if excess() > 0:
             shown.remove(one)
             dropped.append(one.name)
@@ -190,16 +189,16 @@ def _shortened(column: Column, width: int) -> Column:
 
 def shorten(text: str, width: int) -> str:
     """Cut the middle of the longest parts of a name such as `model · strategy` until it has at most `width` columns."""
-    parts = text.split(PART)
-    while cell_len(PART.join(parts)) > width:
-        longest = max(range(len(parts)), key=lambda at: len(parts[at]))
+    parts = re.split(_BETWEEN_PARTS, text)
+    while cell_len("".join(parts)) > width:
+        longest = max(range(0, len(parts), 2), key=lambda at: len(parts[at]))
         part = parts[longest].replace("…", "")
         if len(part) < 4:
             break
         middle = len(part) * 2 // 3
         parts[longest] = f"{part[:middle - 1]}…{part[middle:]}" if "…" in parts[longest] else \
             f"{part[:middle - 1]}…{part[middle + 1:]}"
-    return PART.join(parts)
+    return "".join(parts)
 
 
 def print_text(text: str) -> None:

@@ -68,11 +68,11 @@ def _title(summary: Mapping[str, Any], cells: Table) -> str:
 
 
 def _columns(rows: Sequence[SummaryRow]) -> list[Column]:
-    """Return the columns of the summary table; those that tell nothing in this run are left out."""
+    """Return the columns of the summary table. Those with the same text in every row are dropped first."""
     scores = [row.score for row in rows]
     tests = [row.difference for row in rows]
     f1s = [row.citation_f1 for row in rows]
-    return [
+    columns = [
         Column("cell", [row.cell.label for row in rows], shortens=True, right=False),
         Column("n", [str(row.cell.n) for row in rows], 1),
         Column("score [95 % CI]", ["-" if one is None else estimate(one.mean, one.low, one.high).removesuffix(
@@ -85,6 +85,8 @@ def _columns(rows: Sequence[SummaryRow]) -> list[Column]:
                           for row in rows], 4),
         Column("price", [format_price(row.cell.price, "?") for row in rows], 5),
         Column("failed", [f"{row.cell.failed:,}" for row in rows], 6)]
+    return [replace(one, priority=one.priority + 10) if one.priority and len(set(one.texts)) == 1 else one
+            for one in columns]
 
 
 def run_table(cells: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> tuple[list[str], list[list[str]]]:
@@ -182,23 +184,42 @@ _MANY = 12  # comparisons above which those alone are shown that are real
 Grid = tuple[list[str], list[list[str]]]  # header and rows
 
 
+# How early a narrow terminal drops columns of comparisons. The change, the difference, p and the verdict stay.
+_PRIORITIES = {"n": 1, "detectable": 2, "p": 3, "before": 4, "after": 4, "baseline's": 4, "cell's": 4, "up": 5,
+               "down": 5, "unpaired": 6, "effect": 7, "test": 8}
+_WORDS = ("test", "effect", "verdict")  # columns that are aligned to the left
+
+
 def print_views(views: Sequence[View], judge: str | None = None, whole: bool = False) -> None:
-    """Print views, and then the notes of all of them; the judge is that of the run, which its table's title names, and
-    `whole` shows all comparisons, however many."""
+    """Print views, then the notes of all of them. `whole` prints every comparison, not only the significant ones.
+
+    `judge` is the run's judge, whose name is left out of column names.
+    """
+    hidden: dict[str, None] = {}
     for place, (view, (title, grid)) in enumerate(zip(views, tables_of(views, judge, whole), strict=True)):
         if place:
             say("")
         if grid is None:
             say(title)
-            continue
-        print_table(*grid, title=title, keys=min(view.keys, len(grid[0]) - 1))
-        if left := len(view.rows) - len(_real(view)) if _is_cut(view, whole) else 0:
-            other = "the other " if left < len(view.rows) else ""
-            say(f"No difference can be shown in {other}{left} of {len(view.rows)} comparisons.")
-    if notes := list(dict.fromkeys(note for view in views for note in view.notes)):
+        elif "verdict" in view.header:
+            hidden |= dict.fromkeys(print_rows(_comparison_columns(view, *grid), title))
+        else:
+            print_table(*grid, title=title, keys=min(view.keys, len(grid[0]) - 1))
+        if left := len(view.rows) - len(_real(view)) if grid and _is_cut(view, whole) else 0:
+            say(f"{left} of {len(view.rows)} comparisons are not significant.")
+    notes = list(dict.fromkeys(note for view in views for note in view.notes))
+    if hidden:
+        notes.insert(0, f"A wider terminal and --json also show: {join_names(list(hidden), 12)}.")
+    if notes:
         say("")
-        for note in notes:
-            say(note)
+    for note in notes:
+        print_text(note)
+
+
+def _comparison_columns(view: View, header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[Column]:
+    texts = list(zip(*rows, strict=True)) or [()] * len(header)
+    return [Column(name, texts[at], _PRIORITIES.get(name.removesuffix(" [95 %]"), 0), at < view.keys,
+                   at >= view.keys and name not in _WORDS) for at, name in enumerate(header)]
 
 
 def tables_of(views: Iterable[View], judge: str | None, whole: bool = False) -> Iterator[tuple[str, Grid | None]]:

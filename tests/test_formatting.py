@@ -1,14 +1,15 @@
-"""Names and numbers as the report says them."""
+"""Names and numbers as text."""
 import pytest
 
 from ragbed.experiments.cells import labels, short_name
-from ragbed.experiments.formatting import format_dollars, format_percent, fraction, join_names, metric_title, plural
+from ragbed.experiments.formatting import format_dollars, format_percent, join_names, metric_title, plural
+from ragbed.experiments.terminal.display import Column, print_rows, shorten
 
 
 @pytest.mark.parametrize(("name", "words"), [
     ("em", "exact match"), ("recall@5", "recall@5"), ("ndcg@10", "nDCG@10"),
     ("sub_em@2", "sub-question 2: exact match"), ("accuracy", "accuracy"), ("my_own", "my own")])
-def test_metrics_have_names_for_people(name, words):
+def test_metrics_have_titles(name, words):
     assert metric_title(name) == words
 
 
@@ -26,9 +27,22 @@ def test_models_are_called_by_their_short_names_where_these_tell_them_apart():
     assert named("http://a/v1#m", "http://b/v1#m", "openai:n") == ["http://a/v1#m", "http://b/v1#m", "n"]
 
 
-def test_numbers_in_words():
+def test_numbers_as_text():
     assert [plural(count, "cell") for count in (0, 1, 1200)] == ["0 cells", "1 cell", "1,200 cells"]
     assert [format_percent(share) for share in (0, 0.001, 0.336, 0.999, 1)] == ["0 %", "<1 %", "34 %", ">99 %", "100 %"]
-    assert [fraction(share) for share in (0.5, 0.34, 0.28, 0.76)] == ["half", "a third", "28 %", "76 %"]
     assert [format_dollars(sum_) for sum_ in (0, 0.00123, 0.5, 1234.5)] == ["$0", "$0.0012", "$0.5", "$1,234.50"]
     assert join_names(["a", "b", "c", "d"], 3) == "a, b and 2 more"
+
+
+def test_a_table_drops_columns_and_shortens_names_so_that_each_row_stays_on_one_line(capsys, monkeypatch):
+    monkeypatch.setattr("ragbed.experiments.terminal.display._WIDTH", 40)
+    columns = [Column("cell", ["chain_of_thought · retrieved", "chain_of_draft · retrieved"], shortens=True,
+                      right=False), Column("score", ["0.39 [0.25, 0.55]", "0.32 [0.19, 0.45]"]),
+               Column("n", ["60", "60"], 1), Column("tokens", ["824", "1,200"], 2)]
+    assert print_rows(columns, "run") == ["tokens"]
+    title, *lines = capsys.readouterr().out.splitlines()
+    assert (title, {len(line) <= 40 for line in lines}, len(lines)) == ("run", {True}, 3)
+    assert lines[1].endswith("  0.39 [0.25, 0.55]  60")
+    assert len({line.split("  ")[0] for line in lines}) == 3
+    assert [shorten("chain_of_thought → direct, gold", width) for width in (40, 26)] == [
+        "chain_of_thought → direct, gold", "chain_…ught → direct, gold"]
