@@ -25,7 +25,7 @@ _ItemFigures = Mapping[str, Mapping[str, Result]]  # by item and figure, the res
 def world_views(material: AnalysisInput) -> list[View]:
     """Return how the answers of every cell follow edited documents, by operation and for all, and tests of every two
     cells that differ in one factor, paired by item."""
-    items = {cell["id"]: _by_item(material, material.results.get(cell["id"], {})) for cell in material.cells}
+    items = {cell["id"]: _by_item(material, material.results.get(cell["id"], ())) for cell in material.cells}
     kinds = dict.fromkeys(kind for one in material.questions.values() for kind in one.tags.get(_OPERATION, ()))
     rows: list[tuple[Value, ...]] = []
     for kind, (label, cell) in product([*kinds, _ALL], material.labelled()):
