@@ -9,8 +9,7 @@ empty cache. Importing, loading the model, a model's first export, and a warm-up
 is LangChain's time by the contestant's, of the same round, so that a machine that is slow for a while slows both sides.
 The overlap is the mean share of a chunk's ten nearest other chunks that are also the ten nearest in ragbed's float32.
 
-ONNX Runtime, the default, stands first. LangChain takes part where `langchain_community` and `langchain_huggingface`
-are installed, OpenVINO where `openvino` is.
+LangChain takes part if `langchain_community` and `langchain_huggingface` are installed.
 """
 from __future__ import annotations
 
@@ -32,13 +31,12 @@ from typing import Any
 import numpy as np
 
 from ragbed.retrieval import find_model
-from ragbed.retrieval.models.finding import MINILM
+from ragbed.retrieval.models import MINILM
 
 LONGEST = 800
 PEER, BASE = "langchain", "float32"
-NEEDS = {"onnx": (), PEER: ("langchain_community", "langchain_huggingface"), BASE: (), "bfloat16": (),
-         "openvino": ("openvino",), "openvino_bfloat16": ("openvino",)}
-PACKAGES = ("ragbed", "torch", "sentence-transformers", "openvino", "onnxruntime", "faiss-cpu", "langchain-community",
+NEEDS = {"onnx": (), PEER: ("langchain_community", "langchain_huggingface"), BASE: ()}
+PACKAGES = ("ragbed", "torch", "sentence-transformers", "onnxruntime", "faiss-cpu", "langchain-community",
             "langchain-huggingface")
 FLAGS = ("sse4_2", "avx", "avx2", "fma", "avx512f", "avx512bw", "avx512_vnni", "avx_vnni", "avx512_bf16", "amx_bf16",
          "asimd", "bf16", "sve")
@@ -146,11 +144,11 @@ def _langchain(texts: Sequence[str]) -> Callable[[list[str]], Callable[[], Any]]
     return build
 
 
-def _ragbed(backend: str, cache: Path) -> Callable[[list[str]], Callable[[], Any]]:
-    from ragbed.retrieval import VectorIndex, open_embedder
+def _ragbed(backend: Any, cache: Path) -> Callable[[list[str]], Callable[[], Any]]:
+    from ragbed.retrieval import Sentence, VectorIndex, open_embedder
     from ragbed.retrieval.storage.cache import CachedEmbedder
 
-    embedder = CachedEmbedder(open_embedder(f"{backend}:{MINILM}"), cache)
+    embedder = CachedEmbedder(open_embedder(Sentence(model=MINILM, backend=backend)), cache)
     embedder.inner.embed_passages([f"warm-up {number} " * 20 for number in range(8)])
 
     def build(texts: list[str]) -> Callable[[], Any]:

@@ -3,7 +3,7 @@ from .embedders import Nothing, Sentence, Server, Static
 from .embedders.opening import open_embedder
 from .index import Index
 from .langchain import FromLangChain, as_documents, as_langchain
-from .models.finding import find_model
+from .models import find_model
 from .pool import Pool
 from .rerankers import CrossEncoding, JudgeReranker, LateInteraction
 from .rerankers.reranker import RerankerDeps

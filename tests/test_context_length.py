@@ -12,7 +12,7 @@ from ragbed.agents import Context, LocalSettings, ModelSettings, open_model
 from ragbed.agents.settings import min_tokens
 from ragbed.documents import CallTooLong
 from ragbed.retrieval import find_model
-from ragbed.retrieval.models.finding import MINILM
+from ragbed.retrieval.models import MINILM
 from ragbed.strategies import Generate, Message
 
 STORY = ("the detective looked at a door and said that night nobody had left the house before rain came over hills "

@@ -94,5 +94,5 @@ def test_a_classifier_is_refused(tmp_path):
 
 
 def test_a_model_that_is_nowhere_says_what_to_run():
-    with pytest.raises(ModelError, match="reranking model nobody/has-it was not found: run: hf download nobody"):
+    with pytest.raises(ModelError, match="reranking model nobody/has-it was not found; run: hf download nobody"):
         CrossEncoding(model="nobody/has-it").open(RerankerDeps())

@@ -1,4 +1,4 @@
-"""MiniLM as the index uses it: offline, unit vectors, nothing cut off, where its files are looked for."""
+"""MiniLM as an index uses it: offline, unit vectors, no text cut off, and where its files are found."""
 import json
 import shutil
 import socket
@@ -11,9 +11,9 @@ import pytest
 from tiny_models import make_tiny
 
 from ragbed.documents import ModelError
-from ragbed.retrieval import find_model, open_embedder
+from ragbed.retrieval import Sentence, find_model, open_embedder
 from ragbed.retrieval.embedders.sentence import SentenceEmbedder
-from ragbed.retrieval.models.finding import MINILM_SHA256, WEIGHTS
+from ragbed.retrieval.models import MINILM_SHA256, WEIGHTS
 
 
 @pytest.fixture(scope="module")
@@ -100,7 +100,7 @@ def test_declared_prompts_are_put_in_front_and_change_the_identity(minilm: Sente
     copy = tmp_path / "prompted"
     shutil.copytree(minilm.folder.path, copy)
     (copy / "config_sentence_transformers.json").write_text('{"prompts": {"query": "query: ", "passage": ""}}')
-    prompted = open_embedder(f"float32:{copy}")
+    prompted = open_embedder(Sentence(model=str(copy), backend="float32"))
     assert prompted.folder.identity != minilm.folder.identity
     np.testing.assert_allclose(prompted.embed_queries(["rain"]), minilm.embed_queries(["query: rain"]), atol=1e-5)
     np.testing.assert_allclose(prompted.embed_passages(["rain"]), minilm.embed_passages(["rain"]), atol=1e-5)
@@ -128,7 +128,7 @@ def test_a_damaged_small_file_is_named(tmp_path: Path, file: str, content: str) 
     (make_tiny(tmp_path / "tiny") / file).write_text(content)
     with pytest.raises(ModelError) as caught:
         open_embedder(str(tmp_path / "tiny")).embed_queries(["rain"])
-    assert str(caught.value) == f"{tmp_path / 'tiny' / file} is damaged: fetch the model again"
+    assert str(caught.value) == f"{tmp_path / 'tiny' / file} is damaged; download the model again"
 
 
 @pytest.mark.slow
@@ -137,7 +137,7 @@ def test_torch_and_faiss_work_in_one_process() -> None:
 
     from ragbed.retrieval import VectorIndex
 
-    before, minilm = torch.get_num_threads(), open_embedder("float32:all-MiniLM-L6-v2")
+    before, minilm = torch.get_num_threads(), open_embedder(Sentence(backend="float32"))
     for _ in range(3):
         vectors = minilm.embed_passages([f"passage number {number}" for number in range(40)])
         index = VectorIndex.build(vectors)

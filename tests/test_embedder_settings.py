@@ -1,4 +1,4 @@
-"""What an embedder is chosen by: names and settings, prefixes, what tells two apart, and what the manifest keeps."""
+"""Names and settings of embedders, prefixes, identities, and what the manifest keeps."""
 import json
 
 import pytest
@@ -8,7 +8,7 @@ from tiny_models import make_tiny
 from ragbed.documents import IndexFolderError, ModelError, SettingsError
 from ragbed.retrieval import Index, IndexSettings, Nothing, Sentence, Server, Static, build_index, open_embedder
 from ragbed.retrieval.embedders.opening import embedder_settings
-from ragbed.retrieval.embedders.prefixes import Prefixes, family
+from ragbed.retrieval.embedders.prefixes import Prefixes, family_prefixes
 
 
 @pytest.fixture(scope="module")
@@ -20,9 +20,6 @@ def tiny(tmp_path_factory):
 
 @pytest.mark.parametrize(("name", "settings"), [
     ("all-MiniLM-L6-v2", Sentence(model="all-MiniLM-L6-v2")),
-    ("float32:m", Sentence(model="m", backend="float32")),
-    ("openvino:BAAI/bge-small-en-v1.5", Sentence(model="BAAI/bge-small-en-v1.5", backend="openvino")),
-    ("openvino_bfloat16:m", Sentence(model="m", backend="openvino_bfloat16")),
     ("static:tables/minilm", Static(model="tables/minilm")),
     ("none", Nothing()),
     ("openai:text-embedding-3-small", Server(model="openai:text-embedding-3-small")),
@@ -37,7 +34,7 @@ def test_a_name_stands_for_settings_and_they_are_written_as_that_name(name, sett
     assert IndexSettings.model_validate_json(chosen.model_dump_json()) == chosen
 
 
-def test_settings_that_no_name_says_are_written_in_full():
+def test_settings_that_no_name_stands_for_are_written_in_full():
     chosen = IndexSettings(embedder={"model": "m", "backend": "onnx", "long": "truncated"})
     written = json.loads(chosen.model_dump_json())["embedder"]
     assert (written["kind"], written["backend"], written["long"]) == ("sentence", "onnx", "truncated")
@@ -48,7 +45,7 @@ def test_settings_that_no_name_says_are_written_in_full():
 @pytest.mark.parametrize("wrong", [
     {"kind": "sentense"}, {"model": "m", "backend": "int8"}, {"model": "m", "prefix": "q"},
     {"kind": "server", "model": "minilm"}, {"kind": "static"}, "", "static:"])
-def test_what_no_embedder_has_is_refused(wrong):
+def test_unknown_settings_are_refused(wrong):
     with pytest.raises(ValidationError):
         IndexSettings(embedder=wrong)
 
@@ -62,7 +59,7 @@ def test_an_index_for_words_alone_needs_no_model(ragbed, tmp_path, monkeypatch):
     ragbed.refuses("search", "Who directed Jaws?", "--index", tmp_path / "idx", says=["embedder: none", "only bm25"])
 
 
-def test_a_name_that_is_none_says_the_forms():
+def test_an_unknown_name_lists_the_forms():
     with pytest.raises(SettingsError, match=r"the forms are: .*static:FOLDER"):
         open_embedder("static:")
 
@@ -79,19 +76,19 @@ def test_a_name_that_is_none_says_the_forms():
     ("models/e5-small-v2/", "query: ", "passage: "),
     ("code5-base", "", ""),
 ])
-def test_a_family_tells_the_prefixes_that_its_files_do_not(name, query, passage):
-    assert family(name) == Prefixes(query, passage)
+def test_a_family_has_the_prefixes_that_its_files_do_not_declare(name, query, passage):
+    assert family_prefixes(name) == Prefixes(query, passage)
 
 
-def test_what_a_model_declares_goes_before_its_family_and_what_is_set_before_both():
+def test_set_prefixes_win_over_declared_ones_and_these_over_the_familys():
     own = Prefixes("q: ", "")
-    assert Prefixes.of("e5-small", own, None, None) == own
-    assert Prefixes.of("e5-small", Prefixes(), None, "") == Prefixes("query: ", "")
-    assert Prefixes.of("e5-small", own, "", "p: ") == Prefixes("", "p: ")
+    assert Prefixes.choose("e5-small", own, None, None) == own
+    assert Prefixes.choose("e5-small", Prefixes(), None, "") == Prefixes("query: ", "")
+    assert Prefixes.choose("e5-small", own, "", "p: ") == Prefixes("", "p: ")
 
 
-def test_whatever_changes_a_vector_changes_the_identity(tiny):
-    changes = [{}, {"backend": "bfloat16"}, {"backend": "float32"}, {"long": "truncated"}, {"query_prefix": "q: "},
+def test_every_setting_that_changes_vectors_changes_the_identity(tiny):
+    changes = [{}, {"backend": "float32"}, {"long": "truncated"}, {"query_prefix": "q: "},
                {"passage_prefix": "q: "}, {"normalise": False}]
     assert len({open_embedder(Sentence(model=tiny, **change)).identity for change in changes}) == len(changes)
     usual = open_embedder(Sentence(model=tiny))
@@ -100,7 +97,7 @@ def test_whatever_changes_a_vector_changes_the_identity(tiny):
 
 
 @pytest.mark.parametrize("kind", [Sentence, Server])
-def test_passages_are_the_same_whatever_stands_in_front_of_queries(kind, tiny):
+def test_passages_have_one_identity_whatever_the_prefix_of_queries(kind, tiny):
     model = tiny if kind is Sentence else "openai:m"
     usual, asking, other = (open_embedder(kind(model=model, **prefixes)) for prefixes in (
         {}, {"query_prefix": "q: "}, {"query_prefix": "q: ", "passage_prefix": "p: "}))
@@ -108,7 +105,7 @@ def test_passages_are_the_same_whatever_stands_in_front_of_queries(kind, tiny):
     assert len({usual.identity, asking.identity, other.identity, other.passage_identity}) == 4
 
 
-def test_truncated_a_long_text_is_its_beginning(tiny):
+def test_truncated_embeds_only_the_beginning_of_a_long_text(tiny):
     windowed, cut = open_embedder(Sentence(model=tiny)), open_embedder(Sentence(model=tiny, long="truncated"))
     long, beginning = "rain " * 100, "rain " * 30
     assert len(windowed.windows([long])[0]) == 4
@@ -117,7 +114,7 @@ def test_truncated_a_long_text_is_its_beginning(tiny):
     assert cut.embed_queries([long])[0] == pytest.approx(windowed.embed_queries([beginning])[0], abs=1e-5)
 
 
-def test_the_manifest_keeps_the_choice_and_opens_by_it(tiny, tmp_path, own_cache):
+def test_the_manifest_keeps_the_settings_and_opens_the_embedder_by_them(tiny, tmp_path, own_cache):
     (tmp_path / "a.txt").write_text("The river carries sand to the sea.")
     chosen = IndexSettings(embedder={"model": tiny, "query_prefix": "rain "})
     build_index([tmp_path / "a.txt"], tmp_path / "idx", chosen)
@@ -131,8 +128,8 @@ def test_the_manifest_keeps_the_choice_and_opens_by_it(tiny, tmp_path, own_cache
         Index.open(tmp_path / "idx", open_embedder(tiny))
 
 
-def test_an_unknown_model_is_told_before_anything_is_loaded():
-    with pytest.raises(ModelError, match="nobody/nothing was not found: run: hf download nobody/nothing"):
-        open_embedder("openvino:nobody/nothing")
+def test_an_unknown_model_is_reported_before_anything_is_loaded():
+    with pytest.raises(ModelError, match="nobody/nothing was not found; run: hf download nobody/nothing"):
+        open_embedder("nobody/nothing")
     with pytest.raises(ModelError, match="static model nobody/nothing was not found"):
         open_embedder("static:nobody/nothing")

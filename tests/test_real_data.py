@@ -149,6 +149,6 @@ def measured(script, *options):
 
 
 def test_scripts_that_measure_real_data_run(data):
-    embedded = measured("embedding.py", "--data", data, "--chunks", 12, "--rounds", 1, "--only", "bfloat16")
-    assert (embedded["chunks"], list(embedded["contestants"])) == (12, ["float32", "bfloat16"])
-    assert embedded["contestants"]["bfloat16"]["overlap"] > 0.9
+    embedded = measured("embedding.py", "--data", data, "--chunks", 12, "--rounds", 1, "--only", "onnx")
+    assert (embedded["chunks"], list(embedded["contestants"])) == (12, ["onnx", "float32"])
+    assert embedded["contestants"]["onnx"]["overlap"] > 0.99

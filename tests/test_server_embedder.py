@@ -11,7 +11,7 @@ import pytest
 
 from ragbed.documents import CallError, ModelError
 from ragbed.retrieval import Server, open_embedder
-from ragbed.retrieval.embedders.windows import cut_by_estimate, tokens_at_most
+from ragbed.retrieval.embedders.windows import cut_by_estimate, estimate_tokens
 
 KEY = "sk-of-nobody-12345"
 
@@ -79,7 +79,7 @@ def test_vectors_come_back_beside_their_texts_in_batches():
         assert (path, body["model"], body["dimensions"]) == ("/v1/embeddings", "bge", 3)
         assert headers["Authorization"] == f"Bearer {KEY}"
         assert embedder.embed_queries([]).shape == (0, 3)
-        with pytest.raises(ModelError, match="has 3 numbers, not 8: set dimensions"):
+        with pytest.raises(ModelError, match="has 3 numbers, not 8; set dimensions"):
             open_embedder(Server(model=f"{url}#m", dimensions=8)).embed_queries(["rain"])
 
 
@@ -109,7 +109,7 @@ def test_a_long_text_is_sent_by_windows_or_cut():
 def test_windows_by_estimate_cover_the_text(text):
     (spans,) = cut_by_estimate([text], 64, "")
     assert "".join(text[start:end] for start, end in spans) == text
-    assert all(tokens_at_most(text[start:end]) <= 60 for start, end in spans)
+    assert all(estimate_tokens(text[start:end]) <= 60 for start, end in spans)
 
 
 def test_a_server_that_is_busy_is_asked_again_when_it_says():
@@ -143,15 +143,15 @@ def test_a_wait_beyond_the_deadline_is_not_waited():
     ((500, {}, {"error": {"message": "input (3001 tokens) is too large to process"}}), "set window to the tokens"),
     ((422, {}, {"detail": "no dimensions here"}), "HTTP 422: no dimensions here; check .* the settings"),
     ((302, {"Location": "http://127.0.0.1:1/elsewhere"}, b""), "redirects"),
-    ((200, {}, b"<html>"), "the reply holds no embeddings"),
-    ((200, {}, {"data": "x"}), "holds no embeddings"),
-    ((200, {}, {"data": []}), "1 texts were sent, and 0 embeddings came"),
+    ((200, {}, b"<html>"), "the reply has no embeddings"),
+    ((200, {}, {"data": "x"}), "has no embeddings"),
+    ((200, {}, {"data": []}), "1 texts were sent, but 0 embeddings came"),
     ((200, {}, {"data": [{"index": 4, "embedding": [1, 2]}]}), "or some twice"),
-    ((200, {}, {"data": [{"index": 0, "embedding": ["1.5", 1]}]}), "holds no embeddings"),
-    ((200, {}, {"data": [{"embedding": [10 ** 400, 1]}]}), "no embeddings|numbers of a usable size"),
-    ((200, {}, {"data": [{"embedding": [1e300, 1]}]}), "not all of it is numbers"),
+    ((200, {}, {"data": [{"index": 0, "embedding": ["1.5", 1]}]}), "has no embeddings"),
+    ((200, {}, {"data": [{"embedding": [10 ** 400, 1]}]}), "no embeddings|not finite or too large"),
+    ((200, {}, {"data": [{"embedding": [1e300, 1]}]}), "not finite or too large"),
     ((200, {}, {"data": [{"embedding": [1e-300, 1e-30]}]}), "all zeros"),
-    ((200, {}, b'{"data": [{"index": 0, "embedding": [NaN, 1, 2]}]}'), "not all of it is numbers"),
+    ((200, {}, b'{"data": [{"index": 0, "embedding": [NaN, 1, 2]}]}'), "not finite or too large"),
 ])
 def test_what_is_no_answer_is_one_line_without_the_key(answer, says):
     with serving(lambda body: answer) as (url, seen), pytest.raises(ModelError, match=says) as raised:
@@ -166,7 +166,7 @@ def test_what_is_no_answer_is_one_line_without_the_key(answer, says):
     ((200, {}, b" " * 2_000_000), "the reply is larger than 1 MB"),
     ((200, {"Content-Encoding": "gzip"}, gzip.compress(b" " * 50_000_000, 1)), "the reply is compressed")])
 def test_a_reply_that_trickles_in_or_is_huge_ends_in_time(monkeypatch, answer, says):
-    monkeypatch.setattr("ragbed.retrieval.embedders.server._MOST_BYTES", 1 << 20)
+    monkeypatch.setattr("ragbed.retrieval.embedders.server._MAX_BYTES", 1 << 20)
     begun = time.monotonic()
     with serving(lambda body: answer) as (url, _), pytest.raises(CallError, match=says):
         open_embedder(Server(model=f"{url}#m", seconds=0.6, attempts=1)).embed_queries(["one"])

@@ -26,8 +26,7 @@ Chunker = Annotated[str | None, typer.Option(help=(
     "How documents are cut: sections, sentences, recursive, fixed or crest, or settings in YAML, as in "
     "'{kind: fixed, size: 800, overlap: 80}'."))]
 EmbedderText = Annotated[str | None, typer.Option(help=(
-    "A sentence-transformers model by name or folder, after float32:, bfloat16:, openvino: or openvino_bfloat16: for "
-    "that backend; static:FOLDER, openai:NAME, http://host/v1#NAME, none; or settings in YAML."))]
+    "Name or folder of a model, static:FOLDER, openai:NAME, URL#NAME or none."))]
 Vectors = Annotated[str | None, typer.Option(help=(
     "Vector index: auto, flat, hnsw, or settings, as in '{kind: milvus, uri: http://host:19530}'."))]
 Rendering = Annotated[str | None, typer.Option(help="The rendering that is indexed: `plain` (the default) or `html`.")]

@@ -152,7 +152,7 @@ class NliSupport(_ByValue):
     partial: float = 0.2
 
     def value(self, statement: str, sources: Sequence[str], question: str) -> float:
-        from ragbed.retrieval.models.finding import find_model
+        from ragbed.retrieval.models import find_model
         from ragbed.retrieval.rerankers.cross_encoder import entailment_scorer
 
         together = [*sources, *(["\n".join(sources)] if len(sources) > 1 else [])]

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from ragbed.documents.types import Chunk, Document
 from ragbed.retrieval.building.before import Arrival, Before
-from ragbed.retrieval.embedders.prefixes import choice_of
+from ragbed.retrieval.embedders.prefixes import settings_of
 from ragbed.retrieval.filters.metadata import Metadata
 from ragbed.retrieval.settings import IndexSettings
 from ragbed.retrieval.storage.cache import CachedEmbedder
@@ -54,7 +54,7 @@ class LazyEmbedder:
             return self._manifest.embedder
         used = self.opened
         return EmbedderEntry(name=used.name, identity=used.identity, dimension=used.dimension, window=used.window,
-                             choice=choice_of(used.inner))
+                             choice=settings_of(used.inner))
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,19 +1,36 @@
-"""Engine: a loaded model, whichever library computes it; and the one that sentence-transformers computes."""
+"""Engines that compute a sentence-transformers model: ONNX Runtime, the fast one, and PyTorch, which runs every model.
+
+sentence-transformers can export to ONNX itself, but only with the package optimum-onnx, which requires transformers
+below 5. So the export is done here, once per model, and compared with PyTorch's vectors.
+"""
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+import importlib.metadata
+import json
+import logging
+import os
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from functools import lru_cache
 from itertools import groupby
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ragbed.retrieval.models.finding import ModelFolder
-from ragbed.retrieval.models.loading import BATCH, LOCAL, Precision, fast_tokenizer, loading, running
+from ragbed.documents.errors import ModelError
+from ragbed.documents.paths import cache_dir, count_cores
+from ragbed.documents.types import digest
+from ragbed.retrieval.models import BATCH, LOAD_OPTIONS, ModelFolder, copy_tokenizer, loading, read_tokenizer, running
+from ragbed.retrieval.storage.folder import alone, is_whole, keep
 from ragbed.retrieval.types import Matrix
 
 if TYPE_CHECKING:
+    import torch
     from sentence_transformers import SentenceTransformer
     from tokenizers import Encoding, Tokenizer
 
@@ -26,48 +43,119 @@ class Engine(Protocol):
 
     @property
     def window(self) -> int:
-        """Tokens that it reads of a text, its special tokens included."""
+        """Tokens that it reads of a text, including special tokens."""
         ...
 
     def tokenizer(self) -> Tokenizer:
-        """Return one that cuts and pads nothing, of its own for each caller."""
+        """Return a new tokenizer without truncation and padding."""
         ...
 
-    def encode(self, pieces: Sequence[str], batch: int | None) -> Matrix:
-        """Return vectors as the model's modules make them, float32 of shape (pieces, dimension), of one piece at least;
-        what is longer than the window is cut. `batch` pieces are computed at once; None for what is fastest."""
+    def encode(self, texts: Sequence[str], batch: int | None) -> Matrix:
+        """Return the vectors of one or more texts, float32 of shape (texts, dimension), as the model's modules make
+        them. Longer texts are truncated. `batch` texts are computed at once; None chooses what is fastest."""
         ...
 
 
-TOKENS = 1_024  # computed at once by each thread: four full windows of 256; more leave the processor's cache
-STEP = 8  # lengths are padded to multiples of it: every other shape of the input costs its own preparation
+class TorchEngine:
+    """A model computed by PyTorch in float32. Raises ModelError: the files cannot be loaded."""
+
+    def __init__(self, folder: ModelFolder) -> None:
+        with loading(folder, "embedding model") as path:
+            from sentence_transformers import SentenceTransformer
+
+            self.model: SentenceTransformer = SentenceTransformer(path, **LOAD_OPTIONS)
+            self.dimension = int(self.model.get_embedding_dimension() or 0)
+            self.window = int(self.model.max_seq_length or 512)
+
+    def tokenizer(self) -> Tokenizer:
+        return copy_tokenizer(self.model)
+
+    def encode(self, texts: Sequence[str], batch: int | None) -> Matrix:
+        with running("float32", 1 if len(texts) == 1 else None):
+            vectors: Matrix = self.model.encode(list(texts), prompt="", batch_size=batch or BATCH,
+                                                show_progress_bar=False)
+        return np.asarray(vectors, np.float32)
+
+
+TOKENS = 1_024  # computed at once by each thread: four full windows of 256; more exceed the processor's cache
+_STEP = 8  # lengths are padded to multiples of it, because every new shape of the input costs preparation
+_VERSION = 1  # of the export; increase it to export every model again
+_MIN_COSINE = 0.9999  # between vectors of the export and of PyTorch; float32 reaches 0.999999
+_OPSET = 18
+_FACTS, _TOKENIZER, _GRAPH = "facts.json", "tokenizer.json", "model.onnx"
+_TEST_TEXTS = ("Rivers carry sand to the sea.", "", "Die Ausgaben stiegen 2022 um 5,3 % auf 1.234 Mio. Euro; 서울의 "
+               "예산은 줄었다. " * 12, "42")
+Run = Callable[["NDArray[Any]", "NDArray[Any]"], Matrix]
 Side = Literal["left", "right"]
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
-    """Facts of a model that its graph does not hold."""
+class ModelFacts:
+    """What an exported graph does not contain.
+
+    Attributes:
+        window: tokens that the model reads, including special tokens.
+        padding: id of the token that fills shorter texts.
+        padded: side on which they are filled.
+        truncation: side on which longer texts are cut.
+    """
 
     dimension: int
-    window: int  # tokens that it reads, special ones included
-    padding: int  # the token that fills shorter texts
-    padded: Side  # the side on which they are filled
-    truncation: Side  # the side from which longer ones are cut
+    window: int
+    padding: int
+    padded: Side
+    truncation: Side
 
 
-def batches(lengths: Sequence[int], size: int | None) -> Iterator[list[int]]:
-    """Group the rows that are computed together: of about one length in tokens, the longest first, so that no thread
-    ends alone; `size` rows each, or None for as many as have `TOKENS` together."""
-    order = sorted(range(len(lengths)), key=lambda row: (-_stepped(lengths[row]), row))
-    for length, group in groupby(order, key=lambda row: _stepped(lengths[row])):
+class OnnxEngine:
+    """A model computed by ONNX Runtime, exported at its first use.
+
+    Texts of similar length are computed together, each batch on its own thread. Raises ModelError: the model cannot be
+    exported or loaded. Raises SettingsError: the cache folder cannot be written.
+    """
+
+    def __init__(self, folder: ModelFolder) -> None:
+        self._folder = _exported(folder)
+        try:
+            self._facts = ModelFacts(**json.loads((self._folder / _FACTS).read_bytes()))
+        except (OSError, ValueError, TypeError) as error:
+            raise _damaged(self._folder) from error
+        self.dimension, self.window = self._facts.dimension, self._facts.window
+        self._run = _load_graph(self._folder / _GRAPH)
+        self._truncating = self.tokenizer()
+        self._truncating.enable_truncation(self.window, direction=self._facts.truncation)
+        self._workers = ThreadPoolExecutor(count_cores(), "embed")
+
+    def tokenizer(self) -> Tokenizer:
+        return read_tokenizer(self._folder / _TOKENIZER)
+
+    def encode(self, texts: Sequence[str], batch: int | None) -> Matrix:
+        tokens = self._truncating.encode_batch(list(texts))
+        vectors = np.empty((len(texts), self.dimension), np.float32)
+
+        def compute(rows: list[int]) -> None:
+            vectors[rows] = self._run(*_pad([tokens[row] for row in rows], self._facts))
+
+        groups = list(group_by_length([len(one) for one in tokens], batch))
+        list((map if len(groups) == 1 else self._workers.map)(compute, groups))
+        return vectors
+
+
+def group_by_length(lengths: Sequence[int], size: int | None) -> Iterator[list[int]]:
+    """Group rows of similar length in tokens, longest first, so that no thread is left with a long batch at the end.
+
+    Groups have `size` rows; if None, as many as have `TOKENS` tokens together.
+    """
+    order = sorted(range(len(lengths)), key=lambda row: (-_round_up(lengths[row]), row))
+    for length, group in groupby(order, key=lambda row: _round_up(lengths[row])):
         rows = list(group)
         most = size or max(TOKENS // length, 1)
         yield from (rows[first:first + most] for first in range(0, len(rows), most))
 
 
-def padded(tokens: Sequence[Encoding], facts: Facts) -> tuple[NDArray[Any], NDArray[Any]]:
+def _pad(tokens: Sequence[Encoding], facts: ModelFacts) -> tuple[NDArray[Any], NDArray[Any]]:
     """Return token ids and mask, int64 of shape (texts, tokens)."""
-    longest = min(_stepped(max(len(one) for one in tokens)), facts.window)
+    longest = min(_round_up(max(len(one) for one in tokens)), facts.window)
     ids = np.full((len(tokens), longest), facts.padding, np.int64)
     mask = np.zeros((len(tokens), longest), np.int64)
     for row, one in enumerate(tokens):
@@ -77,28 +165,112 @@ def padded(tokens: Sequence[Encoding], facts: Facts) -> tuple[NDArray[Any], NDAr
     return ids, mask
 
 
-def _stepped(length: int) -> int:
-    return max(-(-length // STEP) * STEP, STEP)
+def _round_up(length: int) -> int:
+    return max(-(-length // _STEP) * _STEP, _STEP)
 
 
-class PyTorch:
-    """A model of sentence-transformers on the processor, in float32, or in bfloat16 where that costs little. Raises
-    ModelError where the files are not a model that can be read."""
+def _exported(folder: ModelFolder) -> Path:
+    """Return the folder of the model's export, made now if there is none."""
+    versions = (f"{name} {importlib.metadata.version(name)}" for name in ("torch", "transformers"))
+    kept = cache_dir() / "graphs" / digest(folder.identity, _GRAPH, str(_VERSION), *versions)[:32]
+    if not is_whole(kept):
+        with alone(kept, wait=True):
+            if not is_whole(kept):
+                keep(kept, lambda fresh: _export(folder, fresh / _GRAPH))
+    return kept
 
-    def __init__(self, folder: ModelFolder, precision: Precision) -> None:
-        self._precision: Precision = precision
-        with loading(folder, "embedding model") as path:
-            from sentence_transformers import SentenceTransformer
 
-            self.model: SentenceTransformer = SentenceTransformer(path, **LOCAL)
-            self.dimension = int(self.model.get_embedding_dimension() or 0)
-            self.window = int(self.model.max_seq_length or 512)
+def _export(folder: ModelFolder, graph: Path) -> None:
+    engine = TorchEngine(folder)
+    own: Any = engine.model.tokenizer
+    tokenizer = engine.tokenizer()
+    try:
+        facts = ModelFacts(engine.dimension, engine.window, int(own.pad_token_id or 0), own.padding_side,
+                           own.truncation_side)
+        with _quiet():
+            _write_graph(engine, graph)
+        _compare(engine, _load_graph(graph), facts, tokenizer)
+    except (RuntimeError, ValueError, TypeError, KeyError, AttributeError, AssertionError) as error:
+        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
+        raise ModelError(f"{folder.name} cannot be exported to ONNX ({reason[:200]}); use the embedder "
+                         f"{{model: {folder.name}, backend: float32}}") from error
+    tokenizer.save(str(graph.with_name(_TOKENIZER)))
+    graph.with_name(_FACTS).write_text(json.dumps(asdict(facts)), encoding="utf-8")
 
-    def tokenizer(self) -> Tokenizer:
-        return fast_tokenizer(self.model)
 
-    def encode(self, pieces: Sequence[str], batch: int | None) -> Matrix:
-        with running(self._precision, 1 if len(pieces) == 1 else None):
-            vectors: Matrix = self.model.encode(list(pieces), prompt="", batch_size=batch or BATCH,
-                                                show_progress_bar=False)
-        return np.asarray(vectors, np.float32)
+def _write_graph(engine: TorchEngine, path: Path) -> None:
+    import torch
+
+    class Whole(torch.nn.Module):
+        def __init__(self, model: torch.nn.Module) -> None:
+            super().__init__()
+            self.model = model
+
+        def forward(self, ids: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+            vectors: torch.Tensor = self.model({"input_ids": ids, "attention_mask": mask})["sentence_embedding"]
+            return vectors
+
+    example = torch.ones(2, 2 * _STEP, dtype=torch.int64)
+    free = {name: {0: "texts", 1: "tokens"} for name in ("ids", "mask")}
+    torch.onnx.export(Whole(engine.model).eval(), (example, example.clone()), str(path), dynamo=False,
+                      opset_version=_OPSET, input_names=["ids", "mask"], output_names=["vectors"],
+                      dynamic_axes={**free, "vectors": {0: "texts"}})
+
+
+def _compare(engine: TorchEngine, run: Run, facts: ModelFacts, tokenizer: Tokenizer) -> None:
+    """Raise ValueError: a graph does not give PyTorch's vectors, for single texts and for texts padded together."""
+    tokenizer.enable_truncation(facts.window, direction=facts.truncation)
+    tokens = tokenizer.encode_batch(list(_TEST_TEXTS))
+    wanted = engine.encode(_TEST_TEXTS, 1)
+    single = np.concatenate([run(*_pad([one], facts)) for one in tokens])
+    for found in (single, run(*_pad(tokens, facts))):
+        cosines = (found * wanted).sum(1) / np.linalg.norm(found, axis=1) / np.linalg.norm(wanted, axis=1)
+        if not cosines.min() > _MIN_COSINE:
+            raise ValueError(f"its vectors have cosine {cosines.min():.4f} with PyTorch's")
+    tokenizer.no_truncation()
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Hide warnings of the tracer about what `_compare` checks."""
+    level = logging.root.manager.disable
+    logging.disable(logging.WARNING)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logging.disable(level)
+
+
+def _load_graph(path: Path) -> Run:
+    """Load a graph. Several threads may run one session, each call on its own thread. Raises ModelError: the file is
+    damaged."""
+    os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")  # else its import keeps an id of the machine below ~/.cache
+    import onnxruntime
+
+    onnxruntime.disable_telemetry_events()
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = options.inter_op_num_threads = 1
+    failures = onnxruntime.capi.onnxruntime_pybind11_state
+    try:
+        session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+    except (failures.Fail, failures.InvalidProtobuf, failures.InvalidGraph, failures.NoSuchFile,
+            failures.InvalidArgument, failures.RuntimeException) as error:
+        raise _damaged(path.parent) from error
+
+    def run(ids: NDArray[Any], mask: NDArray[Any]) -> Matrix:
+        vectors: Matrix = session.run(None, {"ids": ids, "mask": mask})[0]
+        return vectors
+
+    return run
+
+
+def _damaged(folder: Path) -> ModelError:
+    return ModelError(f"the exported model in {folder} is damaged; delete this folder")
+
+
+@lru_cache(2)  # more would fill the memory in a run with several embedders; an older one is loaded again when needed
+def load_engine(folder: ModelFolder, backend: Literal["onnx", "float32"]) -> Engine:
+    """Load a model. Raises ModelError: it cannot be loaded, or its export does not give PyTorch's vectors."""
+    return TorchEngine(folder) if backend == "float32" else OnnxEngine(folder)

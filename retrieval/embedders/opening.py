@@ -1,4 +1,4 @@
-"""Opens embedders: from a name or settings to an embedder."""
+"""Opening an embedder by its name or settings, and remembering which servers the user allowed."""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ from ragbed.retrieval.types import Embedder, Matrix
 
 
 class NoEmbedder:
-    """Gives every passage the same vector, and no query one: what is found by words alone needs no model."""
+    """Gives every passage the same vector and embeds no query: search by words needs no model."""
 
     settings = Nothing()
     name = identity = "none"
@@ -29,13 +29,13 @@ class NoEmbedder:
     window = 1 << 20
 
     def windows(self, texts: Sequence[str], header: str = "") -> list[list[Span]]:
-        """Return one span for each text, which has all of it."""
+        """Return one span per text, which covers it."""
         return [[(0, len(text))] for text in texts]
 
     def embed_queries(self, texts: Sequence[str]) -> Matrix:
-        """Raise SettingsError: there is nothing to compare a query with."""
-        raise SettingsError("this was indexed with embedder: none, so only bm25 finds anything; name another embedder "
-                            "to search by vectors")
+        """Raise SettingsError: there is no model to embed queries with."""
+        raise SettingsError("this was indexed with embedder: none, so only bm25 can search it; index it with another "
+                            "embedder to search by vectors")
 
     def embed_passages(self, texts: Sequence[str]) -> Matrix:
         """Return ones, float32 of shape (texts, 1)."""
@@ -43,11 +43,17 @@ class NoEmbedder:
 
 
 def open_embedder(choice: str | EmbedderKind, index: Path | None = None) -> Embedder:
-    """Open the embedder of that name or of these settings. What is large is loaded when first needed. Where the
-    manifest of an `index` folder, which may be a stranger's, names it and not the user, queries and the key go to a
-    server on another machine only if the user named it once. Raises SettingsError where the name is none, or of a
-    server that the user never named; ModelError where the model is nowhere; and MissingExtra where a package that it
-    needs is not installed."""
+    """Open an embedder. The model is loaded when it is first needed.
+
+    Args:
+        index: folder whose manifest names the embedder. It may be a stranger's, so a server on another machine is
+            allowed only if the user named it before.
+
+    Raises:
+        SettingsError: the name has no known form, or an index names a server that the user never named.
+        ModelError: the model was not found.
+        MissingExtra: a package is not installed.
+    """
     match embedder_settings(choice):
         case Sentence() as settings:
             return SentenceEmbedder(settings)
@@ -63,7 +69,7 @@ def open_embedder(choice: str | EmbedderKind, index: Path | None = None) -> Embe
         case Nothing():
             return NoEmbedder()
         case other:
-            raise TypeError(f"{other.kind} is no kind of embedder")
+            raise TypeError(f"{other.kind} is not a kind of embedder")
 
 
 def allow_server(url: str) -> None:

@@ -1,4 +1,4 @@
-"""Embedders that put prefixes in front of queries and passages, some of which only a model's name tells."""
+"""Prefixes that embedding models want in front of queries and passages, known from their files or their names."""
 from __future__ import annotations
 
 import re
@@ -17,42 +17,42 @@ _BGE = "Represent this sentence for searching relevant passages: "
 _E5_TASK = "Given a web search query, retrieve relevant passages that answer the query"
 
 FAMILIES: tuple[tuple[str, str, str], ...] = (
-    # A pattern of the model's name, the query's prefix, the passage's; the first that matches counts.
+    # Pattern of the model's name, prefix of queries, prefix of passages; the first match counts.
     (r"e5-.*instruct|e5-mistral", f"Instruct: {_E5_TASK}\nQuery: ", ""),  # model card of multilingual-e5-large-instruct
     (r"(^|[/_-])e5-", "query: ", "passage: "),  # model cards of intfloat/e5-* and multilingual-e5-*
-    (r"bge-(small|base|large)-en", _BGE, ""),  # FlagEmbedding's README: for short queries, none for passages
+    (r"bge-(small|base|large)-en", _BGE, ""),  # FlagEmbedding's README: for short queries, not for passages
     (r"bge-(small|base|large)-zh", "为这个句子生成表示以用于检索相关文章：", ""),
     (r"nomic-embed-text", "search_query: ", "search_document: "),  # model card of nomic-embed-text-v1 and v1.5
     (r"mxbai-embed|snowflake-arctic-embed-(xs|s|m|l)($|-v1|-long)|uae-large", _BGE, ""),  # their model cards
     (r"snowflake-arctic-embed-.*-v2", "query: ", ""),
     (r"embeddinggemma", "task: search result | query: ", "title: none | text: "),
 )
-"""Families of models whose cards demand prefixes that not every copy of their files declares."""
+"""Families of models whose cards require prefixes that some copies of their files do not declare."""
 
 
 @dataclass(frozen=True, slots=True)
 class Prefixes:
-    """Texts that are put in front of each query and of each passage, before they are embedded."""
+    """Texts put in front of each query and each passage before they are embedded."""
 
     query: str = ""
     passage: str = ""
 
     @classmethod
-    def of(cls, name: str, declared: Prefixes, query: str | None, passage: str | None) -> Prefixes:
-        """Return what was set; else what the model declares; else its family's, if it declares none at all."""
-        usual = declared if declared != cls() else family(name)
+    def choose(cls, name: str, declared: Prefixes, query: str | None, passage: str | None) -> Prefixes:
+        """Return the prefixes that were set. Default: those that the model declares, or else those of its family."""
+        usual = declared if declared != cls() else family_prefixes(name)
         return cls(usual.query if query is None else query, usual.passage if passage is None else passage)
 
 
-def family(name: str) -> Prefixes:
-    """Return the prefixes of the family that a model's name tells; none where it tells none."""
+def family_prefixes(name: str) -> Prefixes:
+    """Return the prefixes of the family that a model's name belongs to; empty for other names."""
     short = name.rstrip("/").rsplit("/", 1)[-1].lower()
     found = ((query, passage) for pattern, query, passage in FAMILIES if re.search(pattern, short))
     return Prefixes(*next(found, ("", "")))
 
 
 class PrefixedEmbedder:
-    """An embedder opened by settings, with prefixes in front of queries and passages."""
+    """An embedder that was opened by settings and puts prefixes in front of queries and passages."""
 
     settings: EmbedderKind
     prefixes: Prefixes
@@ -63,15 +63,15 @@ class PrefixedEmbedder:
 
     @cached_property
     def identity(self) -> str:
-        return self.identified(self.prefixes.query)
+        return self.identity_with(self.prefixes.query)
 
     @cached_property
     def passage_identity(self) -> str:
-        """Equal for all that embed passages as this one does, whatever stands in front of queries."""
-        return self.identified(None)
+        """Identity of how passages are embedded: equal for embedders that differ only in the prefix of queries."""
+        return self.identity_with(None)
 
-    def identified(self, query_prefix: str | None) -> str:
-        """Return what tells embedders apart that give other vectors; None for a prefix of no consequence."""
+    def identity_with(self, query_prefix: str | None) -> str:
+        """Return text that differs between embedders that give different vectors; None leaves the query prefix out."""
         raise NotImplementedError
 
     @property
@@ -80,7 +80,7 @@ class PrefixedEmbedder:
 
     @property
     def reader(self) -> Reader:
-        """Cuts texts into what the model reads at once."""
+        """Cuts texts into windows that the model reads."""
         raise NotImplementedError
 
     def windows(self, texts: Sequence[str], header: str = "") -> list[list[Span]]:
@@ -93,13 +93,13 @@ class PrefixedEmbedder:
         return self.embed(texts, self.prefixes.passage) if texts else np.zeros((0, self.dimension), np.float32)
 
     def embed(self, texts: Sequence[str], prefix: str) -> Matrix:
-        """Return the vectors of at least one text, each below the prefix."""
+        """Return the vectors of one or more texts, each with the prefix in front."""
         raise NotImplementedError
 
 
-def choice_of(embedder: Embedder) -> EmbedderKind | None:
-    """Return the settings that open this embedder again, with the prefixes that they leave to the model said outright;
-    None for an embedder that no settings opened."""
+def settings_of(embedder: Embedder) -> EmbedderKind | None:
+    """Return settings that open this embedder again, with its prefixes written out; None if it was not opened by
+    settings."""
     if not isinstance(embedder, PrefixedEmbedder):
         return None
     prefixes = embedder.prefixes

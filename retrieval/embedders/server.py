@@ -1,4 +1,4 @@
-"""Embedders behind any OpenAI-compatible `/v1/embeddings`: requests in batches, retried, and their replies checked."""
+"""Embedders behind an OpenAI-compatible `/v1/embeddings`: batched requests, retries, and checks of the replies."""
 from __future__ import annotations
 
 import re
@@ -29,17 +29,17 @@ from ragbed.documents.http import (
 from ragbed.documents.types import digest
 from ragbed.retrieval.embedders.prefixes import PrefixedEmbedder, Prefixes
 from ragbed.retrieval.embedders.settings import Server
-from ragbed.retrieval.embedders.windows import cut_by_estimate, pooled, shortened, unit
+from ragbed.retrieval.embedders.windows import cut_by_estimate, pool_windows, to_unit_length, truncate_by_estimate
 from ragbed.retrieval.types import Matrix
 
 if TYPE_CHECKING:
     import httpx2
     from openai import OpenAI
 
-MOST = 256  # texts given at once where a request has fewer: a kill loses those not kept yet, and they are paid again
-_MOST_BYTES = 256 << 20  # of one reply: 2,048 vectors of 4,096 numbers take 180 MB
+_MAX_TEXTS = 256  # given at once if a batch is smaller: a kill loses them before they are cached, and they cost again
+_MAX_BYTES = 256 << 20  # of one reply: 2,048 vectors of 4,096 numbers take 180 MB
 _OPENAI = "https://api.openai.com/v1"
-_SHORTEST = 1e-15  # length of a vector whose squares, and those of one as much longer than 1, float32 can hold
+_MIN_LENGTH = 1e-15  # of a vector; float32 can hold its squares, and those of a vector 1e15 long
 _TOO_LONG = re.compile(r"too (?:large|long)|maximum \w+ length|context (?:size|window|length)", re.IGNORECASE)
 
 
@@ -53,7 +53,7 @@ class _Reply(BaseModel):
 
 
 class ServerEmbedder(PrefixedEmbedder):
-    """A model behind a server. Thread-safe. The key is read, and needed, when the first text is sent."""
+    """A model behind a server. Thread-safe. The key is read when the first text is sent."""
 
     def __init__(self, settings: Server) -> None:
         at, self._served = parse_address(settings.model, calls=False)
@@ -61,25 +61,24 @@ class ServerEmbedder(PrefixedEmbedder):
         self._name = f"embedder {self._served} at {self._url}"
         self.settings: Server = settings
         self.window = settings.window
-        self.prefixes = Prefixes.of(self._served, Prefixes(), settings.query_prefix, settings.passage_prefix)
+        self.prefixes = Prefixes.choose(self._served, Prefixes(), settings.query_prefix, settings.passage_prefix)
         self._width = settings.dimensions
 
     @property
     def transaction(self) -> int:
-        """Texts that it is to be given at once: so that all requests that may be open are, but not many more."""
-        return max(min(self.settings.batch * self.settings.concurrency, MOST), self.settings.batch)
+        """Texts to give it at once: enough for all concurrent requests, but not many more."""
+        return max(min(self.settings.batch * self.settings.concurrency, _MAX_TEXTS), self.settings.batch)
 
-    def identified(self, query_prefix: str | None) -> str:
-        """Return the served name and a hash of the rest, with the address: elsewhere that name may be another model."""
+    def identity_with(self, query_prefix: str | None) -> str:
+        """Return the served name and a hash of settings and address: another server may use that name differently."""
         where = "" if self._url == _OPENAI else self._url
-        told = [where, self._served, str(self.settings.dimensions), self.settings.long,
-                query_prefix or "", self.prefixes.passage]
-        # Long texts are cut by the window, others are the same by any.
-        return f"served:{self._served}-{digest(*told, str(self.settings.window))[:16]}"
+        parts = [where, self._served, str(self.settings.dimensions), self.settings.long,
+                 query_prefix or "", self.prefixes.passage]
+        return f"served:{self._served}-{digest(*parts, str(self.settings.window))[:16]}"
 
     @cached_property
     def dimension(self) -> int:
-        """The length of its vectors, asked for with a word if none came yet."""
+        """Length of its vectors; asks the server for one if none has come yet."""
         return self._width or self._request(["dimension"]).shape[1]
 
     def windows(self, texts: Sequence[str], header: str = "") -> list[list[Span]]:
@@ -89,10 +88,10 @@ class ServerEmbedder(PrefixedEmbedder):
 
     def embed(self, texts: Sequence[str], prefix: str) -> Matrix:
         if self.settings.long == "truncated":
-            return unit(self._vectors([shortened(prefix + text, self.window) for text in texts]))
+            return to_unit_length(self._vectors([truncate_by_estimate(prefix + text, self.window) for text in texts]))
         spans = cut_by_estimate(texts, self.window, prefix)
         pieces = [prefix + text[start:end] for text, cuts in zip(texts, spans, strict=True) for start, end in cuts]
-        return pooled(self._vectors(pieces), [len(cuts) for cuts in spans], normalise=True)
+        return pool_windows(self._vectors(pieces), [len(cuts) for cuts in spans], normalise=True)
 
     def _vectors(self, pieces: Sequence[str]) -> Matrix:
         size = self.settings.batch
@@ -101,9 +100,11 @@ class ServerEmbedder(PrefixedEmbedder):
             return np.concatenate(list(workers.map(self._request, batches)))
 
     def _request(self, texts: Sequence[str]) -> Matrix:
-        """Return vectors as the server sends them, float32 of shape (texts, dimension), each beside its text. Raises
-        ModelError where the key, the model or a text is refused, or not one vector came for each text, or one that is
-        none; and CallError where no reply came within the deadline or the attempts."""
+        """Return vectors as the server sends them, float32 of shape (texts, dimension), in the order of the texts.
+
+        Raises ModelError: the server refuses the key, the model or a text, or does not return one valid vector per
+        text. Raises CallError: no reply came within the deadline or the attempts.
+        """
         body: dict[str, Any] = {"model": self._served, "input": list(texts), "encoding_format": "float"}
         if self.settings.dimensions is not None:
             body["dimensions"] = self.settings.dimensions
@@ -111,19 +112,19 @@ class ServerEmbedder(PrefixedEmbedder):
             rows = _Reply.model_validate_json(self._answer(body)).data
         except ValidationError as error:
             first = error.errors()[0]
-            raise self._failure(f"the reply holds no embeddings ({first['msg']})") from None
+            raise self._failure(f"the reply has no embeddings ({first['msg']})") from None
         places = [place if row.index is None else row.index for place, row in enumerate(rows)]
         if sorted(places) != list(range(len(texts))):
-            raise self._failure(f"{len(texts)} texts were sent, and {len(rows)} embeddings came, or some twice")
+            raise self._failure(f"{len(texts)} texts were sent, but {len(rows)} embeddings came back, or some twice")
         width = self._width or len(rows[0].embedding)
         if other := next((len(row.embedding) for row in rows if len(row.embedding) != width), None):
-            raise self._failure(f"an embedding has {other} numbers, not {width}: set dimensions to what the server "
-                                "gives, or leave it out")
+            raise self._failure(f"an embedding has {other} numbers, not {width}; set dimensions to what the server "
+                                "returns, or leave it out")
         numbers = np.array([row.embedding for row in rows])[np.argsort(places)]
         with np.errstate(over="ignore", invalid="ignore"):
             lengths = np.linalg.norm(numbers, axis=1)
-        if not ((lengths > _SHORTEST) & (lengths < 1 / _SHORTEST)).all():
-            raise self._failure("an embedding is all zeros, or not all of it is numbers of a usable size")
+        if not ((lengths > _MIN_LENGTH) & (lengths < 1 / _MIN_LENGTH)).all():
+            raise self._failure("an embedding is all zeros, or has numbers that are not finite or too large")
         self._width = width
         vectors: Matrix = numbers.astype(np.float32)
         return vectors
@@ -142,8 +143,8 @@ class ServerEmbedder(PrefixedEmbedder):
                 failure = self._refusal(error.response.status_code, error.response.content, attempt)
             except openai.APIConnectionError as error:
                 wait, cause = None, error.__cause__ or error
-                failure = CallError(f"{self._name}: no whole reply: {type(cause).__name__}: {cause}, after {attempt} "
-                                    "attempts", "connection", attempt)
+                failure = CallError(f"{self._name}: no complete reply: {type(cause).__name__}: {cause}, after "
+                                    f"{attempt} attempts", "connection", attempt)
             wait = backoff_delay(attempt) if wait is None else wait
             if isinstance(failure, ModelError) or attempt >= self.settings.attempts or time.monotonic() + wait >= until:
                 raise failure
@@ -155,13 +156,13 @@ class ServerEmbedder(PrefixedEmbedder):
         said = error_message(parse_error(content), key) or sanitize_line(
             content[:2_000].decode("utf-8", "replace"), key)
         if _TOO_LONG.search(said):
-            return self._failure(f"HTTP {status}: {said}; set window to the tokens that it takes of one text")
+            return self._failure(f"HTTP {status}: {said}; set window to the tokens that the server reads of one text")
         if is_transient(status, content):
             return CallError(f"{self._name}: HTTP {status}: {said}, after {attempts} attempts", f"http_{status}",
                              attempts)
         if status in {401, 403}:
-            return self._failure(f"{self._url} refuses the key (HTTP {status}); set {variable} to one that it "
-                                 f"accepts: {said}")
+            return self._failure(f"{self._url} refuses the key (HTTP {status}); set {variable} to a valid "
+                                 f"key: {said}")
         if 300 <= status < 400:
             return self._failure(f"the server redirects (HTTP {status}), which is not followed; give the final URL")
         return self._failure(f"HTTP {status}: {said}; check the model's name, the address and the settings")
@@ -171,7 +172,7 @@ class ServerEmbedder(PrefixedEmbedder):
 
     @cached_property
     def _client(self) -> OpenAI:
-        """Redirects are not followed: they would take texts and key elsewhere."""
+        """Client that follows no redirects, which would take texts and key elsewhere."""
         import httpx2
         import openai
 
@@ -185,7 +186,7 @@ class ServerEmbedder(PrefixedEmbedder):
 
 
 def _read_whole(response: httpx2.Response) -> None:
-    """Read the body, called with its head: the client limits neither its size nor the time that all of it may take."""
+    """Read the body within limits: the client itself limits neither its size nor the time of all of it."""
     import httpx2
 
     if is_compressed(response.headers):
@@ -194,8 +195,8 @@ def _read_whole(response: httpx2.Response) -> None:
     until, body = time.monotonic() + response.request.extensions["timeout"]["read"], bytearray()
     for block in stream:
         body += block
-        if len(body) > _MOST_BYTES:
-            raise httpx2.RemoteProtocolError(f"the reply is larger than {_MOST_BYTES >> 20} MB")
+        if len(body) > _MAX_BYTES:
+            raise httpx2.RemoteProtocolError(f"the reply is larger than {_MAX_BYTES >> 20} MB")
         if time.monotonic() > until:
             raise httpx2.ReadTimeout("the reply did not end in time")
     stream.close()

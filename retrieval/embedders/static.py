@@ -1,4 +1,4 @@
-"""Static embeddings: one vector a token, looked up and averaged, hundreds of times as fast as a transformer."""
+"""Static embeddings: one vector per token, looked up and averaged, hundreds of times faster than a transformer."""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -13,25 +13,37 @@ from ragbed.documents.types import digest
 from ragbed.retrieval.embedders.prefixes import PrefixedEmbedder, Prefixes
 from ragbed.retrieval.embedders.settings import Static
 from ragbed.retrieval.embedders.windows import Reader
-from ragbed.retrieval.models.finding import WEIGHTS, ModelFolder, find_static, plain_tokenizer, read_json
+from ragbed.retrieval.models import WEIGHTS, ModelFolder, find_static, read_json, read_tokenizer
 from ragbed.retrieval.types import Matrix
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
+_SLICE = 256  # texts looked up at once
+
+
 @dataclass(frozen=True, slots=True)
 class TokenTable:
-    """A vector for each token."""
+    """A vector per token.
 
-    vectors: Matrix  # float32 of shape (tokens, d)
-    tokenizer: Tokenizer  # one that cuts and pads nothing
-    unknown: int | None  # the token that stands for what the vocabulary does not hold; None where every text has tokens
+    Attributes:
+        vectors: float32 of shape (tokens, d).
+        tokenizer: without truncation and padding.
+        unknown: id of the token for unknown words; None if the vocabulary covers every text.
+    """
+
+    vectors: Matrix
+    tokenizer: Tokenizer
+    unknown: int | None
 
 
 def read_table(folder: ModelFolder) -> TokenTable:
-    """Read the table of a model as model2vec (`embeddings`, also with fewer vectors than tokens and with weights) or as
-    sentence-transformers' StaticEmbedding (`embedding.weight`) writes it. Raises ModelError where the files are
-    damaged, or hold another kind of model."""
+    """Read the table of a model.
+
+    model2vec writes `embeddings`, possibly with fewer vectors than tokens and with weights; the StaticEmbedding of
+    sentence-transformers writes `embedding.weight`. Raises ModelError: the files are damaged or hold another kind of
+    model.
+    """
     from safetensors import SafetensorError
     from safetensors.numpy import load_file
 
@@ -40,31 +52,33 @@ def read_table(folder: ModelFolder) -> TokenTable:
     except (OSError, SafetensorError) as error:
         raise ModelError(f"static model {folder.name} in {folder.path} cannot be loaded: {error}") from error
     if "embedding.weight" not in arrays and "embeddings" not in arrays:
-        raise ModelError(f"{folder.name} in {folder.path} is no static model: name it without static:")
+        raise ModelError(f"{folder.name} in {folder.path} is not a static model; name it without static:")
     vectors = np.ascontiguousarray(arrays.get("embedding.weight", arrays.get("embeddings")), np.float32)
     if "embedding.weight" not in arrays:
         vectors = vectors[arrays["mapping"]] if "mapping" in arrays else vectors
         vectors = vectors * np.asarray(arrays["weights"], np.float32)[:, None] if "weights" in arrays else vectors
     file = folder.path / "tokenizer.json"
-    tokenizer = plain_tokenizer(file)
+    tokenizer = read_tokenizer(file)
     tokens = max(tokenizer.get_vocab().values()) + 1
     if len(vectors) < tokens:
-        raise ModelError(f"{folder.name} in {folder.path} has {len(vectors)} vectors for {tokens} tokens: its files "
-                         "are not of one model")
+        raise ModelError(f"{folder.name} in {folder.path} has {len(vectors)} vectors for {tokens} tokens; its files "
+                         "do not belong together")
     model = read_json(file)["model"]
     named = isinstance(model.get("unk_token"), str)
     return TokenTable(vectors, tokenizer, tokenizer.token_to_id(model["unk_token"]) if named else model.get("unk_id"))
 
 
-SLICE = 256  # texts looked up at once
-
-
 class StaticEmbedder(PrefixedEmbedder):
-    """A static model read from a folder. The mean of the tokens' vectors, at unit length, by the published rule of
-    model2vec's `StaticModel.encode`; unknown tokens do not count. It is given `at_once` texts at once: they take no
-    time."""
+    """A static model in a folder.
 
-    at_once = SLICE
+    A text's vector is the mean of its tokens' vectors at unit length, without unknown tokens, as in model2vec's
+    `StaticModel.encode`.
+
+    Attributes:
+        at_once: texts to give it at once.
+    """
+
+    at_once = _SLICE
 
     def __init__(self, settings: Static) -> None:
         self.folder = find_static(settings.model)
@@ -72,9 +86,9 @@ class StaticEmbedder(PrefixedEmbedder):
         self.window = settings.window
         self.prefixes = Prefixes(settings.query_prefix, settings.passage_prefix)
 
-    def identified(self, query_prefix: str | None) -> str:
-        told = [self.settings.long, str(self.window), query_prefix or "", self.prefixes.passage]
-        return f"static-{self.folder.identity}-{digest(*told)[:8]}"
+    def identity_with(self, query_prefix: str | None) -> str:
+        parts = [self.settings.long, str(self.window), query_prefix or "", self.prefixes.passage]
+        return f"static-{self.folder.identity}-{digest(*parts)[:8]}"
 
     @property
     def dimension(self) -> int:
@@ -82,7 +96,7 @@ class StaticEmbedder(PrefixedEmbedder):
 
     def embed(self, texts: Sequence[str], prefix: str) -> Matrix:
         def means(pieces: Sequence[str]) -> Matrix:
-            return np.concatenate([self._mean(pieces[first:first + SLICE]) for first in range(0, len(pieces), SLICE)])
+            return np.concatenate([self._mean(pieces[first:first + _SLICE]) for first in range(0, len(pieces), _SLICE)])
 
         return self.reader.embed(texts, prefix, means)
 

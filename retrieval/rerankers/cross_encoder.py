@@ -9,8 +9,17 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from ragbed.documents.errors import ModelError
 from ragbed.documents.types import digest
-from ragbed.retrieval.models.finding import ModelFolder, find_model
-from ragbed.retrieval.models.loading import BATCH, LOCAL, Precision, cut, fast_tokenizer, loading, running
+from ragbed.retrieval.models import (
+    BATCH,
+    LOAD_OPTIONS,
+    ModelFolder,
+    Precision,
+    copy_tokenizer,
+    cut_by_tokens,
+    find_model,
+    loading,
+    running,
+)
 from ragbed.retrieval.rerankers.reranker import Reranker, RerankerDeps
 from ragbed.retrieval.storage.files import unchanged_sha256
 from ragbed.retrieval.types import Matrix
@@ -80,9 +89,9 @@ class CrossScorer:
         if not texts:
             return query, []
         room = self._room
-        asked = query[:cut(self._tokenizer, [query], max(room // 2, 1))[0][0][1]]
+        asked = query[:cut_by_tokens(self._tokenizer, [query], max(room // 2, 1))[0][0][1]]
         left = room - len(self._tokenizer.encode(asked, add_special_tokens=False).ids)
-        spans = cut(self._tokenizer, texts, left)
+        spans = cut_by_tokens(self._tokenizer, texts, left)
         return asked, [[text[start:end] for start, end in cuts] for text, cuts in zip(texts, spans, strict=True)]
 
     def _predicted(self, pairs: Sequence[tuple[str, str]]) -> list[float]:
@@ -110,14 +119,14 @@ class CrossScorer:
 
     @cached_property
     def _tokenizer(self) -> Tokenizer:
-        return fast_tokenizer(self._model)
+        return copy_tokenizer(self._model)
 
     @cached_property
     def _model(self) -> CrossEncoder:
         with loading(self._folder, _WHAT) as path:
             from sentence_transformers import CrossEncoder
 
-            model: CrossEncoder = CrossEncoder(path, **LOCAL)
+            model: CrossEncoder = CrossEncoder(path, **LOAD_OPTIONS)
         self._check(model)
         return model
 

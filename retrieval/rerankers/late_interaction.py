@@ -12,8 +12,20 @@ import numpy as np
 
 from ragbed.documents.paths import cache_dir
 from ragbed.documents.types import digest
-from ragbed.retrieval.models.finding import MINILM, PROMPTS, ModelFolder, find_model, model_settings
-from ragbed.retrieval.models.loading import BATCH, LOCAL, Precision, cut, fast_tokenizer, loading, running
+from ragbed.retrieval.models import (
+    BATCH,
+    LOAD_OPTIONS,
+    MINILM,
+    PROMPTS,
+    ModelFolder,
+    Precision,
+    copy_tokenizer,
+    cut_by_tokens,
+    find_model,
+    loading,
+    model_settings,
+    running,
+)
 from ragbed.retrieval.rerankers.reranker import Reranker, RerankerDeps
 from ragbed.retrieval.storage.cache import VectorStore
 from ragbed.retrieval.storage.files import made
@@ -94,7 +106,7 @@ class TokenVectors:
     def _embedded(self, texts: Sequence[str]) -> list[Matrix]:
         if not texts:
             return []
-        model, spans = self._model, cut(self._tokenizer, texts, self._window)
+        model, spans = self._model, cut_by_tokens(self._tokenizer, texts, self._window)
         pieces = [text[start:end] for text, cuts in zip(texts, spans, strict=True) for start, end in cuts]
         with running(self._precision):
             vectors = iter(model.encode_document(pieces, batch_size=BATCH, show_progress_bar=False,
@@ -111,7 +123,7 @@ class TokenVectors:
 
     @cached_property
     def _tokenizer(self) -> Tokenizer:
-        return fast_tokenizer(self._model)
+        return copy_tokenizer(self._model)
 
     @cached_property
     def _model(self) -> MultiVectorEncoder:
@@ -120,8 +132,8 @@ class TokenVectors:
             from sentence_transformers.multi_vector_encoder.modules import MultiVectorMask
 
             if is_multi(self._folder):
-                return MultiVectorEncoder(path, **LOCAL)
-            model = SentenceTransformer(path, **LOCAL)  # one vector a text: its layers without the pooling
+                return MultiVectorEncoder(path, **LOAD_OPTIONS)
+            model = SentenceTransformer(path, **LOAD_OPTIONS)  # one vector a text: its layers without the pooling
             prompts = {name: text for name, text in model.prompts.items() if text}
             return MultiVectorEncoder(modules=[model[0], MultiVectorMask()], device="cpu", prompts=prompts)
 

@@ -17,7 +17,7 @@ from ragbed.experiments.judges.relevance import HELPS
 from ragbed.experiments.question import Benchmark, Bucket, FoundBy, Mined, Question
 from ragbed.experiments.running.gold import Places, ShownTexts, SourceOf, by_source, match
 from ragbed.retrieval.hits import DECIMALS
-from ragbed.retrieval.models.finding import MINILM
+from ragbed.retrieval.models import MINILM
 from ragbed.retrieval.rerankers import JudgeReranker, RerankerSettings
 from ragbed.retrieval.types import Hit, Progress, Scorer
 from ragbed.strategies.types import Passage

@@ -1,1 +1,0 @@
-"""Models of sentence-transformers: where they are found, how they are loaded, and what they can read at once."""
