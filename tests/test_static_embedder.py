@@ -54,7 +54,8 @@ def test_the_module_of_a_sentence_transformers_folder_is_found(tmp_path):
 
 
 @pytest.mark.parametrize(("arrays", "damaged", "says"), [
-    ({"other": VECTORS}, None, "is not a static model"), ({"embeddings": VECTORS[:2]}, None, "has 2 vectors for 4 tokens"),
+    ({"other": VECTORS}, None, "is not a static model"),
+    ({"embeddings": VECTORS[:2]}, None, "has 2 vectors for 4 tokens"),
     ({"embeddings": VECTORS}, "model.safetensors", "cannot be loaded"),
     ({"embeddings": VECTORS}, "tokenizer.json", r"tokenizer\.json is damaged; download the model again$")])
 def test_files_that_are_no_static_model_are_one_line(tmp_path, arrays, damaged, says):
