@@ -23,7 +23,7 @@ from ragbed.experiments.analysis.compared_run import ComparedRun, read_compared_
 from ragbed.experiments.cells import FACTORS
 from ragbed.experiments.formatting import estimate, fmt2, format_difference, format_p
 from ragbed.experiments.metrics import ScoredQuestion, aggregate
-from ragbed.experiments.settings.file import runs_of
+from ragbed.experiments.settings.file import split_runs
 from ragbed.experiments.statistics import Comparison, cluster_questions, compare, pair_scores
 
 FILE = Path(__file__).with_suffix(".yaml")
@@ -42,7 +42,7 @@ def settings_of(name: str, stated: Mapping[str, Any], model: str, limit: int | N
     benchmark = {**stated["benchmark"], **({"path": stated["folder"]} if "folder" in stated else {})}
     if limit is not None:
         name, benchmark = f"{name}-{limit}", {**benchmark, "sample": limit}
-    return runs_of({"models": model, **_COMMON, **own, "benchmark": benchmark, "name": name}, str(FILE))[0]
+    return split_runs({"models": model, **_COMMON, **own, "benchmark": benchmark, "name": name}, str(FILE))[0]
 
 
 def prepare(stated: Mapping[str, Any], data: Path | None) -> None:

@@ -123,11 +123,11 @@ def _carry_out(settings: RunSettings, fresh: bool) -> None:
 
 def _resolved(settings: str | Path | Mapping[str, Any] | RunSettings) -> RunSettings:
     from ragbed.experiments.settings import RunSettings
-    from ragbed.experiments.settings.file import read_runs, runs_of
+    from ragbed.experiments.settings.file import read_runs, split_runs
 
     if isinstance(settings, RunSettings):
         return settings
-    runs = runs_of(dict(settings), "settings") if isinstance(settings, Mapping) else read_runs(Path(settings))
+    runs = split_runs(dict(settings), "settings") if isinstance(settings, Mapping) else read_runs(Path(settings))
     if len(runs) > 1:
         raise SettingsError(f"these settings are {len(runs)} runs, one for each benchmark; give one benchmark")
     return runs[0]

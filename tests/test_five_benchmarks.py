@@ -91,5 +91,5 @@ def test_one_command_runs_five_strategies_and_prints_the_columns_of_the_paper(ra
     ("mrceval", {"rules": ["choice"], "layout": "as_published", "reasoning": ["direct"]})])
 def test_the_papers_setting_is_a_benchmarks_own(kind, expected):
     settings = RunSettings.model_validate({"name": kind, "models": "m", "benchmark": {"kind": kind, "path": "p"}})
-    resolved = yaml.safe_load(settings.resolved())
+    resolved = yaml.safe_load(settings.to_yaml())
     assert {name: resolved[name] for name in expected} == expected

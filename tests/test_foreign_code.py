@@ -7,7 +7,7 @@ import pytest
 
 from ragbed import check_strategy
 from ragbed.documents import RecipeFailed, SettingsError
-from ragbed.experiments.settings.file import content_of
+from ragbed.experiments.settings.file import read_content
 from ragbed.strategies import Task, chosen
 from ragbed.strategies.settings.plugins import family_of
 
@@ -128,4 +128,4 @@ def test_a_path_that_names_no_source_is_one_line(here, kind, said):
 def test_a_huge_file_of_settings_is_refused_before_it_is_understood(here):
     (here / "huge.yaml").write_text("reasoning:\n" + "- direct\n" * 200_000)
     with pytest.raises(SettingsError, match=r"huge\.yaml: larger than 1,000,000 bytes"):
-        content_of(here / "huge.yaml")
+        read_content(here / "huge.yaml")

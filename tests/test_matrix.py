@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from ragbed.documents import SettingsError
 from ragbed.experiments import check_settings
 from ragbed.experiments.cells import labels
-from ragbed.experiments.settings.matrix import combinations_of
+from ragbed.experiments.settings.matrix import list_combinations
 
 CREST = {"kind": "crest", "path": "x"}
 ONE = {"name": "x", "benchmark": CREST, "models": "http://h/v1#m", "reasoning": "direct"}
@@ -21,7 +21,7 @@ def of(**fields):
 
 
 def named(**fields):
-    return [(one.model, one.condition, one.reasoning) for one in combinations_of(of(**fields))]
+    return [(one.model, one.condition, one.reasoning) for one in list_combinations(of(**fields))]
 
 
 def test_what_agrees_with_every_key_of_an_entry_is_left_out():
@@ -36,7 +36,7 @@ def test_what_is_included_comes_last_with_the_runs_lists_for_what_it_leaves_out(
     assert named(models=["a", "b"], exclude={"models": "b"},
                  include=[{"models": "c", "conditions": "gold"}, {"models": ["a", "b"], "conditions": "full"}]) == [
         ("a", "provided", "direct"), ("c", "gold", "direct"), ("a", "full", "direct"), ("b", "full", "direct")]
-    assert [(one.reasoning, one.repeat) for one in combinations_of(of(
+    assert [(one.reasoning, one.repeat) for one in list_combinations(of(
         reasoning=["direct", "chain_of_thought"], include={"reasoning": "direct", "repeats": 3}))] == [
         ("direct", 0), ("chain_of_thought", 0), ("direct", 1), ("direct", 2)]
 
@@ -121,7 +121,7 @@ def test_the_matrix_is_that_of_a_plain_reference(base, exclude, include):
         with pytest.raises(SettingsError):
             of(**fields)
         return
-    found = combinations_of(of(**fields))
+    found = list_combinations(of(**fields))
     assert {tuple((name, getattr(one, name)) for name in base) for one in found} == wanted
     assert len(found) == len(wanted)
 

@@ -139,7 +139,7 @@ def test_a_sweep_over_a_plug_in_leaves_its_lists_alone(mine, town):
     assert [one.said for one in run.reasoning] == [
         {"kind": "mine.py:recipe", "words": ["a", "b"]}, {"kind": "mine.py:recipe", "times": 2, "words": ["a", "b"]}]
     kept = town.folder / "config.yaml"
-    kept.write_text(run.resolved())
+    kept.write_text(run.to_yaml())
     assert [one.said for one in read_settings(kept).reasoning] == [one.said for one in run.reasoning]
 
 

@@ -9,7 +9,7 @@ from commands import page
 
 from ragbed.experiments import check_settings
 from ragbed.experiments.cli import build_app
-from ragbed.experiments.settings.matrix import combinations_of
+from ragbed.experiments.settings.matrix import list_combinations
 
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
@@ -68,7 +68,7 @@ def test_settings_that_are_shown_are_valid(path, first, content, monkeypatch, tm
 
 def test_the_example_of_a_matrix_leaves_out_and_brings_in():
     (content,) = (content for first, content in settings_of(ROOT / "docs" / "experiments.md") if "matrix" in first)
-    made = combinations_of(check_settings({"name": "matrix", **content}, "experiments.md"))
+    made = list_combinations(check_settings({"name": "matrix", **content}, "experiments.md"))
     assert len(made) == 2 * (5 * 3 - 1) * 2 * 2 + 2
 
 

@@ -8,8 +8,8 @@ from ragbed.documents import SettingsError
 from ragbed.experiments import Plan, check_settings
 from ragbed.experiments.running.budget import check_prices
 from ragbed.experiments.running.fingerprint import identities
-from ragbed.experiments.settings.file import finding
-from ragbed.experiments.settings.retrievers import Searched
+from ragbed.experiments.settings.file import parse_retriever
+from ragbed.experiments.settings.retrievers import SearchSettings
 from ragbed.experiments.settings.run import RunSettings
 from ragbed.retrieval import RetrieverSettings
 from ragbed.retrieval.retrievers import KINDS
@@ -23,7 +23,7 @@ def settings_of(retriever):
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
 def test_no_kind_has_a_member_called_like_what_a_run_adds(kind):
-    assert not {name for name in Searched.model_fields if hasattr(kind, name)}
+    assert not {name for name in SearchSettings.model_fields if hasattr(kind, name)}
 
 
 def test_every_kind_can_be_named_in_a_run_and_read_back():
@@ -98,12 +98,12 @@ def test_every_setting_is_part_of_the_identity(kind, changes):
 
 
 def test_the_command_line_takes_a_name_or_settings():
-    assert finding("bm25", [])[0].kind == "bm25"
-    kind, where = finding("{kind: fused, of: [bm25, dense]}", ["page >= 3 and source = a/*"])
+    assert parse_retriever("bm25", [])[0].kind == "bm25"
+    kind, where = parse_retriever("{kind: fused, of: [bm25, dense]}", ["page >= 3 and source = a/*"])
     assert [one.kind for one in kind.of] == ["bm25", "dense"]
     assert where == ("page >= 3", "source = a/*")
     with pytest.raises(SettingsError, match="retriever: no kind is called bm26"):
-        finding("bm26", [])
+        parse_retriever("bm26", [])
 
 
 def test_a_model_that_judges_relevance_is_one_of_those_that_a_run_asks():

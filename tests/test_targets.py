@@ -5,14 +5,14 @@ import re
 import pytest
 
 from ragbed.experiments import BENCHMARKS
-from ragbed.experiments.settings.targets import Part, runs_of_target
+from ragbed.experiments.settings.targets import Part, resolve_target
 from ragbed.strategies import CRESTS
 
 ALL = Part()
 
 
 def of(kind="crest", path="there", part=ALL, **options):
-    settings, = runs_of_target(kind, path, options, part)
+    settings, = resolve_target(kind, path, options, part)
     return settings
 
 

@@ -16,7 +16,7 @@ from ragbed.experiments.formatting import format_price
 from ragbed.experiments.metrics import cut_of, may_refuse
 from ragbed.experiments.question import Question
 from ragbed.experiments.record import Result, Support, Verdict
-from ragbed.experiments.settings.retrievers import Finder, parts_of
+from ragbed.experiments.settings.retrievers import Finder, kinds_in
 from ragbed.retrieval.retrievers import RetrieverSettings
 from ragbed.strategies.types import Rules, Usage
 
@@ -205,7 +205,7 @@ def note_miners(finders: Mapping[str, Finder], cells: Iterable[Cell], questions:
     miners = dict.fromkeys(found.miner for question in questions for one in question.mined.values()
                            for found in one.found)
     searching = {cell.finder or "" for cell in cells if cell.searched and cell.format is None} if miners else ()
-    parts = {name: parts_of(finders[name].retriever) for name in sorted(searching)}
+    parts = {name: kinds_in(finders[name].retriever) for name in sorted(searching)}
     shared = {miner: names for miner in miners
               if (names := [name for name, own in parts.items() if own & _parts_of_miner(miner)])}
     if not shared:
@@ -220,6 +220,6 @@ def note_miners(finders: Mapping[str, Finder], cells: Iterable[Cell], questions:
 def _parts_of_miner(name: str) -> frozenset[str]:
     """Return the parts of the retriever that a miner is named after, or the name alone if it is not a retriever."""
     try:
-        return parts_of(TypeAdapter(RetrieverSettings).validate_python(name))
+        return kinds_in(TypeAdapter(RetrieverSettings).validate_python(name))
     except ValidationError:
         return frozenset({name})

@@ -34,7 +34,7 @@ def search(query: Query, index: IndexFolder,
                                                       "index with queries and the key, from now on.")] = False,
            json: AsJson = False) -> None:
     """Show the chunks that a retriever finds for a query."""
-    from ragbed.experiments.settings.file import finding
+    from ragbed.experiments.settings.file import parse_retriever
     from ragbed.experiments.terminal.display import note, print_json, say
     from ragbed.experiments.terminal.show import hit_row, place
     from ragbed.retrieval.filters.terms import narrowed
@@ -43,7 +43,7 @@ def search(query: Query, index: IndexFolder,
 
     if not query.strip():
         refuse("the query is empty: say what to look for")
-    kind, conditions = finding(retriever, where or [])
+    kind, conditions = parse_retriever(retriever, where or [])
     if allow_server:
         allow_servers(read_manifest(index))
     opened = Index.open(index)
@@ -116,29 +116,29 @@ def _settings(index: Path, model: str | None, reasoning: str, retrieval: str, k:
     from ragbed.agents.assistant import AssistantSettings
     from ragbed.agents.discovery import default_model
     from ragbed.agents.settings import Limits, ModelSettings
-    from ragbed.experiments.settings.file import finding, said
+    from ragbed.experiments.settings.file import parse_retriever, parse_strategy
     from ragbed.experiments.terminal.display import note
     from ragbed.strategies.settings.choosing import chosen
 
-    kind, conditions = finding(retriever, where or [])
+    kind, conditions = parse_retriever(retriever, where or [])
     return AssistantSettings(index=index, model=model or default_model(note), k=k, retriever=kind, where=conditions,
-                             reasoning=chosen("reasoning", said(reasoning, "--reasoning")).said,
-                             retrieval=chosen("retrieval", said(retrieval, "--retrieval")).said,
+                             reasoning=chosen("reasoning", parse_strategy(reasoning, "--reasoning")).said,
+                             retrieval=chosen("retrieval", parse_strategy(retrieval, "--retrieval")).said,
                              limits=Limits(max_tokens=max_tokens),
                              calls=ModelSettings(temperature=_temperature(temperature)))
 
 
 def given_settings(**options: Any) -> dict[str, Any]:
     """Return the settings of an assistant that options name, by name, without those that were not given."""
-    from ragbed.experiments.settings.file import finding, said
+    from ragbed.experiments.settings.file import parse_retriever, parse_strategy
     from ragbed.strategies.settings.choosing import chosen
 
     given = {name: value for name, value in options.items() if value is not None}
     for family in ("reasoning", "retrieval"):
         if family in given:
-            given[family] = chosen(family, said(given[family], f"--{family}")).said
+            given[family] = chosen(family, parse_strategy(given[family], f"--{family}")).said
     if "retriever" in given or "where" in given:
-        given["retriever"], given["where"] = finding(given.get("retriever", "dense"), given.get("where", []))
+        given["retriever"], given["where"] = parse_retriever(given.get("retriever", "dense"), given.get("where", []))
     return given
 
 

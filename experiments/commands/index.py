@@ -186,10 +186,10 @@ def _settings(options: Mapping[str, Any]) -> IndexSettings:
     from pydantic import ValidationError
 
     from ragbed.documents.errors import SettingsError
-    from ragbed.experiments.settings.file import explain, read_value
+    from ragbed.experiments.settings.file import explain, parse_yaml
     from ragbed.retrieval.settings import IndexSettings
 
-    given = {name: read_value(text, f"--{name}") if text.startswith("{") else text
+    given = {name: parse_yaml(text, f"--{name}") if text.startswith("{") else text
              for name in ("chunker", "embedder", "vectors") if (text := options[name]) is not None}
     given["formats"] = (options["format"] or "plain",)
     usual, size = IndexSettings().chunker.kind, options["size"]

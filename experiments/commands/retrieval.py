@@ -98,7 +98,7 @@ def _settings(target: str, path: str | None, given: dict[str, Any], k: int | Non
               part: Part) -> RunSettings:
     from ragbed.documents.paths import expand_path
     from ragbed.experiments.benchmarks import BENCHMARKS
-    from ragbed.experiments.settings.targets import runs_of_target
+    from ragbed.experiments.settings.targets import resolve_target
 
     if target in BENCHMARKS and not expand_path(target).is_file():
         k = K if k is None else k
@@ -109,7 +109,7 @@ def _settings(target: str, path: str | None, given: dict[str, Any], k: int | Non
                  "set": [*given.get("set", ()), *([f"benchmark.split={split}"] if split else ())]}
     elif split or k is not None:
         refuse(f"{'--split' if split else '-k'} goes with a benchmark's name; {target} says itself what is run")
-    first, *others = runs_of_target(target, path, given, part)
+    first, *others = resolve_target(target, path, given, part)
     if others:
         refuse(f"{target} is {len(others) + 1} runs; give one benchmark")
     if not first.only_searches:
@@ -134,6 +134,6 @@ def _retriever(text: str, k: int) -> Any:
 
 
 def _value(text: str, key: str) -> Any:
-    from ragbed.experiments.settings.file import read_value
+    from ragbed.experiments.settings.file import parse_yaml
 
-    return read_value(text, f"--{key.removesuffix('s')} {text!r}")
+    return parse_yaml(text, f"--{key.removesuffix('s')} {text!r}")

@@ -79,7 +79,7 @@ def run(target: Target = None, path: Files = None, model: Models = None, reasoni
     budget is spent.
     """
     from ragbed.experiments.running.cassette import Replay
-    from ragbed.experiments.settings.spending import changed
+    from ragbed.experiments.settings.spending import update_budget
     from ragbed.experiments.settings.targets import Part
 
     if replay is not None and (retry or journal != "record"):
@@ -91,7 +91,7 @@ def run(target: Target = None, path: Files = None, model: Models = None, reasoni
                      rules=rules, perturbations=perturbation, judge=judge, scoring=scoring, name=name, out=out)
     cassette = None if replay is None else Replay.open(replay)
     runs = _runs(target, path, options, Part(limit, sample, seed, tuple(filter or ()), race), cassette)
-    runs = [one.model_copy(update={"budget": changed(one.budget, budget or ()), "probe": probe or one.probe})
+    runs = [one.model_copy(update={"budget": update_budget(one.budget, budget or ()), "probe": probe or one.probe})
             for one in (runs if cassette else _with_models(runs, fresh, journal != "replay", part))]
     if dry:
         _plan(runs, json)
@@ -108,11 +108,11 @@ def given_options(set: Texts, skip_bad: bool, **options: Any) -> dict[str, Any]:
 def _runs(target: str | None, path: str | None, options: dict[str, Any], part: Part,
           cassette: Replay | None) -> list[RunSettings]:
     from ragbed.experiments.running.cassette import settings_of_cassette
-    from ragbed.experiments.settings.targets import runs_of_target
+    from ragbed.experiments.settings.targets import resolve_target
 
     if target is None and cassette is not None:
         return [settings_of_cassette(cassette, options, part)]
-    runs = runs_of_target(target or "", path, options, part)
+    runs = resolve_target(target or "", path, options, part)
     if cassette is not None and len(runs) > 1:
         refuse(f"{target} is {len(runs)} runs, and a cassette is of one; give one benchmark")
     return runs

@@ -18,7 +18,7 @@ from ragbed.agents.models import describe_model
 from ragbed.agents.replies import OnEvent
 from ragbed.documents.errors import BudgetSpent, CallError, SettingsError
 from ragbed.experiments.settings import RunSettings
-from ragbed.experiments.settings.spending import Budget, shown
+from ragbed.experiments.settings.spending import Budget, format_amount
 from ragbed.strategies.types import Generate, Usage
 
 if TYPE_CHECKING:
@@ -139,8 +139,9 @@ class Spending:
         how = ("the same command continues, for as long again" if name == "seconds" else
                f"a larger budget continues, as in --budget {name}={more}")
         about = ", an estimate: the server does not say how many tokens calls use" if self.estimated else ""
-        raise BudgetSpent(f"{plan.folder}: the budget of {shown(name, limit)}{share} is spent "
-                          f"({shown(name, spent)}{about}), and {there:,} of {plan.expected:,} records are there; {how}")
+        raise BudgetSpent(f"{plan.folder}: the budget of {format_amount(name, limit)}{share} is spent "
+                          f"({format_amount(name, spent)}{about}), and {there:,} of {plan.expected:,} records "
+                          f"are there; {how}")
 
 
 class Metered:

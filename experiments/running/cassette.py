@@ -21,8 +21,8 @@ from ragbed.experiments.running.fingerprint import content_name, difference
 from ragbed.experiments.runs.store import RunFolder
 from ragbed.experiments.settings import RunSettings
 from ragbed.experiments.settings.file import check_settings
-from ragbed.experiments.settings.matrix import retrievers_of
-from ragbed.experiments.settings.targets import Part, narrowed, option, put
+from ragbed.experiments.settings.matrix import list_retrievers
+from ragbed.experiments.settings.targets import Part, add_setting, narrow, option_name
 from ragbed.strategies.types import Usage
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ class Replay:
 
     def same_settings(self, settings: RunSettings) -> bool:
         """Return whether a run with these settings is the recorded one, wherever its files are."""
-        known, now = (yaml.safe_dump({**portable(yaml.safe_load(one.resolved())), "name": ""})
+        known, now = (yaml.safe_dump({**portable(yaml.safe_load(one.to_yaml())), "name": ""})
                       for one in (self.recorded, settings))
         return difference(known, now, same_questions=True) is None
 
@@ -120,7 +120,7 @@ class Replay:
     def pins(self, plan: Plan) -> dict[str, str]:
         """Return the recorded contents of what a plan searches; retrievers of one name search one thing."""
         before, now = ({name: one.retriever.model_copy(update={"name": "", "k": 1}) for name, one in finders.items()}
-                       for finders in (finders_of(self.recorded, retrievers_of(self.recorded)), plan.finders))
+                       for finders in (finders_of(self.recorded, list_retrievers(self.recorded)), plan.finders))
         names = {one for name, searches in now.items() if before.get(name) == searches
                  for one in (content_name("chunks", name), content_name("embedder", name), content_name("how", name),
                              *(content_name("index", name, format) for format in FORMATS))}
@@ -150,15 +150,15 @@ def settings_of_cassette(replay: Replay, options: Mapping[str, Any], part: Part)
     fit."""
     other = next((name for name in options if name not in TAKEN), None)
     if other is not None:
-        raise SettingsError(f"{option(other)} goes with a TARGET; {replay.path} says itself what was run, and --set "
-                            "KEY=VALUE changes a part of it")
+        raise SettingsError(f"{option_name(other)} needs a TARGET; {replay.path} has its own settings, and --set "
+                            "KEY=VALUE changes one of them")
     content = copy.deepcopy(portable(replay.about.settings))  # a stranger does not say where files are written
     content |= {name: str(options[name]) for name in ("name", "out") if name in options}
     for text in options.get("set", ()):
-        put(content, text, replacing=True)
+        add_setting(content, text, replace=True)
     check_named(check_settings(content, str(replay.path), checked=True), replay, options.get("set", ()))
     settings = check_settings(content, str(replay.path))
-    return narrowed(settings, part, rename="name" not in options)
+    return narrow(settings, part, rename="name" not in options)
 
 
 def check_named(settings: RunSettings, replay: Replay, said: Sequence[str]) -> None:

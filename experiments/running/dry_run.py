@@ -33,7 +33,7 @@ from ragbed.experiments.running.resources import Resources
 from ragbed.experiments.runs.manifest import config_of
 from ragbed.experiments.settings import RunSettings
 from ragbed.experiments.settings.retrievers import RetrieverFactor
-from ragbed.experiments.settings.spending import shown
+from ragbed.experiments.settings.spending import format_amount
 from ragbed.experiments.statistics import Clusters, cluster_questions, describe_assumptions, planned_difference
 from ragbed.strategies.types import Reply
 
@@ -293,7 +293,7 @@ def _folder_notes(plan: Plan, planner: _Planner, plans: Sequence[CellPlan]) -> I
     """Yield what the run's folder holds already, and whether the budget is enough for the rest."""
     settings = plan.settings
     folder, known = settings.folder, config_of(settings.folder)
-    changes = known and describe_settings(folder, known, settings.resolved(), plan.questions_hash)
+    changes = known and describe_settings(folder, known, settings.to_yaml(), plan.questions_hash)
     probed = settings.probe is None or f"probe: {settings.probe}" in str(known)
     if (folder / "summary.json").exists() and not changes and probed:
         yield f"{folder} holds this run, finished: nothing that is counted here is asked again."
@@ -316,12 +316,13 @@ def _budget_notes(settings: RunSettings, planner: _Planner, plans: Sequence[Cell
         limit = getattr(settings.budget, name)
         if limit is None:
             continue
-        budget = f"The budget of {shown(name, limit)}"
+        budget = f"The budget of {format_amount(name, limit)}"
         if least is not None and least > limit:
-            yield f"{budget} will stop the run before its end: the run needs at least {shown(name, least)}."
+            yield f"{budget} will stop the run before its end: the run needs at least {format_amount(name, least)}."
         elif at_most is not None and at_most > limit:
-            yield f"{budget} may stop the run before its end: the run needs up to {shown(name, at_most)}."
+            yield f"{budget} may stop the run before its end: the run needs up to {format_amount(name, at_most)}."
         elif at_most is not None:
-            yield f"{budget} is enough: the run needs up to {shown(name, at_most)}."
+            yield f"{budget} is enough: the run needs up to {format_amount(name, at_most)}."
     if settings.budget.seconds is not None:
-        yield (f"The budget of {shown('seconds', settings.budget.seconds)} may stop the run: its speed is unknown.")
+        amount = format_amount("seconds", settings.budget.seconds)
+        yield f"The budget of {amount} may stop the run: its speed is unknown."

@@ -44,7 +44,7 @@ def manifest_for(plan: Plan, known: Mapping[str, str]) -> dict[str, Any]:
     `known` has the models' identities that an earlier session recorded. Raises as `identities`.
     """
     settings, benchmark = plan.settings, plan.benchmark
-    return {"settings": digest(settings.resolved()),
+    return {"settings": digest(settings.to_yaml()),
             "benchmark": {"name": benchmark.name, "questions": len(benchmark.questions), "hash": plan.questions_hash,
                           "stored": digest(*(question_json(one.without_chunks()) for one in benchmark.questions))},
             "prompts": prompts_hash(), "judge_prompt": judge_prompts_hash(),

@@ -22,7 +22,7 @@ from ragbed.experiments.runs.finished import Finished
 from ragbed.experiments.runs.manifest import questions_hash
 from ragbed.experiments.settings import RunSettings, SubAnswers
 from ragbed.experiments.settings.file import read_settings
-from ragbed.experiments.settings.matrix import combinations_of, retrievers_of
+from ragbed.experiments.settings.matrix import list_combinations, list_retrievers
 from ragbed.experiments.settings.pipelines import PipelineSettings
 from ragbed.experiments.settings.retrievers import Finder
 from ragbed.experiments.statistics import cluster_questions
@@ -105,7 +105,7 @@ class Plan:
     @classmethod
     def _made(cls, settings: RunSettings, benchmark: Benchmark, strategies: Strategies,
               cells: tuple[Cell, ...] | None = None) -> Plan:
-        combinations, retrievers = combinations_of(settings), retrievers_of(settings)
+        combinations, retrievers = list_combinations(settings), list_retrievers(settings)
         if cells is None:
             named = {one.name: one for one in retrievers}
             cells = expand_matrix(settings, benchmark, combinations, named, strategies)
@@ -158,7 +158,7 @@ class Plan:
     @property
     def asking(self) -> ModelSettings:
         """How models are called, by the shard where it is one."""
-        return self.settings.asking.shared(self.shard.of if self.shard else 1)
+        return self.settings.call_settings.shared(self.shard.of if self.shard else 1)
 
     @property
     def expected(self) -> int:

@@ -192,7 +192,7 @@ class RunSession:
             self.folder.pin(name, content)
         if not self.continues:
             self.folder.clear_records()
-        self.folder.begin(self.plan.settings.resolved(), self.manifest, self.plan.asked)
+        self.folder.begin(self.plan.settings.to_yaml(), self.manifest, self.plan.asked)
         return self.folder
 
     def close(self) -> None:
@@ -229,7 +229,7 @@ def prepare_run(plan: Plan, fresh: bool = False, replay: Replay | None = None) -
         if not fresh:
             session.folder = RunFolder(folder, lock)
             opened.callback(session.folder.close)
-            session.continues = can_continue(session.folder, plan.settings.resolved(), manifest)
+            session.continues = can_continue(session.folder, plan.settings.to_yaml(), manifest)
             if session.continues and replay is not None and session.folder.origin() != replay.cassette.hash:
                 raise RunError(f"{folder} holds a run that is not from {replay.path}; give this one another name, as "
                                "in --name replayed, or use --fresh to begin anew")  # replies would be of two origins

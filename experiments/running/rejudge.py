@@ -95,7 +95,7 @@ async def rejudge(folder: RunFolder, settings: RunSettings, material: Material, 
         async with contextlib.AsyncExitStack() as opened:
             client = None
             if isinstance(judge, ModelJudge):
-                client = await opened.enter_async_context(open_model(judge.model, settings.asking))
+                client = await opened.enter_async_context(open_model(judge.model, settings.call_settings))
             for repeat in range(repeats if client else 1):
                 model = Model(client, journal, settings.limits.max_tokens, repeat) if client else None
                 name = f"{judge.name} #{repeat + 1}" if client and repeats > 1 else judge.name
@@ -125,7 +125,7 @@ async def check_support(folder: RunFolder, settings: RunSettings, check: Support
     fail."""
     async with contextlib.AsyncExitStack() as opened:
         client = await opened.enter_async_context(
-            open_model(check.model, settings.asking)) if isinstance(check, ModelSupport) else None
+            open_model(check.model, settings.call_settings)) if isinstance(check, ModelSupport) else None
         model = Model(client, Journal(folder.database), settings.limits.max_tokens) if client else None
         asks = partial(ask_support, check, model, deadline=lambda: time.monotonic() + settings.limits.seconds)
         checked = await _judged(due, asks, client.limits.concurrency if client else 1,

@@ -109,7 +109,7 @@ async def run(settings: RunSettings, callbacks: RunCallbacks, mode: Mode = "reco
     """
     plan = replace(Plan.of(settings), shard=shard)
     check_divisible(plan)
-    spending = Spending(settings.budget.shared(plan.share), mode)
+    spending = Spending(settings.budget.scale(plan.share), mode)
     if mode != "replay":
         check_prices(settings, plan.models)
     session = prepare_run(plan, fresh, replay)

@@ -1,6 +1,4 @@
-"""The matrix of a run: the values of each factor as settings name them, their product, less what is excluded, and what
-is included.
-"""
+"""The factors of a run: the lists in its settings, and the combinations of their values."""
 from __future__ import annotations
 
 import itertools
@@ -32,7 +30,7 @@ from ragbed.experiments.cells import Show
 from ragbed.experiments.conditions import Condition, Perturbation
 from ragbed.experiments.query_variations import QueryVariation
 from ragbed.experiments.settings.pipelines import pipeline_lists
-from ragbed.experiments.settings.retrievers import RetrieverFactor, Searched, label
+from ragbed.experiments.settings.retrievers import RetrieverFactor, SearchSettings, label
 from ragbed.retrieval.embedders import EmbedderSettings
 from ragbed.strategies.prompting import PROMPT_VARIANTS
 from ragbed.strategies.settings.choosing import Family, Strategy, chosen, sweep
@@ -42,11 +40,11 @@ from ragbed.strategies.types import AnswerFormat, Framing, Rules
 if TYPE_CHECKING:
     from ragbed.experiments.settings.run import Excluded, Included, RunSettings
 
-_SHOWN = 80  # characters of an entry
-_MOST = 100_000  # combinations of a matrix: more are no experiment, and would fill the memory before they are refused
+_MAX_SHOWN = 80  # characters of an entry in a message
+_MAX_COMBINATIONS = 100_000  # more would fill the memory
 
 Lists = Mapping[str, Sequence[Any]]
-# Keys that may also be called as their column in the tables is.
+# Settings that may also be given by the name of their column in tables.
 COLUMNS = {"model": "models", "condition": "conditions", "perturbation": "perturbations", "format": "formats",
            "chunker": "chunkers", "embedder": "embedders", "answer_format": "answer_formats", "framing": "framings",
            "variation": "questions", "prompt_variant": "prompt_variants"}
@@ -54,7 +52,7 @@ COLUMNS = {"model": "models", "condition": "conditions", "perturbation": "pertur
 
 @dataclass(frozen=True, slots=True)
 class ListOf:
-    """Marks a list that may be written as a scalar, for a list of one; its JSON Schema says so."""
+    """Allow a scalar where a list is expected, in validation and in the JSON Schema."""
 
     least: int = 1
 
@@ -67,7 +65,7 @@ class ListOf:
 
     def _listed(self, value: Any) -> Any:
         if value == [] and self.least:
-            raise ValueError("an empty list; name at least one, or leave the key out")
+            raise ValueError("the list is empty; name at least one value, or omit the key")
         return value if isinstance(value, list) else [value]
 
 
@@ -76,51 +74,52 @@ Many = ListOf()
 
 def _distinct(values: list[Any]) -> list[Any]:
     if len(values) != len({str(value) for value in values}):
-        raise ValueError("names a value twice")
+        raise ValueError("duplicate value; remove one of the two")
     return values
 
 
 @dataclass(frozen=True, slots=True)
-class _Strategies:
-    """Looks up the strategies that settings name; a sweep stands for one of each."""
+class _LoadStrategies:
+    """Replace names and settings by strategies. A list as a parameter's value becomes a strategy for each value."""
 
     family: Family
 
     def __call__(self, values: list[Any], info: ValidationInfo) -> list[Strategy]:
         try:
-            found = [chosen(self.family, value, execute=False) for value in values] if was_checked(info) else [
+            found = [chosen(self.family, value, execute=False) for value in values] if _is_checked(info) else [
                 chosen(self.family, one) for value in values for one in sweep(self.family, value)]
         except SettingsError as error:
             raise ValueError(str(error)) from error
         if len(found) != len({one.label for one in found}):
-            raise ValueError("names a value twice; give strategies that tables would call alike a `name` each")
+            raise ValueError("duplicate value; give strategies with the same label a `name`")
         return found
 
 
-def was_checked(info: ValidationInfo) -> bool:
-    """Return whether the settings are those that a run left behind, for which no plug-in is executed."""
+def _is_checked(info: ValidationInfo) -> bool:
+    """Return whether the settings come from a run's folder, so that no custom strategy is executed."""
     return bool(info.context and info.context.get("checked"))
 
 
-def _no_condition(rules: list[Rules]) -> list[Rules]:
+def _check_rules(rules: list[Rules]) -> list[Rules]:
     if "closed-book" in rules:
-        raise ValueError("closed-book rules come with the condition of that name; set conditions: closed-book")
+        raise ValueError("closed-book is not a choice here; set conditions: closed-book, which brings these rules")
     return rules
 
 
-def by_key(fields: Any) -> Any:
-    """Return the settings, each list under its key and not its column's name; ValueError where it has both."""
+def rename_columns(fields: Any) -> Any:
+    """Return the settings with column names such as `model` replaced by keys such as `models`. Raises ValueError: both
+    are given."""
     if not isinstance(fields, Mapping):
         return fields
     twice = next((column for column, key in COLUMNS.items() if column in fields and key in fields), None)
     if twice is not None:
-        raise ValueError(f"{twice} and {COLUMNS[twice]} are one setting; give one of the two")
+        raise ValueError(f"{twice} and {COLUMNS[twice]} are the same setting; give one of the two")
     return {COLUMNS.get(key, key): value for key, value in fields.items()}
 
 
-def _properties_by_column(schema: dict[str, Any]) -> None:
+def _add_column_names(schema: dict[str, Any]) -> None:
     keys = schema.get("properties", {})
-    keys.update({column: {**keys[key], "description": f"Another name of `{key}`."}
+    keys.update({column: {**keys[key], "description": f"Same as `{key}`."}
                  for column, key in COLUMNS.items() if key in keys})
 
 
@@ -133,9 +132,9 @@ if TYPE_CHECKING:
     Histories: TypeAlias = list[Strategy]
 else:
     Reasonings, Retrievals, Histories = (Annotated[
-        list[str | dict[str, Any]], Many, AfterValidator(_Strategies(family)), PlainSerializer(
+        list[str | dict[str, Any]], Many, AfterValidator(_LoadStrategies(family)), PlainSerializer(
             lambda values: values and [one.said for one in values])] for family in FAMILIES)
-RulesNames = Annotated[list[Rules], Many, Distinct, AfterValidator(_no_condition)]
+RulesNames = Annotated[list[Rules], Many, Distinct, AfterValidator(_check_rules)]
 Conditions = Annotated[list[Condition], Many, Distinct]
 Perturbations = Annotated[list[Annotated[str, AfterValidator(
     lambda name: str(Perturbation.parse(name)))]], Many, Distinct]
@@ -146,35 +145,28 @@ Formats = Annotated[list[Format], Many, Distinct]
 AnswerFormats = Annotated[list[AnswerFormat], Many, Distinct]
 Framings = Annotated[list[Framing], Many, Distinct]
 PromptVariants = Annotated[list[Annotated[int, Field(ge=1, le=PROMPT_VARIANTS)]], BeforeValidator(
-    lambda said: list(range(1, min(said, PROMPT_VARIANTS + 1) + 1)) if isinstance(said, int) else said,
+    lambda value: list(range(1, min(value, PROMPT_VARIANTS + 1) + 1)) if isinstance(value, int) else value,
     json_schema_input_type=int | list[int]), Field(min_length=1), Distinct]
-Cuts = Annotated[list[ChunkerSettings], ListOf(0), Distinct]
-Embeddings = Annotated[list[EmbedderSettings], ListOf(0), Distinct]
+Chunkers = Annotated[list[ChunkerSettings], ListOf(0), Distinct]
+Embedders = Annotated[list[EmbedderSettings], ListOf(0), Distinct]
 Seeds = Annotated[list[NonNegativeInt], Many, Distinct]
 Repeats = Annotated[int, Field(ge=1, le=1000)]
 
 
-class Closed(BaseModel):
-    """Unknown keys are refused, values are frozen."""
+class Matrix(BaseModel):
+    """Settings with lists of factors. A list may also be given by the name of its column in tables, such as `model`."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class Matrix(Closed):
-    """Settings with lists of factors. A list may also be called as its column in the tables: `model`, `condition`,
-    `perturbation`, `format`."""
-
-    model_config = ConfigDict(json_schema_extra=_properties_by_column)
+    model_config = ConfigDict(extra="forbid", frozen=True, json_schema_extra=_add_column_names)
 
     @model_validator(mode="before")
     @classmethod
-    def _by_column(cls, fields: Any) -> Any:
-        return by_key(fields)
+    def _rename_columns(cls, fields: Any) -> Any:
+        return rename_columns(fields)
 
 
 @dataclass(frozen=True, slots=True)
 class Combination:
-    """One value of every list. Fields stand in the order of the product: the last one varies fastest."""
+    """One value of every list, in the order of the product: the last field varies fastest."""
 
     repeat: int
     seed: int
@@ -196,37 +188,37 @@ class Combination:
     reasoning: str
 
 
-# The key of the list that each value is out of.
+# The setting that holds the values of each field.
 _KEYS = {name: COLUMNS.get(name, name) for name in Combination.__dataclass_fields__} | {"repeat": "repeats"}
 
 
-def combinations_of(settings: RunSettings) -> list[Combination]:
-    """Return the distinct combinations that the settings name, in their order; those that are included come last.
-    Raises SettingsError where an entry of `exclude` or `include` names what is not there, or changes nothing, or
-    nothing is left."""
+def list_combinations(settings: RunSettings) -> list[Combination]:
+    """Return the distinct combinations of a run: the product of its lists without what `exclude` removes, then what
+    `include` adds, then those of the pipelines. Raises SettingsError: an entry names an unknown value or changes
+    nothing, or no combination is left."""
     base = _lists(settings)
     left = dict.fromkeys(_product(base))
-    for less in settings.exclude:
-        _drop(left, _given(less, settings), base, _named(less))
-    known = [one.name for one in retrievers_of(settings)]
+    for entry in settings.exclude:
+        _exclude(left, _lists_of(entry, settings), base, _describe(entry))
+    known = [one.name for one in list_retrievers(settings)]
     for more in settings.include:
-        left |= _added(left, {**base, **_given(more, settings)}, known, _named(more))
+        left |= _include(left, {**base, **_lists_of(more, settings)}, known, _describe(more))
     for one in settings.pipelines:
         left |= dict.fromkeys(_product(pipeline_lists(one, base)))
     if not left:
-        raise SettingsError("exclude leaves no combination; leave some")
+        raise SettingsError("exclude removes every combination; keep at least one")
     return list(left)
 
 
-def retrievers_of(settings: RunSettings) -> list[RetrieverFactor]:
-    """Return every retriever that the settings describe, those that an entry of `include` brings last; SettingsError
-    where two that differ have one name."""
+def list_retrievers(settings: RunSettings) -> list[RetrieverFactor]:
+    """Return every retriever of a run, those of `include` last. Raises SettingsError: two different ones have the same
+    name."""
     known = {one.name: one for one in settings.retriever}
     for entry in settings.include:
         for one in entry.retriever or ():
-            if isinstance(one, Searched) and known.setdefault(one.name, one) != one:
-                raise SettingsError(f"{_named(entry)}: another retriever is called {one.name}; give this "
-                                    "one a `name` of its own")
+            if isinstance(one, SearchSettings) and known.setdefault(one.name, one) != one:
+                raise SettingsError(f"{_describe(entry)}: another retriever is called {one.name}; give this "
+                                    "one a different `name`")
     return list(known.values())
 
 
@@ -240,11 +232,11 @@ def _lists(settings: RunSettings) -> Lists:
     return {name: own[name] if name in own else getattr(settings, key) for name, key in _KEYS.items()}
 
 
-def _given(entry: Excluded | Included, settings: RunSettings) -> dict[str, Sequence[Any]]:
-    """The lists that an entry gives; SettingsError where it is for another benchmark alone."""
+def _lists_of(entry: Excluded | Included, settings: RunSettings) -> dict[str, Sequence[Any]]:
+    """Return the lists of an entry. Raises SettingsError: the entry is for another benchmark."""
     if settings.benchmark.kind not in (entry.benchmark or [settings.benchmark.kind]):
-        raise SettingsError(f"{_named(entry)}: {', '.join(entry.benchmark or ())} is not this run's, which is "
-                            f"{settings.benchmark.kind}; leave the entry out")
+        raise SettingsError(f"{_describe(entry)}: the benchmark of this run is {settings.benchmark.kind}; remove "
+                            "the entry")
     given = {name: values for name, key in _KEYS.items() if (values := getattr(entry, key, None)) is not None}
     if "retriever" in given:
         given["retriever"] = [one if isinstance(one, str) else one.name for one in given["retriever"]]
@@ -256,45 +248,44 @@ def _given(entry: Excluded | Included, settings: RunSettings) -> dict[str, Seque
     return given
 
 
-def _named(entry: Excluded | Included) -> str:
+def _describe(entry: Excluded | Included) -> str:
     key = "include" if hasattr(entry, "repeats") else "exclude"
-    said = yaml.safe_dump(entry.model_dump(mode="json", exclude_none=True, exclude_defaults=True),
+    text = yaml.safe_dump(entry.model_dump(mode="json", exclude_none=True, exclude_defaults=True),
                           default_flow_style=True, sort_keys=False, allow_unicode=True, width=2**20).strip()
-    return f"{key} {said if len(said) <= _SHOWN else said[:_SHOWN] + '...'}"
+    return f"{key} {text if len(text) <= _MAX_SHOWN else text[:_MAX_SHOWN] + '...'}"
 
 
 def _product(lists: Lists) -> Iterator[Combination]:
     lengths = {key: len(lists[name]) for name, key in _KEYS.items()}
-    if (count := math.prod(lengths.values())) > _MOST:
+    if (count := math.prod(lengths.values())) > _MAX_COMBINATIONS:
         longest = sorted(lengths, key=lambda key: -lengths[key])[:3]
-        raise SettingsError(f"the lists make {count:,} combinations, and {_MOST:,} are the most; shorten the longest: "
-                            f"{', '.join(f'{key} ({lengths[key]})' for key in longest if lengths[key] > 1)}")
+        raise SettingsError(f"the lists have {count:,} combinations, more than {_MAX_COMBINATIONS:,}; shorten the "
+                            f"longest: {', '.join(f'{key} ({lengths[key]})' for key in longest if lengths[key] > 1)}")
     return itertools.starmap(Combination, itertools.product(*(lists[name] for name in _KEYS)))
 
 
-def _drop(left: dict[Combination, None], entry: Lists, base: Lists, named: str) -> None:
+def _exclude(left: dict[Combination, None], entry: Lists, base: Lists, described: str) -> None:
     if not entry:
-        raise SettingsError(f"{named} names no list, and so all; give it some, as in "
+        raise SettingsError(f"{described} has no list, so it would remove everything; add one, as in "
                             "{conditions: closed-book, reasoning: least_to_most}")
     for name, values in entry.items():
-        foreign = [str(value) for value in values if value not in base[name]]
-        if foreign:
-            raise SettingsError(f"{named}: {', '.join(foreign)} is not in the run's {_KEYS[name]}, so nothing is left "
-                                f"out; there are: {', '.join(map(str, base[name]))}")
+        if unknown := [str(value) for value in values if value not in base[name]]:
+            raise SettingsError(f"{described}: {', '.join(unknown)} is not a value of {_KEYS[name]}; the run has "
+                                f"{', '.join(map(str, base[name]))}")
     dropped = [one for one in left if all(getattr(one, name) in values for name, values in entry.items())]
     if not dropped:
-        raise SettingsError(f"{named} leaves out nothing that the entries before it do not; leave it out")
+        raise SettingsError(f"{described} removes nothing that earlier entries keep; delete it")
     for one in dropped:
         del left[one]
 
 
-def _added(left: Collection[Combination], lists: Lists, retrievers: Sequence[str],
-           named: str) -> dict[Combination, None]:
+def _include(left: Collection[Combination], lists: Lists, retrievers: Sequence[str],
+             described: str) -> dict[Combination, None]:
     unknown = [name for name in lists["retriever"] if name not in retrievers]
     if unknown:
-        raise SettingsError(f"{named}: no retriever is called {unknown[0]}; there are: {', '.join(retrievers)}; or "
-                            "give the settings of one")
+        raise SettingsError(f"{described}: unknown retriever {unknown[0]}; the run has {', '.join(retrievers)}. Name "
+                            "one of them, or give the settings of another")
     added = {one: None for one in _product(lists) if one not in left}
     if not added:
-        raise SettingsError(f"{named} adds nothing to what is there already; leave it out")
+        raise SettingsError(f"{described} adds nothing new; delete it")
     return added

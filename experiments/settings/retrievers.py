@@ -1,4 +1,4 @@
-"""Retrievers as a run names them: each kind's own settings, and those of what is searched."""
+"""Retrievers in a run's settings, and runs that only search."""
 from __future__ import annotations
 
 import re
@@ -22,18 +22,19 @@ from ragbed.strategies.catalogue import HISTORY, RETRIEVAL, SEARCH_ONLY, UNAIDED
 
 
 def label(settings: BaseModel | str) -> str:
-    """Return what tables call settings of some kind: the kind, and what is not usual; a model by its name's end."""
+    """Return the label of settings in tables: the kind, or the end of the model's name, and values that are not
+    defaults."""
     if isinstance(settings, str):
         return settings
-    usual = _usual(type(settings))
-    fields = {name: value for name, value in settings if name not in ("kind", "model") and value != usual.get(name)}
-    said = ", ".join(f"{name} {_value(value)}" for name, value in fields.items())
+    defaults = _defaults(type(settings))
+    fields = {name: value for name, value in settings if name not in ("kind", "model") and value != defaults.get(name)}
+    others = ", ".join(f"{name} {_value(value)}" for name, value in fields.items())
     first = re.split(r"[/#]", str(getattr(settings, "model", None) or getattr(settings, "kind", "")).rstrip("/"))[-1]
-    return f"{first} ({said})" if said else first
+    return f"{first} ({others})" if others else first
 
 
 @cache
-def _usual(kind: type[BaseModel]) -> dict[str, Any]:
+def _defaults(kind: type[BaseModel]) -> dict[str, Any]:
     try:
         return dict(kind())
     except ValidationError:
@@ -46,26 +47,27 @@ def _value(value: Any) -> str:
     return "+".join(map(_value, value)) if isinstance(value, list | tuple) else str(value)
 
 
-# All of a batch of searches counts against each question of it, so that the deadline is no deadline of one.
-_DEEP = 100  # chunks of a search where nothing else is said: the deepest cut of the columns
-_SETTINGS = {"models": [NO_MODEL], "conditions": ["retrieved"], "history": ["none"], "limits": {"seconds": 86_400.0}}
+_DEPTH = 100  # default k of a run that only searches: the deepest cut in its columns
+# Searches are made in batches, and each question counts the time of its whole batch; so the limit is a day.
+_SEARCH_DEFAULTS = {"models": [NO_MODEL], "conditions": ["retrieved"], "history": ["none"],
+                    "limits": {"seconds": 86_400.0}}
 
 
-def with_defaults(paper: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the settings that are given, with what is left out as the benchmark's paper has it, or as only searching
-    needs it. A model that is given is asked, though the paper only searches."""
+def apply_defaults(paper: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the given settings, with missing ones from the benchmark's paper or, for a run that only searches, from
+    the defaults for searching. If a model is given, it is asked even where the paper only searches."""
     if "models" in given and "reasoning" not in given and _only_searches(paper):
         paper = {name: value for name, value in paper.items() if name != "reasoning"}
     if not _only_searches({**paper, **given}):
         return {**paper, **given}
     usual = paper.get("retriever")
-    k = usual.get("k", _DEEP) if isinstance(usual, Mapping) else _DEEP
+    k = usual.get("k", _DEPTH) if isinstance(usual, Mapping) else _DEPTH
     deep = {"retriever": _at_depth(given["retriever"], k)} if "retriever" in given else {}
-    return {**paper, **_SETTINGS, **given, **deep}
+    return {**paper, **_SEARCH_DEFAULTS, **given, **deep}
 
 
 def _at_depth(retriever: Any, k: int) -> Any:
-    """Retrievers that say no `k` find as many as the columns look at."""
+    """Return retrievers with `k`, unless they have one."""
     if isinstance(retriever, list):
         return [_at_depth(one, k) for one in retriever]
     if isinstance(retriever, str):
@@ -79,29 +81,36 @@ def _only_searches(fields: Mapping[str, Any]) -> bool:
 
 def check_searching(reasoning: Collection[str], gathering: Collection[str], models: Collection[str],
                     conditions: Collection[str]) -> bool:
-    """Return whether a run only searches, of all strategies, models and conditions that its combinations have. Raises
-    ValueError where it does so in a part of its cells, has a model that nothing asks, or none for a retrieval strategy
-    that asks one, or lets nothing be searched."""
+    """Return whether a run only searches. Raises ValueError: only some of its cells do, a model is given that nothing
+    asks, a retrieval strategy lacks the model that it asks, or a condition does not search.
+
+    Args:
+        reasoning, gathering, models, conditions: every value in the run's combinations.
+    """
     if SEARCH_ONLY not in reasoning:
         if NO_MODEL in models:
-            raise ValueError(f"models: {NO_MODEL} goes with reasoning: {SEARCH_ONLY} alone; name a model to ask")
+            raise ValueError(f"models: {NO_MODEL} works only with reasoning: {SEARCH_ONLY}; name a model")
         return False
     if len(reasoning) > 1:
-        raise ValueError(f"reasoning: {SEARCH_ONLY} has other figures than strategies that answer; give it a run of "
-                         "its own")
+        raise ValueError(f"reasoning: {SEARCH_ONLY} has other metrics than strategies that answer; move it to a "
+                         "separate run")
     asking = sorted(kind for kind in gathering if kind not in UNAIDED)
     if set(models) != {NO_MODEL} and not asking:
-        raise ValueError(f"models: {SEARCH_ONLY} asks no model; leave models out")
+        raise ValueError(f"models: {SEARCH_ONLY} asks no model; remove models")
     if NO_MODEL in models and any(kind in (*RETRIEVAL, *HISTORY) for kind in asking):
-        raise ValueError(f"models: {SEARCH_ONLY} asks none, but {asking[0]} does; name a model")
+        raise ValueError(f"models: {asking[0]} asks a model; name one")
     if set(conditions) != {"retrieved"}:
-        raise ValueError(f"conditions: {SEARCH_ONLY} measures what a search finds; leave conditions out")
+        raise ValueError(f"conditions: {SEARCH_ONLY} measures searches only; remove conditions")
     return True
 
 
-def searching_scheme(questions: Collection[Question], usual: Scheme) -> Scheme:
-    """Return what is measured of searches for these questions, whose benchmark's scheme is the usual one: characters
-    too, where some gold is spans of them; and what is judged, where some documents were judged to be of no use."""
+def search_scheme(questions: Collection[Question], usual: Scheme) -> Scheme:
+    """Return the scheme of a run that only searches: metrics over characters if some gold is spans, and metrics over
+    judgements if some documents were judged irrelevant.
+
+    Args:
+        usual: the benchmark's scheme.
+    """
     gold = [item for question in questions for item in question.gold]
     spans = any(item.start is not None and item.chunk is None for item in gold)
     judged = replace(RANKED, groups=("ranking", "judgements"), columns=(*RANKED.columns, "judged@10", "bpref"))
@@ -109,27 +118,27 @@ def searching_scheme(questions: Collection[Question], usual: Scheme) -> Scheme:
     return replace(SPANS if spans else ranked, published=usual.published, itself_ignored=usual.itself_ignored)
 
 
-def _without_nul(path: Path) -> Path:
+def _check_path(path: Path) -> Path:
     if "\0" in str(path):
-        raise ValueError("a path cannot hold the character NUL")
+        raise ValueError("a path cannot contain the character NUL")
     return path
 
 
-Place = Annotated[Path, AfterValidator(_without_nul)]
+Place = Annotated[Path, AfterValidator(_check_path)]
 
 
-class Searched(BaseModel):
-    """What a retriever searches. The settings of its kind stand beside these.
+class SearchSettings(BaseModel):
+    """What a retriever searches, in addition to the settings of its kind.
 
     Attributes:
-        name: what tables call it; by default `KIND@k`.
-        k: chunks per search.
-        index: an index folder made by `ragbed index`; None searches the benchmark's corpus, for which an index is
-            built, or else chunks that its questions bring.
-        over: which chunks, where the benchmark has no corpus: `own`, those of the question that is asked (and those
-            that all share, where it has none), or `all`, those of all its questions.
-        build: how that index is built; of chunks that the questions bring, only its `embedder` counts.
-        where: conditions on chunks, which are decided before the search: `{year: ">= 2022", source: "reports/*"}`.
+        name: label in tables. By default `KIND@k`.
+        k: number of chunks per search.
+        index: a folder made by `ragbed index`. By default, an index of the benchmark's corpus is built; without a
+            corpus, the chunks of the questions are searched.
+        over: which chunks are searched if the benchmark has no corpus: `own`, the question's chunks (or those that all
+            questions share), or `all`, the chunks of every question.
+        build: how the index is built. For chunks of the questions only its `embedder` counts.
+        where: conditions on chunks, applied before the search, such as `{year: ">= 2022", source: "reports/*"}`.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -143,52 +152,51 @@ class Searched(BaseModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _named(cls, fields: Any) -> Any:
+    def _default_name(cls, fields: Any) -> Any:
         fields = {"kind": fields} if isinstance(fields, str) else fields
         if isinstance(fields, dict) and not fields.get("name"):
             return {**fields, "name": f"{fields.get('kind', 'dense')}@{fields.get('k', 5)}"}
         return fields
 
 
-def told_apart(retrievers: list[Any]) -> list[Any]:
-    """Retrievers of one kind and depth that nobody named, each called by what is not as usual in it too."""
+def name_apart(retrievers: list[Any]) -> list[Any]:
+    """Return the retrievers, where those with the same default name also have their other settings in the name."""
     counts = Counter(one.name for one in retrievers)
-    return [one.model_copy(update={"name": f"{one.name}{said}"})
-            if counts[one.name] > 1 and one.name == f"{one.kind}@{one.k}" and (said := _unusual(one)) else one
+    return [one.model_copy(update={"name": f"{one.name}{others}"})
+            if counts[one.name] > 1 and one.name == f"{one.kind}@{one.k}" and (others := _other_settings(one)) else one
             for one in retrievers]
 
 
-def _unusual(retriever: Any) -> str:
-    """What tells its settings from the kind's defaults, in brackets; empty where nothing does."""
+def _other_settings(retriever: Any) -> str:
+    """Return the settings that are not defaults, in brackets; empty if there are none."""
     kind = next(one for one in KINDS if isinstance(retriever, one))
     own = {name: getattr(retriever, name) for name in kind.model_fields}
     return label(kind.model_construct(**own)).removeprefix(retriever.kind)
 
 
 if TYPE_CHECKING:
-    class RetrieverFactor(Searched, RetrieverKind):
-        """Any of them."""
+    class RetrieverFactor(SearchSettings, RetrieverKind):
+        """A retriever of any kind."""
 
     AnyRetriever: TypeAlias = RetrieverFactor
 else:
-    # A retriever without a kind is dense, as runs from before there were others wrote it.
-    FACTORS_OF = [create_model(kind.__name__, __base__=(Searched, kind), __doc__=kind.__doc__, __module__=__name__)
-                  for kind in KINDS]
-    AnyRetriever = tagged_union(FACTORS_OF, "dense")
-    RetrieverFactor = Searched
+    # A retriever without a kind is dense.
+    AnyRetriever = tagged_union([create_model(
+        kind.__name__, __base__=(SearchSettings, kind), __doc__=kind.__doc__, __module__=__name__) for kind in KINDS],
+        "dense")
+    RetrieverFactor = SearchSettings
 
 
-def parts_of(retriever: RetrieverKind) -> frozenset[str]:
-    """Return the kind of a retriever, and of each that it is made of."""
+def kinds_in(retriever: RetrieverKind) -> frozenset[str]:
+    """Return the kinds of a retriever and of all retrievers inside it."""
     inner = getattr(retriever, "of", ())
     several: tuple[RetrieverKind, ...] = inner if isinstance(inner, tuple) else (inner,)
-    return frozenset({str(retriever.kind)}).union(*map(parts_of, several))
+    return frozenset({str(retriever.kind)}).union(*map(kinds_in, several))
 
 
 @dataclass(frozen=True, slots=True)
 class Finder:
-    """A retriever over chunks of one making: where the run compares chunkers or embedders, its `name` has theirs, and
-    its `build` has them in the place of its own."""
+    """A retriever with one chunker and one embedder. If the run compares several, its `name` has them."""
 
     retriever: RetrieverFactor
-    cut: bool = False  # whether documents that questions bring are cut by the chunker, not searched as they were cut
+    cut: bool = False  # whether the chunker cuts the questions' documents again

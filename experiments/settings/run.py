@@ -1,4 +1,4 @@
-"""Settings of a run: a YAML file, closed and typed. A scalar stands for a list of one."""
+"""The settings of a run, as in a YAML file. A scalar is allowed wherever a list is expected."""
 from __future__ import annotations
 
 import operator
@@ -33,10 +33,10 @@ from ragbed.experiments.settings.pipelines import PipelineSettings, check_pipeli
 from ragbed.experiments.settings.retrievers import (
     AnyRetriever,
     Place,
+    apply_defaults,
     check_searching,
-    searching_scheme,
-    told_apart,
-    with_defaults,
+    name_apart,
+    search_scheme,
 )
 from ragbed.experiments.settings.spending import Budget
 from ragbed.guests import loaded
@@ -46,9 +46,9 @@ from ragbed.strategies.settings.choosing import Strategy
 from ragbed.strategies.types import Layout
 
 
-def _folder_name(name: str) -> str:
+def _check_folder_name(name: str) -> str:
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,80}", name):
-        raise ValueError(f"{name!r} cannot name the run's folder; give a `name` of letters, digits and . _ - only")
+        raise ValueError(f"{name!r} cannot be the name of a folder; give a `name` of letters, digits and . _ -")
     return name
 
 
@@ -56,24 +56,23 @@ def _scalar_of_one(values: list[int]) -> list[int] | int:
     return values[0] if len(values) == 1 else values
 
 
-def _given_keys(entries: list[Matrix]) -> list[dict[str, Any]]:
+def _drop_none(entries: list[Matrix]) -> list[dict[str, Any]]:
     return [{key: value for key, value in entry.model_dump(mode="json").items() if value is not None}
             for entry in entries]
 
 
-def _or_several(schema: dict[str, Any]) -> None:
-    """A file may name several benchmarks, each a run of its own."""
+def _allow_list(schema: dict[str, Any]) -> None:
     one = dict(schema)
     schema.clear()
     schema.update({"anyOf": [one, {"type": "array", "items": one, "minItems": 1}]})
 
 
 class _Part(Matrix):
-    """A part of the matrix: the combinations that have one of the values under every key that is given.
+    """A part of the matrix: the combinations that have one of the values of every key that is given.
 
     Attributes:
-        benchmark: kinds of benchmark that the entry is for, in a file with several; by default all.
-        retriever: names.
+        benchmark: kinds of benchmark that the entry applies to, if the settings list several. By default all.
+        retriever: names of retrievers.
     """
 
     benchmark: matrix.Names | None = None
@@ -94,10 +93,10 @@ class _Part(Matrix):
 
 
 class Excluded(_Part):
-    """Combinations that are left out: those that agree with every key. Each value is one of the run's.
+    """Combinations that are left out: those that match every key. Each value is one of the run's.
 
     Attributes:
-        reasoning, retrieval, history, chunkers, embedders: as tables call them.
+        reasoning, retrieval, history, chunkers, embedders: labels, as in tables.
     """
 
     reasoning: matrix.Names | None = None  # type: ignore[assignment]
@@ -113,11 +112,11 @@ NameOrSettings = Annotated[Annotated[str, Tag("name")] | Annotated[AnyRetriever,
 
 
 class Included(_Part):
-    """A matrix that is added to what exclusion leaves. What is left out is as the run has it.
+    """A matrix that is added to the combinations. A missing key has the run's values.
 
     Attributes:
-        retriever: names of the run's, or settings of others.
-        repeats: how often each of these is asked.
+        retriever: names of the run's retrievers, or settings of others.
+        repeats: how often each of these combinations is asked.
     """
 
     retriever: Annotated[list[NameOrSettings], Many, matrix.Distinct] | None = None
@@ -128,12 +127,13 @@ SubAnswers = Literal["asked", "in_prompt", "none"]
 
 
 def _guest_fields() -> dict[str, Any]:
-    """Return the settings that guests add, as fields that are None unless they are given."""
+    """Return the settings that guests add, as fields whose default is None."""
     fields: dict[str, Any] = {}
     for name, kind in loaded("setting").items():
         is_model = isinstance(kind, type) and issubclass(kind, BaseModel)
         value = kind if is_model else Annotated[Any, AfterValidator(kind)]
-        fields[name] = value | None if is_model else value, Field(default=None, exclude_if=operator.not_)
+        fields[name] = value | None if is_model else value, Field(
+            default=None, exclude_if=operator.not_, description="A setting that a guest adds.")
     return fields
 
 
@@ -146,62 +146,74 @@ else:
 
 
 class RunSettings(_MatrixWithGuests):
-    """One experiment. Lists are factors: their product, less what is excluded and with what is included, is the set
-    of cells.
+    """One experiment. Lists are factors: every combination of their values, without those in `exclude` and with those
+    in `include`, is a cell.
 
-    What is left out is as the benchmark's paper has it, else as below.
+    A missing setting is as in the benchmark's paper or, if the paper does not say, as below.
 
     Attributes:
-        benchmark: a file of settings may name a list of them: each is a run of its own, `NAME-KIND`, with what its own
-            paper has for what is left out. Figures of different benchmarks are never averaged.
-        models: none, where only pipelines are asked, as it is where these are given and neither models nor reasoning.
-        pipelines: of others, each with the questions of the run beside its strategies; see `docs/pipelines.md`.
-        chunkers: how what is searched is cut, in the place of the retrievers' own `build.chunker` and of chunks that
-            questions bring. An index folder that a retriever names stays as it is.
-        embedders: what it is embedded with, likewise.
-        rules: what the prompts demand of an answer; `ragbed list rules` says what each does.
-        questions: how they are put: `as_asked`, `typos@N` in N of a hundred words, `keywords`, `paraphrase`,
-            `lower_case`. Gold, options, sub-questions, judges and scores stay those of the question as it is asked.
-        paraphraser: the model that writes paraphrases, one of a question for all cells; by default the judge's.
-        grader: a model that grades passages that a search found and people did not judge: `{model: M, depth: 10}`.
-        show: what of the question a prompt shows: the question alone, or its sub-questions too.
-        reasoning, retrieval: strategies by name, or settings of one such as `{kind: self_consistency, of: direct,
-            samples: 5}`; a list in the place of one value of these stands for a strategy with each. `FILE.py:FUNCTION`
-            is a strategy of one's own.
-        history: strategies that make a question of a conversation one that can be understood by itself, likewise.
-        answer_formats: how final answers are asked for: in tags, or as JSON objects under a schema.
-        framings: how documents are set apart from instructions: `delimited`, `datamarked`, or `none`, which the layout
-            `as_published` implies where none is given.
-        prompt_variants: how many variants of their instruction the strategies of the CReSt paper use, up to 5, or a
-            list of them; 1 is the original. Other strategies have one.
-        brief: whether the rules ask for an answer of a few words, as exact match needs it.
-        sub_answers: sub-questions that are scored: each asked over the same evidence, all in the one reply, or none.
-        filled: what takes the place of `#1` in a sub-question: the model's own answer to the first, or the gold one.
-        support: the check of every sentence against what it cites, and of the answer for the question's nuggets:
-            `lexical`, `nli:MODEL`, a model, or settings of one; none by default.
-        exemplars: a JSON Lines file of worked examples that every prompt shows after the documents; none by default.
-        repeats: how often each is asked: the model's own chance, which a temperature above 0 has.
-        seed: of what perturbations draw, and strategies; several are a factor. Intervals are drawn by the first.
-        probe: `citations` asks each answer again without each passage, which tells the citations that carry weight.
+        name: name of the run and of its folder. By default the name of the settings file.
+        out: folder in which the run's folder is made.
+        benchmark: the questions. With a list of benchmarks, each is a separate run, `NAME-KIND`, with its own paper's
+            defaults. Figures of different benchmarks are never averaged.
+        models: models that answer. If `pipelines` is given without `models` and `reasoning`, there are none.
+        pipelines: pipelines of users, which get the same questions as the strategies.
+        reasoning: strategies that answer, by name, as `FILE.py:FUNCTION`, or with settings such as `{kind:
+            self_consistency, of: direct, samples: 5}`. A list as the value of a parameter makes a strategy of each.
+        retrieval: strategies that search, in the same forms.
+        history: strategies that rewrite a question of a conversation so that it stands alone, in the same forms.
+        retriever: how chunks are found: kinds such as `bm25`, or settings of one.
+        chunkers: chunkers to compare. They replace the `build.chunker` of retrievers and the chunks of questions. An
+            index folder that a retriever names stays as it is.
+        embedders: embedders to compare; they replace the `build.embedder` of retrievers.
+        rules: what the prompts demand of an answer; see `ragbed list rules`.
+        conditions: where the documents in the prompt come from; see `ragbed list conditions`.
+        perturbations: changes to these documents; see `ragbed list perturbations`.
+        questions: how questions are phrased: `as_asked`, `typos@N` (in N of 100 words), `keywords`, `paraphrase` or
+            `lower_case`. Gold, options, sub-questions, judging and scoring stay those of the original.
+        paraphraser: model that writes paraphrases. By default the judge's.
+        grader: model that grades retrieved passages without human judgements, such as `{model: M, depth: 10}`.
+        show: which part of the question a prompt shows: the question, or also its sub-questions.
+        formats: format of indexed documents: plain text or HTML.
+        answer_formats: how final answers are requested: in tags, or as a JSON object with a schema.
+        framings: how documents are separated from instructions: `delimited`, `datamarked`, or `none`, the default of
+            the layout `as_published`.
+        prompt_variants: number of variants of the instruction, up to 5, or a list of variants; 1 is the original. Only
+            the strategies of the CReSt paper have several.
+        layout: order of the prompt's parts: `documents_first`, or `as_published` as in the papers.
+        brief: whether the rules ask for an answer of a few words, as exact match needs.
+        sub_answers: how sub-questions are scored: each asked over the same evidence, all in one reply, or not at all.
+        filled: what replaces `#1` in a sub-question: the model's own answer to the first, or the gold answer.
+        exemplars: JSON Lines file of worked examples, which every prompt shows after the documents.
+        repeats: how often each question is asked, to measure the randomness of a temperature above 0.
+        judge: who grades answers: `lexical`, or a model.
+        support: check of every sentence against what it cites, and of the answer for the question's nuggets: `lexical`,
+            `nli:MODEL`, a model, or settings of one.
+        scoring: `corrected`, or `as-published` by the paper's own rules.
+        seed: seeds of perturbations and strategies; several are a factor. The first one also draws intervals.
+        probe: `citations` asks each answer again without each of its passages, to find unnecessary citations.
         exclude: parts of the product that are left out.
-        include: matrices that are added to what is left.
-        race: whether a cell is asked only until it is worse than another or no difference is to be expected.
-        concurrency: questions under way at once with one model, and so its calls, at most: short for
-            `calls.calls.concurrency`, whose place it takes where it is given. A local model is asked one by one.
+        include: matrices that are added.
+        race: whether to stop asking a cell once it is significantly worse, or a difference is unlikely.
+        limits: limits per question.
+        calls: how models are called.
+        budget: what the run may spend.
+        concurrency: largest number of questions, and so of calls, in progress per model. Short for
+            `calls.calls.concurrency`, which it overrides. A local model gets one at a time.
     """
 
-    name: Annotated[str, AfterValidator(_folder_name)]
+    name: Annotated[str, AfterValidator(_check_folder_name)]
     out: Place = Path("runs")
-    benchmark: Annotated[BenchmarkSettings, Field(json_schema_extra=_or_several)]
+    benchmark: Annotated[BenchmarkSettings, Field(json_schema_extra=_allow_list)]
     models: Annotated[list[str], matrix.ListOf(0), matrix.Distinct] = Field(default=[DEFAULT])
     pipelines: Annotated[list[Pipeline], matrix.ListOf(0)] = Field(default_factory=list)
     reasoning: matrix.Reasonings = Field(default=["direct"], validate_default=True)
     retrieval: matrix.Retrievals = Field(default=["once"], validate_default=True)
     history: matrix.Histories = Field(default=["rewrite"], validate_default=True)
-    retriever: Annotated[list[AnyRetriever], Many, AfterValidator(told_apart)] = Field(
+    retriever: Annotated[list[AnyRetriever], Many, AfterValidator(name_apart)] = Field(
         default=["dense"], validate_default=True)
-    chunkers: matrix.Cuts = Field(default_factory=list)
-    embedders: matrix.Embeddings = Field(default_factory=list)
+    chunkers: matrix.Chunkers = Field(default_factory=list)
+    embedders: matrix.Embedders = Field(default_factory=list)
     rules: matrix.RulesNames = Field(default=["grounded"])
     conditions: matrix.Conditions = Field(default=["provided"])
     perturbations: matrix.Perturbations = Field(default=["none"])
@@ -224,8 +236,8 @@ class RunSettings(_MatrixWithGuests):
     scoring: Scoring = "corrected"
     seeds: Annotated[matrix.Seeds, PlainSerializer(_scalar_of_one)] = Field(default=[0], alias="seed")
     probe: Literal["citations"] | None = Field(default=None, exclude_if=operator.not_)
-    exclude: Annotated[list[Excluded], matrix.ListOf(0), PlainSerializer(_given_keys)] = Field(default_factory=list)
-    include: Annotated[list[Included], matrix.ListOf(0), PlainSerializer(_given_keys)] = Field(default_factory=list)
+    exclude: Annotated[list[Excluded], matrix.ListOf(0), PlainSerializer(_drop_none)] = Field(default_factory=list)
+    include: Annotated[list[Included], matrix.ListOf(0), PlainSerializer(_drop_none)] = Field(default_factory=list)
     race: bool = False
     limits: Limits = Limits()
     calls: ModelSettings = ModelSettings()
@@ -234,65 +246,66 @@ class RunSettings(_MatrixWithGuests):
 
     @model_validator(mode="before")
     @classmethod
-    def _as_the_paper(cls, fields: Any) -> Any:
-        fields = matrix.by_key(fields)
+    def _add_defaults(cls, fields: Any) -> Any:
+        fields = matrix.rename_columns(fields)
         benchmark = fields.get("benchmark") if isinstance(fields, dict) else None
-        known = BENCHMARKS.get(str(benchmark.get("kind"))) if isinstance(benchmark, dict) else None
-        if known is None:
+        kind = BENCHMARKS.get(str(benchmark.get("kind"))) if isinstance(benchmark, dict) else None
+        if kind is None:
             return fields
         if fields.get("pipelines") and not fields.keys() & {"models", "reasoning", "include"}:
             fields = {**fields, "models": []}
-        fields = with_defaults(known.run_as(fields["benchmark"]), fields)
-        if fields.get("layout") == "as_published":  # nothing published sets documents apart from instructions
+        fields = apply_defaults(kind.run_as(fields["benchmark"]), fields)
+        if fields.get("layout") == "as_published":  # no paper separates documents from instructions
             fields = {"framings": ["none"], **fields}
-        implied = known.about.as_published if fields.get("scoring") == "as-published" else {}
+        implied = kind.about.as_published if fields.get("scoring") == "as-published" else {}
         return {**fields, "benchmark": {**implied, **fields["benchmark"]}}
 
     @model_validator(mode="after")
-    def _fits_together(self) -> RunSettings:
+    def _check_together(self) -> RunSettings:
         name, count = Counter(one.name for one in self.retriever).most_common(1)[0]
         if count > 1:
-            raise ValueError(f"two retrievers are called {name}; give each a `name` of its own")
-        if self.sub_answers == "in_prompt" and "json" in self._any("answer_formats"):
-            raise ValueError("sub_answers: in_prompt asks for lines of text beside the answer, which a JSON object "
-                             "has no place for; set sub_answers: asked, or answer_formats: tags")
+            raise ValueError(f"retriever: two are called {name}; give each a different `name`")
+        if self.sub_answers == "in_prompt" and "json" in self._values("answer_formats"):
+            raise ValueError("sub_answers: in_prompt needs lines of text, which a JSON answer cannot hold; set "
+                             "sub_answers: asked or answer_formats: tags")
         if self.filled == "gold" and self.sub_answers != "asked":
-            raise ValueError("filled: gold is for sub-questions that are asked one by one; set sub_answers: asked")
-        if "paraphrase" in self._any("questions") and self.paraphrasing_model is None:
-            raise ValueError("questions: paraphrase asks a model for them, and the judge is none; name one, as in "
-                             "paraphraser: MODEL, best one that does not answer itself")
+            raise ValueError("filled: gold needs sub-questions that are asked one by one; set sub_answers: asked")
+        if "paraphrase" in self._values("questions") and self.paraphrasing_model is None:
+            raise ValueError("questions: paraphrase needs a model, and no model judges; set paraphraser: MODEL, "
+                             "ideally one that does not answer")
         check_pipelines(self.pipelines, self.models, self.only_searches, self.sub_answers)
-        asked = dict.fromkeys([*(one.cell_model for one in self.pipelines), *self.every_model])
+        asked = dict.fromkeys([*(one.cell_model for one in self.pipelines), *self.all_models])
         if unknown := [name for name in self.calls.prices if name not in asked]:
-            raise ValueError(f"calls.prices: no model is called {unknown[0]}; this run asks {', '.join(asked)}")
-        check_searching(self._any("reasoning"), self._any("retrieval") | self._any("history"), self._any("models"),
-                        self._any("conditions"))
+            raise ValueError(f"calls.prices: unknown model {unknown[0]}; this run asks {', '.join(asked)}")
+        check_searching(self._values("reasoning"), self._values("retrieval") | self._values("history"),
+                        self._values("models"), self._values("conditions"))
         return self
 
-    def _any(self, key: str) -> set[str]:
+    def _values(self, key: str) -> set[str]:
+        """Return the values of a list in the run and in every entry of `include`."""
         values = (value for part in (self, *self.include) for value in getattr(part, key) or ())
         return {value.kind if isinstance(value, Strategy) else str(value) for value in values}
 
     @property
     def only_searches(self) -> bool:
-        """Whether it asks for no answers."""
+        """Return whether the run asks for no answers."""
         return [one.kind for one in self.reasoning] == [SEARCH_ONLY]
 
     def scheme_of(self, questions: Collection[Question]) -> Scheme:
-        """Return how these of the benchmark's questions are scored, as this run asks them."""
+        """Return how this run scores these questions of its benchmark."""
         scheme = self.benchmark.scheme_of(questions)
         if self.only_searches:
-            return searching_scheme(questions, scheme)
+            return search_scheme(questions, scheme)
         return scheme if self.support is None else self.support.scheme_of(scheme, questions)
 
     @property
-    def every_model(self) -> list[str]:
-        """The models that are asked, those of `include` and `other_models` among them."""
-        return list(dict.fromkeys([*self.models, *sorted(self._any("models")), *self.other_models]))
+    def all_models(self) -> list[str]:
+        """Return every model that is asked."""
+        return list(dict.fromkeys([*self.models, *sorted(self._values("models")), *self.other_models]))
 
     @property
     def other_models(self) -> list[str]:
-        """The models beside those that answer: who grades answers, passages and support, and writes paraphrases."""
+        """Return the models that do not answer: those that judge, grade, check support and paraphrase."""
         judge = [one.model for one in (self.judge, self.support) if isinstance(one, ModelJudge | ModelSupport)]
         retrievers = [*self.retriever, *(one for more in self.include for one in more.retriever or ())]
         grading = (one.model for one in judges_of([*retrievers, self.grader]))
@@ -300,19 +313,19 @@ class RunSettings(_MatrixWithGuests):
 
     @property
     def paraphrasing_model(self) -> str | None:
-        """The model that writes paraphrases; None where none is wanted, or none is named and no model judges."""
-        if "paraphrase" not in self._any("questions"):
+        """Return the model that writes paraphrases, or None if none is needed or known."""
+        if "paraphrase" not in self._values("questions"):
             return None
         return self.paraphraser or (self.judge.model if isinstance(self.judge, ModelJudge) else None)
 
     @property
     def seed(self) -> int:
-        """The first seed, which decides what is no factor of cells."""
+        """Return the first seed, which draws everything that is not a factor."""
         return self.seeds[0]
 
     @property
-    def asking(self) -> ModelSettings:
-        """How models are called: `calls`, with the run's own `concurrency` where it has one."""
+    def call_settings(self) -> ModelSettings:
+        """Return how models are called: `calls`, with the run's `concurrency` if it is given."""
         if self.concurrency is None:
             return self.calls
         limits = self.calls.calls.model_copy(update={"concurrency": self.concurrency})
@@ -320,8 +333,9 @@ class RunSettings(_MatrixWithGuests):
 
     @property
     def folder(self) -> Path:
+        """Return the run's folder."""
         return self.out / self.name
 
-    def resolved(self) -> str:
-        """Return every setting, defaults included, as YAML."""
+    def to_yaml(self) -> str:
+        """Return every setting, including defaults, as YAML."""
         return yaml.safe_dump(self.model_dump(mode="json", by_alias=True), sort_keys=False, allow_unicode=True)

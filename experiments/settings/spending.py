@@ -1,4 +1,4 @@
-"""What all questions of one cell may use together, and what may be spent on a run before it stops, resumably."""
+"""The budget of a run."""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -8,20 +8,21 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from ragbed.documents.errors import SettingsError
 
-_FORM = "expected dollars=N, tokens=N or seconds=N; none in place of a number lifts it"
+_FORM = "expected dollars=N, tokens=N or seconds=N; N may be `none`"
 
 
 class Budget(BaseModel):
-    """What a run may spend. When it is spent no further question begins, those under way end, and the run stops; the
-    same command with a larger budget continues it. So a budget is passed by at most what the questions under way still
-    ask for: `concurrency` of every model. A replay spends nothing and has no budget. Where a file of settings names
-    several benchmarks, each is a run, with this budget of its own.
+    """What a run may spend. Once it is spent, no further question starts, the questions in progress finish, and the run
+    stops. The same command with a larger budget continues it. So a run exceeds its budget by at most the questions in
+    progress, which are `concurrency` per model. A replay costs nothing. If the settings list several benchmarks, each
+    one's run has this budget.
 
     Attributes:
-        dollars: in US dollars, for all calls that the run's journal holds, the judge's and those of earlier sessions
-            included. The price of every model has to be known: `calls.prices` gives those that no table lists.
-        tokens: of prompts and replies together, counted likewise; by an estimate where the server does not say.
-        seconds: of one session, from its start; questions under way are then given up, and their finished calls kept.
+        dollars: US dollars for all calls in the run's journal, including those of the judge and of earlier sessions.
+            Every model needs a known price; `calls.prices` adds missing ones.
+        tokens: tokens of prompts and replies together. They are estimated if the server does not report them.
+        seconds: seconds per session, from its start. Then the questions in progress are cancelled; calls that finished
+            are kept.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -30,15 +31,15 @@ class Budget(BaseModel):
     tokens: int | None = Field(default=None, ge=1)
     seconds: float | None = Field(default=None, gt=0, allow_inf_nan=False)
 
-    def shared(self, share: float) -> Budget:
-        """Return the budget of a part of the run that goes on beside the others: its share, and as long a time."""
+    def scale(self, share: float) -> Budget:
+        """Return the budget of a shard: its share of dollars and tokens, and all of the time."""
         return self.model_copy(update={"dollars": None if self.dollars is None else self.dollars * share,
                                        "tokens": None if self.tokens is None else int(self.tokens * share)})
 
 
-def changed(budget: Budget, texts: Sequence[str]) -> Budget:
-    """Return the budget with the parts that texts of the form `dollars=5` give it; raise SettingsError with one line
-    that names the text."""
+def update_budget(budget: Budget, texts: Sequence[str]) -> Budget:
+    """Return the budget changed by texts such as `dollars=5` or `tokens=none`. Raises SettingsError: a text is
+    invalid."""
     fields: dict[str, Any] = {}
     for text in texts:
         name, equals, value = (part.strip() for part in text.partition("="))
@@ -54,8 +55,8 @@ def changed(budget: Budget, texts: Sequence[str]) -> Budget:
         raise SettingsError(f"--budget {first['loc'][0]}={first['input']}: {first['msg']}; {_FORM}") from error
 
 
-def shown(name: str, amount: float) -> str:
-    """Return an amount of a budget's part, in words."""
+def format_amount(name: str, amount: float) -> str:
+    """Return an amount of dollars, tokens or seconds as text, such as `$0.50` or `1,200 tokens`."""
     if name == "dollars":
         return f"${amount:.2g}" if 0 < amount < 0.01 else f"${amount:,.4f}".removesuffix("00")
     if amount == round(amount) or amount >= 100:

@@ -32,7 +32,7 @@ from ragbed.experiments.running.runner import RunCallbacks, run
 from ragbed.experiments.runs.finished import Finished
 from ragbed.experiments.runs.store import RunFolder
 from ragbed.experiments.settings import RunSettings
-from ragbed.experiments.settings.retrievers import searching_scheme
+from ragbed.experiments.settings.retrievers import search_scheme
 from ragbed.experiments.terminal.display import note, print_json, print_table, say, stoppable
 from ragbed.experiments.terminal.progress import RunView
 from ragbed.experiments.terminal.run import show_shard
@@ -150,7 +150,7 @@ def score_runs(qrels: Path, foreign: Sequence[Path], json: bool) -> None:
     """Score TREC runs against judgements, with each other; UserError where a file cannot be read, or does not fit."""
     judged = read_qrels(qrels)
     questions = judged_questions(judged, {query: query for query in judged}, qrels)
-    evaluation = trec.evaluate_rankings(rankings_in(foreign), questions, searching_scheme(questions, RANKED).columns)
+    evaluation = trec.evaluate_rankings(rankings_in(foreign), questions, search_scheme(questions, RANKED).columns)
     if json:
         print_json(_plain(evaluation, {}))
     else:

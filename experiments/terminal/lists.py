@@ -62,10 +62,11 @@ def _bounds(schema: dict[str, Any]) -> str:
 
 def retrievers() -> list[Row]:
     """List the kinds of retriever and their settings."""
-    from ragbed.experiments.settings.retrievers import Searched
+    from ragbed.experiments.settings.retrievers import SearchSettings
     from ragbed.retrieval.retrievers import KINDS
     return [{"name": kind.model_fields["kind"].default, "does": (kind.__doc__ or "").strip().splitlines()[0],
-             "settings": ", ".join([*(name for name in kind.model_fields if name != "kind"), *Searched.model_fields])}
+             "settings": ", ".join([*(name for name in kind.model_fields if name != "kind"),
+                                    *SearchSettings.model_fields])}
             for kind in KINDS]
 
 

@@ -17,7 +17,7 @@ from ragbed.agents.types import Cost
 from ragbed.experiments.cells import FACTORS, called, labels, shortened, varying
 from ragbed.experiments.formatting import format_price, plural
 from ragbed.experiments.record import Record
-from ragbed.experiments.settings.spending import shown
+from ragbed.experiments.settings.spending import format_amount
 from ragbed.experiments.terminal.display import PROGRESS_EVERY, Bars, console, drawable, print_progress, printable
 
 if TYPE_CHECKING:
@@ -243,7 +243,7 @@ def _use(tally: Tally) -> str:
     figures = tally.figures()
     paid, live = figures["price"]["paid"], figures["price"]["live"]
     also = f" ({format_price(live)} with what the journal had)" if live != paid else ""
-    left = ", ".join(shown(name, amount) for name, amount in figures["budget_left"].items())
+    left = ", ".join(format_amount(name, amount) for name, amount in figures["budget_left"].items())
     return (f"tokens {tally.prompt_tokens:,} in, {tally.completion_tokens:,} out; paid now {format_price(paid)}{also}"
             f"{f'; left of the budget: {left}' if left else ''}")
 

@@ -53,7 +53,7 @@ class Launcher:
         kind, _, where = launcher.partition(":")
         kept = [word for before, word in pairwise(["", *words])
                 if word not in _PARENT_OPTIONS and before != "--launcher" and not word.startswith("--launcher=")]
-        models = {name: settings.calls.local for settings in asking for name in settings.every_model
+        models = {name: settings.calls.local for settings in asking for name in settings.all_models
                   if name.partition(":")[0] not in SERVER_SCHEMES}
         with stoppable("finished work is kept, and the same command continues"), Bars() as bars:
             if kind == "ray":

@@ -23,7 +23,7 @@ from ragbed.experiments.guests.construct.settings import ConstructSettings
 from ragbed.experiments.guests.construct.stages import Library
 from ragbed.experiments.running.budget import Metered, Spending
 from ragbed.experiments.runs.store import RunFolder, hold
-from ragbed.experiments.settings.spending import shown
+from ragbed.experiments.settings.spending import format_amount
 from ragbed.retrieval.embedders.opening import open_embedder
 from ragbed.retrieval.pool import Pool, RetrieverChoice, WholeSearch
 from ragbed.retrieval.storage.cache import CachedEmbedder
@@ -68,7 +68,7 @@ async def construct(settings: ConstructSettings, watch: Callable[[Sequence[Outco
         async with AsyncExitStack() as stack:
             clients = {name: await stack.enter_async_context(open_model(
                 name, settings.calls, calls=replay is None, known=folder.pins().get(f"model {name}")))
-                for name in settings.every_model}
+                for name in settings.all_models}
             for name, client in clients.items():
                 folder.pin(f"model {name}", client.identity)
             models = {role: Model(Metered(clients[name], spending), journal, settings.limits.max_tokens)
@@ -84,7 +84,7 @@ async def construct(settings: ConstructSettings, watch: Callable[[Sequence[Outco
         if spending.stopped:
             left = spending.left()
             name = next((name for name in left if left[name] == 0), "seconds")
-            limit = shown(name, getattr(settings.budget, name))
+            limit = format_amount(name, getattr(settings.budget, name))
             share = f", the share of shard {shard}," if shard else ""
             raise BudgetSpent(f"{settings.out}: the budget of {limit}{share} is spent, and {len(construction.kept)} of "
                               f"{settings.n} items are made; a larger --budget goes on")

@@ -17,8 +17,8 @@ from ragbed.experiments.guests.construct.export_formats import Export
 from ragbed.experiments.guests.construct.kinds import BENCHMARK_KINDS, KINDS
 from ragbed.experiments.guests.construct.stages import Kind
 from ragbed.experiments.settings.file import explain
-from ragbed.experiments.settings.spending import Budget, changed
-from ragbed.experiments.settings.targets import put
+from ragbed.experiments.settings.spending import Budget, update_budget
+from ragbed.experiments.settings.targets import add_setting
 from ragbed.retrieval.embedders import EmbedderSettings, Sentence
 from ragbed.retrieval.retrievers import Bm25, RetrieverSettings
 
@@ -97,7 +97,7 @@ class ConstructSettings(BaseModel):
                 **{f"judge {number}": name for number, name in enumerate(judges, 1)}}
 
     @property
-    def every_model(self) -> list[str]:
+    def all_models(self) -> list[str]:
         """The models of all roles."""
         return list(dict.fromkeys(self.roles.values()))
 
@@ -109,7 +109,7 @@ class ConstructSettings(BaseModel):
     def for_shard(self, shard: Shard) -> ConstructSettings:
         """Return the settings of a shard: its share of the items, of the budget and of the calls at once."""
         return self.model_copy(update={
-            "n": -(-self.n // shard.of), "tries": self.max_tries, "budget": self.budget.shared(1 / shard.of),
+            "n": -(-self.n // shard.of), "tries": self.max_tries, "budget": self.budget.scale(1 / shard.of),
             "calls": self.calls.shared(shard.of)})
 
     @property
@@ -133,9 +133,9 @@ def parse_settings(given: Mapping[str, Any], others: Sequence[str], budget: Sequ
         kind, _, path = benchmark.partition(":")
         content["benchmark"] = {"kind": kind, **({"path": path} if path else {})}
     for text in others:
-        put(content, text)
+        add_setting(content, text)
     try:
         settings = ConstructSettings.model_validate(content)
     except ValidationError as error:
         raise SettingsError(explain(error, ConstructSettings)) from error
-    return settings.model_copy(update={"budget": changed(settings.budget, budget)})
+    return settings.model_copy(update={"budget": update_budget(settings.budget, budget)})

@@ -44,13 +44,13 @@ def negatives(
     from ragbed.experiments.guests.hard_negatives.display import show_mining
     from ragbed.experiments.guests.hard_negatives.mining import mine
     from ragbed.experiments.guests.hard_negatives.selection import MiningSettings
-    from ragbed.experiments.settings.file import explain, read_value
-    from ragbed.experiments.settings.targets import Part, runs_of_target
+    from ragbed.experiments.settings.file import explain, parse_yaml
+    from ragbed.experiments.settings.targets import Part, resolve_target
     from ragbed.experiments.terminal.display import Bars, print_json
 
     given: dict[str, Any] = {
         "per_question": per_question, "fill": fill, "index": index, "keep": keep, "depth": depth, "seed": seed,
-        "reranker": None if reranker == "none" else read_value(reranker, f"--reranker {reranker!r}")}
+        "reranker": None if reranker == "none" else parse_yaml(reranker, f"--reranker {reranker!r}")}
     given |= {name: value for name, value in (("miners", miner), ("embedder", embedder)) if value}
     try:
         settings = MiningSettings.model_validate(given)
@@ -59,7 +59,7 @@ def negatives(
     if benchmark not in BENCHMARKS:
         refuse(f"unknown benchmark {benchmark!r}; choose from: {', '.join(BENCHMARKS)}")
     part = Part(limit, sample, None if sample is None else seed)
-    (run,) = runs_of_target(benchmark, path, {"set": [f"benchmark.{text}" for text in set or ()]}, part)
+    (run,) = resolve_target(benchmark, path, {"set": [f"benchmark.{text}" for text in set or ()]}, part)
     with Bars() as bars:
         manifest = mine(run.benchmark, settings, out, bars)
     if json:

@@ -44,7 +44,7 @@ def import_(format: Annotated[str, typer.Argument(metavar="FORMAT", help=(
     failure.
     """
     from ragbed.experiments.guests.pipelines.predictions import read_predictions
-    from ragbed.experiments.settings.targets import Part, put, runs_of_target
+    from ragbed.experiments.settings.targets import Part, add_setting, resolve_target
 
     part = Part(limit, sample, seed, tuple(filter or ()))
     rows = list(read_predictions(format, file))
@@ -55,7 +55,7 @@ def import_(format: Annotated[str, typer.Argument(metavar="FORMAT", help=(
                                        for one in run or dict.fromkeys(row.run for row in rows) or [""]]
     for one in pipelines:
         for text in more or ():
-            put(one, text, replacing=True)
+            add_setting(one, text, replace=True)
     options = given_options(set, skip_bad, judge=judge, scoring=scoring, name=name or file.stem, out=out,
                             pipelines=pipelines, repeats=last + 1 if last else None)
-    carry_out_runs(runs_of_target(benchmark, path, options, part), "record", False, fresh, json, None, full=full)
+    carry_out_runs(resolve_target(benchmark, path, options, part), "record", False, fresh, json, None, full=full)

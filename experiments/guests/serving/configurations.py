@@ -20,7 +20,7 @@ from ragbed.experiments.formatting import estimate
 from ragbed.experiments.running.open_resources import index_folder
 from ragbed.experiments.running.plan import Plan
 from ragbed.experiments.runs.finished import Finished, open_finished
-from ragbed.experiments.settings.file import content_of, runs_of
+from ragbed.experiments.settings.file import read_content, split_runs
 from ragbed.guests import locate_run
 from ragbed.retrieval.index import Index
 from ragbed.retrieval.retrievers import KINDS
@@ -189,7 +189,7 @@ def read_target(target: Path, given: Mapping[str, Any]) -> list[ConfigurationSet
         with open_finished(locate_run(target)) as run:
             return _cells_of_run(run)
     found = []
-    for one in runs_of(content_of(target), str(target)):
+    for one in split_runs(read_content(target), str(target)):
         if (one.folder / "summary.json").is_file():
             with open_finished(one.folder) as run:
                 found += _cells_of_run(run, trusted=True)
@@ -264,7 +264,7 @@ def _settings(plan: Plan, cell: Cell) -> AssistantSettings | None:
         retrieval=retrieval.said, rules=cell.rules, answer_format=cell.answer_format or "tags",
         framing=cell.framing or "none", prompt_variant=cell.prompt_variant or 1, layout=settings.layout,
         brief=settings.brief, exemplars=plan.exemplars, k=retriever.k, retriever=own, where=retriever.where,
-        limits=settings.limits, calls=settings.asking)
+        limits=settings.limits, calls=settings.call_settings)
 
 
 def _model_name(label: str) -> str:

@@ -73,7 +73,7 @@ class TrafficRun:
             example = Question("", "", (), answerable=True, turns=(Turn("", ""),))
             plan = Plan.of(run_settings(assistant.settings, path), Benchmark(path.name, (example,), scheme=SCHEME))
             plan = plan.showing_exemplars()
-            folder.begin(plan.settings.resolved(),
+            folder.begin(plan.settings.to_yaml(),
                          manifest_for(plan, {assistant.settings.model: assistant.made["model"]}), {})
         return cls(folder)
 
