@@ -123,4 +123,4 @@ def test_a_cassette_does_not_say_where_its_replay_is_written(ragbed, file, tmp_p
     assert (tmp_path / "here" / "runs" / "town" / "summary.json").is_file()
     head["run"]["settings"]["name"] = "../../elsewhere"
     put(file, [head, *rest])
-    ragbed.refuses("run", "--replay", file, says=["cannot name the run's folder"])
+    ragbed.refuses("run", "--replay", file, says=["cannot be the name of a folder"])

@@ -270,4 +270,4 @@ def test_the_one_line_stays_one_that_can_be_read_whatever_a_file_calls_itself(ra
     (tmp_path / "s.yaml").write_text(f"name: {'n' * 9000}\nmodels: m\nbenchmark: {{kind: demo}}\n")
     status, _, err = ragbed("run", tmp_path / "s.yaml")
     assert (status, err.count("\n"), len(err) < 2100) == (2, 1, True)
-    assert err.endswith("cannot name the run's folder; give a `name` of letters, digits and . _ - only\n")
+    assert err.endswith("cannot be the name of a folder; give a `name` of letters, digits and . _ -\n")

@@ -117,11 +117,11 @@ def test_what_does_not_fit_is_one_line(ragbed, tmp_path, monkeypatch, words, say
 
 
 @pytest.mark.parametrize(("changes", "complaint"), [
-    ({"reasoning": ["search_only", "direct"]}, "give it a run of its own"),
-    ({"reasoning": "search_only", "models": "openai:m"}, "search_only asks no model; leave models out"),
-    ({"reasoning": "search_only", "conditions": ["retrieved", "provided"]}, "measures what a search finds"),
+    ({"reasoning": ["search_only", "direct"]}, "move it to a separate run"),
+    ({"reasoning": "search_only", "models": "openai:m"}, "search_only asks no model; remove models"),
+    ({"reasoning": "search_only", "conditions": ["retrieved", "provided"]}, "measures searches only"),
     ({"reasoning": "search_only", "include": [{"models": "openai:m"}]}, "search_only asks no model"),
-    ({"models": "none"}, "none goes with reasoning: search_only alone"),
+    ({"models": "none"}, "none works only with reasoning: search_only"),
 ])
 def test_searching_and_asking_do_not_mix(ragbed, tmp_path, changes, complaint):
     given = {"name": "x", "benchmark": {"kind": "hotpotqa", "path": "p"}, **changes}

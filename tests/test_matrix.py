@@ -42,32 +42,32 @@ def test_what_is_included_comes_last_with_the_runs_lists_for_what_it_leaves_out(
 
 
 @pytest.mark.parametrize(("fields", "says"), [
-    ({"exclude": {"conditions": "full"}}, ["exclude {conditions: [full]}", "full is not in the run's conditions",
+    ({"exclude": {"conditions": "full"}}, ["exclude {conditions: [full]}", "full is not a value of conditions",
                                            "provided"]),
     ({"exclude": {"conditions": "guess"}}, ["exclude.0.conditions.0", "'closed-book'"]),
     ({"exclude": {"condtions": "provided"}}, ["unknown setting 'exclude.0.condtions'", "did you mean 'conditions'?"]),
     ({"exclude": {"repeats": 1}}, ["unknown setting 'exclude.0.repeats'"]),
-    ({"exclude": {}}, ["exclude {} names no list"]),
-    ({"exclude": {"conditions": []}}, ["exclude.0.conditions", "an empty list"]),
-    ({"exclude": [{"seed": 0}]}, ["exclude leaves no combination"]),
+    ({"exclude": {}}, ["exclude {} has no list"]),
+    ({"exclude": {"conditions": []}}, ["exclude.0.conditions", "the list is empty"]),
+    ({"exclude": [{"seed": 0}]}, ["exclude removes every combination"]),
     ({"conditions": ["provided", "full"], "exclude": [{"conditions": "full"}, {"condition": "full", "seed": 0}]},
-     ["exclude {conditions: [full], seed: [0]} leaves out nothing that the entries before it do not"]),
+     ["exclude {conditions: [full], seed: [0]} removes nothing that earlier entries keep"]),
     ({"include": {"conditions": "provided"}}, ["include {conditions: [provided]} adds nothing"]),
-    ({"include": {"retriever": "bm25"}}, ["no retriever is called bm25", "dense@5"]),
+    ({"include": {"retriever": "bm25"}}, ["unknown retriever bm25", "dense@5"]),
     ({"include": {"retriever": {"kind": "dense", "kk": 3}}}, ["unknown setting 'include.0.retriever.0.settings.kk'"]),
     ({"include": {"retriever": {"kind": "dense", "name": "dense@5", "k": 3}}}, ["another retriever is called dense@5"]),
     ({"include": {"rules": "closed-book"}}, ["set conditions: closed-book"]),
-    ({"exclude": {"benchmark": "mdbench", "seed": 0}}, ["mdbench is not this run's, which is crest"]),
+    ({"exclude": {"benchmark": "mdbench", "seed": 0}}, ["the benchmark of this run is crest"]),
     ({"seed": -1}, ["seed.0: Input should be greater than or equal to 0"]),
-    ({"seed": []}, ["seed: an empty list"]), ({"seed": [1, 1]}, ["seed: names a value twice"]),
-    ({"condition": "provided", "conditions": "full"}, ["condition and conditions are one setting"]),
+    ({"seed": []}, ["seed: the list is empty"]), ({"seed": [1, 1]}, ["seed: duplicate value"]),
+    ({"condition": "provided", "conditions": "full"}, ["condition and conditions are the same setting"]),
     ({"max_tokens": 3}, ["unknown setting 'max_tokens'", "did you mean 'judge.max_tokens' or "]),
     ({"seed": True}, ["seed: expected a number, not true"]), ({"seed": [3, False]}, ["seed: expected a number"]),
-    ({"repeats": True}, ["repeats: expected a number"]), ({"exclude": None}, ["exclude.0: is given nothing"]),
+    ({"repeats": True}, ["repeats: expected a number"]), ({"exclude": None}, ["exclude.0: the value is missing"]),
     ({"budget": {"dollars": True}}, ["budget.dollars: expected a number, not true"]),
-    ({"benchmark": None}, ["benchmark: is given nothing"]), ({"models": [None]}, ["models.0: is given nothing"]),
-    ({"benchmark": {"path": "x"}}, ["benchmark: give its kind, as in {kind: KIND}"]),
-    ({"judge": {"kind": "x"}}, ["judge: no kind is called x; there are: 'lexical', 'model'"]),
+    ({"benchmark": None}, ["benchmark: the value is missing"]), ({"models": [None]}, ["models.0: the value is missing"]),
+    ({"benchmark": {"path": "x"}}, ["benchmark: `kind` is missing; write {kind: KIND}"]),
+    ({"judge": {"kind": "x"}}, ["judge: unknown kind x; valid kinds: 'lexical', 'model'"]),
     ({"seed": list(range(2000)), "repeats": 1000, "reasoning": ["direct", "chain_of_thought"]},
      ["4,000,000 combinations", "100,000", "seed (2000), repeats (1000), reasoning (2)"]),
 ])
@@ -86,7 +86,7 @@ def test_a_list_may_be_called_as_its_column():
         {"name": "x", "benchmark": CREST, "models": ["a", "b"], "conditions": "full", "perturbations": "shuffle",
          "formats": "html", "exclude": {"models": "a"}}, "x")
     assert singular == plural
-    assert singular.resolved() == plural.resolved()
+    assert singular.to_yaml() == plural.to_yaml()
 
 
 FIELDS = {"model": ["a", "b"], "condition": ["provided", "gold", "closed-book"],
@@ -129,12 +129,12 @@ def test_the_matrix_is_that_of_a_plain_reference(base, exclude, include):
 def test_settings_read_back_what_they_resolve_to():
     chosen = of(seed=[1, 2], exclude={"seed": 2, "conditions": "provided"}, conditions=["provided", "full"],
                 include={"retriever": ["dense@5", {"kind": "dense", "k": 3}], "conditions": "retrieved"})
-    resolved = yaml.safe_load(chosen.resolved())
+    resolved = yaml.safe_load(chosen.to_yaml())
     assert resolved["seed"] == [1, 2]
     assert resolved["exclude"] == [{"conditions": ["provided"], "seed": [2]}]
     assert check_settings(resolved, "x") == chosen
-    assert (yaml.safe_load(of().resolved())["seed"], yaml.safe_load(of().resolved())["exclude"]) == (0, [])
-    assert check_settings(yaml.safe_load(of().resolved()), "x") == of()
+    assert (yaml.safe_load(of().to_yaml())["seed"], yaml.safe_load(of().to_yaml())["exclude"]) == (0, [])
+    assert check_settings(yaml.safe_load(of().to_yaml()), "x") == of()
 
 
 def test_only_what_is_left_is_asked_and_only_its_models_are_opened(serve, town, ragbed):
@@ -228,7 +228,10 @@ def test_the_schema_has_what_a_file_may_say(ragbed):
     assert [one.get("type") for one in keys["seed"]["anyOf"]] == ["integer", "array"]
     assert keys["benchmark"]["anyOf"][1]["type"] == "array"
     assert set(schema["$defs"]["Excluded"]["properties"]) >= {"benchmark", "models", "model", "retriever", "seed"}
-    assert "never averaged" in schema["description"]
+    assert "never averaged" in keys["benchmark"]["description"]
+    described = {name: [key for key, value in part.get("properties", {}).items() if "description" not in value]
+                 for name, part in {"settings": schema, **schema["$defs"]}.items()}
+    assert {name: missing for name, missing in described.items() if missing} == {}
 
 
 def test_a_plan_counts_the_pairs_that_the_run_will_compare(serve, town, ragbed):

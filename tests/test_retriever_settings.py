@@ -50,12 +50,12 @@ def test_a_retriever_without_a_kind_is_dense():
 
 
 @pytest.mark.parametrize(("retriever", "says"), [
-    ("bm25x", "retriever.0: no kind is called bm25x; there are:"),
-    ({"kind": "fused", "of": ["dense", "foo"]}, "retriever.0.of.1: no kind is called foo"),
+    ("bm25x", "retriever.0: unknown kind bm25x; valid kinds:"),
+    ({"kind": "fused", "of": ["dense", "foo"]}, "retriever.0.of.1: unknown kind foo"),
     ({"kind": "fused", "of": ["dense", {"kind": "bm25", "k": 3}]}, "unknown setting 'retriever.0.of.1.k'"),
     ({"kk": 3}, "unknown setting 'retriever.0.kk'; did you mean 'k'?"),
-    ([{"kind": "bm25"}, "bm25"], "two retrievers are called bm25@5; give each a `name` of its own"),
-    (["dense", {"where": "page > 3"}], "two retrievers are called dense@5; give each a `name` of its own"),
+    ([{"kind": "bm25"}, "bm25"], "retriever: two are called bm25@5; give each a different `name`"),
+    (["dense", {"where": "page > 3"}], "retriever: two are called dense@5; give each a different `name`"),
     ({"kind": "dense", "where": "page >="}, "where"),
 ])
 def test_what_does_not_fit_is_one_line(retriever, says):
@@ -102,7 +102,7 @@ def test_the_command_line_takes_a_name_or_settings():
     kind, where = parse_retriever("{kind: fused, of: [bm25, dense]}", ["page >= 3 and source = a/*"])
     assert [one.kind for one in kind.of] == ["bm25", "dense"]
     assert where == ("page >= 3", "source = a/*")
-    with pytest.raises(SettingsError, match="retriever: no kind is called bm26"):
+    with pytest.raises(SettingsError, match="retriever: unknown kind bm26"):
         parse_retriever("bm26", [])
 
 

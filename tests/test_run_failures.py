@@ -184,8 +184,8 @@ def test_what_would_fail_every_call_ends_the_run_with_one_line_and_once_mended_i
     ({"models": "openai:gpt"}, ["set OPENAI_API_KEY"]),
     ({"judge": "guess"}, ["no model 'guess'"]),
     ({"judge": {"kind": "model", "model": "http://h/v1#j", "tokens": 3}}, ["'judge.tokens'", "max_tokens"]),
-    ({"name": "a/b"}, ["name: 'a/b' cannot name the run's folder", "letters"]),
-    *(({key: []}, [f"{key}: an empty list; name at least one"]) for key in (
+    ({"name": "a/b"}, ["name: 'a/b' cannot be the name of a folder", "letters"]),
+    *(({key: []}, [f"{key}: the list is empty; name at least one"]) for key in (
         "models", "reasoning", "retrieval", "retriever", "rules", "conditions", "formats")),
     ({"concurrency": 0}, ["concurrency", "greater than or equal to 1"]),
     ({"retriever": {"k": 5, "indx": "x"}, "conditions": "retrieved"},
@@ -202,12 +202,12 @@ def test_what_the_user_can_mend_is_one_line_and_does_not_bar_the_mended_run(
 
 
 @pytest.mark.parametrize(("content", "word"), [
-    (b"name: \xff\xfe", "not readable as YAML"), (b"a: [b", "not readable as YAML"), (b"- a", "mapping"),
+    (b"name: \xff\xfe", "not valid YAML"), (b"a: [b", "not valid YAML"), (b"- a", "mapping"),
     (b"", "mapping"),
-    (b"[" * 5000, "nested beyond reason"), (b"1: 2\nbenchmark: {kind: demo}", "1: Keys should be strings"),
-    (b"seed: 1\nbenchmark: {kind: demo}\nseed: 2", "line 3 gives the key 'seed' again"),
-    (b"benchmark: {kind: demo, kind: crest}", "line 1 gives the key 'kind' again"),
-    (b"!!python/object/apply:os.system ['true']", "not readable as YAML"), (b"name: x", "benchmark: Field required")])
+    (b"[" * 5000, "nested too deeply"), (b"1: 2\nbenchmark: {kind: demo}", "1: Keys should be strings"),
+    (b"seed: 1\nbenchmark: {kind: demo}\nseed: 2", "line 3 repeats the key 'seed'"),
+    (b"benchmark: {kind: demo, kind: crest}", "line 1 repeats the key 'kind'"),
+    (b"!!python/object/apply:os.system ['true']", "not valid YAML"), (b"name: x", "benchmark: Field required")])
 def test_a_settings_file_that_does_not_fit_is_one_line(ragbed, tmp_path, content, word):
     (tmp_path / "bad.yaml").write_bytes(content)
     ragbed.refuses("run", tmp_path / "bad.yaml", says=["bad.yaml", word])

@@ -33,12 +33,12 @@ def test_what_is_amiss_in_one_benchmark_is_found_before_the_first_call_of_any(se
     for benchmarks, says in (
             ([crest, {"kind": "musique", "path": str(town.folder / "gone.jsonl")}], ["town-musique", "gone.jsonl"]),
             ([crest, {"kind": "musique"}], ["town-musique", "path"]), ([crest, "musique"], ["benchmark"]),
-            ([], ["benchmark: an empty list"]), ([crest, None], ["benchmark.1: give the settings of a benchmark"]),
+            ([], ["benchmark: the list is empty"]), ([crest, None], ["benchmark.1: give the settings of a benchmark"]),
             ([{"path": "x"}], ["benchmark.0: give the settings of a benchmark with its kind, as in {kind: crest, "]),
             ([crest, {**crest, "filter": {"language": "fi"}}], ["town-crest-2", "language=fi"])):
         ragbed.refuses("run", town.config(server.url, benchmark=benchmarks), says=says)
     ragbed.refuses("run", two(town, server.url, exclude={"benchmark": "mdbench", "conditions": "provided"}),
-                   says=["exclude.0.benchmark: mdbench is none of the file's; there are: crest, musique"])
+                   says=["exclude.0.benchmark: mdbench is not a benchmark of this file; it has crest, musique"])
     other = serve(town.reply)
     ragbed.json("run", town.config(other.url, benchmark={**crest, "limit": 1}, name="town-crest-2"))
     ragbed.refuses("run", town.config(server.url, benchmark=[crest, crest]),

@@ -68,32 +68,32 @@ def test_a_file_goes_before_a_kind_and_a_folder_of_that_name_does_not(town, monk
 
 
 @pytest.mark.parametrize(("arguments", "says"), [
-    (["guess"], ["guess: No such file", "crest", "jsonl"]),
-    (["jsonl"], ["say where its files are", "ragbed run jsonl PATH"]),
-    (["demo", "folder"], ["demo needs no PATH"]),
+    (["guess"], ["guess: neither a file nor a benchmark; the benchmarks are", "crest", "jsonl"]),
+    (["jsonl"], ["jsonl: PATH is missing, as in `ragbed run jsonl PATH`"]),
+    (["demo", "folder"], ["demo takes no PATH"]),
     (["demo", "--filter", "language"], ["TAG=VALUE"]),
     (["demo", "--reasoning", "guess"], ["unknown reasoning strategy 'guess'"]),
     (["demo", "--condition", "guess"], ["conditions", "'closed-book'"]),
     (["demo", "--set", "brief"], ["KEY=VALUE"]),
     (["demo", "--set", "limits.token=5"], ["unknown setting 'limits.token'", "max_tokens"]),
-    ([""], ["an empty TARGET; give a YAML file of settings, or a benchmark's name"]),
-    (["/"], ["/ is a folder; give a YAML file of settings, or a benchmark's name"]),
+    ([""], ["TARGET is empty; give a YAML settings file, or a benchmark's name"]),
+    (["/"], ["/ is a folder; give a YAML settings file, or a benchmark's name"]),
     (["a" * 5000], ["File name too long"]), (["mrceval", "a" * 5000], ["File name too long"]),
     (["mrceval", ""], ["an empty path"]), (["mrceval", " "], ["an empty path"]),
     (["demo", "--set", "name=x", "--set", "name=y"], ["name is given twice"]),
     (["mrceval", "there", "--set", "benchmark.path=here"], ["benchmark.path is given twice"]),
-    (["demo", "--limit", "3", "--set", "benchmark.limit=5"], ["--limit and --set benchmark.limit are one setting"]),
-    (["demo", "--set", "seed=" + "9" * 5000], ["not readable as YAML", "a whole number that is none, or beyond 9223"]),
-    (["demo", "--set", "name=2020-13-45"], ["not readable as YAML: a date"]),
-    (["demo", "--set", 'out="a\\0b"'], ["out: a path cannot hold the character NUL"]),
+    (["demo", "--limit", "3", "--set", "benchmark.limit=5"], ["--limit and --set benchmark.limit are the same setting"]),
+    (["demo", "--set", "seed=" + "9" * 5000], ["not valid YAML", "an integer that is malformed or larger than 9223"]),
+    (["demo", "--set", "name=2020-13-45"], ["not valid YAML: a date"]),
+    (["demo", "--set", 'out="a\\0b"'], ["out: a path cannot contain the character NUL"]),
     (["demo", "--set", "repeats=99999999999"], ["repeats", "less than or equal to 1000"]),
     (["demo", "--set", "..a=5"], ["KEY=VALUE"]),
     (["demo", "--set", "benchmark.kind=crest"], ["another benchmark than demo"]),
     (["multihop_rag", "--set", "benchmark.size=0"], ["benchmark.size", "greater than or equal to 1"]),
     (["demo", "--set", "retriever=[{kind: dense, name: a}, {kind: dense}, {kind: dense, name: dense@5}]"],
-     ["two retrievers are called dense@5"]),
-    (["demo", "--set", "brief=[1"], ["brief", "not readable as YAML"]),
-    (["demo", "--name", "a/b"], ["cannot name the run's folder"]),
+     ["retriever: two are called dense@5"]),
+    (["demo", "--set", "brief=[1"], ["brief", "not valid YAML"]),
+    (["demo", "--name", "a/b"], ["cannot be the name of a folder"]),
 ])
 def test_what_does_not_fit_is_one_line(ragbed, arguments, says):
     ragbed.refuses("run", *arguments, says=says)
@@ -102,7 +102,7 @@ def test_what_does_not_fit_is_one_line(ragbed, arguments, says):
 def test_a_settings_file_takes_no_options_of_a_benchmark(ragbed, town):
     path = town.config("http://127.0.0.1:9/v1")
     for option in (["folder"], ["--model", "openai:a"], ["--perturbation", "shuffle"]):
-        ragbed.refuses("run", path, *option, says=["goes with a benchmark's name", "town.yaml"])
+        ragbed.refuses("run", path, *option, says=["needs a benchmark's name", "town.yaml"])
 
 
 def test_by_name_a_run_is_carried_out_and_asks_again_by_the_same_words(serve, town, ragbed):

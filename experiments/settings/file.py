@@ -148,7 +148,7 @@ def explain(errors: ValidationError, model: type[BaseModel]) -> str:
     valid ones."""
     error = errors.errors(include_url=False)[0]
     valid, place = _resolve_place(model, error["loc"][:-1])
-    key = ".".join(map(str, (*place, *error["loc"][-1:]))) or "settings"
+    key = ".".join(map(str, (*place, *error["loc"][-1:])))
     kind, given, context = error["type"], error["input"], error.get("ctx", {})
     if kind == "extra_forbidden":
         return f"unknown setting {key!r}; {_suggest(key, valid, model)}valid settings: {', '.join(valid)}"
@@ -161,7 +161,8 @@ def explain(errors: ValidationError, model: type[BaseModel]) -> str:
         return f"{key}: the value is missing; give one, or omit the key"
     if kind in _NOT_A_MAPPING:
         return f"{key}: expected a mapping such as {{key: value}}, not {str(given)[:_MAX_SHOWN]!r}"
-    return f"{key}: {error['msg'].removeprefix('Value error, ')}"
+    message = str(error["msg"]).removeprefix("Value error, ")
+    return f"{key}: {message}" if key else message  # a message about several settings names them
 
 
 def _suggest(key: str, valid: Sequence[str], model: type[BaseModel]) -> str:
