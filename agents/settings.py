@@ -18,15 +18,15 @@ class _Settings(BaseModel):
 
 
 class CallLimits(_Settings):
-    """Limits of one model call.
+    """Limits per model call.
 
     Attributes:
-        seconds: deadline of one call with all its attempts, from the moment that it has a place. What the server
-            asks it to wait counts, what it waits for a place behind other calls does not.
-        attempts: requests sent before a failure is final. One that is refused for the number of requests (HTTP 429)
-            is no failure: it is sent again while there is time.
-        concurrency: calls at once to one model, at most; fewer while its server refuses them for their number. One for
-            a local model, whose server keeps the beginning of one prompt.
+        seconds: seconds for a call with all its attempts. Waiting that the server requests counts; waiting for a free
+            slot does not.
+        attempts: requests sent before a failure is final. A rate limit (HTTP 429) is not a failure: the request is sent
+            again while there is time.
+        concurrency: largest number of calls in progress per model; fewer while its server rejects some. A local model
+            gets one at a time, because its server caches the beginning of one prompt.
     """
 
     seconds: float = Field(default=120.0, gt=0)
@@ -35,18 +35,26 @@ class CallLimits(_Settings):
 
 
 class LocalSettings(_Settings):
-    """Settings of the server of a local model."""
+    """How a local model is served.
 
-    context: int = Field(default=8192, ge=256)  # tokens that prompt and reply may have together
-    threads: int | None = Field(default=None, ge=1)  # None means one fewer than the cores
-    start_seconds: float = Field(default=180.0, gt=0)  # how long loading may take
+    Attributes:
+        context: tokens that prompt and reply may have together.
+        threads: number of threads. By default one fewer than there are cores.
+        start_seconds: seconds that loading the model may take.
+    """
+
+    context: int = Field(default=8192, ge=256)
+    threads: int | None = Field(default=None, ge=1)
+    start_seconds: float = Field(default=180.0, gt=0)
 
 
 class Price(_Settings):
     """Price of a model, in US dollars per million tokens.
 
     Attributes:
-        cached: of prompt tokens that come from the server's cache; None means that they cost what the others do.
+        prompt: price of prompt tokens.
+        cached: price of prompt tokens that the server has cached. By default, that of other prompt tokens.
+        completion: price of reply tokens.
     """
 
     prompt: float = Field(ge=0, allow_inf_nan=False)
@@ -55,15 +63,16 @@ class Price(_Settings):
 
 
 class ModelSettings(_Settings):
-    """Settings of every model call, the judge's included.
+    """How models are called, including the judge.
 
     Attributes:
-        temperature: where the strategy names none; None sends none, whatever the strategy names, as many reasoning
-            models demand.
-        reasoning_effort: sent as it is, where given; the server knows the words.
-        context: tokens that prompt and reply may have together in a model that is served elsewhere; what cannot fit
-            is not sent. None where it is unknown: the server says so itself.
-        prices: by the model's name as the settings have it; goes before the price that its provider lists.
+        temperature: temperature, unless the strategy sets one. `null` never sends one, as many reasoning models demand.
+        reasoning_effort: sent unchanged; the model's documentation has the values.
+        context: tokens that prompt and reply may have together. What cannot fit is not sent. If omitted, the server has
+            to reject what is too long.
+        prices: prices by model name. They override the provider's list.
+        calls: limits per call.
+        local: how local models are served.
     """
 
     temperature: float | None = Field(default=0.0, ge=0, allow_inf_nan=False)
@@ -80,18 +89,22 @@ class ModelSettings(_Settings):
 
 
 class Limits(_Settings):
-    """Limits of one question. A recipe that asks for more ends with the outcome `budget` or `timeout`.
+    """Limits per question. A recipe that needs more ends with the outcome `budget` or `timeout`.
 
     Attributes:
-        tokens: of prompts and replies together; a question that has used them makes no further call, and one whose
-            calls have used more ends without an answer, even if the last of them brought one.
+        calls: largest number of model calls.
+        tokens: largest number of tokens in prompts and replies. A question that has used them makes no further call. If
+            its last call exceeds them, it ends without an answer.
+        searches: largest number of searches.
+        seconds: seconds from the question's start to its end.
+        max_tokens: largest number of tokens in a reply, unless the strategy sets one.
     """
 
     calls: int = Field(default=40, ge=1)
     tokens: int = Field(default=1_000_000, ge=1)
     searches: int = Field(default=40, ge=0)
-    seconds: float = Field(default=900.0, gt=0)  # from the question's start to its end
-    max_tokens: int = Field(default=1024, ge=1)  # of one reply, where the strategy names no number
+    seconds: float = Field(default=900.0, gt=0)
+    max_tokens: int = Field(default=1024, ge=1)
 
 
 class Endpoint(Protocol):

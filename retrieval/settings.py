@@ -26,6 +26,7 @@ class IndexSettings(BaseModel):
 
     Attributes:
         embedder: settings, or a name that stands for them, such as that of a sentence-transformers model.
+        chunker: how documents are cut into chunks.
         formats: the renderings of documents whose chunks are indexed.
         vectors: how vectors are searched: a kind or its settings. `auto` chooses by their number and the memory.
         titled: whether the file's name and the document's title are embedded in front of each chunk (they are not

@@ -120,6 +120,12 @@ class ChosenVectors(NamedTuple):
 
 
 class _Faiss(VectorKind):
+    """Vectors that FAISS searches.
+
+    Attributes:
+        codes: how vectors are stored; smaller codes need less memory.
+    """
+
     codes: Codes = "float32"
 
     def build(self, task: VectorTask) -> BuiltVectors:

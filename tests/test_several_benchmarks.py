@@ -33,8 +33,9 @@ def test_what_is_amiss_in_one_benchmark_is_found_before_the_first_call_of_any(se
     for benchmarks, says in (
             ([crest, {"kind": "musique", "path": str(town.folder / "gone.jsonl")}], ["town-musique", "gone.jsonl"]),
             ([crest, {"kind": "musique"}], ["town-musique", "path"]), ([crest, "musique"], ["benchmark"]),
-            ([], ["benchmark: the list is empty"]), ([crest, None], ["benchmark.1: give the settings of a benchmark"]),
-            ([{"path": "x"}], ["benchmark.0: give the settings of a benchmark with its kind, as in {kind: crest, "]),
+            ([], ["benchmark: the list is empty"]),
+            ([crest, None], ["benchmark.1: expected a benchmark's settings with its kind"]),
+            ([{"path": "x"}], ["benchmark.0: expected a benchmark's settings with its kind, such as {kind: crest, "]),
             ([crest, {**crest, "filter": {"language": "fi"}}], ["town-crest-2", "language=fi"])):
         ragbed.refuses("run", town.config(server.url, benchmark=benchmarks), says=says)
     ragbed.refuses("run", two(town, server.url, exclude={"benchmark": "mdbench", "conditions": "provided"}),

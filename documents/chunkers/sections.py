@@ -122,6 +122,10 @@ class Sections(BaseModel):
     characters; one above `largest` is split at paragraphs, then sentences, then words, towards `target`. A table
     stays whole up to `largest`; above, it is split by rows, and its header is repeated as the `prefix` of each
     further part (`largest` holds with the prefix). Only a single tag or a table row can make a chunk longer.
+
+    Attributes:
+        target: characters that a chunk should have.
+        largest: largest number of characters of a chunk.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")

@@ -44,6 +44,10 @@ class Fixed(Overlapping):
 
     In HTML a cut that would fall inside a tag or an entity moves before it, so a chunk may be a little
     shorter; a tag that is longer than `size` is a chunk of its own.
+
+    Attributes:
+        size: characters of a chunk.
+        overlap: characters that neighbouring chunks share.
     """
 
     kind: Literal["fixed"] = "fixed"
@@ -68,6 +72,11 @@ class Recursive(Overlapping):
 
     Each chunk begins with as many whole pieces of the one before as fit into `overlap` characters. Only a single
     tag of HTML can make a chunk longer.
+
+    Attributes:
+        size: largest number of characters of a chunk.
+        overlap: largest number of characters that neighbouring chunks share.
+        separators: where the text is cut, in order of preference.
     """
 
     kind: Literal["recursive"] = "recursive"
@@ -123,6 +132,10 @@ class Sentences(Overlapping):
 
     A sentence ends with a full stop, a question or an exclamation mark and space, or with its paragraph. Each chunk
     begins with as many sentences of the one before as fit into `overlap` characters.
+
+    Attributes:
+        size: largest number of characters of a chunk.
+        overlap: largest number of characters that neighbouring chunks share.
     """
 
     kind: Literal["sentences"] = "sentences"
@@ -141,6 +154,10 @@ class CrestSizes(BaseModel):
     Sizes are uniform between `smallest` and `largest` characters; the last chunk takes what is left. A cut
     may fall inside a tag, as in the original. The sizes depend on the document's id, the format and the
     seed only.
+
+    Attributes:
+        smallest, largest: bounds of the characters of a chunk.
+        seed: seed of the sizes.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")

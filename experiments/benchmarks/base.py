@@ -55,6 +55,7 @@ class Selection(BaseModel):
         filter: tag to value; a question must have them all.
         sample: this many questions, chosen by `seed`, in the benchmark's order.
         limit: the first this many.
+        seed: seed of `sample` and of everything else that the benchmark draws.
         skip_bad: leave out records that do not fit, and name them in the run's notes, in place of refusing the file.
     """
 

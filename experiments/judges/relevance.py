@@ -17,7 +17,11 @@ HELPS = 2  # the lowest grade of a passage that answers, if in part: what is rel
 
 
 class Grader(JudgeReranker):
-    """Settings of the model; `depth` says of how many of the first that were found for a question."""
+    """Settings of the model that grades retrieved passages.
+
+    Attributes:
+        depth: how many of the first passages found for a question are graded.
+    """
 
     depth: int = Field(default=10, ge=1)
 

@@ -111,7 +111,14 @@ class SupportCheck(BaseModel):
 
 
 class _ByValue(SupportCheck):
-    full: float  # the least value of this level
+    """A check that computes a value from 0 to 1.
+
+    Attributes:
+        full: least value of full support.
+        partial: least value of partial support.
+    """
+
+    full: float
     partial: float
 
     def level(self, statement: str, sources: Sequence[str], question: str, nugget: bool = False) -> Exchange[Told]:

@@ -47,6 +47,8 @@ class Predictions(JSONPipeline):
     ignored.
 
     Attributes:
+        format: the tool that wrote the file.
+        path: the file.
         run: which of the file's runs is read; required if there are several.
         others: what to do about rows that answer no question of the run: refuse the run, or leave the rows out and
             count them in its notes.
