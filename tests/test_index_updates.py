@@ -205,10 +205,10 @@ def test_the_command_adds_removes_checks_and_estimates(ragbed, tmp_path):
     assert "had metadata; it is not remembered" in ragbed("index", pages, "--out", out)[2]
     (tmp_path / "m.jsonl").write_text('{"source": "three.txt", "year": 2020}\n')
     for asked, says in (
-            (["--out", out], "name the files"), ([pages, "--out", out, "--add", "--remove"], "do not go together"),
-            ([pages, "--out", out, "--add", "--size", "200"], "--size does not go with --add"),
-            ([pages, "--out", out, "--check"], "--check takes an index"),
-            (["x", "--out", out, "--remove", "--dry-run"], "--remove does not go with --dry-run"),
+            (["--out", out], "name the files"), ([pages, "--out", out, "--add", "--remove"], "cannot be combined"),
+            ([pages, "--out", out, "--add", "--size", "200"], "--size cannot be combined with --add"),
+            ([pages, "--out", out, "--check"], "--check cannot be combined"),
+            (["x", "--out", out, "--remove", "--dry-run"], "--remove cannot be combined with --dry-run"),
             (["x.txt", "--out", out, "--remove"], "no source of the index is called x.txt"),
             ([pages, "--out", out, "--metadata", tmp_path / "m.jsonl"], "source three.txt is not indexed")):
         ragbed.refuses("index", *asked, says=[says])

@@ -71,7 +71,7 @@ def test_a_figure_that_was_altered_is_named_with_both_values(finished, town, rag
     status, out, _ = ragbed("verify", town.run)
     assert status == 1
     assert "figures: cells[0].metrics.unified.mean: 0.99 in summary.json" in out
-    assert "What differs: figures." in out
+    assert "Different: figures." in out
 
 
 def test_a_score_that_was_altered_is_found_in_its_record_its_score_and_the_figures(finished, town):

@@ -28,12 +28,12 @@ if TYPE_CHECKING:
 
 
 def search(query: Query, index: IndexFolder,
-           k: Annotated[int, typer.Option("-k", min=1, max=1000, help="How many chunks.")] = 10,
+           k: Annotated[int, typer.Option("-k", min=1, max=1000, help="Number of chunks.")] = 10,
            retriever: RetrieverText = "dense", where: Conditions = None,
-           allow_server: Annotated[bool, typer.Option("--allow-server", help="Trust the server that embedded the "
-                                                      "index with queries and the key, from now on.")] = False,
+           allow_server: Annotated[bool, typer.Option("--allow-server", help=(
+               "From now on, send queries and the key to the server that embedded it."))] = False,
            json: AsJson = False) -> None:
-    """Show the chunks that a retriever finds for a query."""
+    """Search an index and show the chunks that are found."""
     from ragbed.experiments.settings.file import parse_retriever
     from ragbed.experiments.terminal.display import note, print_json, say
     from ragbed.experiments.terminal.show import hit_row, place
@@ -42,7 +42,7 @@ def search(query: Query, index: IndexFolder,
     from ragbed.retrieval.storage.manifest import read_manifest
 
     if not query.strip():
-        refuse("the query is empty: say what to look for")
+        refuse("the query is empty; give a search query")
     kind, conditions = parse_retriever(retriever, where or [])
     if allow_server:
         allow_servers(read_manifest(index))
@@ -84,25 +84,25 @@ async def _search(index: Index, kind: RetrieverKind, where: tuple[str, ...], que
     return hits, {"usage": asdict(used), "notes": judge_notes(deps)} if used.calls else {}
 
 
-Reasoning = Annotated[str, typer.Option(help="A name of `ragbed list strategies`, FILE.py:FUNCTION, or settings "
-                                                "in YAML.")]
-Retrieval = Annotated[str, typer.Option(help="Likewise.")]
-ChunksPerSearch = Annotated[int, typer.Option("-k", min=1, help="Chunks per search.")]
-MaxTokens = Annotated[int, typer.Option(min=1, help="Limit on one reply.")]
-Temperature = Annotated[str, typer.Option(help="Of sampling; `none` sends none, for reasoning models.")]
+Reasoning = Annotated[str, typer.Option("--reasoning", metavar="NAME", help="See `ragbed list strategies`.")]
+Retrieval = Annotated[str, typer.Option("--retrieval", metavar="NAME", help="See `ragbed list strategies`.")]
+ChunksPerSearch = Annotated[int, typer.Option("-k", min=1, help="Number of chunks per search.")]
+MaxTokens = Annotated[int, typer.Option("--max-tokens", min=1, help="Limit of one reply.")]
+Temperature = Annotated[str, typer.Option("--temperature", help="`none` sends none, for reasoning models.")]
 
 
 def ask(question: Asked, index: IndexFolder, model: AnyModel = None,
         reasoning: Reasoning = "chain_of_thought", retrieval: Retrieval = "once", k: ChunksPerSearch = 5,
         retriever: RetrieverText = "dense", where: Conditions = None, max_tokens: MaxTokens = 1024,
         temperature: Temperature = "0",
-        history: Annotated[Path | None, typer.Option(help="The conversation before the question: JSON Lines, or a JSON "
-                                                          "list, of messages with `role` (user, assistant) and "
-                                                          "`content`.")] = None,
+        history: Annotated[Path | None, typer.Option("--history", metavar="FILE", help=(
+            "Earlier messages: JSON Lines with role and content."))] = None,
         stream: Streamed = False, trace: Traced = False, json: AsJson = False) -> None:
-    """Answer one question from an index, cited or refused.
+    """Answer one question from an index, with citations or a refusal.
 
-    Exit status 1: neither, for the reason that is shown.
+    Without --model, uses RAGBED_MODEL, else OpenAI if OPENAI_API_KEY is set, else a server on this machine (Ollama, LM
+    Studio, llama.cpp, vLLM), else a small local model. --reasoning and --retrieval also take FILE.py:FUNCTION, or
+    settings in YAML. Exit status 1: neither an answer nor a refusal.
     """
     from ragbed.experiments.terminal.ask import ask
 

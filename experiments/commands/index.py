@@ -17,29 +17,28 @@ if TYPE_CHECKING:
     from ragbed.retrieval.build import BuildEstimate, BuildReport
     from ragbed.retrieval.settings import IndexSettings
 
-Sources = Annotated[list[str] | None, typer.Argument(help="Files, folders or globs of HTML, PDF, text, Markdown, CSV, "
-                                                     "Excel, Word and PowerPoint; with --remove, names as they are in "
-                                                     "the index.")]
+Sources = Annotated[list[str] | None, typer.Argument(help=(
+    "Files, folders or globs; with --remove, names in the index."))]
 _NAMED = 5  # files of unknown type that are named; the others are counted
 
-Chunker = Annotated[str | None, typer.Option(help=(
-    "How documents are cut: sections, sentences, recursive, fixed or crest, or settings in YAML, as in "
-    "'{kind: fixed, size: 800, overlap: 80}'."))]
-EmbedderText = Annotated[str | None, typer.Option(help=(
-    "Name or folder of a model, static:FOLDER, openai:NAME, URL#NAME or none."))]
-Vectors = Annotated[str | None, typer.Option(help=(
-    "Vector index: auto, flat, hnsw, or settings, as in '{kind: milvus, uri: http://host:19530}'."))]
-Rendering = Annotated[str | None, typer.Option(help="The rendering that is indexed: `plain` (the default) or `html`.")]
-Fields = Annotated[Path | None, typer.Option(help="Fields of documents for filters: JSON Lines or CSV with `source`.")]
-Add = Annotated[bool, typer.Option("--add", help="Add to the index, or replace in it; the rest stays.")]
-Remove = Annotated[bool, typer.Option("--remove", help="Take these sources out of the index.")]
-Check = Annotated[bool, typer.Option("--check", help="Compare every byte of the index with its hash.")]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what it would take, and stop.")]
+Chunker = Annotated[str | None, typer.Option("--chunker", metavar="NAME", help=(
+    "sections, sentences, recursive, fixed, crest, or settings."))]
+EmbedderText = Annotated[str | None, typer.Option("--embedder", metavar="NAME", help=(
+    "A model or its folder, static:FOLDER, openai:NAME or none."))]
+Vectors = Annotated[str | None, typer.Option("--vectors", metavar="NAME", help="auto, flat, hnsw, or settings.")]
+Rendering = Annotated[str | None, typer.Option("--format", metavar="NAME", help=(
+    "Text to index: plain (default) or html."))]
+Fields = Annotated[Path | None, typer.Option("--metadata", metavar="FILE", help=(
+    "Fields to filter by: JSON Lines or CSV with `source`."))]
+Add = Annotated[bool, typer.Option("--add", help="Add to the index, or replace documents in it.")]
+Remove = Annotated[bool, typer.Option("--remove", help="Remove these sources from the index.")]
+Check = Annotated[bool, typer.Option("--check", help="Verify the hash of every byte of the index.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Estimate time and size, and stop.")]
 
 
-def index(sources: Sources = None, *, out: Annotated[Path, typer.Option("--out", help="The index folder.")],
+def index(sources: Sources = None, *, out: Annotated[Path, typer.Option("--out", help="Folder of the index.")],
           chunker: Chunker = None,
-          size: Annotated[int | None, typer.Option(min=100, help="Chunk size in characters.")] = None,
+          size: Annotated[int | None, typer.Option("--size", min=100, help="Chunk size in characters.")] = None,
           format: Rendering = None,
           embedder: EmbedderText = None, vectors: Vectors = None,
           metadata: Fields = None, add: Add = False, remove: Remove = False, check: Check = False,
@@ -47,26 +46,27 @@ def index(sources: Sources = None, *, out: Annotated[Path, typer.Option("--out",
           json: AsJson = False) -> None:
     """Parse, chunk, embed and index documents.
 
-    Run again after a change, only what changed is done.
+    Reads HTML, PDF, text, Markdown, CSV, Excel, Word and PowerPoint. If repeated after a change, processes only what
+    changed. Settings in YAML look like '{kind: fixed, size: 800, overlap: 80}'.
     """
     given = {"chunker": chunker, "size": size, "format": format, "embedder": embedder, "vectors": vectors}
     modes = [name for name, on in (("--add", add), ("--remove", remove), ("--check", check)) if on]
     made_other = [f"--{name}" for name, value in given.items() if value is not None]
     if len(modes) > 1:
-        refuse(f"{modes[0]} and {modes[1]} do not go together: one at a time")
+        refuse(f"{modes[0]} and {modes[1]} cannot be combined; give one of them")
     if check and (sources or dry_run):
-        refuse("--check takes an index by --out, and nothing else")
+        refuse("--check cannot be combined with other options; give only --out")
     if not check and not sources:
         refuse("name the files, folders or globs to index")
     if modes and made_other:
-        refuse(f"{made_other[0]} does not go with {modes[0]}: the index keeps its settings; build it anew to change "
-               "them")
+        refuse(f"{made_other[0]} cannot be combined with {modes[0]}: the index keeps its settings; build it again to "
+               "change them")
     whole = [*modes, *["--dry-run"] * dry_run]
     if launcher and whole:
-        refuse(f"--launcher does not go with {whole[0]}")
+        refuse(f"--launcher cannot be combined with {whole[0]}")
     part = part_of(shard, *whole, *["--launcher"] * bool(launcher))
     if remove and (metadata or dry_run):
-        refuse(f"--remove does not go with {'--metadata' if metadata else '--dry-run'}")
+        refuse(f"--remove cannot be combined with {'--metadata' if metadata else '--dry-run'}")
     if check:
         _check(out, json)
     elif dry_run:
@@ -214,5 +214,5 @@ def _sizes(kind: str, size: int) -> dict[str, int]:
     if "size" in fields:
         return {"size": size}
     if "target" not in fields:
-        refuse(f"--size does not go with --chunker {kind}, which has no one size")
+        refuse(f"--size cannot be combined with --chunker {kind}, which has no size")
     return {"target": size, "largest": size * 5 // 4}

@@ -60,6 +60,6 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Streamed = Annotated[bool, typer.Option("--stream", help="Show the answer while it is generated.")]
 Traced = Annotated[bool, typer.Option("--trace", help="Show every step with its prompt.")]
 DEFAULT_MODEL = "smollm2-135m"  # the catalogue's name; importing the catalogue would make `--help` slow
-_FORMS = "openai:NAME, http://host/v1#NAME, gguf:PATH, hf:PATH or a local name"
+_FORMS = "openai:NAME, http://host/v1#NAME, gguf:PATH or a local name"
 ModelName = Annotated[str, typer.Option("--model", metavar="NAME", help=f"{_FORMS}.")]
 AnyModel = Annotated[str | None, typer.Option("--model", metavar="NAME", help=f"{_FORMS}.")]

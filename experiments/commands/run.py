@@ -30,7 +30,7 @@ Target = Annotated[str | None, typer.Argument(metavar="TARGET", help="A YAML set
 Files = Annotated[str | None, typer.Argument(metavar="PATH", help="The benchmark's folder or file, or hub:OWNER/NAME.")]
 Models = Annotated[Texts, typer.Option("--model", metavar="NAME", help="As for `ragbed ask`.")]
 Reasonings = Annotated[Texts, typer.Option("--reasoning", metavar="NAME", help=(
-    "See `ragbed list strategies`; or `all`, FILE.py:FUNCTION."))]
+    "See `ragbed list strategies`; or FILE.py:FUNCTION."))]
 Retrievals = Annotated[Texts, typer.Option("--retrieval", metavar="NAME", help="See `ragbed list strategies`.")]
 Conditions = Annotated[Texts, typer.Option("--condition", metavar="NAME", help="See `ragbed list conditions`.")]
 Perturbations = Annotated[Texts, _more("--perturbation", "See `ragbed list perturbations`.", metavar="NAME")]

@@ -1,4 +1,4 @@
-"""Commands that pass a run on, and take its figures again."""
+"""Commands that export a run, and recompute its figures."""
 from __future__ import annotations
 
 from pathlib import Path
@@ -11,11 +11,11 @@ from ragbed.experiments.commands.options import AsJson, CellName, FinishedRun, T
 
 def export(run: FinishedRun,
            to: Annotated[Path, typer.Argument(metavar="FILE", help=(
-               "Ends in .csv or .parquet for a table, or in .jsonl for everything, with prompts and evidence."))],
+               "A table (.csv, .parquet), or everything (.jsonl)."))],
            form: Annotated[str | None, typer.Option("--as", metavar="FORMAT", help=(
-               "Only the answers, for another tool: ragas, trec_rag, inspect, ragchecker or jsonl."))] = None,
+               "Only answers: ragas, trec_rag, inspect, ragchecker or jsonl."))] = None,
            cell: CellName = None, json: AsJson = False) -> None:
-    """Write a run's records, or its answers, for other tools."""
+    """Write records or answers for other tools."""
     from ragbed.experiments.export import export as write
     from ragbed.experiments.export import export_answers
     from ragbed.experiments.runs.finished import open_finished
@@ -29,11 +29,11 @@ def export(run: FinishedRun,
 
 
 def cassette_export(run: FinishedRun, out: Annotated[Path | None, typer.Option("--out", metavar="FILE", help=(
-        "The file; by default NAME.cassette.jsonl.gz in this folder. A cassette there is replaced."))] = None,
+        "Default: NAME.cassette.jsonl.gz in this folder."))] = None,
                     json: AsJson = False) -> None:
     """Write a run's calls and searches into one file.
 
-    `ragbed run --replay FILE` makes the run again from it anywhere.
+    `ragbed run --replay FILE` repeats the run from it anywhere. An existing cassette is replaced.
     """
     from ragbed.experiments.benchmarks.hub import CARD
     from ragbed.experiments.running.cassette import export_cassette, export_set_cassette
@@ -43,19 +43,19 @@ def cassette_export(run: FinishedRun, out: Annotated[Path | None, typer.Option("
     if (run / CARD).is_file():
         path, counts = export_set_cassette(run, out)
         print_result(json, {"set": str(run), "file": str(path), "bytes": path.stat().st_size, **counts}, (
-            f"{path}: {_counted(counts)}, {path.stat().st_size} bytes; `ragbed construct ... --replay {path}` builds "
-            "the set again from it and the same sources, without a model"))
+            f"{path}: {_counted(counts)}, {path.stat().st_size} bytes; `ragbed construct ... --replay {path}` "
+            "repeats it from the same sources, without a model"))
         return
     with open_finished(run) as finished:
         path, counts = export_cassette(finished, out)
     size = path.stat().st_size
     print_result(json, {"run": str(run), "file": str(path), "bytes": size, **counts}, (
-        f"{path}: {_counted(counts)}, {size} bytes; `ragbed run --replay {path}` makes the run again from it, with the "
-        "benchmark's files and without a model, an index or a network"))
+        f"{path}: {_counted(counts)}, {size} bytes; `ragbed run --replay {path}` repeats the run with the "
+        "benchmark's files, without a model, an index or a network"))
 
 
 def cassette_show(file: Annotated[Path, typer.Argument(help="A cassette.")], json: AsJson = False) -> None:
-    """Show what a cassette holds, once all of it was checked."""
+    """Check a cassette, and show what it holds."""
     from ragbed.experiments.formatting import format_price
     from ragbed.experiments.running.cassette import Replay, holdings
     from ragbed.experiments.terminal.display import print_json, print_records
@@ -85,9 +85,9 @@ _SHOWN = 10  # differences of one check that a terminal shows
 
 
 def verify(run: FinishedRun, json: AsJson = False) -> None:
-    """Compute a run's figures and hashes again and compare.
+    """Recompute the figures and hashes of a run and compare them.
 
-    Exit status 1: any differs.
+    Exit status 1: something differs.
     """
     from ragbed.experiments.running.verify import verify as checks_of
     from ragbed.experiments.runs.finished import open_finished
@@ -109,31 +109,28 @@ def verify(run: FinishedRun, json: AsJson = False) -> None:
             for text in [*check.differences[:_SHOWN], *([f"and {more} more, with --json"] if more > 0 else [])]:
                 say(f"{check.name}: {text}")
         wrong = [check.name for check in checks if not check.agrees]
-        say(f"What differs: {', '.join(wrong)}." if wrong else "Everything that could be compared agrees.")
+        say(f"Different: {', '.join(wrong)}." if wrong else "Everything that could be compared agrees.")
     if not agrees:
         raise typer.Exit(1)
 
 
 def rescore(run: FinishedRun,
-            scoring: Annotated[Literal["corrected", "as-published"] | None, typer.Option(
-                help="By default the run's own.")] = None,
-            judge: Annotated[str | None, typer.Option(help="`lexical`, or a model, asked of every answer; by default "
-                                                           "the verdicts are those of the run.")] = None,
-            support: Annotated[str | None, typer.Option(
-                help="Check each sentence against what it cites, and the answer for the question's nuggets: `lexical`, "
-                     "`nli:MODEL` by a cross-encoder, or a model. By default as the run did.")] = None,
-            metric: Annotated[Texts, typer.Option(
-                "--metric", help="See `ragbed list metrics`; may be given again. Any that the records have what is "
-                                 "needed for, also those of other benchmarks; by default the columns of the run's "
-                                 "table.")] = None,
-            plugin: Annotated[Texts, typer.Option(
-                "--plugin", metavar="FILE.py:FUNCTION", help="A strategy of the run that is code in a file: it is "
-                "executed to read its replies again, if it is the file that the run was made with. May be given "
-                "again.")] = None,
+            scoring: Annotated[Literal["corrected", "as-published"] | None, typer.Option("--scoring", help=(
+                "Default: the run's own."))] = None,
+            judge: Annotated[str | None, typer.Option("--judge", metavar="NAME", help=(
+                "`lexical`, or a model. Default: the run's verdicts."))] = None,
+            support: Annotated[str | None, typer.Option("--support", metavar="NAME", help=(
+                "Check citations with `lexical`, `nli:MODEL` or a model."))] = None,
+            metric: Annotated[Texts, typer.Option("--metric", metavar="NAME", help=(
+                "See `ragbed list metrics`."))] = None,
+            plugin: Annotated[Texts, typer.Option("--plugin", metavar="CODE", help=(
+                "FILE.py:FUNCTION of a strategy to execute again."))] = None,
             json: AsJson = False) -> None:
-    """Score a run again from its records.
+    """Recompute a run's scores from its records, and show what differs.
 
-    Shows which figures differ. The run stays as it is.
+    The run is not changed. --metric takes any metric that the records have the material for, also of other benchmarks;
+    by default the columns of the run's table. --plugin reads replies again with a strategy of yours, if the file is the
+    one that the run was made with.
     """
     from ragbed.experiments.terminal.rescoring import show_rescored
 

@@ -35,7 +35,8 @@ What = Literal["strategies", "retrievers", "benchmarks", "conditions", "rules", 
                "guests"]
 
 
-def list_(what: Annotated[What, typer.Argument(help="What to list.")], json: AsJson = False) -> None:
+def list_(what: Annotated[What, typer.Argument(metavar="WHAT", help=(
+        "strategies, retrievers, benchmarks, metrics and so on."))], json: AsJson = False) -> None:
     """List the available strategies, retrievers, benchmarks, metrics and so on."""
     from ragbed.experiments.terminal.display import print_json, print_records, print_table
     from ragbed.experiments.terminal.lists import INVENTORY
