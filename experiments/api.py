@@ -1,6 +1,6 @@
-"""The front door in Python: carry out a run, or open a finished one, and take its figures to pandas.
+"""Carry out a run from Python, or open a finished one, and take its figures to pandas.
 
-    from ragbed.experiments import open_run, run
+    from ragbed import open_run, run
 
     with run("compare.yaml") as finished:
         print(finished.frame().groupby("cell_name")["score.em"].mean())
@@ -42,17 +42,17 @@ class Run:
 
     @property
     def summary(self) -> Mapping[str, Any]:
-        """What `summary.json` holds: cells with their figures and intervals, comparisons, views, notes."""
+        """The content of `summary.json`: cells with figures and intervals, comparisons, views, notes."""
         return self._finished.summary
 
     @property
     def cells(self) -> Mapping[str, Mapping[str, Any]]:
-        """The cells' rows of the summary, by the names that tables show."""
+        """The cells' rows of the summary, by their label in tables."""
         return dict(zip(self._finished.labels.values(), self._finished.rows, strict=True))
 
     @property
     def views(self) -> Mapping[str, View]:
-        """The analyses as tables with notes, tests and charts, by name: what terminal, report and JSON show."""
+        """The analyses by name, as tables with notes, tests and charts, as in the terminal, report and JSON."""
         return {view.name: view for view in map(View.of, self.summary["views"])}
 
     def records(self) -> Iterator[Record]:
@@ -60,8 +60,8 @@ class Run:
         return self._folder.records(traces=True)
 
     def frame(self) -> DataFrame:
-        """Return one row for each question in each cell, failures too: factors, answer, cause, scores, cost.
-        Raises MissingExtra where pandas is not installed."""
+        """Return one row for each question in each cell, failures included: factors, answer, cause, scores, cost.
+        Raises MissingExtra if pandas is not installed."""
         MissingExtra.check("pandas", "pandas")
         import pandas
 
@@ -71,7 +71,7 @@ class Run:
         return pandas.DataFrame(rows(ExportedRun(run, causes)))
 
     def close(self) -> None:
-        """Let go of the folder."""
+        """Close the folder."""
         self._folder.close()
 
     def __enter__(self) -> Self:
@@ -82,7 +82,7 @@ class Run:
 
 
 def open_run(path: str | Path) -> Run:
-    """Open a finished run by its folder; RunError where there is none, or its summary is missing or damaged."""
+    """Open a finished run by its folder. Raises RunError if there is none, or its summary is missing or damaged."""
     with ExitStack() as undone:
         folder = RunFolder.existing(locate_run(Path(path)))
         undone.callback(folder.close)
@@ -100,14 +100,14 @@ def run(settings: str | Path | Mapping[str, Any] | RunSettings, fresh: bool = Fa
 
     Raises:
         SettingsError: the settings do not fit, or describe several runs.
-        UserError: what else the user can mend; records made so far are kept, and the same call continues.
+        UserError: another mistake that the user can correct. Records made so far are kept, and the same call continues.
     """
-    resolved = _resolved(settings)
+    resolved = _resolve(settings)
     try:
         asyncio.get_running_loop()
     except RuntimeError:
         _carry_out(resolved, fresh)
-    else:  # a notebook's: a loop of our own runs in a thread beside it
+    else:  # a notebook has a running event loop, so use one in another thread
         with ThreadPoolExecutor(1) as pool:
             pool.submit(_carry_out, resolved, fresh).result()
     return open_run(resolved.folder)
@@ -121,7 +121,7 @@ def _carry_out(settings: RunSettings, fresh: bool) -> None:
     asyncio.run(carry_out(settings, silent, fresh=fresh)).close()
 
 
-def _resolved(settings: str | Path | Mapping[str, Any] | RunSettings) -> RunSettings:
+def _resolve(settings: str | Path | Mapping[str, Any] | RunSettings) -> RunSettings:
     from ragbed.experiments.settings import RunSettings
     from ragbed.experiments.settings.file import read_runs, split_runs
 

@@ -61,10 +61,10 @@ def test_a_budget_in_dollars_needs_every_price_before_the_first_call(serve, town
     server = serve(town.reply)
     path = town.config(server.url, budget={"dollars": 2})
     for options in ([], ["--dry-run"]):
-        ragbed.refuses("run", path, *options, says=["no price is known of", f"{server.url}#m", "calls.prices"])
+        ragbed.refuses("run", path, *options, says=["the price of", f"{server.url}#m", "calls.prices"])
     path = town.config(server.url, calls=priced(server.url), judge="http://127.0.0.1:9/v1#judge",
                        budget={"dollars": 2})
-    ragbed.refuses("run", path, says=["no price is known of http://127.0.0.1:9/v1#judge", "calls.prices"])
+    ragbed.refuses("run", path, says=["the price of http://127.0.0.1:9/v1#judge", "calls.prices"])
     assert (server.requests, town.run.exists()) == ([], False)
 
 

@@ -230,7 +230,7 @@ def test_rescore_reads_the_replies_of_a_file_again_where_it_is_named_and_the_sam
     assert status == 0
     assert "not read again: mine.py:recipe is code that came with the run; read it, then give --plugin" in err
     status, out, _ = ragbed("rescore", folder, "--plugin", "mine.py:recipe", "--json")
-    assert (status, json.loads(out)["read"]) == (0, {"same": 18, "otherwise": 0, "not_again": 0})
+    assert (status, json.loads(out)["read"]) == (0, {"same": 18, "changed": 0, "skipped": 0})
     mine.write_text(MINE + "\nopen('executed', 'w')\n")
     status, _, err = ragbed("rescore", folder, "--plugin", "mine.py:recipe")
     assert status == 0

@@ -1,4 +1,4 @@
-"""`ragbed rescore` reads the replies of a finished run anew, and judges what is read otherwise."""
+"""`ragbed rescore` reads the replies of a finished run anew, and judges what is read differently."""
 
 import pytest
 
@@ -22,7 +22,7 @@ def alter(run, statement, *values):
 
 
 def test_replies_are_read_as_they_were_where_reading_has_not_changed(finished, ragbed):
-    assert ragbed.json("rescore", finished)["read"] == {"same": 12, "otherwise": 0, "not_again": 0}
+    assert ragbed.json("rescore", finished)["read"] == {"same": 12, "changed": 0, "skipped": 0}
     assert ragbed.json("rescore", finished)["changed"] == []
 
 
@@ -35,7 +35,7 @@ def test_an_answer_that_an_earlier_reading_had_wrong_is_read_judged_and_scored_a
     alter(finished, "UPDATE records SET result = json_set(result, '$.verdict.grade', 'Wrong') WHERE question = ?",
           right)
     found = ragbed.json("rescore", finished)
-    assert found["read"] == {"same": 10, "otherwise": 2, "not_again": 0}
+    assert found["read"] == {"same": 10, "changed": 2, "skipped": 0}
     assert {cell["reasoning"]: cell["metrics"]["correct"]["mean"] for cell in found["cells"]} == before
 
 
@@ -45,7 +45,7 @@ def test_a_strategy_that_asks_otherwise_now_leaves_its_answers_as_they_were(fini
                     " WHERE question = ?", asked)
     status, out, err = ragbed("rescore", finished)
     assert status == 0
-    assert "2 of 12 replies were not read again: their strategy asks otherwise now than it did" in err
+    assert "2 of 12 replies were not read again: their strategy asks something else now" in err
     assert "No figure differs" in out
 
 
@@ -70,7 +70,7 @@ def test_where_a_model_judged_an_answer_read_otherwise_is_unjudged_until_it_is_a
     alter(town.run, STORED, "another text", asked)
     status, _, err = ragbed("rescore", town.run)
     assert status == 0
-    assert "1 of 6 replies are read otherwise than in the run" in err
+    assert "1 of 6 replies are read differently than in the run" in err
     before, after = (ragbed.json("rescore", town.run, *options)["cells"][0]["metrics"]["unjudged"]["mean"]
                      for options in ((), ("--judge", f"{judge.url}#kind")))
     assert before > after == 0

@@ -113,5 +113,5 @@ def test_a_model_that_judges_relevance_is_one_of_those_that_a_run_asks():
     settings = check_settings({**fields, "calls": {"prices": {judge: {"prompt": 1, "completion": 2}}}}, "town.yaml")
     assert settings.other_models == [judge]
     assert judge in identities(Plan.of(settings, settings.benchmark.load()), {})
-    with pytest.raises(SettingsError, match=r"no price is known of http://127\.0\.0\.1:9/v1#grader"):
+    with pytest.raises(SettingsError, match=r"the price of http://127\.0\.0\.1:9/v1#grader"):
         check_prices(check_settings({**fields, "budget": {"dollars": 1}}, "town.yaml"), [])

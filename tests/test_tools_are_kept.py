@@ -84,7 +84,7 @@ def test_a_cassette_with_tools_is_replayed_to_the_byte_and_says_its_version(run,
 
 def test_a_run_with_tools_is_read_again_and_one_whose_calls_were_altered_is_not(run, ragbed):
     status, out, _ = ragbed("rescore", run, "--json")
-    assert (status, json.loads(out)["read"]) == (0, {"same": 2, "otherwise": 0, "not_again": 0})
+    assert (status, json.loads(out)["read"]) == (0, {"same": 2, "changed": 0, "skipped": 0})
     folder = RunFolder.existing(run)
     folder.database.put("UPDATE records SET result = json_set(result, '$.trace[4].messages[2].tool_calls[0].id', 'z')"
                         " WHERE question = ?", (rows(run)[0][1],))

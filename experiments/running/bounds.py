@@ -1,8 +1,8 @@
-"""Bounds of what a question uses: its recipe is played over scripted replies, and calls and tokens are counted.
+"""Bounds of the calls and tokens that a question uses, found by playing its recipe over scripted replies.
 
-The least is what the briefest replies lead to. The most is what a model leads to that is never content: each reply
-fills its limit, and asks for more. Where a strategy gives up for that, the model is content with some of its calls, if
-that makes the strategy go further, until nothing does.
+The lower bound comes from the shortest replies. The upper bound comes from a model that is never satisfied: each reply
+uses its token limit and asks for more. A strategy may give up for that reason. Then the model accepts one more of its
+calls if this makes the strategy go further, until nothing does.
 """
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from ragbed.strategies.types import Evidence, Failure, Generate, Reply, Search, 
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """Calls, and the tokens of their prompts and of replies that use their limits up."""
+    """Calls, with the tokens of their prompts and of replies that use their whole limit."""
 
     calls: float = 0
     prompt: float = 0
@@ -40,11 +40,11 @@ class Use:
         return Use(self.calls + other.calls, self.prompt + other.prompt, self.completion + other.completion)
 
     def times(self, factor: float) -> Use:
-        """Return the use of so many times as many questions."""
+        """Return the use of `factor` times as many questions."""
         return Use(self.calls * factor, self.prompt * factor, self.completion * factor)
 
     def priced(self, price: Pricer) -> float | None:
-        """Return the price in US dollars, as of so many calls of equal size; None where it is not known."""
+        """Return the price in US dollars, assuming calls of equal size; None if it is unknown."""
         if not self.calls:
             return 0.0
         one = price(round(self.prompt / self.calls), round(self.completion / self.calls), 0)
@@ -53,14 +53,21 @@ class Use:
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """The least and the most that questions use."""
+    """The least and the most that questions use.
+
+    Attributes:
+        too_long: the number of questions with a prompt that cannot fit the context.
+        probes: calls of follow-ups, which are part of the upper bound.
+        ended: the number of questions that some replies bring to the end of a question's limits.
+        limits: the limits that ended them, in words.
+    """
 
     least: Use = Use()
     most: Use = Use()
-    too_long: float = 0  # how many questions have a prompt that cannot fit the context
-    probes: float = 0  # of the calls at most, those of probes
-    ended: float = 0  # how many questions some replies lead to where the limits of a question end them
-    limits: tuple[str, ...] = ()  # what ended them, in words
+    too_long: float = 0
+    probes: float = 0
+    ended: float = 0
+    limits: tuple[str, ...] = ()
 
     def __add__(self, other: Bounds) -> Bounds:
         return Bounds(self.least + other.least, self.most + other.most, self.too_long + other.too_long,
@@ -68,7 +75,7 @@ class Bounds:
                       tuple(dict.fromkeys([*self.limits, *other.limits])))
 
     def times(self, factor: float) -> Bounds:
-        """Return the bounds of so many times as many questions."""
+        """Return the bounds of `factor` times as many questions."""
         return Bounds(self.least.times(factor), self.most.times(factor), self.too_long * factor,
                       self.probes * factor, self.ended * factor, self.limits)
 
@@ -77,8 +84,8 @@ Find = Callable[[int | None, int], Sequence[Chunk]]
 
 
 def bounds_of(tasks: Tasks, question: Question, search: Find, context: Context | None) -> Bounds:
-    """Return the bounds of one question, its sub-questions included; `search` returns what a search for so many chunks
-    finds, for the question's first query, its second and so on, from 0."""
+    """Return the bounds of one question, its sub-questions included. `search` returns the chunks of a search for `k`
+    chunks, by the number of the query in the question, counted from 0."""
     played = _Plays(tasks, tasks.whole(question), search, context).all()
     bounds = _bounds([play.use for play in played])
     ended = dict.fromkeys(play.answer.failure.message for play in played
@@ -90,11 +97,11 @@ def bounds_of(tasks: Tasks, question: Question, search: Find, context: Context |
         bounds = replace(bounds, most=bounds.most + again, probes=again.calls)
     if tasks.sub_answers(question) == "asked" and fitting:
         for place, text in enumerate(question.sub_questions):
-            bounds += _of_part(tasks, question, place, text, (fitting[0], fitting[-1]), context)
+            bounds += _part_bounds(tasks, question, place, text, (fitting[0], fitting[-1]), context)
     return replace(bounds, too_long=len(fitting) < len(played), ended=bool(ended), limits=tuple(ended))
 
 
-def _of_part(tasks: Tasks, question: Question, place: int, text: str, views: Sequence[Evidence],
+def _part_bounds(tasks: Tasks, question: Question, place: int, text: str, views: Sequence[Evidence],
              context: Context | None) -> Bounds:
     uses = [play.use for view in dict.fromkeys(views) for play in _Plays(
         tasks, tasks.part(question, place, text, view), lambda k, turn, shown=view: [  # type: ignore[misc]
@@ -109,7 +116,7 @@ def _bounds(uses: Sequence[Use]) -> Bounds:
 
 @dataclass(frozen=True, slots=True)
 class _Played:
-    """One play; `rounds` counts the calls made together as one."""
+    """One play; `rounds` counts calls that are made together as one."""
 
     answer: Answer
     use: Use
@@ -118,7 +125,7 @@ class _Played:
     searches: int
 
 
-_Says = Callable[[Generate, int, int], Reply]  # the reply to a call of a limit, by the number of its round
+_Says = Callable[[Generate, int, int], Reply]  # the reply to a call with a token limit, by the number of its round
 
 
 class _Plays:
@@ -127,9 +134,9 @@ class _Plays:
         self._limits = tasks.settings.limits
 
     def all(self) -> list[_Played]:
-        """Play the task over the briefest replies, good ones, lists, and those that lead furthest."""
+        """Play the task over the shortest replies, good ones, lists, and those that lead furthest."""
         doubt = self._doubting()
-        played = [doubt, self._play(self._brief, finds_more=False), self._play(lambda call, limit, turn: _content(
+        played = [doubt, self._play(self._brief, finds_more=False), self._play(lambda call, limit, turn: _satisfied(
             call, limit), finds_more=False), self._play(lambda call, limit, turn: unsatisfied_reply(
                 call, limit, lists=True, tools=False)), *self._further(doubt)]
         if any(call.tools for call in doubt.calls):
@@ -139,8 +146,8 @@ class _Plays:
         return played
 
     def _further(self, best: _Played) -> Iterator[_Played]:
-        """Play with a model in doubt that is content with one more purpose, or with its first or one of its last two
-        rounds of calls, for as long as that makes the strategy go further."""
+        """Play with a dissatisfied model that accepts calls of one more purpose, or its first or one of its last two
+        rounds of calls, while this makes the strategy go further."""
         content: frozenset[int | str] = frozenset()
         while best.rounds and best.answer.outcome != "budget":
             changes: list[int | str] = [best.rounds - 1]
@@ -157,7 +164,7 @@ class _Plays:
     def _doubting(self, content: Collection[int | str] = (), tools: bool = True, finds_more: bool = True) -> _Played:
         def says(call: Generate, limit: int, turn: int) -> Reply:
             if turn in content or call.purpose in content:
-                return _content(call, limit)
+                return _satisfied(call, limit)
             return unsatisfied_reply(call, limit, tools=tools)
 
         return self._play(says, finds_more)
@@ -197,7 +204,7 @@ class _Plays:
                        len(queries))
 
 
-_CONTENT = """\
+_SATISFIED = """\
 Grade: 3
 Sufficiency: 10
 Missing: nothing
@@ -206,9 +213,9 @@ Yes.
 """
 
 
-def _content(call: Generate, limit: int) -> Reply:
-    """Full marks for everything, and an answer that no document supports."""
+def _satisfied(call: Generate, limit: int) -> Reply:
+    """Return a reply with full marks for everything, and an answer that no document supports."""
     if call.purpose == "answer":
         return answer_reply(call, "Part 9876543210 [1]")
     parsed = None if call.schema is None else example_value(call.schema, "nothing", most=True, items=1)
-    return Reply(_CONTENT + numbered_questions(limit), parsed=parsed)
+    return Reply(_SATISFIED + numbered_questions(limit), parsed=parsed)

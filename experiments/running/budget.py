@@ -1,4 +1,4 @@
-"""What a run spends, held against its budget, and what each cell uses of its limits."""
+"""What a run spends, compared with its budget."""
 from __future__ import annotations
 
 import asyncio
@@ -32,18 +32,16 @@ _RECORDED = ("SELECT total(json_extract(reply, '$.usage.price')), total(json_ext
 
 
 class Spending:
-    """What was spent before this session, what it spends itself, and whether more may be.
-
-    Args:
-        mode: of the journal: a replay spends nothing, so it has no budget.
+    """What earlier sessions and this one have spent, and whether the budget allows more. A replay (`mode`) has no
+    budget.
 
     Attributes:
-        under_way: calls that are being made now.
-        calls: that this session made, however they ended; `retried` counts those that took more than one request.
+        under_way: calls in progress.
+        calls: calls of this session, however they ended; `retried` counts those that took more than one request.
         dollars: paid in this session, as far as prices are known.
-        unpriced: whether it sent any call, answered or not, whose price is unknown.
-        estimated: calls of this session of whose tokens the server told nothing, so that they are estimated.
-        stopped: whether the budget has kept anything from being done.
+        unpriced: whether a call was sent whose price is unknown.
+        estimated: calls of this session for which the server reported no tokens, so that they are estimated.
+        stopped: whether the budget has prevented anything.
     """
 
     def __init__(self, budget: Budget, mode: Mode = "record") -> None:
@@ -56,7 +54,7 @@ class Spending:
         self.stopped = False
 
     def recall(self, database: Database) -> None:
-        """Take over what earlier sessions spent, as the journal has it, with what it has not: see `note`."""
+        """Add what earlier sessions spent, from the journal and from `note`."""
         self._database = database
         if self.is_limited:
             (dollars, prompt, completion), = database.read(_RECORDED)
@@ -64,8 +62,8 @@ class Spending:
             self._before = dollars + more, int(prompt + completion + tokens)
 
     def note(self, id: str, tokens: int, dollars: float | None) -> None:
-        """Keep what a call uses that no server told of: before it is sent all that it may, in case it never comes back,
-        and then what is estimated of it; nothing where there are no tokens."""
+        """Keep the tokens of a call that no server reported. Before it is sent, this is the most that it may use, in
+        case the process is killed; afterwards its estimate. Zero tokens remove the note."""
         if self._database is None:
             return
         if tokens:
@@ -76,24 +74,24 @@ class Spending:
 
     @property
     def is_limited(self) -> bool:
-        """Whether tokens or dollars are budgeted."""
+        """Whether tokens or dollars have a budget."""
         return self.budget.dollars is not None or self.budget.tokens is not None
 
     def add(self, usage: Usage) -> None:
-        """Count what a call used that was answered."""
+        """Count the usage of an answered call."""
         self.prompt_tokens += usage.prompt_tokens
         self.completion_tokens += usage.completion_tokens
         self.dollars += usage.price or 0.0
 
     def spent(self) -> dict[str, float]:
-        """Return what was spent of each part of the budget that is set, in its unit."""
+        """Return the amount spent of each part of the budget that is set, in its unit."""
         dollars, tokens = self._before
         every = {"dollars": dollars + self.dollars, "tokens": tokens + self.prompt_tokens + self.completion_tokens,
                  "seconds": time.monotonic() - self._begun}
         return {name: amount for name, amount in every.items() if getattr(self.budget, name) is not None}
 
     def left(self) -> dict[str, float]:
-        """Return what is left of each part of the budget that is set, never below 0."""
+        """Return the amount left of each part of the budget that is set, at least 0."""
         return {name: max(getattr(self.budget, name) - amount, 0.0) for name, amount in self.spent().items()}
 
     def is_over(self) -> bool:
@@ -101,7 +99,7 @@ class Spending:
         return 0.0 in self.left().values()
 
     def affordable(self, items: Iterable[Item]) -> Iterator[Item]:
-        """Yield the items, until the budget is spent."""
+        """Yield the items until the budget is spent."""
         for item in items:
             if self.is_over():
                 self.stopped = True
@@ -110,7 +108,7 @@ class Spending:
 
     @asynccontextmanager
     async def in_time(self) -> AsyncIterator[None]:
-        """Give up what goes on inside when the session's seconds are over."""
+        """Cancel what runs inside when the session's seconds are over."""
         loop = asyncio.get_running_loop()
         until = None if self.budget.seconds is None else loop.time() + self._begun + self.budget.seconds - \
             time.monotonic()
@@ -123,12 +121,12 @@ class Spending:
             self.stopped = True
 
     def check(self, plan: Plan, done: Collection[tuple[str, str]]) -> None:
-        """End the session where its budget is spent by now; raises as `end` does."""
+        """Raise BudgetSpent if the budget is spent; see `end`."""
         if self.is_over():
             self.end(plan, done)
 
     def end(self, plan: Plan, done: Collection[tuple[str, str]]) -> NoReturn:
-        """Raise BudgetSpent, in one line, to end the session; the (cell, question) pairs `done` have a record."""
+        """Raise BudgetSpent with one line for the user. `done` has the (cell, question) pairs with a record."""
         left, cells = self.left(), {cell.id for cell in plan.cells}
         name = next((name for name in left if left[name] == 0), "seconds")
         limit, spent = getattr(self.budget, name), self.spent()[name]
@@ -136,16 +134,16 @@ class Spending:
         wanted = 2 * amount / plan.share if name != "seconds" else 2 * amount
         more = f"{wanted:.0f}" if wanted >= 1 else f"{wanted:.2g}"
         share = f", the share of shard {plan.shard}," if plan.shard and name != "seconds" else ""
-        how = ("the same command continues, for as long again" if name == "seconds" else
+        how = ("the same command continues for the same time" if name == "seconds" else
                f"a larger budget continues, as in --budget {name}={more}")
         about = ", an estimate: the server does not say how many tokens calls use" if self.estimated else ""
         raise BudgetSpent(f"{plan.folder}: the budget of {format_amount(name, limit)}{share} is spent "
-                          f"({format_amount(name, spent)}{about}), and {there:,} of {plan.expected:,} records "
-                          f"are there; {how}")
+                          f"({format_amount(name, spent)}{about}); {there:,} of {plan.expected:,} records are kept; "
+                          f"{how}")
 
 
 class Metered:
-    """A client whose calls are counted."""
+    """A model client that counts its calls."""
 
     def __init__(self, client: ModelClient, spending: Spending) -> None:
         self._client, self._spending = client, spending
@@ -159,7 +157,7 @@ class Metered:
 
     async def complete(self, action: Generate, *, max_tokens: int, repeat: int, deadline: float,
                        tell: OnEvent | None = None) -> Any:
-        """As the client does."""
+        """Complete a call as the client does, and count it."""
         spending, attempts, id, limit = self._spending, 0, uuid4().hex, action.max_tokens or max_tokens
         spending.under_way += 1
         if spending.is_limited:
@@ -193,10 +191,10 @@ class Metered:
 
 @lru_cache(maxsize=1024)
 def about_tokens(text: str) -> int:
-    """Estimate the tokens of a text: five letters of a word, two digits, or any other sign are one.
+    """Estimate the tokens of a text: five letters of a word, two digits, or any other character are one token.
 
-    Of what SmolLM2's tokeniser counts that is 0.9 to 1.1 times as many for English prose and pages, 0.8 for pages of
-    figures, of which it takes each digit alone, and 0.4 for Korean, which it spells in bytes.
+    Compared with SmolLM2's tokeniser the estimate is 0.9 to 1.1 for English prose and web pages, 0.8 for pages of
+    figures, where each digit is a token, and 0.4 for Korean, which it spells in bytes.
     """
     count = 0
     for piece in _PIECES.findall(text):
@@ -208,18 +206,18 @@ def about_tokens(text: str) -> int:
 
 
 def prompt_tokens(call: Generate) -> int:
-    """Estimate the tokens of a call's messages and tools; three for what stands around each message."""
+    """Estimate the tokens of a call's messages and tools, with three more for each message."""
     texts = [text for message in call.messages for text in (*message.parts, *map(json.dumps, message.tool_calls))]
     return 3 * len(call.messages) + sum(map(about_tokens, [*texts, *map(json.dumps, call.tools)]))
 
 
 def check_prices(settings: RunSettings, models: Iterable[str]) -> None:
-    """A budget in dollars needs the price of every model, judges' too; SettingsError where one is unknown."""
+    """Raise SettingsError if there is a budget in dollars and the price of a model is unknown, judges' included."""
     if settings.budget.dollars is None:
         return
     for name in dict.fromkeys([*models, *settings.other_models]):
         _, price = describe_model(name, settings.calls)
         if price(1000, 1000, 0) is None:
-            raise SettingsError(f"budget.dollars: no price is known of {name}; give calls.prices, in US dollars per "
+            raise SettingsError(f"budget.dollars: the price of {name} is unknown; give calls.prices, in US dollars per "
                                 f"million tokens, as in prices: {{{name!r}: {{prompt: 1, completion: 4}}}}, or set "
                                 "budget.tokens")

@@ -1,4 +1,4 @@
-"""A run as a cassette: written from a finished run, and made again from it where its questions and settings fit."""
+"""A run as a cassette, one file of its calls and searches: written from a finished run, replayed without a model."""
 from __future__ import annotations
 
 import copy
@@ -29,14 +29,14 @@ if TYPE_CHECKING:
     from ragbed.experiments.running.plan import Plan
     from ragbed.experiments.runs.finished import Finished
 
-LEFT_OUT = ("out", "budget")  # settings: where a run stands and when it stops is no part of what it recorded
+LEFT_OUT = ("out", "budget")  # settings: where a run is and when it stops is not part of what it recorded
 FORMATS = ("html", "plain")
-TAKEN = ("name", "out", "set")  # options that may stand beside a cassette
+TAKEN = ("name", "out", "set")  # options that may be given with a cassette
 _KIND = "replay_miss"
 
 
 class RecordedBenchmark(BaseModel):
-    """The benchmark's name, the number of its questions, and their hash."""
+    """The benchmark's name, number of questions, and hash of the questions."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -46,21 +46,30 @@ class RecordedBenchmark(BaseModel):
 
 
 class RecordedRun(BaseModel):
-    """A run as its cassette describes it."""
+    """The description of a run in its cassette.
+
+    Attributes:
+        settings: resolved, without those of `LEFT_OUT`.
+        models: identities by name.
+        pins: hashes of what was searched, by `fingerprint.content_name`.
+        cells: their labels.
+        results: a hash of all results, which a replay with the same settings has too.
+        made_with: notes of whoever recorded it on the model, the machine and the date.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     name: str
-    settings: dict[str, Any]  # resolved; without those of `LEFT_OUT`
+    settings: dict[str, Any]
     benchmark: RecordedBenchmark
     prompts: str
     judge_prompt: str
     exemplars: str | None
-    models: dict[str, str]  # identities by name
-    pins: dict[str, str]  # hashes of what was searched, by what it is called
-    cells: list[str]  # what each is called
-    results: str  # the hash over all results, which a replay under the same settings has too
-    made_with: dict[str, str] = {}  # what whoever recorded it says of the model, its weights, the machine and the day
+    models: dict[str, str]
+    pins: dict[str, str]
+    cells: list[str]
+    results: str
+    made_with: dict[str, str] = {}
 
 
 @dataclass(frozen=True)
@@ -72,13 +81,13 @@ class Replay:
 
     @classmethod
     def open(cls, path: Path) -> Replay:
-        """Open the cassette in a file; RunError where there is none that is whole and that this ragbed can read."""
+        """Open a cassette file. Raises RunError if it is damaged or of another version."""
         cassette = Cassette.open(path)
         try:
             return cls(cassette, RecordedRun.model_validate(cassette.about))
         except ValidationError as error:
             first = error.errors(include_url=False)[0]
-            raise RunError(f"{path}: does not say what its run was: {'.'.join(map(str, first['loc']))}: "
+            raise RunError(f"{path}: its description of the run is damaged: {'.'.join(map(str, first['loc']))}: "
                            f"{first['msg']}") from error
 
     @property
@@ -87,7 +96,7 @@ class Replay:
 
     @cached_property
     def recorded(self) -> RunSettings:
-        """Return the settings that were recorded; SettingsError where this ragbed has them no longer."""
+        """Return the recorded settings. Raises SettingsError if this version of ragbed no longer has them."""
         return check_settings(self.about.settings, str(self.path), checked=True)
 
     def same_settings(self, settings: RunSettings) -> bool:
@@ -97,8 +106,8 @@ class Replay:
         return difference(known, now, same_questions=True) is None
 
     def check(self, plan: Plan) -> None:
-        """Make sure that the recorded run is made again from the recorded questions; other settings may ask others.
-        Raises RunError where they are others."""
+        """Raise RunError if the recorded run would be replayed with other questions. With other settings, other
+        questions are fine."""
         if self.same_settings(plan.settings) and plan.questions_hash != self.about.benchmark.hash:
             path = self._place_of(plan.settings)
             own = f", which is where {self.path} has them," if path == self._place_of(self.recorded) else ""
@@ -107,7 +116,8 @@ class Replay:
                            "recorded with; name the files of those with --set benchmark.path=PATH")
 
     def explained(self, error: BenchmarkError, settings: RunSettings) -> BenchmarkError:
-        """Return the error of files that cannot be read, with who says that they are there."""
+        """Return the error of unreadable files with the advice to name another place, if the cassette chose the place.
+        """
         path = self._place_of(settings)
         if path is None or path != self._place_of(self.recorded):
             return error
@@ -118,7 +128,7 @@ class Replay:
         return getattr(settings.benchmark, "path", None)
 
     def pins(self, plan: Plan) -> dict[str, str]:
-        """Return the recorded contents of what a plan searches; retrievers of one name search one thing."""
+        """Return the recorded content hashes of what a plan searches, for retrievers with the same settings."""
         before, now = ({name: one.retriever.model_copy(update={"name": "", "k": 1}) for name, one in finders.items()}
                        for finders in (finders_of(self.recorded, list_retrievers(self.recorded)), plan.finders))
         names = {one for name, searches in now.items() if before.get(name) == searches
@@ -128,12 +138,13 @@ class Replay:
 
 
 def portable(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Return every resolved setting but those of `LEFT_OUT`."""
+    """Return every resolved setting except those of `LEFT_OUT`."""
     return {name: value for name, value in config.items() if name not in LEFT_OUT}
 
 
 def misses(folder: RunFolder) -> int:
-    """Count the calls and searches of a run's records that were missed, of judges, checks and sub-questions too."""
+    """Count the missed calls and searches in a run's records, including those of judges, support checks and
+    sub-questions."""
     found = 0
     for result in folder.results_with(_KIND):
         steps = [*result.trace, *(step for sub in result.subs for step in sub.trace)]
@@ -145,14 +156,13 @@ def misses(folder: RunFolder) -> int:
 
 
 def settings_of_cassette(replay: Replay, options: Mapping[str, Any], part: Part) -> RunSettings:
-    """Return the settings that were recorded, some of them changed by options of the command line: those of `TAKEN`,
-    since for anything else a TARGET says what is run. Raises SettingsError for another option, or one that does not
-    fit."""
+    """Return the recorded settings, changed by the options of `TAKEN`. Raises SettingsError for another option, or one
+    that does not fit."""
     other = next((name for name in options if name not in TAKEN), None)
     if other is not None:
         raise SettingsError(f"{option_name(other)} needs a TARGET; {replay.path} has its own settings, and --set "
                             "KEY=VALUE changes one of them")
-    content = copy.deepcopy(portable(replay.about.settings))  # a stranger does not say where files are written
+    content = copy.deepcopy(portable(replay.about.settings))  # a stranger does not decide where files are written
     content |= {name: str(options[name]) for name in ("name", "out") if name in options}
     for text in options.get("set", ()):
         add_setting(content, text, replace=True)
@@ -161,10 +171,11 @@ def settings_of_cassette(replay: Replay, options: Mapping[str, Any], part: Part)
     return narrow(settings, part, rename="name" not in options)
 
 
-def check_named(settings: RunSettings, replay: Replay, said: Sequence[str]) -> None:
-    """Make sure that the user names each file that is executed: a cassette may be a stranger's."""
+def check_named(settings: RunSettings, replay: Replay, texts: Sequence[str]) -> None:
+    """Raise SettingsError if the user has not named a file that would be executed: the cassette may come from a
+    stranger."""
     files = [file for family in strategies_of(settings).values() for one in family.values() for file in one.files]
-    unnamed = next((file for file in files if not any(file in text for text in said)), None)
+    unnamed = next((file for file in files if not any(file in text for text in texts)), None)
     if unnamed is not None:
         raise SettingsError(f"{replay.path}: its run used the strategy {unnamed}, which is code; read the file, then "
                             "name the run's strategies with --set, as in "
@@ -173,9 +184,12 @@ def check_named(settings: RunSettings, replay: Replay, said: Sequence[str]) -> N
 
 def export_cassette(run: Finished, out: Path | None = None,
                     made_with: Mapping[str, str] | None = None) -> tuple[Path, Mapping[str, int]]:
-    """Write the cassette of a finished run, by default under the run's name and `.cassette.jsonl.gz` in the current
-    folder, in the place of one there; return its file, and how many texts, calls and searches it holds. Raises RunError
-    where the file is something else, or cannot be written."""
+    """Write the cassette of a finished run, by default NAME.cassette.jsonl.gz in the current folder, replacing an older
+    one.
+
+    Returns the file, and the number of texts, calls and searches in it. Raises RunError if the file exists and is not a
+    cassette, or cannot be written.
+    """
     made = run.made
     benchmark = RecordedBenchmark(**{name: made.benchmark[name] for name in RecordedBenchmark.model_fields})
     about = RecordedRun(name=run.name, settings=portable(run.config), benchmark=benchmark, prompts=made.prompts,
@@ -184,7 +198,7 @@ def export_cassette(run: Finished, out: Path | None = None,
                         made_with=dict(made_with or {}))
     path = out or Path(f"{about.name}{ENDING}")
     if path.exists() and not is_cassette(path):
-        raise RunError(f"{path} is there, and no cassette; name another file with --out")
+        raise RunError(f"{path} exists and is not a cassette; name another file with --out")
     return path, write_cassette(path, version("ragbed"), about.model_dump(mode="json"), run.folder.database)
 
 
@@ -206,7 +220,7 @@ def export_set_cassette(folder: Path, out: Path | None = None) -> tuple[Path, Ma
 
 
 def holdings(replay: Replay) -> dict[str, Any]:
-    """Describe the run of a cassette and count what the file holds; the price is as if its calls were made now."""
+    """Describe the run of a cassette and count its content; the price is what its calls would cost now."""
     used, failed = Usage(), 0
     for line in replay.cassette.rows():
         if isinstance(line, CallLine):

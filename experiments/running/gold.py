@@ -1,4 +1,4 @@
-"""Gold in a question's evidence: which passages are gold and at what level, and perturbing what is shown by it."""
+"""Match a question's evidence with its gold, and perturb the evidence."""
 from __future__ import annotations
 
 import random
@@ -24,15 +24,22 @@ LEVELS: tuple[Level, ...] = ("chunk", "span", "page", "document", "words")
 
 @dataclass(frozen=True, slots=True)
 class GoldView:
-    """What of a question's gold its evidence showed. `repeats` are the evidence numbers of further chunks of a document
-    that was found before, where all gold is whole documents: a ranking goes by the best chunk of each (MaxP: Dai and
-    Callan, "Deeper Text Understanding for IR with Contextual Neural Language Modeling", SIGIR 2019), so they take no
-    rank."""
+    """What a question's evidence showed of its gold.
 
-    levels: Mapping[int, Level | None]  # per evidence number, the finest level at which it is gold, or None
-    hits: Mapping[int, frozenset[int]]  # per evidence number, the indices of the gold items that it holds
-    total: int  # number of distinct gold items, shown or not
-    grades: tuple[int, ...] = ()  # their relevance, where any is not 1; else empty
+    Attributes:
+        levels: for each evidence number, the finest level at which it is gold, or None.
+        hits: for each evidence number, the indices of the gold items that it holds.
+        total: the number of distinct gold items.
+        grades: their relevance; empty if all are 1.
+        repeats: evidence numbers of further chunks of a document, if all gold is whole documents. They take no rank,
+            since a ranking of documents goes by the best chunk of each (MaxP: Dai and Callan, "Deeper Text
+            Understanding for IR with Contextual Neural Language Modeling", SIGIR 2019).
+    """
+
+    levels: Mapping[int, Level | None]
+    hits: Mapping[int, frozenset[int]]
+    total: int
+    grades: tuple[int, ...] = ()
     repeats: frozenset[int] = frozenset()
 
     @property
@@ -41,16 +48,21 @@ class GoldView:
         return frozenset[int]().union(*self.hits.values())
 
     def gold_among(self, numbers: Iterable[int]) -> bool | None:
-        """Return whether any of the evidence of these numbers holds gold; None where the question has none."""
+        """Return whether any passage of these numbers holds gold; None if the question has no gold."""
         return any(self.hits[number] for number in numbers) if self.total else None
 
 
 def match(gold: Sequence[Gold], evidence: Iterable[Passage], source_of: SourceOf,
           itself: str | None = None, placed: Mapping[int, Level | None] = MappingProxyType({})) -> GoldView:
-    """Match every passage with every gold item. A chunk is gold if it is the gold chunk, else if it overlaps the gold
-    span, else the gold page, else stands in the gold document; a coarser level counts only where the finer one is not
-    known of both sides. A gold item may name a document's id or its source path. A document that is the query `itself`
-    takes no rank. Passages whose level is `placed` are gold at that level alone, or never."""
+    """Match every passage with every gold item.
+
+    A passage matches at the finest level that both sides know: the gold chunk, the gold span, the gold page, or the
+    gold document, which is named by id or source path.
+
+    Args:
+        itself: the id of a document that is the query; it takes no rank.
+        placed: levels that are known already, by evidence number; None for a passage that is never gold.
+    """
     items = distinct(gold)
     whole = bool(items) and all((item.chunk, item.start, item.page) == (None, None, None) for item in items)
     levels: dict[int, Level | None] = {}
@@ -76,7 +88,7 @@ def _level(gold: Gold, chunk: Chunk, source: str) -> Level | None:
         return "chunk"
     if gold.document not in (chunk.document, source):
         return None
-    known = chunk.start < chunk.end  # of what a pipeline read, only where it or the text says so
+    known = chunk.start < chunk.end  # a pipeline's context has a span only if the pipeline or the text gives one
     if gold.start is not None and gold.end is not None and gold.format == chunk.format and known:
         return "span" if chunk.start < gold.end and gold.start < chunk.end else None
     if gold.page is not None and chunk.pages is not None:
@@ -85,20 +97,20 @@ def _level(gold: Gold, chunk: Chunk, source: str) -> Level | None:
 
 
 def by_source(gold: Iterable[Gold], own: Mapping[str, Document]) -> tuple[Gold, ...]:
-    """Return the gold as an index can hold it: of one of the benchmark's own chunks, its source is all that both know;
-    `own` are the benchmark's documents, by id."""
+    """Return the gold as an index can hold it. For chunks of the benchmark's own documents (`own`, by id) this is the
+    source path."""
     return tuple(Gold(own[item.document].source, relevance=item.relevance) if item.document in own else item
                  for item in gold)
 
 
 def missing_documents(gold: Iterable[Gold], known: Collection[str]) -> tuple[str, ...]:
-    """Return the gold documents that are no known id or source path of anything indexed: most likely mistyped."""
+    """Return the gold documents that are not the id or source path of an indexed one. They are probably mistyped."""
     named = (item.document for item in gold if item.document)
     return tuple(name for name in dict.fromkeys(named) if name not in known)
 
 
 class Places:
-    """Chunks by what a gold item may name of them, so that not every chunk is compared with every item."""
+    """Chunks by the names that a gold item may use, so that not every chunk is compared with every item."""
 
     def __init__(self, chunks: Sequence[Chunk], source_of: SourceOf) -> None:
         self.chunks = chunks
@@ -117,7 +129,7 @@ class Places:
 
 
 class ShownTexts:
-    """Chunks that are shown, and whether another would say anything new."""
+    """Chunks that are shown, to find out whether another one adds anything."""
 
     def __init__(self, chunks: Iterable[Chunk]) -> None:
         self._texts: set[str] = set()
@@ -126,7 +138,7 @@ class ShownTexts:
             self.add(chunk)
 
     def lacks(self, chunk: Chunk) -> bool:
-        """Return whether neither the chunk's text nor any part of its span is there."""
+        """Return whether neither the chunk's text nor any part of its span is shown."""
         spans = self._spans.get((chunk.document, chunk.format), ())
         return chunk.content not in self._texts and not any(
             chunk.start < end and start < chunk.end for start, end in spans)
@@ -136,20 +148,21 @@ class ShownTexts:
         self._spans.setdefault((chunk.document, chunk.format), []).append((chunk.start, chunk.end))
 
 
-PLACING = ("no_table", "negatives", "pool", "gold_at")  # kinds of the notes on what could not be placed
-_SAID_ANYWHERE = frozenset({"yes", "no", "true", "false", "noanswer"})
+PLACING = ("no_table", "negatives", "pool", "gold_at")  # kinds of notes on what could not be placed
+_TOO_COMMON = frozenset({"yes", "no", "true", "false", "noanswer"})
 
 
 @dataclass(frozen=True, slots=True)
 class Changed:
-    """Evidence after a perturbation, and what its record has to say of it."""
+    """Evidence after a perturbation, with notes for its record."""
 
     chunks: tuple[Chunk, ...]
     notes: tuple[str, ...] = ()
 
 
 class Perturber:
-    """Perturbs the evidence of a benchmark's questions, seeded by question: every strategy sees the same."""
+    """Perturb the evidence of a benchmark's questions. Draws are seeded by question, so that every strategy sees the
+    same."""
 
     def __init__(self, benchmark: Benchmark, source_of: SourceOf) -> None:
         self._benchmark, self._source_of = benchmark, source_of
@@ -158,13 +171,19 @@ class Perturber:
                 seed: int, more: Sequence[Chunk] = ()) -> Changed:
         """Return the chunks after the perturbation.
 
-        Negatives are, in this order: those of the benchmark, the question's own chunks that are not shown, and drawn
-        ones: of other questions, then of `more`. A drawn one holds no gold answer and comes from none of the question's
-        own documents. Of a benchmark that was mined they are the mined ones alone, in turns of the miners
-        (`Question.in_turns`): beyond these a curve over doses would go on with others than it began with. Where fewer
-        can be had than asked for, a note `negatives:3 of 5` says so, and where there are too few chunks for the gold's
-        position, `gold_at:3 of 5`, where it stands. Gold is as the chunks can be matched with it; the seed is of the
-        order and of the draw, and `more` are chunks of an index, to draw from.
+        Negatives are taken in this order: the benchmark's own, chunks of the question that are not shown, then chunks
+        drawn from other questions and from `more`. A drawn chunk contains no gold answer and is not from a document of
+        the question. A mined benchmark uses its mined negatives alone, the miners in turn (`Question.in_turns`), so
+        that all doses of a curve are of one kind.
+
+        Args:
+            gold: as the chunks can be matched with it.
+            seed: of the order and of the draws.
+            more: chunks of an index, to draw from.
+
+        Returns:
+            the chunks, with the note `negatives:3 of 5` if there are too few negatives, and `gold_at:3 of 5` if there
+            are too few chunks for the position of the gold.
         """
         if not change.moves:
             return Changed(tuple(chunks))
@@ -183,8 +202,8 @@ class Perturber:
         return Changed(after, tuple(notes))
 
     def searched(self, change: Perturbation, question: Question, own: Sequence[Chunk], seed: int) -> Changed:
-        """Return what is searched under `pool`: the gold of `own`, the chunks that the question is searched over
-        without it, unless it is dropped, and negatives."""
+        """Return what is searched under `pool`: negatives and the gold of `own`, unless it is dropped. `own` are the
+        chunks that the question is otherwise searched over."""
         golden = self._golden(question.gold, own)
         gold = [chunk for chunk in own if chunk.id in golden]
         negatives = self._negatives(change, question, gold, question.gold, seed, own)
@@ -215,11 +234,11 @@ class Perturber:
             yield from (brought[id] for id in question.in_turns(change.sort) if id in brought)
             return
         yield from question.negatives
-        if not change.table:  # the table says what they say
+        if not change.table:  # a table has the same content
             yield from question.provided
             yield from question.pool
         own = {chunk.document for chunk in question.chunks}
-        answers = telling(question)
+        answers = revealing_answers(question)
         rng = random.Random(f"{seed}:{question.id}:negatives")
         for chunk in chain(draw_lazily(self._others, rng), draw_lazily(more, rng)):
             text = normalize_answer(chunk.content) if answers and chunk.document not in own else ""
@@ -239,9 +258,9 @@ def _short(word: str, found: int, wanted: int) -> list[str]:
     return [f"{word}:{found} of {wanted}"] if found < wanted else []
 
 
-def telling(question: Question) -> tuple[str, ...]:
-    """Return the gold answers, normalised, that a chunk which holds them may tell; of an option, its text. `yes`, a
-    number of one digit or a lone letter stands anywhere and tells nothing."""
+def revealing_answers(question: Question) -> tuple[str, ...]:
+    """Return the normalised gold answers whose presence in a chunk gives them away; for an option, its text. `yes`, a
+    single digit or a letter is too common to count."""
     options = dict(question.options)
     answers = (normalize_answer(options.get(answer, answer)) for answer in question.answers)
-    return tuple(answer for answer in answers if len(answer) > 1 and answer not in _SAID_ANYWHERE)
+    return tuple(answer for answer in answers if len(answer) > 1 and answer not in _TOO_COMMON)

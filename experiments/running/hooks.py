@@ -47,7 +47,7 @@ class FollowUp(Protocol):
 
     async def ask(self, result: Result, question: Question, runner: Callable[[int], CellRunner], repeat: int,
                   judge: Callable[[Result], Awaitable[Judged]]) -> tuple[tuple[StoredProbe, ...], Cost]:
-        """Return what the further calls gave and cost. `player` makes the runner of a repeat of the cell."""
+        """Return what the further calls gave and cost. `runner` makes the runner of a repeat of the cell."""
         ...
 
 

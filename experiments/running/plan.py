@@ -1,5 +1,5 @@
-"""The plan of a run: its settings resolved once, and handed down; nothing is looked up again while it goes on. From the
-questions of one cell to the tasks that its strategies see: never gold."""
+"""The plan of a run: settings resolved once, and the tasks that a cell's strategies see of its questions, never gold.
+"""
 from __future__ import annotations
 
 import json
@@ -43,14 +43,14 @@ class Plan:
 
     Attributes:
         benchmark: with the scheme by which this run scores it.
-        cells: the distinct ones, in the order of the settings; the reasoning strategy varies fastest.
-        strategies: every strategy that any part of the matrix names, by family and by what tables call it.
-        finders: every retriever over chunks of one making that the settings describe, by name.
-        exemplars: the worked examples that every prompt shows.
-        notes: what was left out of the benchmark's files, that some combinations are one cell, what seeds are of.
-        functions: the recipes of those strategies that were loaded, by family and by what tables call them.
-        shard: the part of the run that is carried out; None for all of it. Whatever depends on all questions is that of
-            the whole run.
+        cells: distinct, in the order of the settings; the reasoning strategy varies fastest.
+        strategies: every strategy that any part of the matrix names, by family and label.
+        finders: every retriever with its chunker and embedder that the settings describe, by name.
+        exemplars: worked examples that every prompt shows.
+        notes: on records left out, on combinations that are one cell, and on seeds.
+        functions: the recipes of loaded strategies, by family and label.
+        shard: the part of the run to carry out; None for all of it. What depends on all questions is always that of the
+            whole run.
     """
 
     settings: RunSettings
@@ -65,13 +65,13 @@ class Plan:
 
     @classmethod
     def of(cls, settings: RunSettings, benchmark: Benchmark | None = None) -> Plan:
-        """Make the plan of a run that is to be played: its strategies are loaded, its examples read.
+        """Make the plan of a run to carry out, with its strategies loaded and its examples read.
 
         Args:
-            benchmark: taken as it is; None loads the settings' own, and checks that it has what they want of it.
+            benchmark: used without checks; None loads the settings' own and checks that it has what they ask for.
 
         Raises:
-            UserError: a file is missing or does not fit, or the benchmark has not what the settings want of it.
+            UserError: a file is missing or does not fit, or the benchmark lacks what the settings ask for.
         """
         loaded = benchmark or settings.benchmark.load()
         if benchmark is None:
@@ -91,13 +91,13 @@ class Plan:
 
     @classmethod
     def of_finished(cls, run: Finished) -> Plan:
-        """Make the plan of a finished run, as `of_records` does."""
+        """Make the plan of a finished run; see `of_records`."""
         return cls.of_records(run.path, run.scheme, run.questions.values(), run.cells)
 
     @classmethod
     def of_records(cls, path: Path, scheme: Scheme, questions: Iterable[Question], cells: Iterable[Cell]) -> Plan:
-        """Make the plan of a run that was made, to read its folder: with its own questions and cells, its strategies as
-        data; SettingsError where its settings cannot be read."""
+        """Make the plan of an earlier run from its folder, with its own questions and cells, its strategies not loaded.
+        Raises SettingsError if its settings cannot be read."""
         settings = read_settings(path / "config.yaml")
         benchmark = Benchmark(settings.name, tuple(questions), scheme=scheme)
         return cls._made(settings, benchmark, strategies_of(settings), tuple(cells))
@@ -114,12 +114,13 @@ class Plan:
                    _functions(strategies))
 
     def showing_exemplars(self) -> Plan:
-        """Return the plan with the examples of the settings' own file; SettingsError where it cannot be read."""
+        """Return the plan with the worked examples of the settings. Raises SettingsError if their file cannot be read.
+        """
         path = self.settings.exemplars
         return self if path is None else replace(self, exemplars=read_exemplars(path))
 
     def loading(self, labels: Mapping[Family, Collection[str]]) -> Plan:
-        """Return the plan with these of its strategies loaded; SettingsError where one cannot be."""
+        """Return the plan with these strategies loaded. Raises SettingsError if one cannot be loaded."""
         strategies = {family: {label: one.loaded() if label in labels[family] else one for label, one in known.items()}
                       for family, known in self.strategies.items()}
         return replace(self, strategies=strategies, functions=_functions(strategies))
@@ -131,7 +132,7 @@ class Plan:
 
     @cached_property
     def pipelines(self) -> Mapping[str, PipelineSettings]:
-        """The pipelines, by what stands in the place of a model."""
+        """The pipelines, by their name in the factor of models."""
         return {one.cell_model: one for one in self.settings.pipelines}
 
     @property
@@ -141,39 +142,38 @@ class Plan:
 
     @cached_property
     def asked(self) -> dict[int, Question]:
-        """The questions that are carried out, by their places in the whole run."""
+        """The questions to carry out, by their place in the whole run."""
         return {place: one for place, one in enumerate(self.benchmark.questions)
                 if self.shard is None or one.id in self.shard}
 
     @property
     def share(self) -> float:
-        """The share of the run's questions that are carried out, which is also that of its budget."""
+        """The share of the run's questions to carry out, and of its budget."""
         return len(self.asked) / max(len(self.benchmark.questions), 1)
 
     @property
     def folder(self) -> Path:
-        """The folder of what is carried out."""
+        """The folder of the run, or of the shard."""
         return self.settings.folder if self.shard is None else self.shard.folder(self.settings.folder)
 
     @property
     def asking(self) -> ModelSettings:
-        """How models are called, by the shard where it is one."""
+        """How models are called; a shard has its share of the concurrency."""
         return self.settings.call_settings.shared(self.shard.of if self.shard else 1)
 
     @property
     def expected(self) -> int:
-        """How many records there are in the end."""
+        """The number of records in the end."""
         return len(self.cells) * len(self.asked)
 
     @cached_property
     def sources(self) -> dict[str, str]:
-        """Hashes of what the strategies are made of and settings only name, by how they name it: plug-ins, and files
-        of worked examples."""
+        """Hashes of plug-ins and files of worked examples, by the name that settings use."""
         return {name: content for one in self._every_strategy for name, content in one.sources.items()}
 
     @cached_property
     def questions_hash(self) -> str:
-        """One hash over the questions and all that they bring."""
+        """One hash of the questions with their chunks and documents."""
         return questions_hash(self.benchmark)
 
     @cached_property
@@ -193,13 +193,13 @@ class Plan:
         return None if self.settings.probe is None else find_follow_up(self.settings.probe)
 
     def tasks(self, cell: Cell) -> Tasks:
-        """Return what makes the tasks of one cell."""
+        """Return the maker of one cell's tasks."""
         return Tasks(self, cell)
 
     @cached_property
     def sweeps(self) -> dict[str, tuple[str, float]]:
-        """The reasoning strategies of which others differ in their threshold alone, by what tables call them: what
-        they share, and the threshold."""
+        """Reasoning strategies that differ from others only in their threshold, by label: their common settings, and
+        the threshold."""
         found = {label: (_rest(one), threshold) for label, one in self.strategies["reasoning"].items()
                  if (threshold := _threshold(one)) is not None}
         shared = [rest for rest, _ in found.values()]
@@ -217,7 +217,7 @@ def _functions(strategies: Strategies) -> dict[tuple[Family, str], Callable[...,
 
 @dataclass(frozen=True, slots=True)
 class Tasks:
-    """Makes what the strategies of one cell see of its questions."""
+    """Make what the strategies of one cell see of its questions."""
 
     plan: Plan
     cell: Cell
@@ -228,13 +228,13 @@ class Tasks:
 
     @property
     def strategies(self) -> list[Strategy]:
-        """The cell's strategies, of each family that it has one of."""
+        """The cell's strategies, at most one of each family."""
         return [self.plan.strategies[family][label] for family in FAMILIES
                 if (label := getattr(self.cell, family)) not in (None, PIPELINE, OWN)]
 
     @property
     def reasoning(self) -> Reasoning:
-        """The cell's reasoning strategy, over the question as its history strategy words it."""
+        """The cell's reasoning strategy, over the question as its history strategy rewrites it."""
         if self.cell.reasoning == PIPELINE:
             return self.plan.pipelines[self.cell.model].recipe
         function: Reasoning = self.plan.functions["reasoning", self.cell.reasoning]
@@ -243,19 +243,20 @@ class Tasks:
 
     @property
     def retrieval(self) -> Retrieval:
-        """The cell's retrieval strategy; where the evidence is placed, one search for it, and none without any."""
+        """The cell's retrieval strategy. If the evidence is placed, one search returns it; with closed-book there is
+        none."""
         if self.cell.retrieval in (None, OWN):
             return RETRIEVAL["none" if self.cell.condition == "closed-book" or self.cell.retrieval == OWN else "once"]
         function: Retrieval = self.plan.functions["retrieval", self.cell.retrieval]
         return function
 
     def sub_answers(self, question: Question) -> SubAnswers:
-        """Return how the question's sub-questions are answered: `none` where they are not scored, for want of gold."""
+        """Return how the question's sub-questions are answered: `none` if they have no gold to score."""
         scored = "chain" in self.plan.scheme.groups and question.sub_answers
         return self.settings.sub_answers if scored else "none"
 
     def whole(self, question: Question) -> Task:
-        """Return the question itself."""
+        """Return the question itself as a task."""
         cell, settings = self.cell, self.settings
         seed = settings.seeds[0] if cell.seed is None else cell.seed
         return Task(id=question.id, question=question.text, retrieval=self.retrieval, rules=cell.rules,
@@ -267,14 +268,15 @@ class Tasks:
                     seed=int(digest(str(seed), cell.id)[:12], 16))
 
     def part(self, question: Question, place: int, text: str, evidence: Evidence) -> Task:
-        """Return a sub-question, references to earlier answers filled in, over the evidence that its question had."""
+        """Return a sub-question as a task, its references filled in, over the evidence of its question."""
         return replace(self.whole(question), id=f"{question.id}, sub-question {place + 1}", question=text,
                        retrieval=RETRIEVAL["once" if evidence else "none"], options=(), turns=(), sub_questions=(),
                        rules="open" if self.cell.rules == "choice" else self.cell.rules, placed=True)
 
 
 def _threshold(strategy: Strategy) -> float | None:
-    """As it is given, or the default of a strategy of the project, since others' are not known without loading them."""
+    """Return the given threshold, or the default of a built-in strategy; defaults of plug-ins are unknown without
+    loading them."""
     value = strategy.values.get(_THRESHOLD)
     if value is None and not strategy.is_plugin:
         function = known("reasoning")[strategy.kind]

@@ -37,20 +37,26 @@ End = TypeVar("End")
 
 @dataclass(frozen=True, slots=True)
 class Material:
-    """The answers of a run that a judge is asked of."""
+    """The answers of a run that a judge grades.
+
+    Attributes:
+        graded: what a judge sees of each answer, in the run's order.
+        recorded: the verdicts of the run's own judge.
+    """
 
     rubric: Rubric
-    graded: Mapping[JudgedAnswer, Graded]  # what a judge is given of each, in the run's order
-    recorded: Mapping[JudgedAnswer, Verdict]  # what the run's own judge said of them
+    graded: Mapping[JudgedAnswer, Graded]
+    recorded: Mapping[JudgedAnswer, Verdict]
 
     @property
     def steps(self) -> dict[JudgedAnswer, int]:
-        """How many reference steps there are for each answer."""
+        """The number of reference steps for each answer."""
         return {item: len(graded.steps) for item, graded in self.graded.items()}
 
 
 def material_of(folder: RunFolder, settings: RunSettings) -> Material:
-    """Return what of the run's answers a judge is asked of; RunError where none is asked, or of nothing."""
+    """Return the answers of the run that a judge grades. Raises RunError if the benchmark has no judge, or there are
+    none."""
     questions = folder.questions()
     scheme = settings.scheme_of(questions.values())
     if scheme.rubric is None:
@@ -58,7 +64,7 @@ def material_of(folder: RunFolder, settings: RunSettings) -> Material:
                        "to judge again")
     graded: dict[JudgedAnswer, Graded] = {}
     recorded: dict[JudgedAnswer, Verdict] = {}
-    for result in folder.results(traces=scheme.rubric == "steps"):  # whose judge reads the reasoning
+    for result in folder.results(traces=scheme.rubric == "steps"):  # the judge of these reads the reasoning
         item = result.cell, result.question
         if due := graded_of(result, questions[result.question], scheme, settings.scoring):
             graded[item] = due
@@ -70,8 +76,8 @@ def material_of(folder: RunFolder, settings: RunSettings) -> Material:
 
 
 def judges_named(names: Sequence[str], settings: RunSettings) -> list[Lexical | ModelJudge]:
-    """Return the judges of these names; the run's own is as its settings have it. Raises SettingsError where two are
-    one, and ModelError where one is unknown."""
+    """Return the judges of these names; the run's own as its settings have it. Raises SettingsError if two are the
+    same, and ModelError if one is unknown."""
     known: dict[str, str] = {}
     for name in names:
         identity = name if name == "lexical" else resolve_model(name).identity
@@ -85,9 +91,11 @@ def judges_named(names: Sequence[str], settings: RunSettings) -> list[Lexical | 
 
 async def rejudge(folder: RunFolder, settings: RunSettings, material: Material, judges: Sequence[Lexical | ModelJudge],
                   repeats: int, progress: Progress) -> tuple[list[Rater], Cost]:
-    """Return every judge's verdicts on every answer, through the run's journal: what was asked before costs nothing. A
-    repeat is part of a call's key. Repeats of the lexical judge would be equal by construction: it has one. Raises
-    ModelError where every call would fail."""
+    """Return every judge's verdicts on every answer, through the run's journal, so that earlier calls cost nothing.
+
+    The number of a repeat is part of a call's key. The lexical judge has one repeat, since others would be equal.
+    Raises ModelError if every call would fail.
+    """
     raters: list[Rater] = []
     spent = Cost()
     journal = Journal(folder.database)
@@ -121,8 +129,8 @@ async def _judged(due: Mapping[JudgedAnswer, Due], asks: Callable[[Due], Awaitab
 
 async def check_support(folder: RunFolder, settings: RunSettings, check: SupportCheck,
                         due: Mapping[JudgedAnswer, Claims], progress: Progress) -> dict[JudgedAnswer, Support]:
-    """Return the check's labels of every answer, a model's through the run's journal; ModelError where every call would
-    fail."""
+    """Return the check's labels of every answer; a model is asked through the run's journal. Raises ModelError if every
+    call would fail."""
     async with contextlib.AsyncExitStack() as opened:
         client = await opened.enter_async_context(
             open_model(check.model, settings.call_settings)) if isinstance(check, ModelSupport) else None

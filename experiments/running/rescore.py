@@ -1,7 +1,7 @@
-"""Scoring a run again from its records: its replies read anew, its answers judged anew, and no question asked.
+"""Score a run again from its records: read its replies anew, judge its answers anew, and ask no question.
 
-Strategies that are none of ragbed's are played where the user allows it and their source is the recorded one, since
-reading a run executes no code that came with it; and those with worked examples, while the file of these is unchanged.
+Reading a run executes no code that came with it. Plug-in strategies are played only if the user allows it and their
+source is the recorded one; strategies with worked examples only if the examples' file is unchanged.
 """
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ from ragbed.strategies.types import Failure, Generate, Reply, Search
 
 
 def rescore(folder: RunFolder, cells: Sequence[Cell], scheme: Scheme, scoring: Scoring) -> Iterator[Result]:
-    """Yield the cells' results, without their traces, scored anew in the order of the records. Answers are as they were
-    read, and verdicts as they were given."""
+    """Yield the cells' results with new scores, without their traces, in the order of the records. Answers and verdicts
+    stay as they were."""
     questions = folder.questions()
     known = {cell.id: cell for cell in cells}
     for result in folder.results(traces=True):
@@ -50,8 +50,8 @@ def rescore(folder: RunFolder, cells: Sequence[Cell], scheme: Scheme, scoring: S
 
 
 def hindrance(strategy: Strategy, recorded: Mapping[str, str], allowed: Collection[str]) -> str:
-    """Say why a strategy of a run is not played; empty where it may be. The hashes of sources are `recorded` in the
-    run's manifest, by how settings name them, and so are the files named that the user says may be executed."""
+    """Return why a strategy of a run cannot be played; empty if it can. `recorded` has the hashes of sources in the
+    run's manifest, `allowed` the files that the user allows to execute; both by the name that settings use."""
     for kind in strategy.files:
         place = file_of(kind)
         assert place is not None
@@ -70,9 +70,14 @@ def hindrance(strategy: Strategy, recorded: Mapping[str, str], allowed: Collecti
 
 
 class Rereader:
-    """Plays the recipes of a run over what their actions brought, as the records have it; of plugins, the files that
-    the user says may be executed, as settings name them. `hindered` says why replies of a cell, by id, are not read
-    again."""
+    """Play the recipes of a run over the recorded replies and searches.
+
+    Args:
+        plugins: files that the user allows to execute, as settings name them.
+
+    Attributes:
+        hindered: why a cell's replies are not read again, by the cell's id.
+    """
 
     def __init__(self, folder: RunFolder, plan: Plan, plugins: Collection[str] = ()) -> None:
         self._text = folder.database.text
@@ -85,10 +90,10 @@ class Rereader:
         self._tasks = {cell.id: plan.tasks(cell) for cell in played}
 
     def read(self, result: Result, question: Question) -> Result | None:
-        """Return the result, which has its trace, as its replies are read now; None where the strategy would have asked
+        """Return the result, which has its trace, as its replies are read now; None if the strategy would have asked
         something else."""
         if result.outcome == "budget" and result.cell not in self.hindered:
-            return result  # whatever the replies say; and what was left of its cell's limits is not recorded
+            return result  # whatever the replies say; the remaining limits of its cell are not recorded
         answer = None if result.cell in self.hindered else self._answer(result, question)
         if answer is None:
             return None
@@ -103,7 +108,7 @@ class Rereader:
         tasks = self._tasks[result.cell]
         chunks = {passage.number: Chunk(passage.chunk, passage.document, passage.format, passage.start, passage.end,
                                         self._text(passage.text), pages=passage.pages) for passage in result.evidence}
-        steps = (step for step in result.trace if step.kind != "decision")  # which the recipe makes anew
+        steps = (step for step in result.trace if step.kind != "decision")  # the recipe makes decisions anew
 
         def found(search: Search) -> Sequence[Chunk] | Failure:
             step = next(steps, None)
@@ -135,36 +140,50 @@ def _same(call: Generate, step: StoredStep) -> bool:
 
 @dataclass(slots=True)
 class Read:
-    """How many answers were read again, how many of them otherwise than in the run, and how many could not be."""
+    """The number of answers that were read as before, otherwise, and not again."""
 
     same: int = 0
-    otherwise: int = 0
-    not_again: int = 0
+    changed: int = 0
+    skipped: int = 0
 
 
 @dataclass(slots=True)
 class Again:
-    """A run scored anew."""
+    """A run scored anew.
 
-    scheme: Scheme  # the run's, with the groups of the metrics that were asked for, and these as its columns
+    Attributes:
+        scheme: the run's, with the groups of the wanted metrics, and these as its columns.
+        judge: whose verdicts the scores use; None if the benchmark asks no judge.
+        notes: what a reader has to know.
+        asked: verdicts given now, if a judge was asked.
+    """
+
+    scheme: Scheme
     scoring: Scoring
-    judge: str | None  # whose verdicts the scores rest on; None where the benchmark asks none
+    judge: str | None
     seed: int
     results: list[Result] = field(default_factory=list)
     read: Read = field(default_factory=Read)
-    notes: list[str] = field(default_factory=list)  # what a reader has to know of it
-    asked: Mapping[JudgedAnswer, Verdict] = field(default_factory=dict)  # given for it, where a judge was asked
+    notes: list[str] = field(default_factory=list)
+    asked: Mapping[JudgedAnswer, Verdict] = field(default_factory=dict)
 
 
 def score_anew(run: Finished, scoring: Scoring, judge: str | None, progress: Progress, metrics: Sequence[str] = (),
                plugins: Collection[str] = (), support: SupportCheck | None = None) -> Again:
-    """Read every reply as this ragbed reads it, judge where that is due, and score. Sub-questions keep the answers that
-    were read. Without a judge, answers that are read as before keep their verdict; others are judged again by the
-    lexical judge where it is the run's, and count as unjudged where a model is. A judge is asked of every answer,
-    through the run's journal. Metrics, of any group that needs no other judge, take the place of the columns of the
-    run's table. A check of support labels sentences and nuggets anew. Plugins are strategies of files that may be
-    executed to read their replies again, as settings name them. Raises UserError where the judge or a metric is
-    unknown, or another process works on the run."""
+    """Read every reply with this version of ragbed, judge if needed, and score.
+
+    Sub-questions keep their answers. Without `judge`, an answer that is read as before keeps its verdict. Others are
+    judged again if the run's judge is the lexical one, and count as unjudged if it is a model.
+
+    Args:
+        judge: asked about every answer, through the run's journal.
+        metrics: replace the columns of the run's table; their groups must need no other judge.
+        plugins: strategy files that may be executed to read their replies, as settings name them.
+        support: a check that labels sentences and nuggets anew.
+
+    Raises:
+        UserError: the judge or a metric is unknown, or another process works on the run.
+    """
     plan = Plan.of_finished(run)
     settings = plan.settings
     measured = run.scheme if support is None else support.scheme_of(run.scheme, run.questions.values())
@@ -210,17 +229,17 @@ def _measuring(scheme: Scheme, metrics: Sequence[str]) -> Scheme:
         having = [group for group, one in GROUPS.items() if metric.name in {other.name for other in one.metrics}]
         if not set(having) & set(groups):
             if having[0] in ("sentences", "nuggets"):
-                raise SettingsError(f"{name} rests on a check of support, which this run was made without; give "
-                                    "--support")
+                raise SettingsError(f"{name} needs a support check, which this run did not have; give --support"
+                                    "")
             if metric.judged:
-                raise SettingsError(f"{name} rests on what a judge is asked of other benchmarks; the records of this "
-                                    "run hold no such verdict")
+                raise SettingsError(f"{name} needs a judge's verdict of another kind; the records of this "
+                                    "run have none")
             groups.append(having[0])
     return replace(scheme, groups=tuple(groups), columns=tuple(dict.fromkeys(metrics))) if metrics else scheme
 
 
 class _Work:
-    """Reads and scores the records of a run, one at a time: ten thousand traces are not held at once."""
+    """Read and score the records of a run one at a time: ten thousand traces do not fit in memory."""
 
     def __init__(self, run: Finished, plan: Plan, scoring: Scoring, scheme: Scheme, plugins: Collection[str]) -> None:
         self.run, self.plan, self.scoring, self.scheme, self.plugins = run, plan, scoring, scheme, plugins
@@ -231,14 +250,14 @@ class _Work:
         self.hindered: dict[str, None] = {}
 
     def results(self, verdicts: Mapping[JudgedAnswer, Verdict]) -> Iterator[Result]:
-        """Yield every result, with these verdicts on those that they are of."""
+        """Yield every result, with new verdicts where there are any."""
         reader, self.read = self._reader(), Read()
         for stored in self.run.folder.results(traces=True):
             question = self.run.questions[stored.question]
             result = reader.read(stored, question) if reader else None
             self.read.same += result == stored
-            self.read.otherwise += result is not None and result != stored
-            self.read.not_again += result is None
+            self.read.changed += result is not None and result != stored
+            self.read.skipped += result is None
             judged = self._judged(stored, result or stored, question, verdicts)
             yield _scored(judged, self.cells[stored.cell], question, self.scheme, self.scoring)
 
@@ -261,7 +280,7 @@ class _Work:
             self.graded[item] = due
         if not same:
             verdict = None if due is None else Verdict(judge=self.run.judge,
-                                                       note="read otherwise than it was when it was judged")
+                                                       note="read differently now than when it was judged")
             self.changed |= {} if due is None else {item: due}
         kept = result.support if result.text == stored.text and result.cited == stored.cited else None
         return result.model_copy(update={"verdict": verdicts.get(item, verdict), "support": kept})
@@ -270,18 +289,18 @@ class _Work:
 def _notes(work: _Work, again: Again, settings: RunSettings) -> Iterator[str]:
     read = work.read
     yield from work.hindered
-    if read.not_again and not work.hindered:
-        yield (f"{read.not_again} of {len(again.results)} replies were not read again: their strategy asks otherwise "
-               "now than it did; their answers are those of the run")
-    if read.otherwise:
-        yield f"{read.otherwise} of {len(again.results)} replies are read otherwise than in the run"
+    if read.skipped and not work.hindered:
+        yield (f"{read.skipped} of {len(again.results)} replies were not read again: their strategy asks something "
+               "else now; their answers are those of the run")
+    if read.changed:
+        yield f"{read.changed} of {len(again.results)} replies are read differently than in the run"
     if work.changed and again.judge == settings.judge.name and again.judge != "lexical":
-        yield (f"{len(work.changed)} of these were judged as they were read then and count as unjudged; "
+        yield (f"{len(work.changed)} of these were judged by their former reading and count as unjudged; "
                f"--judge {again.judge} asks again")
     elif again.judge == settings.judge.name and again.scoring != settings.scoring:
-        yield "the verdicts are those of the run, whose judge was asked for its own scoring and is not asked again"
+        yield "the verdicts are those of the run; its judge was asked for the run's scoring and is not asked again"
 
 
 def _scored(result: Result, cell: Cell, question: Question, scheme: Scheme, scoring: Scoring) -> Result:
     scored = score_result(result, question, scheme, scoring, cell.rules, cell.separators, cell.ranked)
-    return scored.model_copy(update={"trace": ()})  # most of a record
+    return scored.model_copy(update={"trace": ()})  # the trace is most of a record

@@ -1,4 +1,4 @@
-"""The summary of a finished run: a row of figures for every cell, without times or paths."""
+"""The summary of a finished run: one row of figures for every cell, without times or paths."""
 from __future__ import annotations
 
 from collections import defaultdict
@@ -26,8 +26,8 @@ from ragbed.strategies.types import Usage
 
 
 def summarise(plan: Plan, folder: RunFolder, exemplars: int) -> dict[str, Any]:
-    """Return the figures of every cell, its benchmark's views, notes on how to read them, and one hash over all
-    results, of a run whose prompts show so many exemplars."""
+    """Return the figures of every cell, the benchmark's views, notes on how to read them, and one hash of all results.
+    `exemplars` is the number of worked examples in every prompt."""
     settings, scheme, cells = plan.settings, plan.scheme, plan.cells
     by_cell: dict[str, list[Result]] = defaultdict(list)
     for result in folder.results():
@@ -91,8 +91,8 @@ def _on_rankings(plan: Plan, by_cell: Mapping[str, Sequence[Result]], questions:
 
 def _between(rows: Sequence[Mapping[str, Any]], by_cell: Mapping[str, Sequence[Result]], plan: Plan,
              grouped: Clusters) -> dict[str, Any]:
-    """What the cells do to the metric of the first column, against each other and by factor; repeats together. Of a
-    race nothing that is valid at a fixed number of questions alone."""
+    """Compare the cells by the metric of the first column, pair by pair and by factor, with repeats pooled. A race has
+    only results that are valid at any number of questions."""
     settings, metric = plan.settings, plan.scheme.columns[0].split(" / ")[0]
     answers = {cell: {result.question: result for result in results} for cell, results in by_cell.items()}
     together = summarise_replicates(rows, answers, grouped, settings.scoring, settings.seed)
@@ -116,6 +116,6 @@ def _row(cell: Cell, results: Sequence[Result], settings: RunSettings, judge: st
 def _usage(used: Sequence[Usage]) -> dict[str, Any]:
     total = sum(used, Usage())
     price = None if total.price is None else round(total.price, 8)
-    cached = {"cached_tokens": total.cached_tokens} if total.cached_tokens else {}  # some servers say nothing of them
+    cached = {"cached_tokens": total.cached_tokens} if total.cached_tokens else {}  # some servers do not report them
     return {"prompt_tokens": total.prompt_tokens, "completion_tokens": total.completion_tokens, "calls": total.calls,
             "price": price, **cached}

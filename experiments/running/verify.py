@@ -1,4 +1,4 @@
-"""Whether a finished run is what it says: its figures computed again from its records, and its hashes taken again."""
+"""Check that a finished run is unaltered: compute its figures again from its records, and compare its hashes."""
 from __future__ import annotations
 
 import json
@@ -22,17 +22,23 @@ from ragbed.experiments.settings import RunSettings
 from ragbed.strategies.prompting import prompts_hash
 from ragbed.strategies.settings.exemplars import exemplars_hash, read_exemplars
 
-_SHOWN = ("columns", "published")  # of a summary: which figures a table shows, and which published ones beside them
+_SHOWN = ("columns", "published")  # of a summary: which figures a table shows, and published figures
 
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One thing that was compared."""
+    """One comparison.
+
+    Attributes:
+        detail: what was compared, or why it could not be.
+        wrong: each difference with both sides.
+        checked: False if the other side is not on this machine.
+    """
 
     name: str
-    detail: str  # what was compared, or why it could not be
-    differences: tuple[str, ...] = ()  # each with both sides; none where all agrees
-    checked: bool = True  # False where what it is compared with is not here
+    detail: str
+    differences: tuple[str, ...] = ()
+    checked: bool = True
 
     @property
     def agrees(self) -> bool:
@@ -40,16 +46,16 @@ class Check:
 
 
 def verify(run: Finished) -> Iterator[Check]:
-    """Yield every check, in the order in which they build on each other; RunError where the manifest cannot be read."""
+    """Yield every check; later ones rely on earlier ones. Raises RunError if the manifest cannot be read."""
     plan, folder = Plan.of_finished(run), run.folder
     done, wanted = folder.done(), {(cell.id, question) for cell in run.cells for question in run.questions}
     if plan.schedule and _readable(folder):
         wanted = plan.schedule.due(group_results(folder.results()))
-    altered = [f"{question} in cell {cell}: altered since it was kept" for cell, question in folder.altered()]
+    altered = [f"{question} in cell {cell}: altered since it was stored" for cell, question in folder.altered()]
     wrong = [f"{question} in cell {cell}: {said}" for pairs, said in (
-        (wanted - done, "no record"), (done - wanted, "a record, and no such question or cell")
+        (wanted - done, "no record"), (done - wanted, "a record of an unknown question or cell")
     ) for cell, question in sorted(pairs)]
-    yield Check("records", f"{len(done)} records against the hashes that they were kept with", tuple(altered))
+    yield Check("records", f"{len(done)} records against their stored hashes", tuple(altered))
     yield Check("completeness", f"{len(run.cells)} cells of {len(run.questions)} questions" + (
         f", of which the race asked {len(wanted)} answers" if plan.schedule else ""), tuple(wrong))
     yield _hash("results", "the hash over all results against summary.json", run.summary["results"],
@@ -60,11 +66,11 @@ def verify(run: Finished) -> Iterator[Check]:
     else:
         yield Check("figures", "", ("cannot be computed from these records",))
     yield Check("texts", f"{_count(folder, 'texts')} prompt parts and passages against their hashes", tuple(
-        f"text {key}: altered since it was kept" for key, text in folder.database.rows(
+        f"text {key}: altered since it was stored" for key, text in folder.database.rows(
             "SELECT hash, content FROM texts") if digest(text) != key))
     for name in ("calls", "searches"):
-        yield Check(name, f"{_count(folder, name)} of the journal against the hashes that they were kept with", tuple(
-            f"{row[0][:12]}: altered since it was kept" for row in folder.database.rows(
+        yield Check(name, f"{_count(folder, name)} of the journal against their stored hashes", tuple(
+            f"{row[0][:12]}: altered since it was stored" for row in folder.database.rows(
                 f"SELECT * FROM {name}") if row_hash(*row[:-1]) != row[-1]))  # noqa: S608
     yield from _hashes(run, plan.settings)
 
@@ -98,7 +104,7 @@ def _figures(run: Finished, plan: Plan) -> Check:
     again = json.loads(json.dumps(summarise(plan, run.folder, shown)))
     known, made = ({name: value for name, value in one.items() if name not in _SHOWN} for one in (run.summary, again))
     both = {view["name"] for view in known["views"]} & {view["name"] for view in made["views"]}
-    for one in (known, made):  # an analysis that one of the two ragbeds lacks is no difference
+    for one in (known, made):  # an analysis that one of the two versions lacks is not a difference
         one["views"] = {view["name"]: view for view in one["views"] if view["name"] in both}
     return Check("figures", f"{_leaves(made)} values of summary.json against the records",
                  tuple(differences(known, made, "", "in summary.json", "from the records")))
@@ -110,7 +116,8 @@ def _leaves(value: Any) -> int:
 
 
 def differences(old: Any, new: Any, at: str, named: str, again: str) -> Iterator[str]:
-    """Yield where two JSON values, `named` and `again`, differ, with both sides; numbers may in the last digits."""
+    """Yield the differences of two JSON values with both sides, called `named` and `again`; the last digits of numbers
+    may differ."""
     if isinstance(old, Mapping) and isinstance(new, Mapping):
         for key in dict.fromkeys([*old, *new]):
             yield from differences(old.get(key), new.get(key), f"{at}.{key}".lstrip("."), named, again)
@@ -118,7 +125,7 @@ def differences(old: Any, new: Any, at: str, named: str, again: str) -> Iterator
         for place, (one, other) in enumerate(zip(old, new, strict=True)):
             yield from differences(one, other, f"{at}[{place}]", named, again)
     elif old != new and not (isinstance(old, float) and isinstance(new, float) and math.isclose(
-            old, new, rel_tol=1e-9, abs_tol=1e-12)):  # another processor rounds otherwise
+            old, new, rel_tol=1e-9, abs_tol=1e-12)):  # other processors round differently
         yield f"{at}: {_short(old)} {named}, {_short(new)} {again}"
 
 
@@ -136,16 +143,16 @@ def _hashes(run: Finished, settings: RunSettings) -> Iterator[Check]:
         yield _hash("benchmark", "its files against the manifest", made.benchmark.get("hash"),
                     questions_hash(settings.benchmark.load()))
     except UserError as error:
-        yield Check("benchmark", f"its files cannot be read here: {error}", checked=False)
-    yield _hash("prompts", "the prompts of this ragbed against the manifest", made.prompts, prompts_hash())
-    yield _hash("judge prompts", "those of this ragbed against the manifest", made.judge_prompt, judge_prompts_hash())
+        yield Check("benchmark", f"its files cannot be read on this machine: {error}", checked=False)
+    yield _hash("prompts", "the prompts of this version against the manifest", made.prompts, prompts_hash())
+    yield _hash("judge prompts", "those of this version against the manifest", made.judge_prompt, judge_prompts_hash())
     try:
         yield _hash("exemplars", "their file against the manifest", made.exemplars,
                     exemplars_hash(read_exemplars(settings.exemplars)) if settings.exemplars else None)
     except UserError as error:
-        yield Check("exemplars", f"their file cannot be read here: {error}", checked=False)
+        yield Check("exemplars", f"their file cannot be read on this machine: {error}", checked=False)
 
 
-def _hash(name: str, detail: str, said: Any, found: Any) -> Check:
-    wrong = () if said == found else (f"the hash is {_short(said)} there, {_short(found)} here",)
+def _hash(name: str, detail: str, recorded: Any, found: Any) -> Check:
+    wrong = () if recorded == found else (f"the hash was {_short(recorded)}, is {_short(found)}",)
     return Check(name, detail, wrong)

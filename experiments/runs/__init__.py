@@ -1,1 +1,1 @@
-"""The folder of a run: what it holds, who works on it, and reading it once it is finished."""
+"""The folder of a run: its files, its lock, and reading it once it is finished."""

@@ -1,5 +1,5 @@
-"""A finished run, as whatever reads one has it: its summary checked, the rest read when it is first asked for. Also
-found here: a question and cells of a run by what a person writes of them."""
+"""A finished run for whatever reads one. Its summary is checked, the rest is read on first use. Also finds questions
+and cells of a run by what a user types."""
 from __future__ import annotations
 
 import gc
@@ -27,7 +27,7 @@ _NEAREST = 3
 _AGAIN = "give the same `ragbed run` command to write it again"
 
 
-_Figure = Annotated[float, Field(ge=-1e15, le=1e15, allow_inf_nan=False)]  # of which sums and axes can be made
+_Figure = Annotated[float, Field(ge=-1e15, le=1e15, allow_inf_nan=False)]  # needed for sums and axes
 
 
 class _Estimate(BaseModel):
@@ -55,7 +55,7 @@ class _Row(BaseModel):
 
 
 class _Summary(BaseModel):
-    """What a summary is sure to have."""
+    """The parts that every summary has."""
 
     name: str
     seed: NonNegativeInt
@@ -75,14 +75,14 @@ class _Factors(BaseModel):
 
 @dataclass(frozen=True)
 class Finished:
-    """A finished run, whose folder is open, with the summary that `summarise` made."""
+    """A finished run with its open folder and its summary."""
 
     folder: RunFolder
     summary: Mapping[str, Any]
 
     @classmethod
     def of(cls, folder: RunFolder) -> Finished:
-        """Return the run of an open folder; RunError where it has not finished, or its summary is damaged, or another
+        """Return the run of an open folder. Raises RunError if it has not finished, its summary is damaged, or another
         version of ragbed made it."""
         summary = folder.summary()
         try:
@@ -101,7 +101,7 @@ class Finished:
         return run
 
     def refuse_race(self) -> None:
-        """Raise RunError where it is a race: no test of a fixed number of questions holds for it."""
+        """Raise RunError if the run is a race, since tests of a fixed number of questions are not valid for it."""
         if (self.summary.get("comparisons") or {}).get("said"):
             raise RunError(f"{self.path} is a race, whose number of questions its answers decided: tests of a fixed "
                            "number do not hold for it. Its report has its own verdicts; run it without --race to "
@@ -117,7 +117,7 @@ class Finished:
 
     @property
     def rows(self) -> Sequence[Mapping[str, Any]]:
-        """The cells as the summary has them, with their figures."""
+        """The cells as in the summary, with their figures."""
         return list(self.summary["cells"])
 
     @cached_property
@@ -126,12 +126,12 @@ class Finished:
 
     @cached_property
     def labels(self) -> Mapping[str, str]:
-        """What the cells are called, by id, in the run's order."""
+        """The labels of the cells by id, in the run's order."""
         return dict(zip((row["id"] for row in self.rows), labels(self.rows), strict=True))
 
     @cached_property
     def questions(self) -> Mapping[str, Question]:
-        """By id, in order, without their chunks."""
+        """The questions by id, in order, without their chunks."""
         return self.folder.questions()
 
     @cached_property
@@ -141,12 +141,12 @@ class Finished:
 
     @cached_property
     def made(self) -> Made:
-        """What the run was made of; RunError where its manifest cannot be read."""
+        """The manifest. Raises RunError if it cannot be read."""
         return manifest_of(self.path)
 
     @property
     def scheme(self) -> Scheme:
-        """What the benchmark measures, as this run asks its questions."""
+        """What this run measures."""
         return self.made.scheme
 
     @property
@@ -155,17 +155,17 @@ class Finished:
 
     @property
     def judge(self) -> str:
-        """Who graded the answers, where any are graded."""
+        """Who graded the answers, if any are graded."""
         return self.made.judge
 
     @property
     def seed(self) -> int:
-        """What intervals are drawn by."""
+        """The seed of the intervals."""
         return int(self.summary["seed"])
 
     @cached_property
     def config(self) -> Mapping[str, Any]:
-        """The resolved settings as they are written, for display; empty where they are damaged."""
+        """The resolved settings as they are stored; empty if they are damaged."""
         try:
             content = yaml.safe_load(config_of(self.path) or "")
         except (yaml.YAMLError, RecursionError):
@@ -175,14 +175,15 @@ class Finished:
 
 @contextmanager
 def open_finished(path: Path) -> Iterator[Finished]:
-    """Yield the finished run of a folder, closed in the end; RunError where there is none, or as `Finished.of`."""
+    """Yield the finished run of a folder and close it at the end. Raises RunError if there is none, or as
+    `Finished.of`."""
     with closing(RunFolder.existing(path)) as folder:
         yield Finished.of(folder)
 
 
 @contextmanager
 def no_collections() -> Iterator[None]:
-    """Read what is kept to the end: walking it again and again in search of cycles takes a quarter of the time."""
+    """Turn garbage collection off while reading data that is kept to the end: it would take a quarter of the time."""
     was_on = gc.isenabled()
     gc.disable()
     try:
@@ -194,11 +195,13 @@ def no_collections() -> Iterator[None]:
 
 @contextmanager
 def start_up_kept() -> Iterator[None]:
-    """Leave what exists by now (libraries, the benchmark) out of garbage collections, and walk the rest seldom: it took
-    a sixth of a question's processor time, and a third in the middle of a million."""
+    """Exclude existing objects (libraries, the benchmark) from garbage collection and collect the rest seldom.
+
+    Otherwise it takes a sixth of a question's processor time, and a third in the middle of a run of a million records.
+    """
     before = gc.get_threshold()
     gc.freeze()
-    gc.set_threshold(50_000, 20, 100)  # as the command line has it from its start
+    gc.set_threshold(50_000, 20, 100)  # the command line uses the same thresholds
     try:
         yield
     finally:
@@ -207,8 +210,8 @@ def start_up_kept() -> Iterator[None]:
 
 
 def question_named(ids: Sequence[str], name: str) -> int:
-    """Return the place, from 0, of the question with this id, else number (1 or `#1`), else unique beginning of an id;
-    RunError where there is none, or several begin so; it names the nearest."""
+    """Return the place, from 0, of the question with this id, number (1 or `#1`), or unique beginning of an id. Raises
+    RunError, which lists the nearest ids, if there is none or several begin so."""
     if name in ids:
         return ids.index(name)
     if numbered := re.fullmatch(r"(#?)(\d{1,9})", name):
@@ -233,13 +236,14 @@ def _listed(ids: Sequence[str]) -> str:
 
 
 def cells_in(folder: RunFolder) -> Sequence[Mapping[str, Any]]:
-    """Return the id and factors of each cell of a run, in order; RunError where summary or manifest is damaged."""
+    """Return the id and factors of each cell of a run, in order. Raises RunError if the summary or manifest is damaged.
+    """
     return Finished.of(folder).rows if (folder.path / "summary.json").is_file() else manifest_of(folder.path).cells
 
 
 def cells_named(cells: Sequence[Mapping[str, Any]], name: str | None) -> dict[str, str]:
-    """Return what the cells that a name fits are called, by id, in the run's order; all without a name. Raises RunError
-    where there is none."""
+    """Return the labels of the cells that a name fits, by id, in the run's order; of all cells without a name. Raises
+    RunError if it fits none."""
     known = dict(zip(labels(cells), cells, strict=True))
     found = known if name is None else fitting(known, name)
     if not found:
@@ -248,8 +252,8 @@ def cells_named(cells: Sequence[Mapping[str, Any]], name: str | None) -> dict[st
 
 
 def fitting(known: Mapping[str, Mapping[str, Any]], name: str) -> list[str]:
-    """Of cells by label, the labels of those that a name fits: a label or id, else parts of a label and values of
-    factors, such as `direct · given`, all of which a cell has."""
+    """Return the labels of the cells that a name fits: a label, an id, or parts joined by ` · `, each a part of the
+    label or the value of a factor, as in `direct · provided`."""
     parts = {part.strip() for part in name.split(PART.strip())}
     return [label for label, row in known.items() if name in (label, row["id"])] or [
         label for label, row in known.items() if parts <= {*label.split(PART), *(
@@ -257,5 +261,5 @@ def fitting(known: Mapping[str, Mapping[str, Any]], name: str) -> list[str]:
 
 
 def no_cell(name: str, known: Iterable[str]) -> RunError:
-    """Return that no cell of those labels has the name."""
+    """Return the error that no cell of those labels has the name."""
     return RunError(f"no cell {name!r}; there are: {', '.join(known)}")

@@ -1,4 +1,4 @@
-"""The manifest of a run: what it was made of, as whatever reads a run has it."""
+"""The manifest of a run: what it was made of."""
 from __future__ import annotations
 
 from collections.abc import Mapping
@@ -15,7 +15,8 @@ from ragbed.experiments.runs.store import content_of, question_json
 
 
 def config_of(run: Path) -> str | None:
-    """Return the resolved settings of the run begun in the folder, or None; RunError where they cannot be read."""
+    """Return the resolved settings of the run in a folder; None if there is none. Raises RunError if they cannot be
+    read."""
     path = run / "config.yaml"
     try:
         return content_of(path).decode()
@@ -26,33 +27,50 @@ def config_of(run: Path) -> str | None:
 
 
 class MadeShard(BaseModel):
-    """Which part of a run was made, and what the summary of the whole needs beside all records."""
+    """The part of a run that was made, with what the summary of the whole needs in addition to all records.
 
-    part: str  # such as 3/16
-    notes: tuple[str, ...]  # of the plan
-    exemplars: int  # how many every prompt shows
+    Attributes:
+        part: such as 3/16.
+        notes: of the plan.
+        exemplars: the number of worked examples in every prompt.
+    """
+
+    part: str
+    notes: tuple[str, ...]
+    exemplars: int
 
 
 class Made(BaseModel):
-    """What a run was made of, by its manifest."""
+    """The manifest of a run.
 
-    settings: str  # a hash of the resolved settings
-    benchmark: dict[str, str | int]  # its name, its number of questions, and their hashes as loaded and as kept
-    prompts: str  # a hash, as of `judge_prompt` and `exemplars`
+    Attributes:
+        settings: a hash of the resolved settings; `prompts`, `judge_prompt` and `exemplars` are hashes too.
+        benchmark: its name, number of questions, and hashes of them as loaded and as stored.
+        sources: hashes of plug-ins and files of worked examples, by the name that settings use.
+        models: identities by name.
+        judge: who grades the answers.
+        sweeps: see `Plan.sweeps`.
+        cells: the id and factors of each, in order.
+        shard: None for a whole run.
+    """
+
+    settings: str
+    benchmark: dict[str, str | int]
+    prompts: str
     judge_prompt: str
     exemplars: str | None
-    sources: dict[str, str]  # hashes of plug-ins and of files of worked examples, by how settings name them
-    models: dict[str, str]  # identities by name
+    sources: dict[str, str]
+    models: dict[str, str]
     scheme: Scheme
     scoring: Scoring
-    judge: str  # who grades them
-    sweeps: dict[str, tuple[str, float]]  # by label: what strategies of other thresholds share, and the threshold
-    cells: list[Mapping[str, Any]]  # the id and the factors of each, in order
-    shard: MadeShard | None = None  # None where it is a whole run
+    judge: str
+    sweeps: dict[str, tuple[str, float]]
+    cells: list[Mapping[str, Any]]
+    shard: MadeShard | None = None
 
 
 def manifest_of(path: Path) -> Made:
-    """Read the manifest of a run's folder; RunError where it is missing or damaged, or lacks what it should hold."""
+    """Read the manifest of a run's folder. Raises RunError if it is missing, damaged or incomplete."""
     try:
         return Made.model_validate_json(content_of(path / "manifest.json"))
     except (OSError, ValidationError) as error:
@@ -61,7 +79,7 @@ def manifest_of(path: Path) -> Made:
 
 
 def known_models(path: Path) -> dict[str, str]:
-    """Return the identities of the models that a run's manifest names; empty where there is none."""
+    """Return the models' identities in a run's manifest; empty if there is none."""
     try:
         return manifest_of(path).models
     except RunError:
@@ -69,6 +87,6 @@ def known_models(path: Path) -> dict[str, str]:
 
 
 def questions_hash(benchmark: Benchmark) -> str:
-    """Return one hash over the questions and all that they bring."""
-    return digest(*(digest(question_json(one.without_chunks()), *(chunk.id for chunk in one.chunks))  # of their content
+    """Return one hash of the questions with their chunks."""
+    return digest(*(digest(question_json(one.without_chunks()), *(chunk.id for chunk in one.chunks))
                     for one in benchmark.questions))

@@ -27,20 +27,20 @@ from ragbed.retrieval.storage.files import hold as hold_file
 from ragbed.retrieval.storage.files import why_unwritten, write_atomically
 
 Model = TypeVar("Model", bound=BaseModel)
-VERSION = 3  # of the tables, and of the JSON in them; one more with every change that an older ragbed cannot read
-FORMAT = 3  # of summary.json and manifest.json; one more with every change in what they hold or how it is computed
+VERSION = 3  # of tables and their JSON; increase it with every change that an older ragbed cannot read
+FORMAT = 3  # of summary.json and manifest.json; increase it with every change of their content
 _RECORDS = ("CREATE TABLE IF NOT EXISTS records (cell TEXT, question TEXT, place INTEGER, hash TEXT NOT NULL,"
             " result TEXT NOT NULL, timing TEXT NOT NULL, PRIMARY KEY (cell, question))")
 _QUESTIONS = "CREATE TABLE IF NOT EXISTS questions (id TEXT PRIMARY KEY, place INTEGER, content TEXT)"
 _PINS = "CREATE TABLE IF NOT EXISTS pins (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID"
-# What calls used of whose tokens no server told: of those under way when a process was killed, all that they might.
+# Calls whose tokens no server reported. For calls in progress when a process is killed, the most that they may use.
 _SPENT = "CREATE TABLE IF NOT EXISTS spent (id TEXT PRIMARY KEY, tokens INTEGER, dollars REAL) WITHOUT ROWID"
 _PIN = "INSERT OR REPLACE INTO pins VALUES (?, ?)"
-_ORIGIN = "cassette"  # another row of `pins`: the hash of the cassette that calls and searches are from
+_ORIGIN = "cassette"  # a row of `pins`: the hash of the cassette that calls and searches come from
 _QUESTION, _SUMMARY = TypeAdapter(Question), TypeAdapter(dict[str, Any])
 _JOINED = " FROM records r JOIN questions q ON q.id = r.question"
 _ORDERED = " ORDER BY q.place, r.place"
-# Cells first, so that the key (cell, question) finds the rows: a scan would read every trace.
+# Cells first, so that the key (cell, question) finds the rows; a scan would read every trace.
 _OF_QUESTION = ("SELECT cell, question, result, timing FROM records WHERE cell IN (SELECT DISTINCT cell FROM records)"
                 " AND question = ? ORDER BY place")
 _FAILURES = ("SELECT json_extract(r.result, '$.failure.kind') AS kind, json_extract(r.result, '$.failure.message'),"
@@ -54,8 +54,8 @@ _ROWIDS, _SOME_ROWIDS = (f"SELECT r.rowid{_JOINED}{some}{_ORDERED}" for some in 
 
 
 class RunFolder:
-    """Reads and writes the folder of one run. The lock is held until it is closed; None for reading alone. Raises
-    RunError where the folder cannot be made, or its database cannot be opened or is of a newer ragbed."""
+    """Read and write the folder of one run. `lock` is held until the folder is closed; None opens it for reading alone.
+    Raises RunError if the folder or its database cannot be opened, or a newer ragbed made it."""
 
     def __init__(self, path: Path, lock: FileLock | None = None) -> None:
         self.path = path
@@ -69,13 +69,13 @@ class RunFolder:
 
     @classmethod
     def existing(cls, path: Path) -> RunFolder:
-        """Return the folder of a run that was begun; RunError where there is none."""
-        if not os.path.isfile(path / "records.sqlite"):  # False too where it is no path at all
+        """Return the folder of an existing run. Raises RunError if there is none."""
+        if not os.path.isfile(path / "records.sqlite"):  # also False for an invalid path
             raise RunError(f"{path} holds no run: it has no records.sqlite")
         return cls(path)
 
     def begin(self, config: str, manifest: Mapping[str, Any], questions: Mapping[int, Question]) -> None:
-        """Write what the run is, and its questions by their places, without their chunks."""
+        """Write settings, manifest, and the questions by their place, without their chunks."""
         write_text(self.path / "manifest.json", json.dumps(manifest, indent=2, sort_keys=True) + "\n")
         write_text(self.path / "config.yaml", config)
         self.database.put("DELETE FROM questions", ())
@@ -84,12 +84,12 @@ class RunFolder:
         self.database.flush()
 
     def put_question(self, question: Question, place: int) -> None:
-        """Keep a question without its chunks, as number `place` of the run; durable with what is committed next."""
+        """Keep a question without its chunks at this place; durable with the next commit."""
         self.database.put("INSERT OR REPLACE INTO questions VALUES (?, ?, ?)", (
             question.id, place, question_json(question.without_chunks())))
 
     def is_empty(self) -> bool:
-        """Return whether neither a record nor a call was kept."""
+        """Return whether there is neither a record nor a call."""
         return not self.database.read("SELECT 1 FROM records UNION ALL SELECT 1 FROM calls LIMIT 1")
 
     def done(self) -> set[tuple[str, str]]:
@@ -97,7 +97,8 @@ class RunFolder:
         return {(cell, question) for cell, question in self.database.read("SELECT cell, question FROM records")}
 
     def pin(self, name: str, value: str) -> None:
-        """Hold calls and records to one value of what they depend on; RunError where they came from another."""
+        """Keep the hash of something that calls and records depend on. Raises RunError if they came from another
+        content."""
         known = self.database.read("SELECT value FROM pins WHERE name = ?", (name,))
         if known not in ([], [(value,)]) and not self.is_empty():
             raise RunError(f"{self.path} holds records over {name} as it was before it changed; give this run another "
@@ -106,26 +107,26 @@ class RunFolder:
         self.database.flush()
 
     def pins(self) -> dict[str, str]:
-        """Return a hash of the content of what calls and records depend on, by what it is called."""
+        """Return the hashes of what calls and records depend on, by name."""
         return {name: value for name, value in self.database.read("SELECT name, value FROM pins ORDER BY name")
                 if name != _ORIGIN}
 
     def origin(self) -> str | None:
-        """Return the hash of the cassette that calls and searches are from; None where the run made them."""
+        """Return the hash of the cassette that calls and searches come from; None if the run made them."""
         rows = self.database.read("SELECT value FROM pins WHERE name = ?", (_ORIGIN,))
         return str(rows[0][0]) if rows else None
 
     def set_origin(self, cassette: str) -> None:
-        """Note that calls and searches are from the cassette of this hash; durable with what is put next."""
+        """Keep the hash of the cassette that calls and searches come from; durable with the next commit."""
         self.database.put(_PIN, (_ORIGIN, cassette))
 
     async def add(self, record: Record, place: int) -> None:
-        """Do as `put_record`, and return when it is durable."""
+        """Keep a record, and return when it is durable."""
         self.put_record(record, place)
         await self.database.durable()
 
     def put_record(self, record: Record, place: int) -> None:
-        """Keep a record, whose cell is number `place` of the run; durable with what is committed next."""
+        """Keep a record of the cell at this place; durable with the next commit."""
         one, result = record.result, record.result.model_dump_json()
         self.database.put("INSERT OR REPLACE INTO records VALUES (?, ?, ?, ?, ?, ?)", (
             one.cell, one.question, place, _hash(result), result, record.timing.model_dump_json()))
@@ -137,12 +138,13 @@ class RunFolder:
                           (_hash(stored), stored, result.cell, result.question))
 
     def timing(self, cell: str, question: str) -> Timing | None:
-        """When and how long a question was answered in a cell, or None where it has no record."""
+        """Return when and how long a question was answered in a cell; None without a record."""
         rows = self.database.read("SELECT timing FROM records WHERE cell = ? AND question = ?", (cell, question))
         return self._read(Timing, cell, question, rows[0][0]) if rows else None
 
     def _read(self, kind: type[Model], cell: str, question: str, stored: str) -> Model:
-        """Read a part of the record of a question in a cell; a result is of both, and cites and found what it holds."""
+        """Read a part of a record. A result has to name its cell and question, and to cite and find only evidence that
+        it holds."""
         with suppress(ValidationError):
             read = kind.model_validate_json(stored)
             if not isinstance(read, Result):
@@ -158,24 +160,25 @@ class RunFolder:
                          timing=self._read(Timing, cell, question, timing))
 
     def reopen(self) -> None:
-        """Mark the run as unfinished: what is made of its records is going to be untrue."""
+        """Mark the run as unfinished by removing what is made from its records."""
         for name in ("summary.json", "report.html", "times.jsonl"):
             remove(self.path / name)
 
     def clear_records(self) -> None:
-        """Forget the records and what was made of them; the journal stays, so that the run can be replayed."""
+        """Remove the records and what was made from them. The journal stays, so that the run can be replayed."""
         self.reopen()
         self.database.put("DELETE FROM records", ())
         self.database.flush()
 
     def keep_records(self, wanted: Collection[tuple[str, str]]) -> None:
-        """Forget the records of all other (cell, question) pairs, such as those of a model under a former name."""
+        """Remove the records of all other (cell, question) pairs, such as those of a model under a former name."""
         for pair in self.done() - set(wanted):
             self.database.put("DELETE FROM records WHERE cell = ? AND question = ?", pair)
         self.database.flush()
 
     def records(self, traces: bool = False, among: Collection[str] | None = None) -> Iterator[Record]:
-        """Yield every record, or of questions among these ids, by question, then cell; traces as for `results`."""
+        """Yield the records, all or those of questions `among` these ids, by question, then cell; traces as for
+        `results`."""
         rowids, ids = (_ROWIDS, ()) if among is None else (_SOME_ROWIDS, (json.dumps(list(among)),))
         return self._records(self.database.rows_by_number("records", f"{_RESULT[traces]}, timing", rowids, ids))
 
@@ -185,13 +188,13 @@ class RunFolder:
         return ((cell, question, self._read(Timing, cell, question, timing)) for cell, question, timing in rows)
 
     def results(self, traces: bool = False) -> Iterator[Result]:
-        """Yield the result of every record, in the order of `records`. Without traces each is empty: it is most of a
-        record, and figures rest on what was made of it."""
+        """Yield the result of every record, in the order of `records`. By default traces are left out: they are most of
+        a record, and figures do not need them."""
         for row in self.database.rows_by_number("records", _RESULT[traces], _ROWIDS):
             yield self._read(Result, *row)
 
     def results_with(self, word: str) -> Iterator[Result]:
-        """Yield the results that hold a word anywhere, their traces included, without reading the others."""
+        """Yield the results that contain a word anywhere, traces included, without reading the others."""
         for row in self.database.read("SELECT cell, question, result FROM records WHERE instr(result, ?)", (word,)):
             yield self._read(Result, *row)
 
@@ -204,7 +207,7 @@ class RunFolder:
         return [id for (id,) in self.database.rows("SELECT id FROM questions ORDER BY place")]
 
     def questions(self, among: Collection[str] | None = None) -> dict[str, Question]:
-        """Return the run's questions, or those among these ids, by id, in order, without their chunks."""
+        """Return the questions, all or those `among` these ids, by id, in order, without their chunks."""
         some, ids = ("", ()) if among is None else (_AMONG, (json.dumps(list(among)),))
         rows = self.database.rows(f"SELECT q.content FROM questions q{some} ORDER BY q.place", ids)  # noqa: S608
         try:
@@ -218,20 +221,20 @@ class RunFolder:
         return self._records(self.database.read(_OF_QUESTION, (question,)))
 
     def altered(self) -> list[tuple[str, str]]:
-        """Return the (cell, question) pairs whose result is no longer the one that was hashed when it was kept."""
+        """Return the (cell, question) pairs whose result no longer has its stored hash."""
         return [(cell, question) for cell, question, hash, result in self.database.rows(
             "SELECT cell, question, hash, result FROM records") if _hash(result) != hash]
 
     def stored_questions(self) -> str:
-        """Return one hash over the run's questions as they are kept."""
+        """Return one hash of the run's questions as they are stored."""
         return digest(*(content for (content,) in self.database.read("SELECT content FROM questions ORDER BY place")))
 
     def results_hash(self) -> str:
-        """Return one hash over the results of all records."""
+        """Return one hash of the results of all records."""
         return _hash(f"[{', '.join(map(json.dumps, self.database.rows(_HASHES)))}]")
 
     def summary(self) -> dict[str, Any]:
-        """Read the summary of a finished run; RunError where it has not finished, or another version made it."""
+        """Read the summary of a finished run. Raises RunError if it has not finished, or another version made it."""
         path = self.path / "summary.json"
         if not path.is_file():
             raise RunError(f"{self.path}: the run has not finished; give the same `ragbed run` command to continue it")
@@ -257,8 +260,8 @@ class RunFolder:
 
 
 def hold(folder: Path) -> FileLock:
-    """Make the folder of a run where needed, and keep every other process from working on its run until it is released;
-    RunError where another process holds it, or the folder cannot be made or written."""
+    """Create the folder of a run if needed, and lock it until the lock is released. Raises RunError if another process
+    holds it, or it cannot be written."""
     try:
         return hold_file(folder / ".lock")
     except Timeout as error:
@@ -269,15 +272,15 @@ def hold(folder: Path) -> FileLock:
 
 
 def content_of(path: Path) -> bytes:
-    """Return the bytes of a file of the run; OSError where it cannot be read, is none (a pipe would be waited for), or
-    is larger than any that a run writes."""
+    """Return the bytes of a regular file of a run. Raises OSError if it cannot be read, is not a regular file (reading
+    a pipe would wait), or is larger than any that a run writes."""
     if path.exists() and (not path.is_file() or path.stat().st_size > 16 << 20):
         raise OSError(errno.EINVAL, "is no file of a run")
     return path.read_bytes()
 
 
 def remove(path: Path) -> None:
-    """Remove a file where there is one; RunError where it cannot be."""
+    """Remove a file if it exists. Raises RunError if it cannot be removed."""
     try:
         path.unlink(missing_ok=True)
     except OSError as error:
@@ -285,7 +288,7 @@ def remove(path: Path) -> None:
 
 
 def write_text(path: Path, content: str) -> None:
-    """Replace a file at once: readers see old or new, never half; RunError where it cannot be written."""
+    """Replace a file atomically. Raises RunError if it cannot be written."""
     try:
         write_atomically(path, content.encode())
     except OSError as error:
@@ -293,7 +296,7 @@ def write_text(path: Path, content: str) -> None:
 
 
 def write_lines(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
-    """Replace a file by rows of JSON Lines, as `write_text` does."""
+    """Replace a file atomically with rows of JSON Lines."""
     write_text(path, "".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in rows))
 
 

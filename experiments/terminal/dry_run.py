@@ -1,4 +1,4 @@
-"""Shows in the terminal what a run would take before it is made."""
+"""Show in the terminal what a run would ask and cost."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
@@ -10,7 +10,7 @@ from ragbed.experiments.terminal.display import note, print_table, say
 
 
 def show_plan(plan: Mapping[str, Any]) -> None:
-    """The cells with their bounds, then the judge, the smallest difference that can be detected, and notes."""
+    """Show the cells with their bounds, then the judge, the smallest detectable difference, and notes."""
     too_long = ["too long"] if plan["total"]["too_long"] else []
     rows = [[cell["name"], *_row(cell, bool(too_long))] for cell in plan["cells"]]
     print_table(["cell", "calls", "prompt tokens", "completion tokens", "price", *too_long],
@@ -23,20 +23,20 @@ def show_plan(plan: Mapping[str, Any]) -> None:
 
 
 def show_total(plans: Sequence[Mapping[str, Any]]) -> None:
-    """The bounds of several runs, which have one judge, and their sum."""
+    """Show the bounds of several runs, which share one judge, and their sum."""
     too_long = ["too long"] if any(plan["total"]["too_long"] for plan in plans) else []
     rows = [[Path(plan["run"]).name, *_row(plan["total"], bool(too_long))] for plan in plans]
-    total = together([plan["total"] for plan in plans])
+    total = add_bounds([plan["total"] for plan in plans])
     print_table(["run", "calls", "prompt tokens", "completion tokens", "price", *too_long],
                 [*rows, ["all", *_row(total, bool(too_long))]], title=f"{len(plans)} runs")
     if judged := [plan["judge"] for plan in plans if plan["judge"]]:
-        _show_judge({**together([{**one, "model": 0} for one in judged]), "model": judged[0]["model"]})
+        _show_judge({**add_bounds([{**one, "model": 0} for one in judged]), "model": judged[0]["model"]})
 
 
-def together(totals: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return the sum of bounds, key by key; None where one is not known."""
+def add_bounds(totals: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the sum of bounds, key by key; None if one is unknown."""
     first = totals[0]
-    return {key: together([total[key] for total in totals]) if isinstance(first[key], Mapping) else
+    return {key: add_bounds([total[key] for total in totals]) if isinstance(first[key], Mapping) else
             None if any(total[key] is None for total in totals) else sum(total[key] for total in totals)
             for key in first}
 
@@ -66,12 +66,12 @@ def _detectable(found: Mapping[str, Any]) -> str:
     one, every = found["of_one_pair"], found["of_all_pairs"]
     if one is None:
         return f"{_count(found)} can detect no difference in {found['metric']} between two cells: they are too few."
-    said = (f"The smallest difference in {found['metric']} that {_count(found)} detect, four times out of five, "
-            f"where {found['assumed']}: {one:.3f} between two cells")
+    text = (f"{_count(found)} can detect a difference in {found['metric']} of {one:.3f} between two cells (80 % power, "
+            f"assuming that {found['assumed']})")
     if found["pairs"] < 2:
-        return said + "."
-    return said + (f"; corrected for all {found['pairs']} pairs that differ in one factor: " +
-                   ("none." if every is None else f"{every:.3f}."))
+        return text + "."
+    return text + (f"; corrected for all {found['pairs']} pairs that differ in one factor: "
+                   f"{'none' if every is None else f'{every:.3f}'}.")
 
 
 def _count(found: Mapping[str, Any]) -> str:

@@ -1,4 +1,4 @@
-"""`ragbed judge` and `ragbed rescore` at work: how far raters agree on answers, and figures computed anew."""
+"""Show `ragbed rescore`: figures computed anew from a run's records."""
 from __future__ import annotations
 
 from collections import defaultdict
@@ -25,10 +25,17 @@ Rows = Sequence[Mapping[str, Any]]
 
 def show_rescored(path: Path, scoring: Scoring | None, judge: str | None, metrics: Sequence[str], json: bool,
                 plugins: Collection[str] = (), support: str | None = None) -> None:
-    """Read, judge and score again, and show; the run stays as it is. Exit status 1 where a judge was asked, and judged
-    nothing. Without a scoring it is that of the run, and without a judge the verdicts are, where answers are read as
-    before. Without metrics the columns of the run's table are shown, and whatever differs. Plugins are strategies of
-    files that may be executed. Raises UserError where there is no finished run, or a metric is unknown."""
+    """Read, judge and score again, and show the figures; the run stays as it is.
+
+    Args:
+        scoring: None for the run's own.
+        judge: None keeps the verdicts of answers that are read as before.
+        metrics: replace the columns of the run's table; by default these and all figures that differ.
+        plugins: strategy files that may be executed.
+
+    Exit status 1: a judge was asked and gave no verdict. Raises UserError if there is no finished run, or a metric is
+    unknown.
+    """
     with open_finished(path) as run, Bars() as bars:
         check = None if support is None else check_named(support)
         again = score_anew(run, scoring or run.scoring, judge, bars, metrics, plugins, check)
@@ -74,7 +81,7 @@ def _rows(known: Rows, again: Again, grouped: Mapping[str, str]) -> list[dict[st
 
 
 def _changed(run: Finished, after: Rows) -> list[dict[str, Any]]:
-    """Every mean that differs; one that is had in one of the two alone is None in the other."""
+    """Return every mean that differs; one that only one side has is None on the other."""
     changed = []
     for old, new in zip(run.rows, after, strict=True):
         for metric in dict.fromkeys([*old["metrics"], *new["metrics"]]):

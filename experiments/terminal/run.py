@@ -1,4 +1,4 @@
-"""Carry out a run, or several in turn, from the command line: progress, table, notes, failures, report."""
+"""Carry out one run, or several in turn, from the command line, with progress, table, notes, failures and report."""
 from __future__ import annotations
 
 import asyncio
@@ -24,19 +24,19 @@ from ragbed.experiments.terminal.progress import NOTHING, RunView
 from ragbed.experiments.terminal.tables import all_failed, on_failures, print_summary
 
 
-def on_replay(folder: RunFolder, settings: RunSettings, replay: Replay | None) -> tuple[list[str], bool]:
-    """Return lines on what was missed, and on whether the results are the recorded ones; and whether all is as
+def describe_replay(folder: RunFolder, settings: RunSettings, replay: Replay | None) -> tuple[list[str], bool]:
+    """Return lines on missed calls and on whether the results are the recorded ones, and whether everything is as
     recorded. Without a cassette the run's own journal was replayed."""
     missed = misses(folder)
     if missed:
-        return [f"{missed} of the calls and searches are not in {replay.path if replay else 'the journal'}; each "
-                "record says how it differs from the nearest that is"], False
+        return [f"{missed} calls or searches are not in {replay.path if replay else 'the journal'}; each record says "
+                "how its call differs from the nearest one"], False
     if replay is None or not replay.same_settings(settings):
         return [], True
     if folder.summary()["results"] == replay.about.results:
         return [f"the results are those of {replay.path}"], True
-    return [f"the results are not those of {replay.path}, which ragbed {replay.cassette.ragbed} wrote: what is made of "
-            "the calls has changed since, or the file was altered"], False
+    return [f"the results are not those of {replay.path}, written by ragbed {replay.cassette.ragbed}: ragbed reads or "
+            "scores the calls differently now, or the file was altered"], False
 
 
 Put = Callable[[Mapping[str, Any]], None]
@@ -45,9 +45,10 @@ _ALL_FAILED, _MENDABLE = 1, 2
 
 def in_turn(runs: Sequence[RunSettings], carry_out: Callable[[RunSettings, Put], None], json: bool = False,
             fresh: bool = False, replay: bool = False, shard: Shard | None = None) -> None:
-    """Carry out each run; one that stops does not keep the next from its turn. With `json` the figures of all are
-    printed as a list. Returns the worst exit status of all; raises RunError where one of them could not begin, so none
-    did."""
+    """Carry out each run, even if an earlier one stopped. With `json`, print the figures of all as a list.
+
+    Exits with the worst status of all. Raises RunError if one of them could not begin; then none did.
+    """
     check_all(runs, fresh, replay, shard)
     figures: list[Mapping[str, Any]] = []
     worst = 0
@@ -59,7 +60,7 @@ def in_turn(runs: Sequence[RunSettings], carry_out: Callable[[RunSettings, Put],
             note(f"ragbed: {' '.join(str(error).split())}")
             worst = _MENDABLE
         except typer.Exit as ended:
-            if ended.exit_code != _ALL_FAILED:  # it was ended by a signal, which means all of them
+            if ended.exit_code != _ALL_FAILED:  # a signal ends all of them
                 raise
             worst = max(worst, _ALL_FAILED)
     if json:
@@ -71,10 +72,16 @@ def in_turn(runs: Sequence[RunSettings], carry_out: Callable[[RunSettings, Put],
 def carry_out(settings: RunSettings, mode: Mode = "record", again: bool = False, fresh: bool = False,
               json: bool = False, retry: str = "the same command", put: Put = print_json,
               replay: Replay | None = None, shard: Shard | None = None, full: bool = False) -> None:
-    """Run or continue, write the report, and show the figures, as JSON alone where asked for, which `put` takes;
-    `retry` is the command that asks again what failed. Of a shard only its records are made. Exit status 1 where every
-    question ended without a reply, or a replay, of a cassette or of the run's own journal, missed anything or gave
-    other results than the cassette's."""
+    """Run or continue, write the report, and show the figures.
+
+    Args:
+        retry: the command that asks failed questions again.
+        put: receives the figures if `json`.
+        shard: make only its records.
+
+    Exit status 1: every question ended without a reply, or a replay missed a call or has other results than its
+    cassette.
+    """
     started = time.monotonic()
     with stoppable("what was answered is kept, and the same command continues"):
         with RunView() as view:
@@ -86,7 +93,7 @@ def carry_out(settings: RunSettings, mode: Mode = "record", again: bool = False,
                 return
             done = f"{view.tally.summary() if view.tally else NOTHING}, {time.monotonic() - started:.0f} s"
             show_finished(folder, retry, put if json else None, done, full)
-            said, whole = on_replay(folder, settings, replay) if mode == "replay" else ([], True)
+            said, whole = describe_replay(folder, settings, replay) if mode == "replay" else ([], True)
             for text in said:
                 note(text)
             if all_failed(folder) or not whole:
@@ -96,17 +103,17 @@ def carry_out(settings: RunSettings, mode: Mode = "record", again: bool = False,
 
 
 def show_shard(folder: RunFolder, shard: Shard, put: Put | None) -> None:
-    """Say how many records a shard has, to `put` as JSON, and what comes next."""
+    """Show how many records a shard has, or give them to `put` as JSON, and name the next command."""
     there, place = len(folder.done()), folder.path
     if put is not None:
         put({"run": str(place), "shard": str(shard), "records": there})
     else:
-        say(f"shard {shard} has its {there:,} records; when all have theirs: ragbed merge {place.parent}")
+        say(f"shard {shard} has its {there:,} records; when all shards are done: ragbed merge {place.parent}")
 
 
 def show_finished(folder: RunFolder, retry: str, put: Put | None, done: str, full: bool = False) -> None:
-    """Write the report of a finished run, and show its figures, which `put` takes as JSON, and what was `done`; `retry`
-    is the command that asks again what failed."""
+    """Write the report of a finished run and show its figures, or give them to `put` as JSON. `done` says what was
+    done, and `retry` is the command that asks failed questions again."""
     report_run(Finished.of(folder))
     if put is not None:
         put(run_json(folder))
@@ -120,12 +127,12 @@ def show_finished(folder: RunFolder, retry: str, put: Put | None, done: str, ful
 
 
 def closing_line(run: Path) -> str:
-    """Return where the report of a run is, and the next command."""
+    """Return the path of a run's report, and the next command."""
     return f"report: {run / 'report.html'}; next: ragbed diagnose {run}"
 
 
 def show_merged(folder: RunFolder, shards: int, put: Put | None) -> None:
-    """Show a run that was merged from shards as `show_finished` does. Exit status 1: every question failed."""
+    """Show a run that was merged from shards. Exit status 1: every question failed."""
     retry = join(["ragbed", "run", str(folder.path / "config.yaml"), "--out", str(folder.path.parent), "--retry"])
     show_finished(folder, f"`{retry}`", put, f"{len(folder.done()):,} records of {shards} shards")
     if all_failed(folder):

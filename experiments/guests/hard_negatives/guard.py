@@ -18,7 +18,7 @@ from ragbed.documents.types import Chunk, Format, normalize
 from ragbed.experiments.guests.hard_negatives.names import extract_numbers
 from ragbed.experiments.metrics import contains_answer
 from ragbed.experiments.question import FoundBy, Question
-from ragbed.experiments.running.gold import telling
+from ragbed.experiments.running.gold import revealing_answers
 from ragbed.strategies.normalising import normalize_answer, with_values
 
 
@@ -126,7 +126,7 @@ class Guard:
 
     def __init__(self, question: Question, gold: Iterable[Chunk], thresholds: Thresholds,
                  rarity: Container[str]) -> None:
-        options, telling_answers = dict(question.options), set(telling(question))
+        options, telling_answers = dict(question.options), set(revealing_answers(question))
         texts = (options.get(answer, answer) for answer in question.answers)
         self.answers = tuple(text for text in texts if normalize_answer(text) in telling_answers)
         self.name_words = _name_words(self.answers, question.text, rarity)
