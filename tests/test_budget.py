@@ -24,12 +24,12 @@ def stopped(ragbed, *args, says=()):
 def test_tokens_stop_a_run_and_a_larger_budget_makes_it_the_run_that_was_never_stopped(serve, town, ragbed):
     server = serve(town.reply)
     path = town.config(server.url, concurrency=1, budget={"tokens": 1500})
-    stopped(ragbed, path, says=["1,500 tokens is spent (2,136 tokens), and 3 of 6 records are there",
+    stopped(ragbed, path, says=["1,500 tokens is spent (2,136 tokens); 3 of 6 records are kept",
                                 "as in --budget tokens=4272"])
     assert (len(server.requests), len(town.hashes())) == (3, 3)
     assert not (town.run / "summary.json").exists()
     ragbed.refuses("report", town.run, says=["has not finished"])
-    stopped(ragbed, path, says=["3 of 6 records are there"])  # over all sessions: nothing more is asked
+    stopped(ragbed, path, says=["3 of 6 records are kept"])  # over all sessions: nothing more is asked
     stopped(ragbed, path, "--budget", "tokens=3000", says=["(3,560 tokens), and 5 of 6"])
     assert len(server.requests) == 5
     assert yaml.safe_load((town.run / "config.yaml").read_text())["budget"]["tokens"] == 3000
@@ -52,7 +52,7 @@ def test_a_budget_is_passed_by_the_questions_under_way_at_most(serve, town, ragb
 def test_dollars_are_counted_by_the_price_of_the_settings(serve, town, ragbed):
     server = serve(town.reply)
     path = town.config(server.url, concurrency=1, calls=priced(server.url), budget={"dollars": 2})
-    stopped(ragbed, path, says=["$2.00 is spent ($2.00), and 2 of 6 records", "--budget dollars=4"])
+    stopped(ragbed, path, says=["$2.00 is spent ($2.00); 2 of 6 records", "--budget dollars=4"])
     stopped(ragbed, path, "--budget", "dollars=3.5", says=["$3.50 is spent ($4.00)"])
     assert len(server.requests) == 4
 
@@ -127,7 +127,7 @@ def test_a_finished_run_whose_budget_is_spent_stays_finished(serve, town, ragbed
     assert "budget" not in planned
     assert "holds this run, finished" in planned
     for options in (["--retry"], ["--journal", "live"]):
-        stopped(ragbed, path, *options, says=["6 of 6 records are there"])
+        stopped(ragbed, path, *options, says=["6 of 6 records are kept"])
     assert ((town.run / "summary.json").read_bytes(), len(server.requests)) == (before, 6)
 
 
@@ -169,13 +169,13 @@ def test_a_dry_run_says_how_its_bounds_stand_to_the_budget(town, ragbed):
     plan = json.loads(ragbed("run", town.config(url), "--dry-run", "--json")[1])
     least = plan["total"]["prompt_tokens"]["least"]
     most = plan["total"]["prompt_tokens"]["most"] + plan["total"]["completion_tokens"]["most"]
-    for tokens, says in ((least - 1, f"will stop the run before its end: it asks for at least {least:,} tokens."),
-                         (least, f"may stop the run before its end: it asks for up to {most:,} tokens."),
-                         (most, f"is enough: the run asks for up to {most:,} tokens.")):
+    for tokens, says in ((least - 1, f"will stop the run before its end: the run needs at least {least:,} tokens."),
+                         (least, f"may stop the run before its end: the run needs up to {most:,} tokens."),
+                         (most, f"is enough: the run needs up to {most:,} tokens.")):
         err = ragbed("run", town.config(url, budget={"tokens": tokens}), "--dry-run")[2]
         assert f"The budget of {tokens:,} tokens {says}" in err
     err = ragbed("run", town.config(url, calls=priced(url), budget={"dollars": 0.01, "seconds": 90}), "--dry-run")[2]
-    assert "The budget of $0.01 will stop the run before its end: it asks for at least $" in err
+    assert "The budget of $0.01 will stop the run before its end: the run needs at least $" in err
     assert "The budget of 90 seconds may stop the run" in err
 
 
@@ -203,5 +203,5 @@ def test_calls_under_way_at_a_kill_are_counted_as_what_they_might_use(serve, tow
         time.sleep(0.05)
     process.kill()
     process.wait()
-    stopped(ragbed, path, says=["0 of 6 records are there"])
+    stopped(ragbed, path, says=["0 of 6 records are kept"])
     assert len(server.requests) == 4

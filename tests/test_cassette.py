@@ -167,7 +167,7 @@ def test_settings_of_a_target_replay_what_they_have_in_common_with_the_recorded_
     assert (status, len(server.requests)) == (1, asked)
     (cell,) = json.loads(out)["cells"]
     assert (cell["n"], cell["outcomes"]["error"]) == (6, 6)
-    assert f"6 of the calls and searches are not in {file}" in err
+    assert f"6 calls or searches are not in {file}" in err
     assert "6 failed with replay_miss, the first: the journal holds no call" in err
     assert "the nearest recorded prompt differs from character" in err
     assert f"`ragbed run {other} --retry` asks them again" in err
@@ -193,7 +193,7 @@ def test_a_judge_that_is_missed_counts_too(serve, town, ragbed, exported):
     path = town.config(server.url, file="judged", judge=f"{server.url}#judge")
     status, _, err = ragbed("run", path, "--replay", file)
     assert status == 1
-    assert f"3 of the calls and searches are not in {file}" in err
+    assert f"3 calls or searches are not in {file}" in err
 
 
 def test_the_benchmark_may_be_moved_and_has_to_be_the_same(town, ragbed, exported):
@@ -239,8 +239,8 @@ def test_a_run_of_another_origin_is_refused_and_a_replay_continues(town, ragbed,
 
 def test_what_does_not_go_together_is_one_line(town, ragbed, exported):
     file, _ = exported()
-    ragbed.refuses("run", "--replay", file, "--retry", says=["--replay makes no call"])
-    ragbed.refuses("run", "--replay", file, "--journal", "live", says=["--replay makes no call"])
+    ragbed.refuses("run", "--replay", file, "--retry", says=["it sends no calls"])
+    ragbed.refuses("run", "--replay", file, "--journal", "live", says=["it sends no calls"])
     ragbed.refuses("run", "--replay", file, "--model", "openai:x", says=["--model goes with a TARGET"])
     ragbed.refuses("run", "--replay", file, "--set", "nonsense=1", says=["nonsense"])
     ragbed.refuses("run", "--replay", file, "--set", "a.b=1", says=["unknown setting 'a'"])

@@ -89,7 +89,7 @@ def test_a_run_with_tools_is_read_again_and_one_whose_calls_were_altered_is_not(
     folder.database.put("UPDATE records SET result = json_set(result, '$.trace[4].messages[2].tool_calls[0].id', 'z')"
                         " WHERE question = ?", (rows(run)[0][1],))
     folder.close()
-    assert json.loads(ragbed("rescore", run, "--json")[1])["read"]["not_again"] == 1
+    assert json.loads(ragbed("rescore", run, "--json")[1])["read"]["skipped"] == 1
 
 
 def test_exports_and_the_terminal_show_calls_and_what_answers_them(run, ragbed, tmp_path):

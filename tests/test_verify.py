@@ -117,7 +117,7 @@ def test_prompts_questions_settings_and_files_that_changed_are_each_found(finish
     status, checks = finished()
     assert status == 1
     assert wrong(checks) == ["texts", "settings", "questions", "benchmark", "prompts", "judge prompts", "exemplars"]
-    assert '"0" there, ' in checks["prompts"]["differences"][0]
+    assert 'hash was "0"' in checks["prompts"]["differences"][0]
 
 
 def test_what_is_not_here_is_not_compared_and_no_difference(finished, town):
@@ -125,7 +125,7 @@ def test_what_is_not_here_is_not_compared_and_no_difference(finished, town):
         file.unlink()
     status, checks = finished()
     assert (status, checks["benchmark"]["agrees"]) == (0, None)
-    assert "cannot be read here" in checks["benchmark"]["detail"]
+    assert "cannot be read on this machine" in checks["benchmark"]["detail"]
 
 
 def test_without_a_whole_run_there_is_nothing_to_verify(finished, town, ragbed):

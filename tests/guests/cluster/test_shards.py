@@ -103,7 +103,7 @@ def test_each_shard_has_its_share_of_budget_and_calls(serve, town, ragbed):
         assert ragbed("run", path, "--shard", f"{number}/2")[0] == 0
         assert server.busiest == 2
     small = town.config(server.url, "small", concurrency=1, budget={"tokens": 6 * 712})
-    ragbed.refuses("run", small, "--shard", "1/2", says=["the share of shard 1/2,", "records are there", "tokens="])
+    ragbed.refuses("run", small, "--shard", "1/2", says=["the share of shard 1/2,", "records are kept", "tokens="])
 
 
 @pytest.fixture
