@@ -79,7 +79,8 @@ def test_a_metric_that_the_run_never_had_is_computed_from_its_records(finished, 
     assert "unified" not in out
     assert "No figure differs" in ragbed("rescore", town.run, "--metric", "citation_f1")[1]
     assert "mrr: no question of this run has it" in ragbed("rescore", town.run, "--metric", "mrr")[2]
-    ragbed.refuses("rescore", town.run, "--metric", "graded_em", says=["graded_em needs a judge's verdict of another kind"])
+    ragbed.refuses("rescore", town.run, "--metric", "graded_em",
+                   says=["graded_em needs a judge's verdict of another kind"])
     ragbed.refuses("rescore", town.run, "--metric", "squad", says=["unknown metric 'squad'"])
     assert state(town) == before
 
