@@ -15,7 +15,7 @@ from ragbed.experiments.guests.hard_negatives.guard import REASONS, Rejected, sh
 from ragbed.experiments.guests.hard_negatives.names import extract_numbers
 from ragbed.experiments.guests.review.items import Evidence, Item, overlaps
 from ragbed.experiments.question import Question
-from ragbed.experiments.running.gold import telling
+from ragbed.experiments.running.gold import revealing_answers
 from ragbed.strategies.normalising import normalize_answer
 from ragbed.strategies.support.lexical import content_words
 from ragbed.strategies.types import Draft
@@ -139,7 +139,7 @@ def certify_unanswerable(item: Item, library: Library) -> str | None:
     if not item.answers:
         return "it has no answer that could be looked for"
     asked = _as_question(item)
-    if not telling(asked):
+    if not revealing_answers(asked):
         return "its answer stands anywhere, and cannot be looked for"
     ids = {chunk.id for chunk in item.chunks}
     if any(one.chunk.id in ids for one in library.guarded_index.find_rejected(asked, also=item.chunks)):
