@@ -1,4 +1,4 @@
-"""Assistant: the measured graph, served. Asks one question at a time of an index of documents."""
+"""Assistant: answers questions from an index of documents, with the same graph that runs measure."""
 from __future__ import annotations
 
 import asyncio
@@ -37,14 +37,14 @@ from ragbed.strategies.settings.choosing import Strategy, chosen
 from ragbed.strategies.settings.plugins import FAMILIES
 from ragbed.strategies.types import AnswerFormat, Exemplar, Failure, Framing, Layout, Rules, Task, Turn
 
-_SEARCHES = 1_000  # that an assistant remembers: it may live for months
-_LEFT = Failure("stopped", "the question was left before its end")
+_MAX_SEARCHES = 1_000  # kept in memory
+_LEFT = Failure("stopped", "the question was abandoned")
 Options = tuple[tuple[str, str], ...]
-Strategies = tuple[Strategy, Strategy, Strategy]  # of reasoning, of retrieval, of history
+Strategies = tuple[Strategy, Strategy, Strategy]  # reasoning, retrieval, history
 
 
 class AssistantSettings(BaseModel):
-    """Settings of an assistant, under the same names as in the settings of a run."""
+    """Settings of an assistant, with the names of a run's settings."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -81,7 +81,7 @@ class Assistant:
     assistant or of one with other settings: the earlier turns become its history.
 
     Attributes:
-        made: the mark of its questions: settings, and the identities of model and index.
+        made: mark of its questions: settings, and the identities of model and index.
     """
 
     def __init__(self, settings: AssistantSettings, index: Index, client: ModelClient,
@@ -90,9 +90,9 @@ class Assistant:
         self.settings, self.index, self.client, self.deps = settings, index, client, deps or RerankerDeps()
         self.model = Model(client, Journal(None), settings.limits.max_tokens)
         how = RetrieverChoice(settings.retriever, settings.where, lambda: self.deps)
-        self.searcher = searcher or Searcher(WholeSearch(index, how), settings.k, most=_SEARCHES)
+        self.searcher = searcher or Searcher(WholeSearch(index, how), settings.k, most=_MAX_SEARCHES)
         self.strategies = reasoning, retrieval, history = strategies or _chosen(settings)
-        elsewhere = {"index", "model", "calls"}  # where things are may change; what they are may not
+        elsewhere = {"index", "model", "calls"}  # locations may change, contents may not
         self.made = {**settings.model_dump(mode="json", exclude=elsewhere), "reasoning": reasoning.said,
                      "retrieval": retrieval.said, "history": history.said, "temperature": settings.calls.temperature,
                      "reasoning_effort": settings.calls.reasoning_effort, "model": client.identity,
@@ -105,9 +105,11 @@ class Assistant:
     @classmethod
     @contextlib.asynccontextmanager
     async def open(cls, settings: AssistantSettings, checkpointer: Any = None) -> AsyncIterator[Assistant]:
-        """Open an assistant, closed at the end; raise UserError where its index, model or strategies cannot be opened.
-        LangGraph's `checkpointer` keeps states that outlive the process."""
-        # Files are read here, once, and in a thread: a server's event loop must not wait for them.
+        """Open an assistant, and close it at the end; a LangGraph `checkpointer` saves its questions.
+
+        Raises UserError if its index, model or strategies cannot be opened.
+        """
+        # in threads, since a server's event loop must not wait for files
         strategies = await asyncio.to_thread(_chosen, settings)
         index = await asyncio.to_thread(Index.open, settings.index)
         async with (open_model(settings.model, settings.calls) as client,
@@ -119,79 +121,74 @@ class Assistant:
                 assistant.searcher.close()
 
     def judge_notes(self) -> list[str]:
-        """Return a line for each model that judged passages: how many it graded so far, and what it used."""
+        """Return a line for each relevance judge: passages graded, and usage."""
         return judge_notes(self.deps)
 
     async def ask(self, question: str, options: Options = (), thread: str | None = None) -> Answer:
-        """Answer one question: the next one of a thread, or its last one, which goes on if it has not ended. Raises as
-        `play`."""
+        """Answer the next question of a thread, or continue the same question. Raises as `play` does."""
         return await self.resume(self.begin(question, options, thread))
 
     async def stream(self, question: str, options: Options = (), thread: str | None = None) -> AsyncGenerator[Event]:
-        """Yield events as they happen, tokens included, and last `answer`; see `agents.graph`."""
+        """Yield events, tokens included, and last `answer`; see `agents.graph`."""
         async with contextlib.aclosing(self.play(self.begin(question, options, thread), streaming=True)) as events:
             async for event in events:
                 yield {"event": "answer", **answer_to_json(event)} if isinstance(event, Answer) else event
 
     async def resume(self, saved: State | str) -> Answer:
-        """Answer a question that was saved as a state, or the last one of a thread; what it used counts, and is not
-        paid again.
-        Raises SettingsError where there is no such thread, and RecipeMismatch where the question was begun with other
-        settings, another index, model, strategy or prompt."""
+        """Continue a question from its state, or the last question of a thread, with its saved results.
+
+        Raises:
+            SettingsError: there is no such thread.
+            RecipeMismatch: the question was started with other settings, index, model, strategies or prompts.
+        """
         state = await self.saved(saved) if isinstance(saved, str) else saved
         if state is None:
-            raise SettingsError(f"no question is kept under the thread {saved!r}")
+            raise SettingsError(f"no thread {saved!r}: the checkpointer holds no question under this name")
         *_, answer = [event async for event in self.play(state)]
         assert isinstance(answer, Answer)
         return answer
 
     async def saved(self, thread: str) -> State | None:
-        """Return the last state that the checkpointer keeps under a thread; None where there is none. Raises
-        SettingsError where it is none of an assistant's."""
-        keeper = self.graph.checkpointer
-        if not isinstance(keeper, BaseCheckpointSaver):
+        """Return the last saved state of a thread; None if there is none. Raises SettingsError if it is invalid."""
+        saver = self.graph.checkpointer
+        if not isinstance(saver, BaseCheckpointSaver):
             return None
         config: RunnableConfig = {"configurable": {"thread_id": thread}}
         snapshot = await self.graph.aget_state(config)
         values = snapshot.values
-        if START in snapshot.next and (kept := await keeper.aget_tuple(config)):  # stopped before its first step
+        if START in snapshot.next and (kept := await saver.aget_tuple(config)):  # stopped before its first step
             values = kept.checkpoint["channel_values"][START]
         if values:
             check_state(values, f"the thread {thread!r}")
         return cast(State, values) if values else None
 
     async def turns(self, thread: str) -> tuple[Turn, ...]:
-        """Return the turns of a thread that have ended, the first one first."""
+        """Return the answered turns of a thread in order."""
         kept = await self.saved(thread)
         return tuple(Turn(**turn) for turn in _turns(kept)) if kept else ()
 
     def begin(self, question: str, options: Options = (), thread: str | None = None,
               turns: Sequence[Turn] | None = None) -> State:
-        """Return the state of a question before its first step, its id the thread or a new one. `turns` came before it
-        in its conversation; a thread that a checkpointer keeps has its own."""
+        """Return the state of a new question. `turns` are the earlier turns of its conversation, unless a checkpointer
+        keeps the thread."""
         if not question.strip():
             raise SettingsError("the question is empty")
-        return {"id": thread or uuid4().hex,  # a checkpointer's store may outlive this process
+        return {"id": thread or uuid4().hex,
                 "question": _storable(question),
                 "options": [[*map(_storable, option)] for option in options],
                 "turns": [{"question": _storable(turn.question), "answer": _storable(turn.answer)}
                           for turn in turns or ()], "results": [], "made": self.made}
 
     async def play(self, state: State, streaming: bool = False) -> AsyncGenerator[Event | Answer]:
-        """Play a question from where its state is; yields events, and last the Answer.
-
-        A step whose failure ended the question is made again, but where a checkpointer keeps it.
-
-        Args:
-            streaming: yield events of steps and tokens too.
+        """Play a question from its state; yield events if `streaming`, and last the Answer.
 
         Raises:
             SettingsError: another question of the thread has not ended, or is being answered.
-            RecipeMismatch: as `resume`.
+            RecipeMismatch: as in `resume`.
         """
         if state["id"] in self._live:
             raise SettingsError(f"the question of the thread {state['id']!r} is being answered already")
-        self._live[state["id"]] = None  # before anything is waited for, so that nobody else takes it up meanwhile
+        self._live[state["id"]] = None  # before the first await, so that nobody else starts it
         try:
             given, goes_on = await self._given(state)
             play = self.session(given)
@@ -209,31 +206,31 @@ class Assistant:
         yield play.answer()
 
     def with_checkpointer(self, checkpointer: Any) -> Assistant:
-        """Return an assistant with the same model, index and strategies, whose questions the checkpointer keeps."""
+        """Return an assistant with the same model, index and strategies, and this checkpointer."""
         return Assistant(self.settings, self.index, self.client, checkpointer, self.deps, self.strategies,
                          self.searcher)
 
     async def abandon(self, thread: str) -> None:
-        """End the last question of a thread where it stands, unanswered, so that another can be asked; one that has
-        ended stays as it is. Raises SettingsError where it is being answered."""
+        """End the last question of a thread, if it has not ended, so that the next one can be asked. Raises
+        SettingsError if it is being answered."""
         if thread in self._live:
             raise SettingsError(f"the question of the thread {thread!r} is being answered already")
         kept = await self.saved(thread)
         if kept is None or kept.get("answer"):
             return
         config: RunnableConfig = {"configurable": {"thread_id": thread}}
-        # All of it, since one that was stopped before its first step is not in the graph's state yet; results would
-        # be added to those that are there.
+        # The whole state, since a question stopped before its first step is not in the graph yet; but not the results,
+        # which would be appended.
         whole = {name: value for name, value in kept.items() if name != "results" or not value}
         whole["answer"] = answer_to_json(failed_answer(_LEFT))
         await self.graph.aupdate_state(config, whole, as_node="finish")
 
     def live_session(self, id: str) -> Session | None:
-        """Return the question with this id, or under this thread, while it is being answered."""
+        """Return the session with this id or thread while it is being answered."""
         return self._live.get(id)
 
     def session(self, state: State) -> Session:
-        """Return the live playback of a state, or one restored from its results; raise RecipeMismatch as `resume`."""
+        """Return the live session of a state, or restore one from its results. Raises RecipeMismatch as `resume` does."""
         live = self._live.get(state.get("id", ""))
         if live is not None:
             return live
@@ -250,13 +247,12 @@ class Assistant:
         play = Session(task, self._reasoning, Runtime(self.searcher, self.model.ask, self.model.key, self.index.chunk,
                                                      self.settings.limits))
         restore(play, state.get("results", ()))
-        play.streaming = True  # whoever plays the graph itself, such as LangGraph's server, may listen
+        play.streaming = True  # whoever runs the graph itself, such as LangGraph's server, may listen
         return play
 
     async def _given(self, state: State) -> tuple[State, bool]:
-        """Return the state to play, and whether the graph goes on with it from where the checkpointer has it: where the
-        thread holds this question, or is resumed; else it is the next turn. SettingsError where the thread holds
-        another question that has not ended."""
+        """Return the state to play, and whether the graph continues it from the checkpointer, because the thread already
+        holds this question. Raises SettingsError if the thread holds another question that has not ended."""
         kept = await self.saved(state["id"])
         if kept is None:
             return state, False
@@ -269,20 +265,19 @@ class Assistant:
 
 
 def _turns(state: State) -> list[dict[str, str]]:
-    """The turns before a question, and the question itself if it has ended."""
+    """Return the earlier turns of a question, and the question itself if it has ended."""
     answer = state.get("answer")
     last = [{"question": state["question"], "answer": answer["text"]}] if answer else []
     return [*state.get("turns", ()), *last]
 
 
 def _storable(text: str) -> str:
-    """The text without NUL characters, which PostgreSQL cannot keep, and halves of surrogate pairs, which no store can.
-    """
+    """Drop NUL characters, which PostgreSQL cannot store, and lone surrogates, which no store can."""
     return encodable(text.replace("\0", ""))
 
 
 def _chosen(settings: AssistantSettings) -> Strategies:
     reasoning, retrieval, history = (chosen(family, getattr(settings, family)) for family in FAMILIES)
     if reasoning.kind == SEARCH_ONLY:
-        raise SettingsError("reasoning: search_only gives no answer; `ragbed search` shows what is found")
+        raise SettingsError("reasoning: search_only gives no answer; use `ragbed search`")
     return reasoning, retrieval, history

@@ -1,32 +1,32 @@
 """The LangGraph state machine that plays a recipe.
 
 `search`, `generate` and `finish` are its nodes; what follows a node is what the recipe asks for next.
-The state is JSON: the question and the results so far, each with the hashes of the actions that it
-answers. A live question keeps its generator; one that was saved is replayed from its results.
+The state is JSON: the question and the results so far, each with the hashes of the actions that it answers. A live
+question keeps its generator; a saved one is replayed from its results.
 
-Each node is a step: with a checkpointer the graph can be stopped before or after any, as LangGraph has it, and
-goes on where it stopped, in this process or another. To look at each step before the next:
+Each node is a step. With a checkpointer the graph can be interrupted before or after any step and continued later, in
+this process or another. To look at each step before the next:
 
     config = {"configurable": {"thread_id": "mine"}, "recursion_limit": 100}
     await graph.ainvoke({"question": "Who founded it?"}, config, interrupt_after=["search", "generate"])
-    (await graph.aget_state(config)).values["results"]  # what was found and said so far
+    (await graph.aget_state(config)).values["results"]  # searches and replies so far
     await graph.ainvoke(None, config, interrupt_after=["search", "generate"])  # the next step
-    await graph.ainvoke(None, config)  # all that is left
+    await graph.ainvoke(None, config)  # the remaining steps
 
-Those who watch a question are told of it by events, as plain JSON:
+Streaming yields events as plain JSON:
 
-`searching`  a search begins: its `query`
-`search`     it ended: `found` are evidence numbers, or its `failure`
-`asking`     a call begins: its number `call` in the question, its `purpose`, the evidence that it has `shown`, and,
-             where its reply is the final answer, the form that it `answers` in
-`token`      a piece of its reply, of which all pieces together are the text
-`reasoning`  a piece of what the model thinks, where the server sends that
-`retry`      it is sent again, and the pieces so far are void: `why`
-`reply`      it ended: the whole `text`, or its `failure`
-`decision`   the strategy made up its mind: `what` and `why`
+`searching`  a search starts: its `query`
+`search`     a search ended: evidence numbers in `found`, or its `failure`
+`asking`     a call starts: its number `call`, its `purpose`, the evidence numbers it has `shown`, and, if its reply is
+             the final answer, the form in `answers`
+`token`      a piece of its reply
+`reasoning`  a piece of the model's reasoning, if the server sends it
+`retry`      the call is sent again for the reason `why`, and earlier pieces are void
+`reply`      the call ended: its whole `text`, or its `failure`
+`decision`   the strategy made a decision: `what` and `why`
 `answer`     the end
 
-Calls that are made together are told of in turns, each piece with the `call` that it is of.
+Events of concurrent calls alternate; each one names its `call`.
 """
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Command, StreamWriter
-from typing_extensions import TypedDict  # LangGraph's server makes schemas of it, for which pydantic wants this one
+from typing_extensions import TypedDict  # pydantic needs this one for the schemas of LangGraph's server
 
 from ragbed.agents.limits import run_bounded
 from ragbed.agents.session import Node, Session, evidence_of
@@ -52,26 +52,26 @@ Event = dict[str, Any]
 
 
 class EventEmitter:
-    """Tells of one call, which has this number in its question, as it goes on."""
+    """Emits the events of one call."""
 
     def __init__(self, writer: StreamWriter, number: int, call: Generate) -> None:
         self.call, self._writer = call, writer
         self._of = {"call": number, "purpose": call.purpose}
-        self._told: set[str] = set()
+        self._emitted: set[str] = set()
         writer({"event": "asking", **self._of, "shown": list(call.shown), "answers": call.answers})
 
     def __call__(self, kind: str, text: str) -> None:
         if kind == "retry":
-            self._told.clear()
-        self._told.add(kind)
+            self._emitted.clear()
+        self._emitted.add(kind)
         self._writer({"event": kind, **self._of, "why" if kind == "retry" else "text": text})
 
     async def outcome(self, asked: Awaitable[CallOutcome]) -> CallOutcome:
-        """Return the call's outcome and tell of it; a reply that came in one is told in one piece before."""
+        """Await the call's outcome, and emit it; a reply that was not streamed is emitted as one piece first."""
         one = await asked
         reply = one.outcome if isinstance(one.outcome, Reply) else Reply("")
         for kind, text in (("reasoning", reply.reasoning), ("token", reply.text)):
-            if text and kind not in self._told:
+            if text and kind not in self._emitted:
                 self(kind, text)
         self._writer({"event": "reply", **self._of, "shown": list(self.call.shown), "text": reply.text,
                       "completion_tokens": reply.usage.completion_tokens,
@@ -80,7 +80,7 @@ class EventEmitter:
 
 
 def emit_steps(play: Session, writer: StreamWriter) -> None:
-    """Tell of the searches that ended and the decisions that were made since those who watch were told last."""
+    """Emit the searches and decisions that were not emitted yet."""
     for step in play.trace[play.reported:] if play.streaming else ():
         if isinstance(step, DecisionStep):
             writer({"event": "decision", "what": step.what, "why": step.why})
@@ -95,13 +95,15 @@ Result = TypeVar("Result")
 
 
 def append_results(results: list[dict[str, Any]], more: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Add results to those of a question; an empty list begins the next question of its thread."""
+    """Append results to those of a question; an empty list starts the next question of its thread."""
     return [*results, *more] if more else []
 
 
 class State(TypedDict, total=False):
-    """State of the graph: given are `question`, optionally `id`, `options` and `turns`, which came before it in its
-    conversation; the rest it adds. `made` marks what it was made with: see `agents.checkpoint.check_mark`."""
+    """State of the graph. Input is `question`, and optionally `id`, `options` and the earlier `turns`.
+
+    `made` records the settings that it was made with; see `agents.checkpoint.check_mark`.
+    """
 
     id: str
     made: Mapping[str, Any]
@@ -113,7 +115,7 @@ class State(TypedDict, total=False):
 
 
 class SessionStore(Protocol):
-    """Knows the playback of a state: the live one, or one restored from the state's results."""
+    """Finds the session of a state: the live one, or one restored from the state's results."""
 
     def session(self, state: State) -> Session: ...
 
@@ -122,11 +124,11 @@ Graph = CompiledStateGraph[State, None, State, State]
 
 
 def build_graph(player: SessionStore, checkpointer: Any = None, made: Mapping[str, Any] | None = None) -> Graph:
-    """Compile the graph; the player brings strategy, model and evidence.
+    """Compile the graph; `player` provides strategy, model and retriever.
 
     Args:
-        checkpointer: LangGraph's, keeps the state after each step.
-        made: what a state is marked with that has no mark.
+        checkpointer: LangGraph's, saves the state after each step.
+        made: the mark of states that have none.
     """
 
     async def search(state: State, writer: StreamWriter) -> Command[Node]:
@@ -148,7 +150,7 @@ def build_graph(player: SessionStore, checkpointer: Any = None, made: Mapping[st
         emit_steps(play, writer)
         return {"answer": answer_to_json(play.answer())}
 
-    async def first(state: State) -> Node:  # LangGraph would hand a plain function to a thread
+    async def first(state: State) -> Node:  # LangGraph would run a plain function in a thread
         return player.session(state).node
 
     def go_on(state: State, play: Session, entry: dict[str, Any], writer: StreamWriter) -> Command[Node]:
@@ -166,19 +168,19 @@ def build_graph(player: SessionStore, checkpointer: Any = None, made: Mapping[st
 
 
 async def play_to_end(play: Session) -> None:
-    """Play to its end, by the steps of the graph, a question that nobody watches or saves. LangGraph's own scheduling
-    would take as long as all the rest of a replay, which waits for nothing."""
+    """Play a question by the steps of the graph, without streaming or saving. LangGraph's scheduling would double the
+    time of a replay."""
     while play.node != "finish" and not play.end_if_over_budget():
         await (_search(play) if play.node == "search" else _generate(play))
 
 
 def recursion_limit(limits: Limits) -> RunnableConfig:
-    """Return LangGraph's own bound on steps, above what the question's limits allow, so that those speak first."""
+    """Return LangGraph's limit on steps, set above the question's own limits so that those apply first."""
     return {"recursion_limit": limits.calls + limits.searches + 10}
 
 
 async def _search(play: Session) -> dict[str, Any]:
-    """Perform the pending searches by the question's deadline, and return the entry for the state."""
+    """Perform the pending searches within the question's deadline; return the entry for the state."""
     try:
         async with asyncio.timeout(play.deadline - time.monotonic()) as limit:
             found = await _gather(play.pending_searches(), play.runtime.search)
@@ -192,7 +194,7 @@ async def _search(play: Session) -> dict[str, Any]:
 
 
 async def _generate(play: Session, writer: StreamWriter | None = None) -> dict[str, Any]:
-    """Make the pending calls, told of where the question is watched, and return the entry for the state."""
+    """Make the pending calls, and emit their events if the question is streaming; return the entry for the state."""
     if not (play.streaming and writer):
         return play.add_replies(await _gather(
             play.pending_calls(), lambda call: play.runtime.ask(call, play.deadline, None)))
@@ -203,7 +205,7 @@ async def _generate(play: Session, writer: StreamWriter | None = None) -> dict[s
 
 
 async def _gather(items: Sequence[Item], perform: Callable[[Item], Awaitable[Result]]) -> list[Result]:
-    """The results in order; the usual lone one without a task of its own. What ends one ends them all."""
+    """Perform concurrently, and return the results in order. An error cancels the others."""
     if len(items) == 1:
         return [await perform(items[0])]
     results: dict[int, Result] = {}

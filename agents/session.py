@@ -1,4 +1,4 @@
-"""One question in play: its recipe, its evidence numbers, its budget and its trace."""
+"""Session: one question being answered, with its recipe, evidence numbers, budget and trace."""
 from __future__ import annotations
 
 import time
@@ -38,29 +38,31 @@ _OUTCOME_OF: Mapping[str, Outcome] = {"timeout": "timeout", "too_long": "too_lon
 
 @dataclass(frozen=True, slots=True)
 class Runtime:
-    """Searches, calls, chunks and limits that a question is played with.
+    """What a session needs to search, to call the model, and to be resumed.
 
     Attributes:
-        ask: one model call; gets the deadline in `time.monotonic` seconds, and who is told its pieces as they come.
+        ask: makes one model call; gets the deadline in `time.monotonic` seconds, and a callback for streamed pieces.
     """
 
     search: Callable[[Search], Awaitable[Sequence[Chunk]]]  # the chunks of a search, best first
     ask: Callable[[Generate, float, OnEvent | None], Awaitable[CallOutcome]]
-    key: Callable[[Generate], str]  # the journal key of a call, for checking a resumed question
-    chunk: Callable[[str], Chunk]  # a chunk by id, for resuming
+    key: Callable[[Generate], str]  # the journal key of a call, to check a resumed question
+    chunk: Callable[[str], Chunk]  # a chunk by id, to resume a question
     limits: Limits
 
 
-_LEAST = 2.0  # seconds that a strategy has to come back, though its question has none left
+_MIN_SECONDS = 2.0  # for a strategy to yield, even after its question's deadline
 
 
 @dataclass(slots=True)
 class Session:
-    """Plays a recipe: holds what it asks for, takes the results, and ends with an Answer.
+    """Runs a recipe: holds its pending actions, takes their results, and ends with an Answer.
 
     Attributes:
-        numbers: evidence numbers, from 1 and without a gap, that chunks have beforehand, by their id.
-        started: in `time.monotonic` seconds; for one that was resumed as if it had never been interrupted.
+        numbers: evidence numbers fixed in advance by chunk id, from 1 without gaps.
+        started: in `time.monotonic` seconds; a resumed question starts as if it had never been interrupted.
+        reported: number of steps of the trace that were emitted as events.
+        streaming: emit events of steps and tokens.
     """
 
     task: Task
@@ -74,8 +76,8 @@ class Session:
     usage: Usage = field(default_factory=Usage)
     cost: Cost = field(default_factory=Cost)
     started: float = field(default_factory=time.monotonic)
-    reported: int = 0  # how many steps of the trace those who watch were told of
-    streaming: bool = False  # whether somebody is told of its steps, and of the pieces of replies as they come
+    reported: int = 0
+    streaming: bool = False
     _passages: dict[str, Passage] = field(default_factory=dict)
     _recipe: Any = None
     _is_list: bool = False
@@ -88,14 +90,14 @@ class Session:
 
     @property
     def node(self) -> Node:
-        """Return the node that comes next."""
+        """Return the next node of the graph."""
         if self.draft is not None or self.failure is not None:
             return "finish"
         return "search" if isinstance(self.pending[0], Search) else "generate"
 
     @property
     def passages(self) -> tuple[Passage, ...]:
-        """Return what all searches found so far, in the order of coming."""
+        """Return the passages of all searches so far, in order of arrival."""
         return tuple(self._passages.values())
 
     @property
@@ -103,11 +105,11 @@ class Session:
         return self.started + self.runtime.limits.seconds
 
     def pending_searches(self) -> list[Search]:
-        """Return the pending actions that are searches."""
+        """Return the pending searches."""
         return [action for action in self.pending if isinstance(action, Search)]
 
     def pending_calls(self) -> list[Generate]:
-        """Return the pending actions that are model calls."""
+        """Return the pending model calls."""
         return [action for action in self.pending if isinstance(action, Generate)]
 
     @property
@@ -116,19 +118,19 @@ class Session:
         return sum(isinstance(step, GenerateStep) for step in self.trace)
 
     def end_if_over_budget(self) -> bool:
-        """End the question where the pending actions would break its budget."""
+        """End the question if its pending actions would exceed its budget; tell whether it has ended."""
         limits = self.runtime.limits
         searched = sum(isinstance(step, SearchStep) for step in self.trace)
         if self.pending_searches() and searched + len(self.pending) > limits.searches:
-            self._end(Failure("budget", f"the question may search {limits.searches} times"))
+            self._end(Failure("budget", f"limit of {limits.searches} searches per question reached"))
         elif self.pending_calls() and self.call_count + len(self.pending) > limits.calls:
-            self._end(Failure("budget", f"the question may make {limits.calls} calls"))
+            self._end(Failure("budget", f"limit of {limits.calls} calls per question reached"))
         elif self.pending_calls() and self.usage.tokens >= limits.tokens:
-            self._end(Failure("budget", f"the question may use {limits.tokens} tokens"))
+            self._end(_token_limit(limits))
         return self.failure is not None
 
     def add_found(self, found: Sequence[Sequence[Chunk]]) -> dict[str, Any]:
-        """Number the chunks of the pending searches, go on, and return the entry for the state."""
+        """Give the pending searches their chunks, and continue. Returns the entry for the state."""
         searches = self.pending_searches()
         entry = {"actions": [search_hash(search) for search in searches],
                  "found": [[chunk.id for chunk in chunks] for chunks in found], "seconds": self._seconds()}
@@ -139,7 +141,7 @@ class Session:
         return entry
 
     def add_failed_search(self, failure: Failure) -> dict[str, Any]:
-        """End the question for the failure of its pending searches, and return the entry for the state."""
+        """End the question because its pending searches failed. Returns the entry for the state."""
         searches = self.pending_searches()
         self.trace += [SearchStep(search.query, (), failure) for search in searches]
         self._end(failure)
@@ -147,8 +149,10 @@ class Session:
                 "lost": {"kind": failure.kind, "message": failure.message}, "seconds": self._seconds()}
 
     def add_replies(self, asked: Sequence[CallOutcome]) -> dict[str, Any]:
-        """Take the outcomes of the pending calls, go on, and return the entry for the state. Where they used more
-        tokens than the question may, it ends, even if these were its last calls."""
+        """Give the pending calls their outcomes, and continue. Returns the entry for the state.
+
+        The question ends if it has used too many tokens, even if these were its last calls.
+        """
         entry = {"actions": [one.key for one in asked], "asked": [one.to_json() for one in asked],
                  "seconds": self._seconds()}
         ended: Failure | None = None
@@ -157,7 +161,7 @@ class Session:
             if isinstance(one.outcome, Failure) and not call.see_failure:
                 ended = ended or one.outcome
         if self.usage.tokens > self.runtime.limits.tokens:
-            ended = Failure("budget", f"the question may use {self.runtime.limits.tokens} tokens")
+            ended = _token_limit(self.runtime.limits)
         if ended:
             self._end(ended)
         else:
@@ -166,19 +170,19 @@ class Session:
         return entry
 
     def answer(self) -> Answer:
-        """Return the end of the question, its cited numbers split into shown and never shown."""
+        """Return the answer, with cited numbers that no prompt showed in `invalid_citations`."""
         if self.node != "finish":
-            self.end_if_over_budget()  # restored from its results, which do not say that the budget ended it
+            self.end_if_over_budget()  # restored results do not say that the budget ended it
         common: dict[str, Any] = {"evidence": self.passages, "shown": self._shown(),
                                   "trace": tuple(self.trace), "usage": self.usage,
                                   "cost": replace(self.cost, seconds=time.monotonic() - self.started)}
         if self.failure is not None or self.draft is None:
-            failure = self.failure or Failure("stopped", "the question was stopped before its end")
+            failure = self.failure or Failure("stopped", "the question was stopped")
             return Answer(_OUTCOME_OF.get(failure.kind, "error"), "", False, (), (), failure=failure, **common)
         draft = self.draft
         shown = {number for step in self._reasoning_steps() for number in step.shown}
         cited = draft.cited if self.task.separators else ()
-        # Brackets alone may be an answer, such as the list `[3, 7]`, unless documents of these numbers were shown.
+        # Brackets alone may be an answer, such as the list `[3, 7]`, unless documents with these numbers were shown.
         bare = self.task.separators and is_only_citations(draft.text) and shown.issuperset(read_citations(draft.text))
         chosen = not self.task.chooses or read_choice(draft.text, self.task.options) is not None
         outcome: Outcome = ("searched" if draft.gathered is not None else
@@ -189,8 +193,8 @@ class Session:
                       figures=draft.figures, **common)
 
     def _shown(self) -> tuple[int, ...]:
-        """What was gathered, else what prompts of the reasoning strategy showed, in the order of the last one for an
-        answer; where the question ended before one showed anything, all that was found."""
+        """Return the evidence gathered, or shown in prompts of the reasoning strategy, in the order of the last prompt
+        for an answer. If the question ended before any prompt showed evidence, return all that was found."""
         calls = self._reasoning_steps()
         last = next((call.shown for call in reversed(calls) if call.purpose == "answer"), ())
         order = [*last, *(number for call in calls for number in call.shown)]
@@ -201,12 +205,12 @@ class Session:
         return tuple(shown if shown or self.draft else known)
 
     def _reasoning_steps(self) -> list[GenerateStep]:
-        # Without those that were made to gather evidence.
+        # without calls that gathered evidence
         return [step for step in self.trace if isinstance(step, GenerateStep) and not step.gathering]
 
     def _end(self, failure: Failure) -> None:
         self.failure = failure
-        with suppress(RecipeFailed):  # what a strategy does after its end is of no interest
+        with suppress(RecipeFailed):  # errors after the end do not matter
             self._run_recipe(self._recipe.close)
 
     def _seconds(self) -> float:
@@ -215,8 +219,8 @@ class Session:
         return round(taken, 3)
 
     def _send(self, value: Any) -> None:
-        """Run the recipe up to what it asks for next. What fails in a strategy of others, breaks the protocol of
-        recipes or decides without end, ends the question."""
+        """Run the recipe up to its next actions. The question ends if a user's strategy raises, breaks the protocol, or
+        decides without end."""
         try:
             try:
                 asked = self._next(value)
@@ -227,8 +231,7 @@ class Session:
             self._end(Failure("strategy", redact_keys(str(error))))
 
     def _next(self, value: Any) -> Any:
-        """What the recipe asks for next, past what needs no performing: decisions, and lists such as that of the
-        sub-questions of a question that has none."""
+        """Return the recipe's next actions, after decisions and empty lists, which need no work."""
         for _ in range(MOST_DECISIONS):
             asked = self._run_recipe(self._recipe.send, value)
             if isinstance(asked, Decision):
@@ -247,7 +250,7 @@ class Session:
             self.numbers.get(chunk.id) or len(self.numbers.keys() | known) + 1, chunk)) for chunk in chunks)
 
     def _read(self, contexts: Contexts) -> tuple[Passage, ...]:
-        """Number what the last call says that it read: that is what it was shown."""
+        """Number the chunks that the last call reports as read; they count as shown to it."""
         evidence = self._number(contexts.chunks)
         place, last = next((place, step) for place, step in reversed([*enumerate(self.trace)])
                            if isinstance(step, GenerateStep))
@@ -255,7 +258,7 @@ class Session:
         return evidence
 
     def _run_recipe(self, goes_on: Callable[..., Any], *given: Any) -> Any:
-        until = max(self.deadline, time.monotonic() + _LEAST)  # noqa: F841  # the watchdog reads it off the stack
+        until = max(self.deadline, time.monotonic() + _MIN_SECONDS)  # noqa: F841  # the watchdog reads it off the stack
         return goes_on(*given)
 
     def _account(self, action: Generate, one: CallOutcome) -> None:
@@ -268,12 +271,16 @@ class Session:
         self.cost += one.cost
 
 
+def _token_limit(limits: Limits) -> Failure:
+    return Failure("budget", f"limit of {limits.tokens} tokens per question reached")
+
+
 def search_hash(search: Search) -> str:
-    """Return the hash of what a search asks for."""
+    """Return the hash of a search's query and number of chunks."""
     return digest("search", search.query, str(search.k))
 
 
 def evidence_of(answer: Answer) -> tuple[Passage, ...]:
-    """Return the passages that the answer cites, in order of first mention."""
+    """Return the cited passages in order of first mention."""
     by_number = {passage.number: passage for passage in answer.evidence}
     return tuple(by_number[number] for number in answer.cited)
