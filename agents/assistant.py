@@ -230,7 +230,7 @@ class Assistant:
         return self._live.get(id)
 
     def session(self, state: State) -> Session:
-        """Return the live session of a state, or restore one from its results. Raises RecipeMismatch as `resume` does."""
+        """Return the live session of a state, or restore it from its results. Raises RecipeMismatch as `resume`."""
         live = self._live.get(state.get("id", ""))
         if live is not None:
             return live
@@ -251,8 +251,8 @@ class Assistant:
         return play
 
     async def _given(self, state: State) -> tuple[State, bool]:
-        """Return the state to play, and whether the graph continues it from the checkpointer, because the thread already
-        holds this question. Raises SettingsError if the thread holds another question that has not ended."""
+        """Return the state to play, and whether the graph continues it from the checkpointer, because the thread holds
+        this question already. Raises SettingsError if the thread holds another question that has not ended."""
         kept = await self.saved(state["id"])
         if kept is None:
             return state, False

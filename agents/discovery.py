@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
-from ragbed.agents.catalogue import DEFAULT
+from ragbed.agents.settings import DEFAULT_MODEL
 from ragbed.documents.json import loads
 
 MODEL_VARIABLE = "RAGBED_MODEL"  # names the model that answers where a command names none; then nothing is looked for
@@ -47,7 +47,7 @@ def default_model(note: Callable[[str], None]) -> str:
     elif found := find_servers():
         seen, chosen = f"this machine has {', '.join(map(str, found))}", f"{found[0].url}#{found[0].models[0]}"
     else:
-        seen, chosen = "no OPENAI_API_KEY is set, and no server of models answers on this machine", DEFAULT
+        seen, chosen = "no OPENAI_API_KEY is set, and no server of models answers on this machine", DEFAULT_MODEL
     note(f"no model is named; {seen}. {chosen} answers; name another with --model NAME, or for good with "
          f"{MODEL_VARIABLE}=NAME")
     return chosen

@@ -5,25 +5,26 @@ import asyncio
 import contextlib
 import json
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
+from typing import Any, Protocol
 
 from pydantic import BaseModel
 
-from ragbed.agents import catalogue
-from ragbed.agents.catalogue import HUB, check_hash, hub_path, sha256_of
 from ragbed.agents.client import ModelClient
 from ragbed.agents.journal import Journal, Model
 from ragbed.agents.recorded import RECORDED, RecordedClient, load_recording
 from ragbed.agents.relevance import RelevanceJudges
 from ragbed.agents.replies import Pricer, fixed_price, free_price, listed_price
-from ragbed.agents.settings import CallLimits, Context, Endpoint, Limits, ModelSettings
+from ragbed.agents.settings import CallLimits, Context, Endpoint, Limits, LocalSettings, ModelSettings
 from ragbed.documents.errors import ModelError
 from ragbed.documents.http import SERVER_SCHEMES, Address, parse_address
+from ragbed.guests import entries, load
 from ragbed.retrieval.rerankers.reranker import RerankerDeps, judges_of
 
+OnProgress = Callable[[int, "int | None"], None]  # bytes received, bytes expected if known
 FORMS = "openai:NAME, http://host/v1#NAME, gguf:PATH, hf:OWNER/REPO/FILE.gguf, recorded:NAME"
 PIPELINE_PREFIX = "pipeline:"  # before a pipeline's name, where a model's name is expected
 NO_MODEL = "none"  # the name of no model, for a strategy that asks none
@@ -41,7 +42,21 @@ class ModelTarget:
     identity: str  # what the journal knows it by: its served name, or `sha256:` and the weights' hash
     served: str  # the name in the request body
     remote: Address | None = None  # where it is served; None for a local model
-    weights: Path | None = None  # the local model's file; None where it is remote, or absent and not needed
+    weights: Path | None = None  # the local model's file; None if it is remote or missing
+    start: Callable[[LocalSettings], Endpoint] | None = None  # starts the server of a local model
+    fetch: Callable[[OnProgress], Path] | None = None  # downloads weights that are missing
+
+
+class ModelProvider(Protocol):
+    """A way to reach models: the slot `provider` of guests, under "PREFIX:" or under the whole name of a model."""
+
+    def resolve(self, spec: str, *, calls: bool, known: str | None) -> ModelTarget:
+        """Return the model of a name; see `resolve_model`."""
+        ...
+
+    def models(self) -> list[dict[str, Any]]:
+        """Return rows for `ragbed list models`."""
+        ...
 
 
 def resolve_model(spec: str, *, calls: bool = True, known: str | None = None) -> ModelTarget:
@@ -52,18 +67,20 @@ def resolve_model(spec: str, *, calls: bool = True, known: str | None = None) ->
         return ModelTarget(spec, known or spec, spec)
     if spec.startswith(RECORDED):
         return ModelTarget(spec, load_recording(spec).identity, spec)
-    form, colon, rest = spec.partition(":")
+    form, colon, _ = spec.partition(":")
     known = None if calls else known
     if form in SERVER_SCHEMES and colon:
         address, served = parse_address(spec, calls=calls)
         return ModelTarget(spec, served, served, address)
-    if form == "gguf" and colon:
-        if not rest.strip():
-            raise ModelError(f"{spec!r} names no model; the forms are {FORMS}")
-        return _local(spec, Path(rest).expanduser(), known)
-    if spec.startswith(HUB):
-        return _local(spec, hub_path(spec, absent=bool(known)), known)
-    return _catalogued(spec, calls)
+    providers = entries("provider")
+    provider = providers.get(f"{form}:" if colon else spec.lower())
+    if provider is not None:
+        target: ModelTarget = load(provider).resolve(spec, calls=calls, known=known)
+        return target
+    names = [name for name in providers if not name.endswith(":")]
+    near = get_close_matches(spec.lower(), names, n=1)
+    meant = f"did you mean {near[0]}? " if near else ""
+    raise ModelError(f"no model {spec!r}: {meant}there are {', '.join(names)} and the forms {FORMS}")
 
 
 def describe_model(spec: str, settings: ModelSettings) -> tuple[Context | None, Pricer]:
@@ -93,10 +110,9 @@ async def open_model(spec: str, settings: ModelSettings, *, calls: bool = True,
     elif target.remote is not None:
         endpoint = target.remote
     else:
-        from ragbed.agents.local_server import LocalServer
-        assert target.weights is not None
+        assert target.start is not None
         shared = json.loads(os.environ.get(SHARED_SERVERS, "{}")).get(target.identity)
-        endpoint = Address(*shared) if shared else LocalServer(target.weights, settings.local)
+        endpoint = Address(*shared) if shared else target.start(settings.local)
         # One place: the server keeps one prompt's prefix. Two attempts: a prompt that ends the server twice is given
         # up, and the next question finds it running again.
         limits = CallLimits(seconds=limits.seconds, attempts=min(limits.attempts, 2), concurrency=1)
@@ -147,31 +163,3 @@ def _context(target: ModelTarget, settings: ModelSettings) -> Context | None:
     if target.remote is None:
         return Context(settings.local.context, whole_reply=False)
     return Context(settings.context) if settings.context is not None else None
-
-
-def _catalogued(spec: str, calls: bool) -> ModelTarget:
-    entry = catalogue.entry_named(spec)
-    if entry is None or entry.kind != "chat":
-        known = catalogue.model_names("chat")
-        near = get_close_matches(spec.lower(), known, n=1)
-        meant = f"did you mean {near[0]}? " if near else ""
-        raise ModelError(f"no model {spec!r}: {meant}there are {', '.join(known)} and the forms {FORMS}")
-    path = catalogue.find_model_files(entry)
-    if calls:
-        if path is None:
-            raise ModelError(f"{entry.name} is not on this machine; run: ragbed models pull {entry.name}")
-        check_hash(path, entry.weights.sha256, f"remove it and run: ragbed models pull {entry.name}")
-    return ModelTarget(entry.name, f"sha256:{entry.weights.sha256}", entry.name, weights=path)
-
-
-def _local(spec: str, path: Path, known: str | None) -> ModelTarget:
-    if known and not path.exists():
-        return ModelTarget(spec, known, path.name)
-    try:
-        with path.open("rb") as file:
-            magic = file.read(4)
-    except OSError as error:
-        raise ModelError(f"{spec}: cannot be read: {error.strerror}") from None
-    if magic != b"GGUF":
-        raise ModelError(f"{spec}: is not a GGUF file")
-    return ModelTarget(spec, f"sha256:{sha256_of(path)}", path.name, weights=path)

@@ -12,6 +12,8 @@ from ragbed.documents.errors import CallTooLong
 from ragbed.documents.http import Address
 from ragbed.strategies.types import Message
 
+DEFAULT_MODEL = "smollm2-135m"  # a small local model, used if no other is found
+
 
 class _Settings(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)

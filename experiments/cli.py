@@ -34,8 +34,8 @@ FIRST = {
 }
 # All commands by panel, each with where its function is; empty if a guest of ragbed adds it, in `ragbed/guests.py`.
 PANELS: dict[str, dict[str, str]] = {
-    "Start": {"demo": "tools:demo", "list": "tools:list_", "models list": "tools:list_models",
-              "models pull": "tools:pull", "schema": "tools:schema", "new strategy": "tools:new_strategy",
+    "Start": {"demo": "tools:demo", "list": "tools:list_", "models list": "",
+              "models pull": "", "schema": "tools:schema", "new strategy": "tools:new_strategy",
               "check strategy": ""},
     "Ask": {"index": "index:index", "search": "ask:search", "ask": "ask:ask"},
     "Build": {"construct": "", "questions": "", "review": ""},

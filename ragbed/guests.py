@@ -32,6 +32,7 @@ The slots that a guest can fill, and what its attribute has to be:
     scheduler  a class of `running.hooks.Schedule`; the setting `race` uses the one named "race"
     follow_up  a class of `running.hooks.FollowUp`; the setting `probe` names it
     parser     a function from a source's bytes to a document; the name is a suffix, as in ".epub"
+    provider   a `ModelProvider` (ragbed.agents.models); the name is that of a model, or "PREFIX:" of models' names
     launcher   a `ShardLauncher` (ragbed.experiments.commands.shards); the name is NAME in `--launcher NAME:...`
     tool       a function with annotated arguments that returns text, offered by the server's MCP endpoint
 
@@ -51,7 +52,7 @@ from typing import Any, Literal, TypeVar, get_args
 
 Slot = Literal["command", "opener", "comparison", "analysis", "finding", "setting", "benchmark", "retriever", "vectors",
                "pipeline", "answers", "metric", "parser", "tool", "scheduler", "follow_up", "labels",
-               "launcher"]
+               "launcher", "provider"]
 SLOTS: tuple[Slot, ...] = get_args(Slot)
 GROUP = "ragbed.guests"  # of entry points
 _T = TypeVar("_T")
@@ -106,6 +107,10 @@ BUILT_IN: tuple[Guest, ...] = (
     Guest("milvus", {"vectors": {"milvus": f"{_IN}.milvus.settings:Milvus"}}),
     Guest("cluster", {"command": {"merge": f"{_IN}.cluster.commands:merge"},
                       "launcher": dict.fromkeys(("local", "ray"), f"{_IN}.cluster.launcher:LAUNCHER")}),
+    Guest("local_models", {
+        "command": {"models list": f"{_IN}.local_models.commands:list_models",
+                    "models pull": f"{_IN}.local_models.commands:pull_model"},
+        "provider": dict.fromkeys(("smollm2-135m", "gguf:", "hf:"), f"{_IN}.local_models.provider:PROVIDER")}),
     Guest("review", {"command": {"review": f"{_IN}.review.commands:review"}}),
     Guest("datasets", {
         "benchmark": {"hotpotqa": f"{_DATA}.hotpotqa:HotpotQa",

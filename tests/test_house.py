@@ -123,7 +123,8 @@ def test_only_the_command_line_prints():
 
 def test_importing_every_module_has_no_effect_and_needs_nothing_heavy_but_the_graph_where_it_is_played():
     graph = {f"ragbed.{name}" for name in (
-        "agents.graph", "agents.assistant", "agents.studio", "agents.local_child", "agents.openai_chat",
+        "agents.graph", "agents.assistant", "agents.studio", "agents.openai_chat",
+        "experiments.guests.local_models.child",
         "agents.player", "experiments.running.play", "experiments.running.runner", "experiments.terminal.run",
         "experiments.terminal.evaluate_retrieval",
         *(f"experiments.guests.construct.{name}" for name in (

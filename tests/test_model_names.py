@@ -2,10 +2,11 @@
 
 import pytest
 
-from ragbed.agents import ModelSettings, catalogue, open_model
+from ragbed.agents import ModelSettings, open_model
 from ragbed.agents.models import resolve_model
 from ragbed.agents.replies import free_price, listed_price
 from ragbed.documents import ModelError
+from ragbed.experiments.guests.local_models import catalogue
 from ragbed.strategies import Generate, Message
 
 EMPTY_GGUF = "b83633aa78534479"  # the beginning of the SHA-256 of b"GGUF"

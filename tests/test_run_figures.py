@@ -4,9 +4,11 @@ import json
 import pytest
 from pydantic import ValidationError
 
-from ragbed.agents import ModelSettings, Price, catalogue, open_model
+from ragbed.agents import ModelSettings, Price, open_model
 from ragbed.agents.models import describe_model
+from ragbed.agents.settings import DEFAULT_MODEL
 from ragbed.experiments.analysis.notes import note_models, note_small_halves
+from ragbed.experiments.guests.local_models import catalogue
 from ragbed.strategies import Generate, Message
 
 
@@ -60,7 +62,7 @@ def test_a_run_of_one_cell_says_that_its_questions_are_over_few_documents(serve,
 
 
 def test_the_small_model_is_told_of_under_any_name(tmp_path):
-    entry = catalogue.entry_named(catalogue.DEFAULT)
+    entry = catalogue.entry_named(DEFAULT_MODEL)
     assert len(note_models(["SmolLM2-135M"])) == 1
     assert note_models(["http://127.0.0.1:9/v1#smollm2-135m"]) == []
     path = catalogue.find_model_files(entry)

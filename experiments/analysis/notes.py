@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from ragbed.agents.catalogue import DEFAULT, entry_named
+from ragbed.agents.settings import DEFAULT_MODEL
 from ragbed.experiments.cells import Cell
 from ragbed.experiments.conditions import Perturbation
 from ragbed.experiments.formatting import format_price
@@ -66,12 +66,12 @@ def note_models(models: Sequence[str], known: Mapping[str, str] | None = None) -
     from ragbed.agents.models import resolve_model
     from ragbed.agents.recorded import RECORDED, load_recording
 
-    entry = entry_named(DEFAULT)
+    default = resolve_model(DEFAULT_MODEL, calls=False).identity
     recorded = [f"The replies of {model} are recorded: {', '.join(load_recording(model).made_with.values())}. Index, "
                 "searches, scores and report were made here." for model in models if model.startswith(RECORDED)]
     small = [f"{model} answered: a model of 135 million parameters. Its answers show that the machine works, not how "
-             "good a strategy is." for model in models if entry is not None and f"sha256:{entry.weights.sha256}"
-             == resolve_model(model, calls=False, known=(known or {}).get(model)).identity]
+             "good a strategy is." for model in models
+             if default == resolve_model(model, calls=False, known=(known or {}).get(model)).identity]
     return recorded + small
 
 

@@ -20,14 +20,14 @@ def demo(model: ModelName = DEFAULT_MODEL,
     Compares five strategies: indexing, retrieval, scores and report are computed here; only the replies, of a model
     with 1.5 billion parameters, are recorded. Then a live model answers the first questions too.
     """
-    from ragbed.agents import catalogue
+    from ragbed.agents.models import resolve_model
     from ragbed.experiments.terminal.demo import demo as carry_out
-    from ragbed.experiments.terminal.display import note
+    from ragbed.experiments.terminal.display import Bars, note
 
-    entry = catalogue.entry_named(model)
-    if entry is not None and catalogue.find_model_files(entry) is None:
-        note(f"downloading {entry.name} ({entry.size / 1e6:.0f} MB), only once")
-        _fetch(entry.name)
+    if fetch := resolve_model(model, calls=False).fetch:
+        note(f"downloading {model}, only once")
+        with Bars() as bars:
+            fetch(lambda done, total: bars("download", done, total))
     carry_out(model, out, fresh, live, json, full)
 
 
@@ -61,29 +61,6 @@ def _fields(row: dict[str, Any]) -> list[tuple[str, str]]:
     as_text = {name.replace("_", " "): text(value) for name, value in row.items()}
     return [(name, as_text[name]) for name in ("paper", "licence", "size", "metrics", "judge", "views", "published",
                                                "run as", "as published", "settings", "get", "here") if as_text[name]]
-
-
-def list_models(json: AsJson = False) -> None:
-    """List local models with size, licence and hash."""
-    list_("models", json)
-
-
-def pull(name: Annotated[str, typer.Argument(help="A name of `ragbed models list`, or hf:OWNER/REPO/FILE.gguf.")],
-         offline: Annotated[bool, typer.Option("--offline", help="Only check whether it was downloaded.")] = False,
-         json: AsJson = False) -> None:
-    """Download a local model and verify its sha256."""
-    from ragbed.experiments.terminal.display import print_result
-
-    path = _fetch(name, offline)
-    print_result(json, {"model": name, "path": str(path)}, str(path))
-
-
-def _fetch(name: str, offline: bool = False) -> Path:
-    from ragbed.agents.pull import pull
-    from ragbed.experiments.terminal.display import Bars
-
-    with Bars() as bars:
-        return pull(name, lambda done, total: bars("download", done, total), offline=offline)
 
 
 def new_strategy(name: Annotated[str, typer.Argument(help="Name of the strategy and its file: letters, digits and _.")],

@@ -20,8 +20,7 @@ from pydantic import (
     model_validator,
 )
 
-from ragbed.agents.catalogue import DEFAULT
-from ragbed.agents.settings import Limits, ModelSettings
+from ragbed.agents.settings import DEFAULT_MODEL, Limits, ModelSettings
 from ragbed.experiments.benchmarks import BENCHMARKS, BenchmarkSettings
 from ragbed.experiments.judges import JudgeSettings, Lexical, ModelJudge, ModelSupport, SupportSettings
 from ragbed.experiments.judges.relevance import Grader
@@ -204,8 +203,8 @@ class RunSettings(_MatrixWithGuests):
 
     name: Annotated[str, AfterValidator(_check_folder_name)]
     out: Place = Path("runs")
-    benchmark: Annotated[BenchmarkSettings, Field(json_schema_extra=_allow_list)]
-    models: Annotated[list[str], matrix.ListOf(0), matrix.Distinct] = Field(default=[DEFAULT])
+    benchmark: Annotated[BenchmarkSettings, Field(json_schema_extra=_or_several)]
+    models: Annotated[list[str], matrix.ListOf(0), matrix.Distinct] = Field(default=[DEFAULT_MODEL])
     pipelines: Annotated[list[Pipeline], matrix.ListOf(0)] = Field(default_factory=list)
     reasoning: matrix.Reasonings = Field(default=["direct"], validate_default=True)
     retrieval: matrix.Retrievals = Field(default=["once"], validate_default=True)

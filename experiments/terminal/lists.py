@@ -106,14 +106,8 @@ def metrics() -> list[Row]:
 
 def models() -> list[Row]:
     """List the local models of the catalogue and well-known ones of the hub, the smallest first, and what is here."""
-    from ragbed.agents import catalogue
-    bundled = [(entry.name, entry.kind, entry.size, entry.licence, catalogue.find_model_files(entry) is not None,
-                entry.note,
-                entry.weights.sha256) for entry in catalogue.ENTRIES]
-    of_hub = [(one.name, "chat", one.size, one.licence, catalogue.hub_path(one.name, absent=True).is_file(), "",
-               one.sha256) for one in catalogue.hub_models()]
-    return [{"name": name, "kind": kind, "size": f"{size / 1e6:,.0f} MB", "licence": licence, "here": here,
-             "note": note, "sha256": sha256} for name, kind, size, licence, here, note, sha256 in [*bundled, *of_hub]]
+    from ragbed.guests import loaded
+    return [row for provider in dict.fromkeys(loaded("provider").values()) for row in provider.models()]
 
 
 CONDITIONS = {

@@ -13,13 +13,13 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from ragbed.agents.local_server import LocalServer
 from ragbed.agents.models import SHARED_SERVERS, resolve_model
 from ragbed.agents.settings import LocalSettings
 from ragbed.documents.errors import RunError, SettingsError
 from ragbed.documents.http import SERVER_SCHEMES
 from ragbed.documents.paths import child_environment
 from ragbed.documents.shards import Shard
+from ragbed.experiments.guests.local_models.server import LocalServer
 from ragbed.experiments.runs.store import RunFolder
 from ragbed.experiments.terminal.display import Bars, note, stoppable
 from ragbed.retrieval.build import BuildReport
@@ -29,7 +29,7 @@ _PARENT_OPTIONS = ("--json", "--launcher")  # not passed to shards
 MAX_PROCESSES = 256
 Servers = dict[str, tuple[str, str]]  # address and key of a local model's server, by the model's identity
 _CHILD = """import runpy, signal, sys
-from ragbed.agents.local_child import die_with
+from ragbed.experiments.guests.local_models.child import die_with
 die_with(int(sys.argv.pop(1)), signal.SIGTERM)
 runpy.run_module("ragbed", run_name="__main__")"""  # the command line, in a process that ends with this one
 

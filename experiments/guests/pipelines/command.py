@@ -15,11 +15,11 @@ from typing import IO, TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field
 
-from ragbed.agents.catalogue import sha256_of
 from ragbed.documents.errors import CallError, SettingsError
 from ragbed.documents.http import MAX_REPLY_BYTES, BadReply, Response, sanitize_line
 from ragbed.documents.json import loads
 from ragbed.experiments.guests.pipelines.base import Channel, JSONPipeline
+from ragbed.retrieval.storage.files import unchanged_sha256
 
 if TYPE_CHECKING:
     from ragbed.agents.settings import CallLimits
@@ -41,7 +41,7 @@ class Command(JSONPipeline):
     @property
     def sources(self) -> Sequence[str]:
         """Return hashes of the files among the arguments."""
-        return [sha256_of(path) for path in map(Path, self.argv) if path.is_file()]
+        return [unchanged_sha256(path) for path in map(Path, self.argv) if path.is_file()]
 
     def open(self, limits: CallLimits) -> CommandChannel:
         """Find the program. Raises SettingsError: there is none, or it is not executable."""

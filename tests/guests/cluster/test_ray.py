@@ -17,10 +17,10 @@ from test_local_server import LINUX, alive
 from test_run import COMMAND
 from test_server_embedder import serving, usual
 
-from ragbed.agents import catalogue
 from ragbed.documents.errors import RunError
 from ragbed.documents.shards import Shard
 from ragbed.experiments.guests.cluster.ray_nodes import run_on_cluster
+from ragbed.experiments.guests.local_models import catalogue
 from ragbed.experiments.terminal.display import Bars
 
 pytestmark = [LINUX, pytest.mark.usefixtures("own_cache")]
@@ -142,7 +142,7 @@ def test_a_local_model_is_loaded_once_on_each_node(town, cluster, tmp_path):
                              stderr=subprocess.PIPE, text=True)
     servers = set()
     while child.poll() is None:
-        servers |= {pid for pid, line in processes(tmp_path).items() if b"-m\0agents.local_child" in line}
+        servers |= {pid for pid, line in processes(tmp_path).items() if b"local_models.child" in line}
         time.sleep(0.05)
     assert child.returncode == 0, child.communicate()[1]
     child.communicate()

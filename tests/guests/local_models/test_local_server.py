@@ -11,9 +11,10 @@ import urllib.request
 
 import pytest
 
-from ragbed.agents import LocalSettings, ModelSettings, catalogue, open_model
-from ragbed.agents.local_server import LocalServer
+from ragbed.agents import LocalSettings, ModelSettings, open_model
 from ragbed.documents import ModelError
+from ragbed.experiments.guests.local_models import catalogue
+from ragbed.experiments.guests.local_models.server import LocalServer
 from ragbed.strategies import Generate, Message
 from ragbed.strategies.parts.tool_calls import search_tools
 
@@ -125,7 +126,7 @@ async def test_a_server_that_dies_is_started_again_and_the_call_repeated(weights
 async def test_a_server_ends_with_its_parent_however_that_ends(weights, how):
     code = ("import asyncio, sys\n"
             "from pathlib import Path\n"
-            "from ragbed.agents.local_server import LocalServer\n"
+            "from ragbed.experiments.guests.local_models.server import LocalServer\n"
             "from ragbed.agents.settings import LocalSettings\n"
             "async def main():\n"
             "    server = LocalServer(Path(sys.argv[1]), LocalSettings(context=512))\n"

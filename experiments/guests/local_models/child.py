@@ -1,4 +1,4 @@
-"""The child process that serves one GGUF file: `python -m agents.local_child`.
+"""The child process that serves one GGUF file: `python -m ragbed.experiments.guests.local_models.child`.
 
 Reads one line of JSON from its standard input (so that the key stands in no argument list), writes one with its
 address to its standard output, and lives until its standard input ends.

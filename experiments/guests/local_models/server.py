@@ -59,7 +59,7 @@ class LocalServer:
         key = secrets.token_urlsafe(32)
         self._log = await asyncio.to_thread(tempfile.TemporaryFile, prefix="ragbed-llama-")
         self._child = await asyncio.create_subprocess_exec(
-            sys.executable, "-P", "-m", "ragbed.agents.local_child", stdin=asyncio.subprocess.PIPE,
+            sys.executable, "-P", "-m", "ragbed.experiments.guests.local_models.child", stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE, stderr=self._log, env=child_environment(),
             # Ctrl-C is for us: the child ends when we are done with it.
             start_new_session=True)

