@@ -53,8 +53,8 @@ def test_the_first_server_with_a_chat_model_answers_and_the_line_says_what_else_
         f"http://127.0.0.1:{ports[2]}/v1#models/gemma-3-4b-it-Q4_K_M.gguf"
     assert lines == [
         "no model is named; this machine has llama.cpp (models/gemma-3-4b-it-Q4_K_M.gguf), vLLM (Qwen/Qwen3-8B). "
-        f"http://127.0.0.1:{ports[2]}/v1#models/gemma-3-4b-it-Q4_K_M.gguf answers; name another by --model NAME, or "
-        "for good by RAGBED_MODEL=NAME"]
+        f"http://127.0.0.1:{ports[2]}/v1#models/gemma-3-4b-it-Q4_K_M.gguf answers; name another with --model NAME, "
+        "or for good with RAGBED_MODEL=NAME"]
 
 
 @pytest.mark.parametrize("answer", [

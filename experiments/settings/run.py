@@ -203,7 +203,7 @@ class RunSettings(_MatrixWithGuests):
 
     name: Annotated[str, AfterValidator(_check_folder_name)]
     out: Place = Path("runs")
-    benchmark: Annotated[BenchmarkSettings, Field(json_schema_extra=_or_several)]
+    benchmark: Annotated[BenchmarkSettings, Field(json_schema_extra=_allow_list)]
     models: Annotated[list[str], matrix.ListOf(0), matrix.Distinct] = Field(default=[DEFAULT_MODEL])
     pipelines: Annotated[list[Pipeline], matrix.ListOf(0)] = Field(default_factory=list)
     reasoning: matrix.Reasonings = Field(default=["direct"], validate_default=True)
