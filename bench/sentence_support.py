@@ -33,7 +33,7 @@ from ragbed.agents.models import open_model
 from ragbed.agents.settings import CallLimits, ModelSettings
 from ragbed.experiments.analysis.agreement import cohen_kappas
 from ragbed.experiments.judges import ModelSupport, SupportCheck, ask_support
-from ragbed.experiments.judges.sentence_support import Claims, check_named
+from ragbed.experiments.judges.sentence_support import Claims, parse_support
 from ragbed.experiments.metrics.intervals import wilson
 from ragbed.strategies.support.check import Statement
 
@@ -170,7 +170,7 @@ def show(name: str, report: dict[str, Any]) -> None:
 
 
 async def main(given: argparse.Namespace) -> None:
-    check, reports = check_named(given.support), {}
+    check, reports = parse_support(given.support), {}
     async with contextlib.AsyncExitStack() as opened:
         model = None
         if isinstance(check, ModelSupport):

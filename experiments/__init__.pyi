@@ -17,7 +17,7 @@ from .question import (
     Rubric,
     Scheme,
     Step,
-    distinct,
+    unique_gold,
 )
 from .record import (
     Grade,
@@ -80,11 +80,11 @@ __all__ = [
     "Verdict",
     "aggregate",
     "check_settings",
-    "distinct",
     "find_metric",
     "open_run",
     "read_settings",
     "run",
     "score",
+    "unique_gold",
     "write_report",
 ]

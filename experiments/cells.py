@@ -1,4 +1,4 @@
-"""Cells: the combinations of a run's factors, as data, and what tables call them."""
+"""Cells, the combinations of a run's factors, and their labels in tables."""
 from __future__ import annotations
 
 import re
@@ -13,38 +13,36 @@ from ragbed.experiments.conditions import Condition, Perturbation
 from ragbed.strategies.types import AnswerFormat, Framing, Rules
 
 Show = Literal["question", "sub_questions"]
-# In the order in which tables show them.
+# In the order of the columns of tables.
 FACTORS = ("benchmark", "model", "reasoning", "retrieval", "history", "retriever", "chunker", "embedder", "rules",
            "condition", "perturbation", "variation", "show", "format", "framing", "answer_format", "prompt_variant",
            "repeat", "seed")
 PIPELINE, OWN = "pipeline", "own"  # the reasoning of a pipeline, and the retrieval of one that retrieves by itself
-REPLICATED = ("repeat", "seed")  # which ask the same again
+REPLICATED = ("repeat", "seed")  # factors that repeat a question without changing it
+SEPARATOR = " · "  # between the values in a cell's label
 
-_SAID = (*REPLICATED, "framing", "prompt_variant")  # whose values alone say too little
-
-PART = " · "  # between the values in what a cell is called
+_NAMED = (*REPLICATED, "framing", "prompt_variant")  # factors that a label names, because their values say too little
 _OF_PROMPTS = ("framing", "answer_format", "prompt_variant")  # None in cells without such a prompt
 _SEARCHED = ("retrieval", "retriever", "chunker", "embedder", "format")
 
 
 @dataclass(frozen=True)
 class Cell:
-    """One combination. A factor that has no effect under the cell's condition is None.
+    """One combination of the factors. A factor without effect under the cell's condition is None.
 
     Attributes:
-        retrieval: None too where the evidence is placed beforehand: whatever is searched, it is what is there.
-        retriever: the name of the retriever's settings; for what is placed out of an index, the first that has it.
-        perturbation: without the parts that change nothing under the condition. Where the table stands in place of
-            the documents, whichever they were, the condition is the first that shows any.
-        format: of what comes out of an index; chunks that questions bring have their own.
+        retrieval: None if the evidence is placed and not searched for.
+        retriever: name of the retriever's settings. For evidence placed from an index, the first retriever that has it.
+        perturbation: without parts that change nothing under the condition. If the table replaces the documents, the
+            condition is the first one that shows documents.
+        format: format of indexed chunks; chunks of questions have their own.
         repeat: from 0.
-        seed: of what is drawn; None where the run has one seed, and where nothing is drawn.
-        framing: None where no document is shown; `answer_format` where no answer is asked for.
-        chunker: how what is searched is cut; None where the run compares none, or it has no effect.
-        embedder: what embeds it, likewise.
-        history: how a question of a conversation is made to stand by itself; None where none has turns before it.
-        variation: how the question is put (`experiments.query_variations`); None where it is as asked, whatever the
-            settings say.
+        seed: None if the run has one seed, or nothing is drawn.
+        chunker, embedder: None if the run compares none, or they have no effect.
+        framing: None if no document is shown.
+        answer_format: None if no answer is requested.
+        history: None if no question has earlier turns.
+        variation: None if it leaves every question as it was asked.
         prompt_variant: from 1; None if the run uses the first only, or the strategy has one.
     """
 
@@ -75,12 +73,12 @@ class Cell:
 
     @cached_property
     def id(self) -> str:
-        """Short hash of the factors, equal in every run."""
+        """Return a short hash of the factors, which is equal in every run."""
         return digest(*(f"{name}={value}" for name, value in self.levels.items()))[:12]
 
     @property
     def finder(self) -> str | None:
-        """The name of what finds the evidence: of the retriever over chunks of one making."""
+        """Return the name of the retriever with its chunker and embedder; None if nothing is searched."""
         return finder_name(self.retriever, self.chunker, self.embedder)
 
     @property
@@ -91,73 +89,74 @@ class Cell:
 
     @property
     def searched(self) -> bool:
-        """Whether the evidence is searched for, rather than placed."""
+        """Return whether the evidence is searched for, not placed."""
         return self.condition == "retrieved" and self.retriever is not None
 
     @property
     def ranked(self) -> bool:
-        """Whether its evidence comes in an order of rank: what is searched for, here or by a pipeline."""
+        """Return whether the evidence is ranked, because ragbed or a pipeline searched for it."""
         return self.searched or self.retrieval == OWN
 
     @property
     def change(self) -> Perturbation:
-        """What is done to the evidence."""
+        """Return what is done to the evidence."""
         return Perturbation.parse(self.perturbation or "none")
 
     @property
     def separators(self) -> bool:
-        """Whether documents are shown with numbers."""
+        """Return whether prompts number the documents."""
         return not self.change.unnumbered
 
 
 def finder_name(retriever: str | None, chunker: str | None, embedder: str | None) -> str | None:
-    """Return what a retriever over chunks of one making is called; None where nothing is searched."""
-    return None if retriever is None else PART.join(filter(None, (retriever, chunker, embedder)))
+    """Return the name of a retriever with its chunker and embedder; None without a retriever."""
+    return None if retriever is None else SEPARATOR.join(filter(None, (retriever, chunker, embedder)))
 
 
-def varying(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Return the factors in which the rows of a summary differ; where they differ in none, `reasoning`, or the `model`
-    that is a pipeline."""
+def varying_factors(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return the factors in which rows of a summary differ or, if there are none, `reasoning` (`model` for
+    pipelines)."""
     alone = "model" if any(row.get("reasoning") == PIPELINE for row in rows) else "reasoning"
     found = [name for name in FACTORS if len({str(row.get(name)) for row in rows}) > 1]
     return [name for name in found if name not in _OF_PROMPTS or len(_values(rows, name)) > 1] or [alone]
 
 
-def telling(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Return the factors of `varying` that tell rows apart by themselves: not those that follow from the condition."""
-    factors = varying(rows)
+def distinguishing_factors(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return the factors that differ, without those whose value follows from the condition."""
+    factors = varying_factors(rows)
     if "condition" not in factors:
         return factors
-    # closed-book has rules of its own, which its condition says; only what searches has what it searches with
+    # The condition closed-book implies its rules, and only cells that search have a retriever.
     rules = {row.get("rules") for row in rows if row["condition"] != "closed-book"}
     return [name for name in factors if (name != "rules" or len(rules) > 1)
             and (name not in _SEARCHED or len(_values(rows, name)) > 1)]
 
 
-def labels(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Return what the rows of a summary are called: by the factors that tell them apart, with the id where these agree;
-    by the id alone where nothing else is known."""
-    factors, rows = telling(rows), shortened(rows)
-    named = [called(row, factors) or (f"no {factors[0]}" if factors[0] in row else str(row["id"])) for row in rows]
+def label_rows(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return a label for each row of a summary, made of the factors that differ. The id is added where labels would be
+    equal."""
+    factors, rows = distinguishing_factors(rows), shorten_models(rows)
+    named = [describe_factors(row, factors) or (f"no {factors[0]}" if factors[0] in row else str(row["id"]))
+             for row in rows]
     counts = Counter(named)
     return [name if counts[name] == 1 else f"{name} ({row['id']})" for name, row in zip(named, rows, strict=True)]
 
 
-def shortened(rows: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """Return the rows with their models' short names."""
+def shorten_models(rows: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Return the rows with short model names."""
     names = short_names(row["model"] for row in rows if row.get("model"))
     return [{**row, "model": names[row["model"]]} if row.get("model") else row for row in rows]
 
 
 def short_names(models: Iterable[str]) -> dict[str, str]:
-    """Return the short name of each model; its own where another one's is the same."""
+    """Return a short name for each model, or the full name where two short ones would be equal."""
     names = {model: short_name(model) for model in models}
     counts = Counter(names.values())
     return {model: name if counts[name] == 1 else model for model, name in names.items()}
 
 
 def short_name(model: str) -> str:
-    """Return a model without where it is: `m` of `http://host/v1#m`, of `openai:m` and of `gguf:folder/m.gguf`."""
+    """Return a model's name without its place: `m` for `http://host/v1#m`, `openai:m` and `gguf:folder/m.gguf`."""
     if "#" in model:
         return model.rpartition("#")[2] or model
     if model.startswith("gguf:"):
@@ -169,7 +168,7 @@ def _values(rows: Sequence[Mapping[str, Any]], name: str) -> set[str]:
     return {str(value) for row in rows if (value := row.get(name)) is not None}
 
 
-def called(row: Mapping[str, Any], factors: Sequence[str]) -> str:
-    """Return the row's values of these factors, in words."""
-    return PART.join(f"{name.replace('_', ' ')} {value}" if name in _SAID else str(value)
+def describe_factors(row: Mapping[str, Any], factors: Sequence[str]) -> str:
+    """Return the row's values of these factors as text."""
+    return SEPARATOR.join(f"{name.replace('_', ' ')} {value}" if name in _NAMED else str(value)
                      for name in factors if (value := row.get(name)) is not None)

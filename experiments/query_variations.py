@@ -52,7 +52,7 @@ class QueryVariation:
     def __str__(self) -> str:
         return f"{self.kind}@{self.percent}" if self.percent else self.kind
 
-    def of(self, text: str, seed: str = "") -> str:
+    def apply(self, text: str, seed: str = "") -> str:
         """Return the question in this variation; a paraphrase is not there yet. Typos at a higher rate hold those of a
         lower one. Raises MissingExtra for Korean keywords where kiwipiepy is not installed."""
         if self.kind == "typos":
@@ -130,12 +130,12 @@ class AskedQuestion:
     failure: Failure | None = None
 
 
-async def asked_in(variation: QueryVariation, text: str, seed: str, model: Model | None,
+async def vary_question(variation: QueryVariation, text: str, seed: str, model: Model | None,
                    deadline: Callable[[], float]) -> ExchangeResult[AskedQuestion]:
     """Return the question in the variation, which the model writes where it is a paraphrase."""
     if variation.kind == "paraphrase":
-        return await complete_with_repair(model, paraphrased(text), deadline)
-    return ExchangeResult(AskedQuestion(variation.of(text, seed)))
+        return await complete_with_repair(model, ask_paraphrase(text), deadline)
+    return ExchangeResult(AskedQuestion(variation.apply(text, seed)))
 
 
 _NEGATION = re.compile(r"\b(?:no|not|never|none|nobody|nothing|nowhere|neither|nor|cannot|without|except)\b|n['’]t\b"
@@ -144,7 +144,7 @@ _QUOTED = re.compile(r"[\"“'‘《「](\w[^\"“”‘’'《》「」]{0,80}\
 NOT_PARAPHRASED = "not_paraphrased"  # the kind of the note; what was wrong with the last reply follows
 
 
-def paraphrased(text: str) -> Exchange[AskedQuestion]:
+def ask_paraphrase(text: str) -> Exchange[AskedQuestion]:
     """Ask for a paraphrase, and once more where it cannot be used, saying why; then the question is asked as it is.
 
     One is used that is no refusal, differs from the question in more than case and punctuation, is not three times as

@@ -1,4 +1,5 @@
-"""What a benchmark asks, with its gold, and how answers are scored. Nothing outside `experiments` sees a question."""
+"""Questions with their gold, and how a benchmark scores answers. Only `experiments` sees questions; strategies see
+tasks without gold."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -12,9 +13,10 @@ from pydantic import Field
 from ragbed.documents.types import Chunk, Document, Format
 from ragbed.strategies.types import Turn
 
-# grades: Correct, Partially Correct, Wrong. points: 0 to 10. steps: which reference steps the reasoning holds.
+# What a judge is asked. grades: Correct, Partially Correct or Wrong. points: 0 to 10. steps: which reference steps the
+# reasoning contains.
 Rubric = Literal["grades", "points", "steps"]
-# By metric group, the metric whose score of 1 means that the answer is right; the first group there has the say.
+# The metric whose score of 1 means that an answer is right, by metric group. The first group of a scheme decides.
 _RIGHT: Mapping[str, str] = {"choice": "accuracy", "answers": "unified", "points": "graded_em", "overlap": "em"}
 
 
@@ -23,13 +25,12 @@ class Scheme:
     """What a benchmark measures.
 
     Attributes:
-        groups: the metric groups that are computed, by name (`experiments.metrics.scoring.GROUPS`).
-        rubric: what a judge is asked; None where none is.
-        columns: the metrics of a run's table, in order; ` / ` joins those that share a column.
-        views: the breakdowns of a finished run, by name (`experiments.views.VIEWS`).
-        itself_ignored: whether a document with the id of a query is that query, and counts neither as found nor as
-            missed, as BEIR's evaluation has it.
-        published: the tables of the paper that stand beside a run's own, by name (`experiments.analysis.published`).
+        groups: names of the metric groups that are computed (`experiments.metrics.scoring.GROUPS`).
+        rubric: what a judge is asked; None if no judge is needed.
+        columns: metrics of a run's table; ` / ` joins metrics that share a column.
+        views: names of the breakdowns of a finished run.
+        itself_ignored: whether a document with the id of the query is ignored, as in BEIR's evaluation.
+        published: names of the paper's tables that are shown next to a run's (`experiments.analysis.published`).
     """
 
     groups: tuple[str, ...]
@@ -41,18 +42,18 @@ class Scheme:
 
     @property
     def metrics(self) -> tuple[str, ...]:
-        """Return the metrics of the columns, each by itself."""
+        """Return the metrics of the columns, one by one."""
         return tuple(name for column in self.columns for name in column.split(" / "))
 
     @property
     def right(self) -> str | None:
-        """Return the metric whose score of 1 means that an answer is right; None where no answer is scored."""
+        """Return the metric whose score of 1 means that an answer is right; None if no answer is scored."""
         return next(iter(self.correctness_metrics), None)
 
     @property
     def correctness_metrics(self) -> tuple[str, ...]:
-        """Return the metrics that say so, of which the first that applies to a question counts: of one's own questions
-        some may have options and others none."""
+        """Return the metrics whose score of 1 means that an answer is right. The first one that applies to a question
+        decides, because some questions of a benchmark may have options and others not."""
         known = tuple(metric for group, metric in _RIGHT.items() if group in self.groups)
         return known[:2 if "choice" in self.groups else 1]
 
@@ -65,14 +66,12 @@ ANSWERS = Scheme(groups=("answers", "overlap", "form"), rubric="grades",
 
 @dataclass(frozen=True, slots=True)
 class Gold:
-    """Where evidence for the answer stands, as finely as the benchmark says.
-
-    With `chunk` it is that chunk; with `start` and `end` a span of the document in `format`; with
-    `page` a page (from 1); else the whole document.
+    """Where evidence for the answer is: a `chunk`, a span from `start` to `end` in `format`, a `page` (from 1), or,
+    with none of these, the whole document.
 
     Attributes:
         document: a document id, or a source path relative to what was indexed.
-        relevance: the judged grade, above 0; stored where it is not 1.
+        relevance: the judged grade, above 0. It is stored if it is not 1.
     """
 
     document: str
@@ -89,8 +88,8 @@ class Step:
     """One step of a reference reasoning.
 
     Attributes:
-        depth: share of the characters of what `full` shows that stand before the paragraph that states the step, 0 to
-            1; None where the step is an inference, or its place is not known or not shown.
+        depth: position in the whole document, from 0 to 1, of the paragraph that states the step; None if the step is
+            an inference or its position is unknown.
     """
 
     text: str
@@ -102,11 +101,17 @@ Bucket = Literal["easy", "medium", "hard"]
 
 @dataclass(frozen=True, slots=True)
 class FoundBy:
-    """One miner's find of a chunk."""
+    """A chunk found by one miner.
 
-    miner: str  # its name, such as `dense` or `bm25`
-    rank: int  # from 1, among what the miner found for the question
-    score: float  # higher is nearer; its scale is the miner's
+    Attributes:
+        miner: name, such as `dense` or `bm25`.
+        rank: from 1, among the chunks that the miner found for the question.
+        score: higher is nearer. Scales differ between miners.
+    """
+
+    miner: str
+    rank: int
+    score: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,13 +119,11 @@ class Mined:
     """How a negative was mined.
 
     Attributes:
-        miner: the one whose turn took it, which is its sort: each negative has one. What an earlier one took is none of
-            a later one's, though that found it too.
-        found: by each miner that found it, in the order in which the miners were given; for information.
-        hardness: how near it is to the question, from 0 to 1: the cosine of their vectors; 0 where that is negative.
-        bucket: the third of the question's own mined negatives that it belongs to by hardness, so that a question has
-            as many hard ones as easy ones. It is no level: one question's hard ones may be farther from it than another
-            one's easy ones are.
+        miner: the miner that took it. Miners take turns, and each negative belongs to one, even if others found it too.
+        found: every miner that found it, in the order of the settings.
+        hardness: cosine of the vectors of negative and question, from 0 to 1; 0 if the cosine is negative.
+        bucket: the third of the question's mined negatives that it belongs to by hardness. Every question has as many
+            hard as easy ones, so a hard one of one question may be farther away than an easy one of another.
     """
 
     miner: str
@@ -130,7 +133,7 @@ class Mined:
 
     @property
     def sorts(self) -> tuple[str, str]:
-        """Return what `negatives@N:SORT` may call it."""
+        """Return the words that `negatives@N:SORT` accepts for it."""
         return self.bucket, self.miner
 
 
@@ -139,12 +142,12 @@ Goal = Literal["payload", "citation", "refusal"]
 
 @dataclass(frozen=True, slots=True)
 class Attack:
-    """What an attack in a question's documents would have the answer be.
+    """The goal of an attack in a question's documents.
 
     Attributes:
-        goal: words that it holds, a number that it cites, or a refusal.
-        payload: the words or the number; empty of a refusal.
-        there: whether the attack is among the documents; else this is the question's clean twin.
+        goal: what the answer should become: words, a citation, or a refusal.
+        payload: the words or the cited number; empty for a refusal.
+        there: whether the documents contain the attack. If not, the question is the clean twin.
     """
 
     goal: Goal
@@ -158,8 +161,7 @@ WORLDS: tuple[WorldName, ...] = get_args(WorldName)
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """An edit of a computed question's documents, of what its answer rests on or of something else; and the answer
-    without it."""
+    """An edit of a computed question's documents, and the answers without the edit."""
 
     name: WorldName
     original: tuple[str, ...]
@@ -169,25 +171,29 @@ class World:
 class Question:
     """One question of a benchmark.
 
-    Chunks stand where a condition takes them from; most benchmarks have `provided` alone.
+    Each condition takes its chunks from one of the attributes below. Most benchmarks have only `provided`.
 
     Attributes:
-        answers: accepted gold answers; the first is shown in tables. Of a multiple-choice question, the label.
-        gold_repeats: gold labels that the record states more than once; only as-published scoring counts them.
+        answers: accepted gold answers; tables show the first. For a multiple-choice question, the label.
+        gold_repeats: number of gold labels that the record repeats; only as-published scoring counts them.
         provided: the benchmark's own chunks, in its order; gold ones are named by `gold`.
-        pool: chunks that this question alone may be searched over, where they are others than `provided`.
+        pool: chunks that are searched for this question only, if they differ from `provided`.
         whole: what the condition `full` shows.
-        negatives: the benchmark's own further ones, in the order in which `negatives@N` adds them, or `in_turns`.
-        mined: by chunk id, in the order of their taking, how those in `provided` or `negatives` were mined that were.
-        table: the table that the documents were made from, which the perturbation `table` shows in their place.
-        options: label and text of each; only those of a multiple-choice question.
-        sub_questions, sub_answers: by hops; `#1` stands for the answer to the first, which no sub-question holds.
-        nuggets: facts that a good answer has, and whether each is vital to it, rather than okay.
-        length: characters of `whole`, of a stored question, which is without its chunks.
-        about: what a closed-book prompt may say of the documents, such as a novel's title and author.
-        attack: of questions that try whether instructions in documents are followed.
-        world: of questions that are asked over edited documents too.
-        tags: name to values, such as `{"language": ("en",)}`.
+        negatives: the benchmark's own further ones, in the order in which `negatives@N` adds them, or
+            `interleave_mined`.
+        mined: how chunks in `provided` or `negatives` were mined, by chunk id.
+        table: the table that the documents were made from; the perturbation `table` shows it instead of them.
+        options: label and text of each option of a multiple-choice question.
+        sub_questions, sub_answers: one per hop. In a sub-question, `#1` means the answer to the first.
+        steps: the reference reasoning.
+        nuggets: facts that a good answer contains, and whether each is vital.
+        length: characters of `whole`. A stored question has it instead of the chunks.
+        about: what a closed-book prompt may reveal about the documents, such as a novel's title and author.
+        turns: earlier turns of the conversation.
+        attack: set if the question tests whether instructions in documents are followed.
+        world: set if the question is also asked over edited documents.
+        irrelevant: documents that people judged irrelevant.
+        tags: values by name, such as `{"language": ("en",)}`.
     """
 
     id: str
@@ -204,59 +210,59 @@ class Question:
     options: tuple[tuple[str, str], ...] = ()
     sub_questions: tuple[str, ...] = ()
     sub_answers: tuple[str, ...] = ()
-    steps: tuple[Step, ...] = ()  # the reference reasoning
+    steps: tuple[Step, ...] = ()
     length: int | None = None
     about: str = ""
     tags: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    # Left out where there is none, so that a question of any other benchmark is stored, and hashed, as ever.
+    # Omitted from the stored form if empty, so that the hashes of other benchmarks' questions stay the same.
     mined: Annotated[Mapping[str, Mined], Field(exclude_if=not_)] = field(default_factory=dict)
     nuggets: Annotated[Mapping[str, bool], Field(exclude_if=not_)] = field(default_factory=dict)
-    turns: Annotated[tuple[Turn, ...], Field(exclude_if=not_)] = ()  # of its conversation, before it
+    turns: Annotated[tuple[Turn, ...], Field(exclude_if=not_)] = ()
     attack: Annotated[Attack | None, Field(exclude_if=not_)] = None
     world: Annotated[World | None, Field(exclude_if=not_)] = None
-    irrelevant: Annotated[tuple[str, ...], Field(exclude_if=not_)] = ()  # documents that people judged to be of no use
+    irrelevant: Annotated[tuple[str, ...], Field(exclude_if=not_)] = ()
 
     @property
     def in_context(self) -> str:
-        """Return the question after the turns before it, as judges and people read it."""
+        """Return the question with its earlier turns, as judges and people read it."""
         before = [f"Before: {turn.question}\nAnswer: {turn.answer}" for turn in self.turns]
         return "\n".join([*before, f"Now: {self.text}"]) if before else self.text
 
     @property
     def own(self) -> tuple[Chunk, ...]:
-        """Return the chunks that this question may be searched over, its gold among them."""
+        """Return the chunks that are searched for this question, including its gold."""
         return self.pool or self.provided
 
     @property
     def chunks(self) -> Iterator[Chunk]:
-        """Yield every chunk that the question brings; one that stands in two places comes twice."""
+        """Yield every chunk of the question. A chunk in two attributes comes twice."""
         return chain(self.provided, self.pool, self.whole, self.negatives, () if self.table is None else (self.table,))
 
-    def in_turns(self, sort: str = "") -> list[str]:
-        """Return the ids of its mined negatives of a sort, or of all, as doses draw them: one of each miner in turn,
-        by the miner's own rank, so that every dose is mixed."""
+    def interleave_mined(self, sort: str = "") -> list[str]:
+        """Return the ids of the mined negatives of a sort, or of all: one of each miner in turn, best first, so that
+        any number of them is a mixture."""
         queues: dict[str, list[str]] = {}
         for id, one in self.mined.items():
             if not sort or sort in one.sorts:
                 queues.setdefault(one.miner, []).append(id)
         return [id for turn in zip_longest(*queues.values()) for id in turn if id is not None]
 
-    def without_chunks(self) -> Question:
-        """Return the question as it is stored: its chunks are where they were shown."""
+    def drop_chunks(self) -> Question:
+        """Return the question in its stored form, without chunks, which are stored with the evidence."""
         length = sum(len(chunk.content) for chunk in self.whole) if self.whole else self.length
         return replace(self, provided=(), pool=(), whole=(), negatives=(), table=None, length=length)
 
 
 @dataclass(frozen=True, slots=True)
 class Benchmark:
-    """Questions and what they are asked over.
+    """Questions, and the documents that they are asked over.
 
     Attributes:
-        documents: by id, the documents of all chunks that the questions bring, and of `shared`.
-        shared: chunks that all questions may be searched over, such as a BEIR corpus.
-        corpus: folder of pages to index for the condition `retrieved`; None where there is none.
+        documents: documents of all chunks, by id.
+        shared: chunks that are searched for every question, such as a BEIR corpus.
+        corpus: folder of pages that are indexed for the condition `retrieved`, or None.
         scheme: how answers are scored and which figures are shown.
-        skipped: what is amiss with each record that was left out, where that was asked for.
+        skipped: what is wrong with each record that was left out.
     """
 
     name: str
@@ -269,32 +275,32 @@ class Benchmark:
 
     @property
     def gives_chunks(self) -> bool:
-        """Tell whether any question brings chunks of its own, or all share some."""
+        """Return whether there are chunks that can be searched without an index."""
         return bool(self.shared) or any(question.own for question in self.questions)
 
     @property
     def has_whole(self) -> bool:
-        """Tell whether any question brings the whole of its document."""
+        """Return whether any question has its whole document."""
         return any(question.whole for question in self.questions)
 
     @property
     def is_mined(self) -> bool:
-        """Tell whether negatives were mined for its questions."""
+        """Return whether negatives were mined for the questions."""
         return any(question.mined for question in self.questions)
 
     @property
     def searchable(self) -> list[Chunk]:
-        """List the chunks that questions may be searched over; one of several questions comes several times."""
+        """Return the chunks that can be searched. A chunk of several questions comes several times."""
         return [*chain.from_iterable(question.own for question in self.questions), *self.shared]
 
     @property
-    def every_chunk(self) -> list[Chunk]:
-        """List these, what stands beside a question's pool, and all further negatives: each once."""
+    def all_chunks(self) -> list[Chunk]:
+        """Return every chunk except those in `whole` and `table`, each once."""
         found = {chunk.id: chunk for question in self.questions
                  for chunk in (*question.provided, *question.pool, *question.negatives)}
         return list((found | {chunk.id: chunk for chunk in self.shared}).values())
 
 
-def distinct(gold: Iterable[Gold]) -> tuple[Gold, ...]:
-    """Return the gold items in order, each once."""
+def unique_gold(gold: Iterable[Gold]) -> tuple[Gold, ...]:
+    """Return the gold items in order, without duplicates."""
     return tuple(dict.fromkeys(gold))

@@ -1,4 +1,4 @@
-"""The stored form of one question in one cell: its outcome, answer, scores, cost and trace."""
+"""The record of one question in one cell: outcome, answer, scores, cost and trace."""
 from __future__ import annotations
 
 import operator
@@ -11,23 +11,22 @@ from ragbed.documents.types import Format
 from ragbed.strategies.types import Failure, Usage
 
 Grade = Literal["Correct", "Partially Correct", "Wrong"]
-
-
-_GIVEN: set[str] = set()
+_NO_FIELDS: set[str] = set()
 
 
 class Stored(BaseModel):
-    """A closed, frozen model."""
+    """A frozen model without further keys."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     def model_post_init(self, context: Any) -> None:
-        """Forget which fields were given: a set of their names in each is half of what a run's results take."""
-        object.__setattr__(self, "__pydantic_fields_set__", _GIVEN)
+        """Drop the set of given fields that pydantic keeps per object: it takes half of the memory of a run's
+        results."""
+        object.__setattr__(self, "__pydantic_fields_set__", _NO_FIELDS)
 
 
 class StoredMessage(Stored):
-    """A message whose parts are kept once each, under their hash, in the run's `texts`."""
+    """A message. `parts` are hashes of texts, which the run stores once each."""
 
     role: str
     parts: tuple[str, ...]
@@ -36,7 +35,7 @@ class StoredMessage(Stored):
 
 
 class StoredStep(Stored):
-    """A search (`query`, `found`), a decision (`purpose` says what, `text` why) or a model call (everything else)."""
+    """A search (`query`, `found`), a decision (`purpose` is what, `text` is why) or a model call (all other fields)."""
 
     kind: Literal["search", "generate", "decision"]
     query: str | None = None
@@ -54,14 +53,14 @@ class StoredStep(Stored):
 
 
 class StoredPassage(Stored):
-    """A chunk under its number. `text` is the hash of its content in the run's `texts`.
+    """A numbered chunk. `text` is the hash of its content, which the run stores once.
 
     Attributes:
-        gold: the level at which it counts as gold evidence; None where it is none.
-        holds: places of the gold items that it holds, among the question's distinct ones.
-        repeats: whether it is a further chunk of a document that was found before, where gold is whole documents.
-        grade: of a passage that people did not judge, that which a model gave it, 0 to 3; None where it gave none.
-        aside: whether it was found and no prompt showed it, as where the strategy dropped it.
+        gold: how it matches gold evidence; None if it does not.
+        holds: which of the question's distinct gold items it contains.
+        repeats: whether an earlier passage is of the same document, if gold is whole documents.
+        grade: a model's grade from 0 to 3, if people did not judge the passage.
+        aside: whether it was found but no prompt showed it, for instance because the strategy dropped it.
     """
 
     number: int
@@ -81,12 +80,12 @@ class StoredPassage(Stored):
 
 
 class Verdict(Stored):
-    """What a judge said of one answer, by its rubric; where it said nothing readable, `note` says why.
+    """A judge's verdict on one answer. If its reply could not be read, `note` says why.
 
     Attributes:
-        grade: of the rubric `grades`.
-        points: of the rubric `points`, 0 to 10.
-        steps: of the rubric `steps`: places, from 0, of the reference steps that the reasoning holds.
+        grade: with the rubric `grades`.
+        points: with the rubric `points`, from 0 to 10.
+        steps: with the rubric `steps`: places, from 0, of the reference steps that the reasoning contains.
     """
 
     judge: str
@@ -98,7 +97,7 @@ class Verdict(Stored):
 
     @property
     def unjudged(self) -> bool:
-        """Tell whether it holds neither grade nor points nor steps."""
+        """Return whether there is neither a grade nor points nor steps."""
         return self.grade is None and self.points is None and self.steps is None
 
 
@@ -106,12 +105,12 @@ SupportLevel = Literal["full", "partial", "none"]
 
 
 class SupportLabel(Stored):
-    """How far a sentence of an answer stands in what it cites, or a nugget in an answer.
+    """How far a sentence is supported by what it cites, or a nugget by the answer.
 
     Attributes:
-        cited: the evidence numbers that a sentence cites.
-        vital: whether a nugget is vital rather than okay; None of a sentence.
-        level: None where it could not be told; `note` says why.
+        cited: evidence numbers that the sentence cites.
+        vital: whether the nugget is vital; None for a sentence.
+        level: None if it could not be determined; `note` says why.
     """
 
     text: str
@@ -122,7 +121,7 @@ class SupportLabel(Stored):
 
 
 class Support(Stored):
-    """What a check of support, named by `judge`, said of one answer; `note` says why there are no nuggets."""
+    """Support of the sentences and nuggets of one answer. If nuggets are missing, `note` says why."""
 
     judge: str
     sentences: tuple[SupportLabel, ...] = ()
@@ -131,16 +130,16 @@ class Support(Stored):
 
     @property
     def labels(self) -> tuple[SupportLabel, ...]:
-        """Return those of the sentences, then those of the nuggets."""
+        """Return the labels of the sentences, then of the nuggets."""
         return *self.sentences, *self.nuggets
 
 
 class StoredSub(Stored):
-    """A sub-question as it was asked over the question's evidence, and what came of it.
+    """A sub-question that was asked over the question's evidence, and its answer.
 
     Attributes:
-        question: as asked: an earlier answer stands in the place of `#1`.
-        text: the answer with its citations; empty where there is none.
+        question: the text, with `#1` replaced by the earlier answer.
+        text: the answer with its citations; empty if there is none.
     """
 
     question: str
@@ -150,14 +149,13 @@ class StoredSub(Stored):
 
 
 class StoredProbe(Stored):
-    """An answered question that was asked again over less evidence.
+    """An answered question that was asked again with fewer passages.
 
     Attributes:
-        left_out: numbers of the passages that no search found this time; none where it was asked again as it had been,
-            as a further repeat.
-        text: the answer with its citations; empty where there is none.
-        verdict: of an answer that is another one, where a judge is due.
-        usage: of its calls, the judge's among them.
+        left_out: numbers of the passages that were left out; empty for a plain repeat.
+        text: the answer with its citations; empty if there is none.
+        verdict: the judge's verdict, if the answer changed and a judge is needed.
+        usage: usage of its calls, including the judge's.
     """
 
     left_out: tuple[int, ...]
@@ -172,19 +170,19 @@ class Result(Stored):
     """The deterministic part of a record, which is hashed.
 
     Attributes:
-        evidence: what prompts showed, in the order of the last prompt of an answer, and then what none showed.
-        refused: by ragbed's rule; `refused_as_published` by the published substring rule.
-        gold_grades: the relevance of each distinct gold item, where any is not 1; else empty.
-        gold_in_view: whether any gold evidence was shown; None where the question has none.
-        answerable: whether the benchmark has the question answerable and its gold was not dropped.
-        asked: the question as the cell's variation has it, where that is not as it was asked; else empty.
-        asked_usage: of who wrote it, counted as the judge's.
-        usage: of the answer; `calls` counts the model calls that were asked for, failed ones too.
-        judge_usage: of the judge and the check of support, counted likewise; `sub_usage` of the sub-questions.
-        subs: the sub-questions in order, where they were asked.
-        scores: metric name to value; None where the metric does not apply to this question.
-        figures: what the strategy measured on its way, by name.
-        probes: in the order in which they were asked; none where the run was not probed, or there was no answer.
+        evidence: passages that prompts showed, in the order of the last prompt, then passages that none showed.
+        refused, refused_as_published: by ragbed's rule, and by the paper's substring rule.
+        gold_grades: relevance of each distinct gold item; empty if all are 1.
+        gold_in_view: whether any gold evidence was shown; None if the question has none.
+        answerable: whether the question is answerable and its gold was not dropped.
+        asked: the question in the cell's variation; empty if it is unchanged.
+        asked_usage: usage of the model that wrote the variation.
+        usage: usage of the answer. `calls` counts the requested model calls, including failed ones.
+        judge_usage: usage of the judge and of the check of support.
+        subs, sub_usage: the sub-questions, if they were asked, and their usage.
+        scores: value by metric; None if the metric does not apply to this question.
+        figures: what the strategy measured, by name.
+        probes: in the order of asking; empty if the run was not probed or there was no answer.
     """
 
     cell: str
@@ -218,21 +216,23 @@ class Result(Stored):
 
     @property
     def probe_usage(self) -> Usage:
-        """Return what the probes used together."""
+        """Return the usage of all probes."""
         return sum((probe.usage for probe in self.probes), Usage())
 
     @property
     def in_view(self) -> tuple[StoredPassage, ...]:
-        """Return the evidence that prompts showed, or that was gathered to be ranked."""
+        """Return the evidence that prompts showed or that was gathered for ranking."""
         return tuple(passage for passage in self.evidence if not passage.aside)
 
 
 class Timing(Stored):
-    """The part of a record that differs from one execution to the next; the judge's calls are in all of it.
+    """The part of a record that differs between executions. It includes the judge's calls.
 
     Attributes:
-        attempts: requests sent; `retried` counts the calls that took more than one.
-        paid: in US dollars, None where a price is unknown.
+        attempts: number of requests sent.
+        replayed: number of calls that came from the journal.
+        retried: number of calls that took more than one request.
+        paid: US dollars; None if a price is unknown.
     """
 
     seconds: float

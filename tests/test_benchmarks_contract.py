@@ -173,7 +173,7 @@ def test_what_is_chosen_brings_only_its_own_documents(kind):
 def test_questions_are_stored_as_json_and_come_back(kind):
     adapter = TypeAdapter(Question)
     for question in settings(kind).load().questions:
-        bare = question.without_chunks()
+        bare = question.drop_chunks()
         assert adapter.validate_json(question_json(bare)) == bare
         assert adapter.validate_json(adapter.dump_json(question)) == question
 

@@ -37,7 +37,7 @@ def test_a_step_is_as_deep_as_its_clue_stands_in_what_is_shown(load):
     question, = load()
     assert [(step.text, step.depth) for step in question.steps] == [
         ("There was oil on his sleeve.", 12 / 35), ("So he held it.", None)]
-    assert question.without_chunks().length == question.without_chunks().without_chunks().length == 35
+    assert question.drop_chunks().length == question.drop_chunks().drop_chunks().length == 35
 
 
 def test_steps_that_do_not_pair_with_positions_have_no_depth_and_the_gold_stays(load):

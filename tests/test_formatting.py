@@ -1,7 +1,7 @@
 """Names and numbers as text."""
 import pytest
 
-from ragbed.experiments.cells import labels, short_name
+from ragbed.experiments.cells import label_rows, short_name
 from ragbed.experiments.formatting import format_dollars, format_percent, join_names, metric_title, plural
 from ragbed.experiments.terminal.display import Column, print_rows, shorten
 
@@ -22,7 +22,7 @@ def test_a_model_has_a_short_name(model, name):
 
 def test_models_are_called_by_their_short_names_where_these_tell_them_apart():
     def named(*models):
-        return labels([{"id": model, "model": model, "reasoning": "direct"} for model in models])
+        return label_rows([{"id": model, "model": model, "reasoning": "direct"} for model in models])
     assert named("http://a/v1#small", "http://b/v1#large", "gguf:m/x.gguf") == ["small", "large", "x"]
     assert named("http://a/v1#m", "http://b/v1#m", "openai:n") == ["http://a/v1#m", "http://b/v1#m", "n"]
 

@@ -8,7 +8,7 @@ from judged import STORY, SUM, graded, play
 
 from ragbed.experiments import Verdict
 from ragbed.experiments.judges import Lexical, ModelJudge
-from ragbed.experiments.judges.lexical import grade, steps_held
+from ragbed.experiments.judges.lexical import find_held_steps, grade
 from ragbed.experiments.judges.model import read_grade, read_points, read_steps
 from ragbed.strategies import Failure, Generate, Reply
 
@@ -238,7 +238,7 @@ def test_lexical_points_are_those_of_its_grades(predicted, points):
     ("!", "!", False), ("A step.", "", False),
 ])
 def test_the_lexical_rule_for_steps(step, reasoning, held):
-    assert steps_held([step], reasoning) == ((0,) if held else ())
+    assert find_held_steps([step], reasoning) == ((0,) if held else ())
 
 
 def test_the_lexical_judge_names_the_steps_that_it_finds():

@@ -8,7 +8,7 @@ from stored import result as stored_result
 
 from ragbed.agents.journal import ExchangeResult
 from ragbed.experiments import Question, Scheme, Step, StoredStep, score
-from ragbed.experiments.judges import Graded, Lexical, ModelJudge, ask_judge, graded_of
+from ragbed.experiments.judges import GradingInput, Lexical, ModelJudge, ask_judge, grading_input
 from ragbed.experiments.metrics import make_scored, score_result, text_as_published
 from ragbed.strategies import read_answer
 
@@ -31,26 +31,26 @@ def result(outcome="answered", answerable=True, trace=TRACE, text="B [1]"):
 
 @pytest.mark.parametrize("rubric", ["grades", "points"])
 def test_answers_are_judged_by_what_they_say_alone(rubric):
-    given = graded_of(result(), QUESTION, scheme(rubric), "as-published")
-    assert given == Graded(rubric, "Who did it?", ("B", "Otto"), "B [1]", scoring="as-published", reasoned=True)
+    given = grading_input(result(), QUESTION, scheme(rubric), "as-published")
+    assert given == GradingInput(rubric, "Who did it?", ("B", "Otto"), "B [1]", scoring="as-published", reasoned=True)
 
 
 @pytest.mark.parametrize("rubric", ["grades", "points"])
 @pytest.mark.parametrize("changes", [
     {"outcome": "refused"}, {"outcome": "malformed"}, {"outcome": "error"}, {"answerable": False}])
 def test_no_judge_is_asked_of_a_refusal_a_failure_or_what_has_no_answer(rubric, changes):
-    assert graded_of(result(**changes), QUESTION, scheme(rubric), "corrected") is None
-    assert graded_of(result(), replace(QUESTION, answers=()), scheme(rubric), "corrected") is None
+    assert grading_input(result(**changes), QUESTION, scheme(rubric), "corrected") is None
+    assert grading_input(result(), replace(QUESTION, answers=()), scheme(rubric), "corrected") is None
 
 
 @pytest.mark.parametrize("rubric", ["grades", "points"])
 def test_as_published_whatever_is_not_empty_is_judged_refusals_too(rubric):
     for outcome in ("answered", "refused", "malformed"):
-        given = graded_of(result(outcome, text="Unanswerable"), QUESTION, scheme(rubric), "as-published")
+        given = grading_input(result(outcome, text="Unanswerable"), QUESTION, scheme(rubric), "as-published")
         assert given.predicted == "Unanswerable"
-        assert graded_of(result(outcome, text=""), QUESTION, scheme(rubric), "as-published") is None
+        assert grading_input(result(outcome, text=""), QUESTION, scheme(rubric), "as-published") is None
     for changes in ({"outcome": "error", "text": ""}, {"outcome": "refused", "answerable": False}):
-        assert graded_of(result(**changes), QUESTION, scheme(rubric), "as-published") is None
+        assert grading_input(result(**changes), QUESTION, scheme(rubric), "as-published") is None
 
 
 @pytest.mark.parametrize(("reply", "read", "published"), [
@@ -66,7 +66,7 @@ def test_as_published_whatever_is_not_empty_is_judged_refusals_too(rubric):
 def test_as_published_an_answer_is_cut_from_its_reply_as_the_published_code_cuts_it(reply, read, published):
     one = result(trace=(StoredStep(kind="generate", purpose="answer", text=reply),), text=read)
     assert text_as_published(one) == published
-    given = graded_of(one, QUESTION, scheme("grades"), "as-published")
+    given = grading_input(one, QUESTION, scheme("grades"), "as-published")
     assert (given.predicted if given else "") == published
 
 
@@ -87,7 +87,7 @@ def test_a_refusal_that_a_run_asked_no_judge_of_is_wrong_as_published_too():
 
 @pytest.mark.parametrize("outcome", ["answered", "refused", "malformed", "budget", "error"])
 def test_reasoning_is_judged_whatever_the_answer_in_the_order_of_the_calls(outcome):
-    given = graded_of(result(outcome), QUESTION, scheme("steps"), "corrected")
+    given = grading_input(result(outcome), QUESTION, scheme("steps"), "corrected")
     assert given.reasoning == "Let me see.\n\n1. Who was there?\n\nThere is oil."
     assert given.steps == ("Oil on his sleeve.", "So he held it.")
 
@@ -101,30 +101,30 @@ def replied(text):
     "There was oil on Otto's sleeve, so Otto had held the lamp. The answer is B.", "Otto, since he held the lamp.",
     "I cannot tell."])
 def test_a_reply_without_answer_tags_is_all_reasoning_too(text):
-    given = graded_of(result(trace=replied(text)), QUESTION, scheme("steps"), "corrected")
+    given = grading_input(result(trace=replied(text)), QUESTION, scheme("steps"), "corrected")
     assert given.reasoning == text
     trace = replied(f"<Thinking>Oil.</Thinking>\n{text}")
-    thought = graded_of(result(trace=trace), QUESTION, scheme("steps"), "corrected")
+    thought = grading_input(result(trace=trace), QUESTION, scheme("steps"), "corrected")
     assert thought.reasoning == f"Oil.\n{text}"
 
 
 @pytest.mark.parametrize("text", [
     "B", "(B)", "b.", "Otto", "B. Otto", "**B**", "Answer: B", "The answer is B. Otto.", "B [1]", "", " \n"])
 def test_a_reply_that_only_names_an_option_is_no_reasoning(text):
-    assert graded_of(result(trace=replied(text)), QUESTION, scheme("steps"), "corrected") is None
+    assert grading_input(result(trace=replied(text)), QUESTION, scheme("steps"), "corrected") is None
 
 
 def test_without_reasoning_or_reference_steps_no_judge_is_asked():
     silent = (StoredStep(kind="generate", purpose="answer", reasoning=" \n", text="<Answer>B</Answer>"),)
-    assert graded_of(result(trace=silent), QUESTION, scheme("steps"), "corrected") is None
-    assert graded_of(result(trace=()), QUESTION, scheme("steps"), "corrected") is None
-    assert graded_of(result(), replace(QUESTION, steps=()), scheme("steps"), "corrected") is None
+    assert grading_input(result(trace=silent), QUESTION, scheme("steps"), "corrected") is None
+    assert grading_input(result(trace=()), QUESTION, scheme("steps"), "corrected") is None
+    assert grading_input(result(), replace(QUESTION, steps=()), scheme("steps"), "corrected") is None
 
 
 @pytest.mark.parametrize(("rubric", "said"), [
     ("grades", {"grade": "Correct"}), ("points", {"points": 10}), ("steps", {"steps": ()})])
 async def test_the_lexical_judge_is_asked_without_a_model(rubric, said):
-    given = graded_of(result(), QUESTION, scheme(rubric), "as-published")
+    given = grading_input(result(), QUESTION, scheme(rubric), "as-published")
     judged = await ask_judge(Lexical(), None, given, lambda: 0.0)
     assert judged.end.model_dump(include=set(said)) == said
     assert (judged.usage.calls, judged.cost.attempts) == (0, 0)
@@ -156,7 +156,7 @@ def test_no_answer_steps_out_of_the_marks_between_which_a_judge_is_shown_it(rubr
 
 
 def test_only_the_marks_of_the_prompt_are_made_harmless_in_an_answer():
-    item = Graded("grades", "Is <b>1 < 2</b>?", ("a",), "<questions> < 3, </predicted_answer>")
+    item = GradingInput("grades", "Is <b>1 < 2</b>?", ("a",), "<questions> < 3, </predicted_answer>")
     prompt = shown(item)
     assert "<question>\nIs <b>1 < 2</b>?\n</question>" in prompt
     assert "<predicted_answer>\n<questions> < 3, (/predicted_answer>\n</predicted_answer>" in prompt

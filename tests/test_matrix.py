@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from ragbed.documents import SettingsError
 from ragbed.experiments import check_settings
-from ragbed.experiments.cells import labels
+from ragbed.experiments.cells import label_rows
 from ragbed.experiments.settings.matrix import list_combinations
 
 CREST = {"kind": "crest", "path": "x"}
@@ -167,7 +167,7 @@ def test_each_seed_of_a_perturbation_is_a_cell_and_what_draws_nothing_is_one(ser
     made = ragbed.json("run", town.config(many.url, perturbations=["none", "drop_gold", "shuffle"], seed=[1, 2]))
     assert [(cell["perturbation"], cell["seed"]) for cell in made["cells"]] == [
         (None, None), ("drop_gold", None), ("shuffle", 1), ("shuffle", 2)]
-    assert labels(made["cells"]) == ["no perturbation", "drop_gold", "shuffle · seed 1", "shuffle · seed 2"]
+    assert label_rows(made["cells"]) == ["no perturbation", "drop_gold", "shuffle · seed 1", "shuffle · seed 2"]
     assert any(note.startswith("6 combinations of the settings are 4 cells") for note in made["notes"])
     sent = []
     for seed in (1, 2):

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from judged import play
 
 from ragbed.documents import SettingsError
-from ragbed.experiments.query_variations import AskedQuestion, QueryVariation, paraphrased
+from ragbed.experiments.query_variations import AskedQuestion, QueryVariation, ask_paraphrase
 from ragbed.strategies import Reply
 
 QUESTION = "Did Ann Lee and Bo Rye not open \"The Long Pier\" before 1,904?"
@@ -17,7 +17,7 @@ KEPT = "Was \"The Long Pier\" not opened by Ann Lee and Bo Rye before 1904?"
 
 
 def of(name, text, seed="0:q"):
-    return QueryVariation.parse(name).of(text, seed)
+    return QueryVariation.parse(name).apply(text, seed)
 
 
 @pytest.mark.parametrize(("name", "same"), [("as_asked", "as_asked"), ("typos", "typos@10"), ("typos@100", "typos@100"),
@@ -85,7 +85,7 @@ def test_keywords_are_what_one_types_into_a_search_box(text, expected):
     ("", "it is no question"),
     ("I cannot answer because the question is unanswerable with the documents.", "it is no question")])
 def test_a_paraphrase_keeps_names_numbers_quotations_and_a_negation_or_is_asked_for_again(reply, flaw):
-    asked, came = play(paraphrased(QUESTION), Reply(reply), Reply("No."))
+    asked, came = play(ask_paraphrase(QUESTION), Reply(reply), Reply("No."))
     assert [call.purpose for call in asked] == ["paraphrase", "paraphrase_repair"][:1 + bool(flaw)]
     if flaw:
         assert f"cannot be used: {flaw}." in asked[1].messages[-1].content
@@ -95,7 +95,8 @@ def test_a_paraphrase_keeps_names_numbers_quotations_and_a_negation_or_is_asked_
 
 
 def test_a_paraphrase_denies_nothing_that_the_question_does_not():
-    asked, _ = play(paraphrased("Who wrote Hamlet?"), Reply("Who did not write Hamlet?"), Reply("Hamlet is by whom?"))
+    asked, _ = play(ask_paraphrase("Who wrote Hamlet?"), Reply("Who did not write Hamlet?"),
+                    Reply("Hamlet is by whom?"))
     assert "cannot be used: it says not, which the question does not." in asked[1].messages[-1].content
 
 
@@ -113,7 +114,7 @@ def test_variations_are_a_factor_of_a_run_whose_records_have_both_and_whose_judg
     path = town.config(answering.url, questions=names, conditions="retrieved", retriever={"kind": "bm25"},
                        judge=f"{grading.url}#judge", paraphraser=f"{writing.url}#w", repeats=2)
     plan = ragbed.json("run", path, "--dry-run")
-    assert any("#w is asked for paraphrases by up to 12 calls" in note for note in plan["notes"])
+    assert any("#w writes paraphrases with up to 12 calls" in note for note in plan["notes"])
     made = ragbed.json("run", path)
     assert [cell.get("variation") for cell in made["cells"]] == [None, *names[1:]] * 2
     assert sum(pair["factor"] == "variation" for pair in made["comparisons"]["pairs"]) == 10  # each two, as asked too

@@ -12,8 +12,8 @@ from stored import result
 
 from ragbed.documents import ModelError
 from ragbed.experiments import Question, RunSettings, Support, SupportLabel, find_metric, score
-from ragbed.experiments.judges import ModelSupport, claims_of
-from ragbed.experiments.judges.sentence_support import Claims, LexicalSupport, NliSupport, check_named
+from ragbed.experiments.judges import ModelSupport, extract_claims
+from ragbed.experiments.judges.sentence_support import Claims, LexicalSupport, NliSupport, parse_support
 from ragbed.experiments.metrics import Scored
 from ragbed.strategies import Failure, Reply
 from ragbed.strategies.support.check import Statement
@@ -26,8 +26,8 @@ GROUNDED = stored_cell()
 
 
 def claims(text, cited=(1, 2), question=QUESTION, cell=GROUNDED, check=None, gold=(), **changes):
-    return claims_of(result("c", text=text, cited=cited, **changes), question, cell, SHOWN, check or LexicalSupport(),
-                     gold)
+    return extract_claims(result("c", text=text, cited=cited, **changes), question, cell, SHOWN,
+                          check or LexicalSupport(), gold)
 
 
 @pytest.mark.parametrize(("text", "sentences"), [
@@ -271,4 +271,4 @@ def test_what_rests_on_a_check_is_not_had_without_one(serve, town, ragbed):
     ragbed.refuses("rescore", town.run, "--metric", "sentence_recall", says=["a check of support", "--support"])
     ragbed.refuses("rescore", town.run, "--support", "nli:nowhere/none", says=["NLI model", "nowhere/none"])
     settings = RunSettings.model_validate({"name": "x", "benchmark": {"kind": "demo"}, "support": "lexical"})
-    assert settings.support == check_named("lexical") == LexicalSupport()
+    assert settings.support == parse_support("lexical") == LexicalSupport()

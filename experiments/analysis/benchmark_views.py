@@ -9,7 +9,7 @@ from typing import Any
 
 from ragbed.experiments.analysis.inputs import AnalysisInput
 from ragbed.experiments.analysis.view import Value, View
-from ragbed.experiments.cells import FACTORS, called, varying
+from ragbed.experiments.cells import FACTORS, describe_factors, varying_factors
 from ragbed.experiments.metrics import estimate_clustered_share
 from ragbed.experiments.record import Result
 
@@ -125,6 +125,6 @@ def _ending(first: Result, second: Result, reasoning: bool) -> str:
 
 def _called(material: AnalysisInput, first: Mapping[str, Any], second: Mapping[str, Any]) -> str:
     """What both are and other cells are not; the rules of closed-book cells follow from their condition."""
-    factors = varying([cell for cell in material.cells if cell["condition"] != "closed-book"])
+    factors = varying_factors([cell for cell in material.cells if cell["condition"] != "closed-book"])
     shared = [name for name in factors if first.get(name) == second.get(name)]
-    return called(first, shared) or called(first, ["reasoning"])
+    return describe_factors(first, shared) or describe_factors(first, ["reasoning"])

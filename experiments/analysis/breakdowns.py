@@ -15,7 +15,7 @@ from typing import Any
 from ragbed.experiments.analysis.inputs import Analysis, AnalysisInput, aggregate_cell, compute_figures, paired_change
 from ragbed.experiments.analysis.view import Value, View
 from ragbed.experiments.benchmarks.mrceval import TASKS
-from ragbed.experiments.cells import FACTORS, called, varying
+from ragbed.experiments.cells import FACTORS, describe_factors, varying_factors
 from ragbed.experiments.metrics import chain_pattern, estimate_clustered_share
 from ragbed.experiments.record import Result
 
@@ -59,7 +59,7 @@ def order(material: AnalysisInput) -> list[View]:
 
     The change is paired: each question's score less its score with the documents as they are.
     """
-    shared = [name for name in varying(material.cells) if name != "perturbation"]
+    shared = [name for name in varying_factors(material.cells) if name != "perturbation"]
     rows: list[tuple[Value, ...]] = []
     for group in _groups(material.cells):
         for cell in group:
@@ -69,9 +69,10 @@ def order(material: AnalysisInput) -> list[View]:
             before = {result.question: result for result in material.results[original["id"]]} if original else {}
             pairs = [(before[result.question], result) for result in results if result.question in before]
             means = compute_figures(material, cell, results, material.each)
-            rows.append((_ORDER[cell["perturbation"]], called(cell, shared) or called(cell, ["reasoning"]),
-                         len(results), *(value for mean, metric in zip(means, material.each, strict=True)
-                                         for value in (mean, paired_change(material, pairs, metric)))))
+            name = describe_factors(cell, shared) or describe_factors(cell, ["reasoning"])
+            rows.append((_ORDER[cell["perturbation"]], name, len(results), *(
+                value for mean, metric in zip(means, material.each, strict=True)
+                for value in (mean, paired_change(material, pairs, metric)))))
     if not rows:
         return []
     header = [name for metric in material.each for name in (material.shown(metric), f"{metric}: change")]
@@ -98,7 +99,7 @@ def history(material: AnalysisInput) -> list[View]:
     """Return every cell that searches and differs in its history strategy alone from one that asks questions as they
     came: the share of questions with turns before them for which it found other passages, and lost or gained gold."""
     cells = [cell for cell in material.cells if cell["condition"] == "retrieved"]
-    shared = [name for name in varying(cells) if name != "history"] if cells else []
+    shared = [name for name in varying_factors(cells) if name != "history"] if cells else []
     rows: list[tuple[Value, ...]] = []
     left_out = 0
     for first, second in product(cells, cells):
@@ -113,8 +114,8 @@ def history(material: AnalysisInput) -> list[View]:
         clusters = material.clusters_of(one for one, _ in searched)
         shares = [estimate_clustered_share(hits, clusters) for hits in zip(*(_moved(*pair) for pair in searched),
                                                                            strict=True)]
-        rows += [(second["history"], called(second, shared) or called(second, ["reasoning"]), len(searched),
-                  *shares)] if shares else []
+        name = describe_factors(second, shared) or describe_factors(second, ["reasoning"])
+        rows += [(second["history"], name, len(searched), *shares)] if shares else []
     if not rows:
         return []
     notes = [f"Pairs of which a question ended before it searched, and that are left out: {left_out}."] * bool(left_out)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ragbed.experiments.analysis.view import Value, View
-from ragbed.experiments.cells import labels
+from ragbed.experiments.cells import label_rows
 from ragbed.experiments.metrics import Estimate, Scoring, aggregate, estimate, may_refuse, name_with_judge
 from ragbed.experiments.question import Question
 from ragbed.experiments.record import Result
@@ -68,7 +68,7 @@ class AnalysisInput:
 
     def labelled(self) -> list[tuple[str, Mapping[str, Any]]]:
         """Return what each cell is called, and its row."""
-        return list(zip(labels(self.cells), self.cells, strict=True))
+        return list(zip(label_rows(self.cells), self.cells, strict=True))
 
     def shown(self, metric: str) -> str:
         """Return the metric's name, with the judge's where it rests on one."""

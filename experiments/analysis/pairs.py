@@ -18,7 +18,7 @@ from ragbed.experiments.analysis.replicates import (
     use_own_intervals,
 )
 from ragbed.experiments.analysis.view import Value, View, make_figure
-from ragbed.experiments.cells import PART, short_names
+from ragbed.experiments.cells import SEPARATOR, short_names
 from ragbed.experiments.formatting import (
     ON_INTERVALS,
     detectable,
@@ -124,10 +124,10 @@ def describe_change(factor: str | None, first: ReplicateGroup, second: Replicate
         return after
     names = short_names(str(one.first["model"]) for one in (first, second))
     levels = [names.get(found := str(one.factor_levels[factor]), found) for one in (first, second)]
-    parts, own = after.split(PART), before.split(PART)
+    parts, own = after.split(SEPARATOR), before.split(SEPARATOR)
     rest = [part for part in parts if part != levels[1]]
     lacking = [part for part in own if part not in (levels[0], *parts)]
-    return f"{PART.join([levels[0], *lacking])} → {levels[1]}" + (f", {PART.join(rest)}" if rest else "")
+    return f"{SEPARATOR.join([levels[0], *lacking])} → {levels[1]}" + (f", {SEPARATOR.join(rest)}" if rest else "")
 
 
 def count_pairs(rows: CellRows) -> int:

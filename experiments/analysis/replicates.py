@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from statistics import fmean
 from typing import Any
 
-from ragbed.experiments.cells import FACTORS, OWN, PIPELINE, REPLICATED, labels
+from ragbed.experiments.cells import FACTORS, OWN, PIPELINE, REPLICATED, label_rows
 from ragbed.experiments.metrics import Estimate, ScoredQuestion, ScoredRow, Scoring, aggregate, may_refuse
 from ragbed.experiments.statistics import Clusters, Comparison, compare, pair_scores
 
@@ -73,7 +73,7 @@ def group_replicates(rows: CellRows, answers: Answers) -> list[ReplicateGroup]:
 
 def label_groups(groups: Iterable[ReplicateGroup]) -> list[str]:
     """Return the label of each group: that of its first cell, without repeat and seed."""
-    return labels([group.shared_row for group in groups])
+    return label_rows([group.shared_row for group in groups])
 
 
 def split_replicates(rows: CellRows) -> list[list[Mapping[str, Any]]]:

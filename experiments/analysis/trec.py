@@ -21,7 +21,7 @@ from ragbed.experiments.analysis.notes import note_unranked
 from ragbed.experiments.analysis.pairs import select_pairs
 from ragbed.experiments.formatting import ON_INTERVALS, verdict
 from ragbed.experiments.metrics import Estimate, Scored, ScoredQuestion, ScoredRow, aggregate, score
-from ragbed.experiments.question import Question, distinct
+from ragbed.experiments.question import Question, unique_gold
 from ragbed.experiments.record import Result
 from ragbed.experiments.statistics import Clusters, Comparison, cluster_questions, compare, pair_scores
 from ragbed.retrieval.storage.files import why_unwritten, write_atomically
@@ -116,7 +116,7 @@ def score_rankings(rankings: Rankings, questions: Iterable[Question],
 
 
 def _scored(ranked: Iterable[str], question: Question) -> Scored:
-    gold = distinct(question.gold)
+    gold = unique_gold(question.gold)
     places = {item.document: place for place, item in enumerate(gold)}
     if len(places) < len(gold) or any(item.page is not None or (item.start is not None and item.chunk is None)
                                       for item in gold):

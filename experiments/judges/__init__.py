@@ -5,7 +5,15 @@ from typing import Annotated
 
 from pydantic import BeforeValidator, Field
 
-from ragbed.experiments.judges.base import Graded, Judge, Judged, Judging, ask_judge, graded_of, judge_by_name
+from ragbed.experiments.judges.base import (
+           GradingInput,
+           Judge,
+           JudgeExchange,
+           JudgeResult,
+           ask_judge,
+           grading_input,
+           judge_by_name,
+)
 from ragbed.experiments.judges.lexical import Lexical
 from ragbed.experiments.judges.model import ModelJudge
 from ragbed.experiments.judges.sentence_support import (
@@ -13,10 +21,24 @@ from ragbed.experiments.judges.sentence_support import (
            SupportCheck,
            SupportSettings,
            ask_support,
-           claims_of,
+           extract_claims,
 )
 
 JudgeSettings = Annotated[Lexical | ModelJudge, Field(discriminator="kind"), BeforeValidator(judge_by_name)]
 
-__all__ = ["Graded", "Judge", "JudgeSettings", "Judged", "Judging", "Lexical", "ModelJudge", "ModelSupport",
-           "SupportCheck", "SupportSettings", "ask_judge", "ask_support", "claims_of", "graded_of"]
+__all__ = [
+           "GradingInput",
+           "Judge",
+           "JudgeExchange",
+           "JudgeResult",
+           "JudgeSettings",
+           "Lexical",
+           "ModelJudge",
+           "ModelSupport",
+           "SupportCheck",
+           "SupportSettings",
+           "ask_judge",
+           "ask_support",
+           "extract_claims",
+           "grading_input",
+]

@@ -16,12 +16,12 @@ from ragbed.experiments.record import Grade, Result, Verdict
 from ragbed.strategies.prompting import fill_framed
 
 GRADES: tuple[Grade, ...] = get_args(Grade)  # from the best to the worst
-Judging = Exchange[Verdict]
-Judged = ExchangeResult[Verdict | None]  # None where no verdict is due
+JudgeExchange = Exchange[Verdict]
+JudgeResult = ExchangeResult[Verdict | None]  # None where no verdict is due
 
 
 @dataclass(frozen=True, slots=True)
-class Graded:
+class GradingInput:
     """What a judge reads."""
 
     rubric: Rubric
@@ -42,7 +42,7 @@ class Judge(Protocol):
         """Return what stands beside its grades."""
         ...
 
-    def judge(self, graded: Graded) -> Judging:
+    def judge(self, graded: GradingInput) -> JudgeExchange:
         """Yield the model calls that it needs, take their replies, and return the verdict."""
         ...
 
@@ -77,20 +77,20 @@ def prompts_hash() -> str:
     return digest(*(part for name in names for part in (name, template(name))))
 
 
-def stated(text: str, label: str) -> str | None:
+def read_label(text: str, label: str) -> str | None:
     """Return what follows the label and a colon at the start of a line, without marks of emphasis or a full stop; None
     where no line begins so, or two of them say different things, case apart."""
     lines = re.findall(rf"^[*_`#> \t-]*{label}[*_`#> \t]*[:：][\s*_`#>]*(.*)$", text, re.IGNORECASE | re.MULTILINE)
-    found = {plain(line).lower(): plain(line) for line in lines}
+    found = {strip_emphasis(line).lower(): strip_emphasis(line) for line in lines}
     return next(iter(found.values())) if len(found) == 1 else None
 
 
-def plain(text: str) -> str:
+def strip_emphasis(text: str) -> str:
     """Return the text without marks of emphasis around it and without a full stop."""
     return text.strip(_MARKS + "\n").removesuffix(".").strip(_MARKS)
 
 
-def graded_of(result: Result, question: Question, scheme: Scheme, scoring: Scoring) -> Graded | None:
+def grading_input(result: Result, question: Question, scheme: Scheme, scoring: Scoring) -> GradingInput | None:
     """Return what a judge is given of a finished answer; None where no verdict is due.
 
     Answers are graded where the question is answerable and its gold answer known: a refusal is Wrong and a failure
@@ -102,18 +102,18 @@ def graded_of(result: Result, question: Question, scheme: Scheme, scoring: Scori
         reasoning = extract_reasoning(result, question.options)
         if not reasoning or not question.steps:
             return None
-        return Graded(rubric, question.in_context, question.answers, result.text, reasoning,
+        return GradingInput(rubric, question.in_context, question.answers, result.text, reasoning,
                       tuple(step.text for step in question.steps), scoring)
     published = scoring == "as-published"
     text = text_as_published(result) if published and rubric == "grades" else result.text
     due = bool(text) if published else result.outcome == "answered"
     if rubric is None or not due or not result.answerable or not question.answers:
         return None
-    return Graded(rubric, question.in_context, question.answers, text, scoring=scoring,
+    return GradingInput(rubric, question.in_context, question.answers, text, scoring=scoring,
                   reasoned=result.tagged is not None)
 
 
-async def ask_judge(judge: Judge, model: Model | None, graded: Graded | None,
-                    deadline: Callable[[], float]) -> Judged:
+async def ask_judge(judge: Judge, model: Model | None, graded: GradingInput | None,
+                    deadline: Callable[[], float]) -> JudgeResult:
     """Get the judge's verdict where one is due."""
     return ExchangeResult(None) if graded is None else await complete_with_repair(model, judge.judge(graded), deadline)

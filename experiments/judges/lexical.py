@@ -13,7 +13,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict
 
 from ragbed.documents.numbers import values
-from ragbed.experiments.judges.base import GRADES, Graded, Judging
+from ragbed.experiments.judges.base import GRADES, GradingInput, JudgeExchange
 from ragbed.experiments.metrics import contains_answer, is_korean, token_f1
 from ragbed.experiments.record import Grade, Verdict
 from ragbed.strategies.normalising import normalize_answer, with_values
@@ -24,7 +24,7 @@ _HELD = 0.6
 _UNSPACED = re.compile("[\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\uac00-\ud7a3]")
 
 
-def steps_held(steps: Sequence[str], reasoning: str) -> tuple[int, ...]:
+def find_held_steps(steps: Sequence[str], reasoning: str) -> tuple[int, ...]:
     """Return the places of the steps of whose content words at least 60 % stand in the reasoning.
 
     Words are folded, short function words left out, numbers and dates compared by value. Text without spaces between
@@ -66,10 +66,10 @@ class Lexical(BaseModel):
     def name(self) -> str:
         return "lexical"
 
-    def judge(self, graded: Graded) -> Judging:
+    def judge(self, graded: GradingInput) -> JudgeExchange:
         """Return the best grade over the accepted answers, or its points, or the steps held; yields no model call."""
         if graded.rubric == "steps":
-            return Verdict(judge=self.name, steps=steps_held(graded.steps, graded.reasoning))
+            return Verdict(judge=self.name, steps=find_held_steps(graded.steps, graded.reasoning))
         text = strip_citations(graded.predicted)
         best = min((grade(text, answer) for answer in graded.answers), key=GRADES.index)
         if graded.rubric == "points":

@@ -21,7 +21,7 @@ from typing import Any, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from ragbed.experiments.judges.base import GRADES, Graded, Judging, fill, plain, stated
+from ragbed.experiments.judges.base import GRADES, GradingInput, JudgeExchange, fill, read_label, strip_emphasis
 from ragbed.experiments.record import Grade, Verdict
 from ragbed.strategies.reading import read_answer, strip_citations, strip_last_citations
 from ragbed.strategies.types import Failure, Generate, Message
@@ -45,7 +45,7 @@ class ModelJudge(BaseModel):
     def name(self) -> str:
         return self.model
 
-    def judge(self, graded: Graded) -> Judging:
+    def judge(self, graded: GradingInput) -> JudgeExchange:
         """Ask once; under corrected scoring once more where the reply cannot be read. Then the answer is unjudged."""
         published = graded.scoring == "as-published"
         if graded.rubric == "points" and published:
@@ -78,9 +78,9 @@ class ModelJudge(BaseModel):
         return Generate(messages, purpose, max_tokens=self.max_tokens, see_failure=True)
 
 
-def _fields(graded: Graded) -> dict[str, str]:
+def _fields(graded: GradingInput) -> dict[str, str]:
     if graded.rubric == "steps":
-        return {"question": graded.question, "steps": numbered(graded.steps), "reasoning": graded.reasoning}
+        return {"question": graded.question, "steps": number_steps(graded.steps), "reasoning": graded.reasoning}
     predicted = graded.predicted
     if graded.scoring == "corrected":
         predicted = strip_citations(predicted)
@@ -89,7 +89,7 @@ def _fields(graded: Graded) -> dict[str, str]:
     return {"question": graded.question, "accepted": "\nor: ".join(graded.answers), "predicted": predicted}
 
 
-def _read(text: str, graded: Graded) -> dict[str, Any] | None:
+def _read(text: str, graded: GradingInput) -> dict[str, Any] | None:
     """What a verdict holds by the rubric; None where the reply has not exactly one reading."""
     if graded.rubric == "grades":
         grade = read_grade(text)
@@ -98,7 +98,7 @@ def _read(text: str, graded: Graded) -> dict[str, Any] | None:
     return None if found is None else {graded.rubric: found}
 
 
-def _compressing(graded: Graded) -> Message:
+def _compressing(graded: GradingInput) -> Message:
     """The request to shorten a reply to its final answer, as the published code has it."""
     parts = graded.predicted.split(_ANSWER) if graded.reasoned else []
     whole = parts[1] if len(parts) > 1 else graded.predicted
@@ -113,10 +113,10 @@ _ERROR_TYPES: dict[str, ErrorType] = {kind.lower(): kind for kind in get_args(Er
 def read_grade(text: str) -> tuple[Grade, ErrorType | None] | None:
     """Read the grade and the error type of a judge's reply; None where it says not exactly one grade on its own line.
     The error type is None for Correct and where the reply names none, or none that is known."""
-    grade = _GRADES_BY_WORD.get((stated(text, "Grade") or "").lower())
+    grade = _GRADES_BY_WORD.get((read_label(text, "Grade") or "").lower())
     if grade is None:
         return None
-    error = _ERROR_TYPES.get((stated(text, "Error ?type") or "").lower())
+    error = _ERROR_TYPES.get((read_label(text, "Error ?type") or "").lower())
     return grade, None if grade == "Correct" else error
 
 
@@ -128,8 +128,8 @@ _POINTS = re.compile(r"(10|[0-9])(?:\s*(?:/|out of)\s*10)?", re.IGNORECASE)
 def read_points(text: str) -> int | None:
     """Read the points of a judge's reply, 0 to 10: after `Grade:` on its own line, or all that the reply says. None
     where there is no such number, or there are two; one that is no whole number or out of range is none."""
-    grade = stated(text, "Grade")
-    match = _POINTS.fullmatch(plain(text) if grade is None else grade)
+    grade = read_label(text, "Grade")
+    match = _POINTS.fullmatch(strip_emphasis(text) if grade is None else grade)
     return int(match[1]) if match else None
 
 
@@ -142,7 +142,7 @@ def read_steps(text: str, count: int) -> tuple[int, ...] | None:
     is a reading. None where the reply has no list or several, does not end with it, or the list holds anything but
     numbers below `count`, that of the reference steps."""
     lists = _BRACKETS.findall(text)
-    if len(lists) != 1 or not plain(text).endswith("]"):
+    if len(lists) != 1 or not strip_emphasis(text).endswith("]"):
         return None
     if not lists[0].strip():
         return ()
@@ -152,6 +152,6 @@ def read_steps(text: str, count: int) -> tuple[int, ...] | None:
     return tuple(held) if held[-1] < count else None
 
 
-def numbered(steps: tuple[str, ...]) -> str:
+def number_steps(steps: tuple[str, ...]) -> str:
     """Return the steps, one a line, numbered from 0."""
     return "\n".join(f"{number}. {' '.join(step.split())}" for number, step in enumerate(steps))

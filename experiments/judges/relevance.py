@@ -26,7 +26,7 @@ class Grader(JudgeReranker):
     depth: int = Field(default=10, ge=1)
 
 
-async def with_grades(result: Result, question: Question, judge: RelevanceJudge, texts: Mapping[int, str],
+async def add_grades(result: Result, question: Question, judge: RelevanceJudge, texts: Mapping[int, str],
                       depth: int) -> Result:
     """Return the result with grades of its unjudged passages, by their number the `texts`. A grade that cannot be read
     is none; where a call fails there is none at all, and the note `not_graded` says why."""

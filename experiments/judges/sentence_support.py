@@ -27,8 +27,8 @@ from ragbed.strategies.support.check import Statement, read_grades, statements_o
 from ragbed.strategies.support.lexical import score
 from ragbed.strategies.types import Draft, Failure, Generate, Message, Passage, Task
 
-Told = tuple[SupportLevel | None, str]  # the level, or why there is none
-MOST_NUGGETS = 20
+LevelResult = tuple[SupportLevel | None, str]  # the level, or why there is none
+MAX_NUGGETS = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class Claims:
     gold: tuple[str, ...] = ()  # texts that nuggets are made from where the question brings none
 
 
-def claims_of(result: Result, question: Question, cell: Cell, passages: Mapping[int, str], check: SupportCheck,
+def extract_claims(result: Result, question: Question, cell: Cell, passages: Mapping[int, str], check: SupportCheck,
               gold: Sequence[str] = ()) -> Claims | None:
     """Return what a check is asked of a record; None where there is nothing. Where no sentence names a number, as in a
     reply by fields, each rests on all that the answer cites; else a sentence without a number cites nothing. Nuggets
@@ -83,7 +83,8 @@ class SupportCheck(BaseModel):
                        columns=tuple(dict.fromkeys([*scheme.columns, "sentence_precision / sentence_recall",
                                                     *["nuggets_vital_strict"] * nuggets])))
 
-    def level(self, statement: str, sources: Sequence[str], question: str, nugget: bool = False) -> Exchange[Told]:
+    def level(self, statement: str, sources: Sequence[str], question: str,
+              nugget: bool = False) -> Exchange[LevelResult]:
         """Tell how far the sources taken together bear out the statement, a sentence or a nugget."""
         raise NotImplementedError
 
@@ -93,7 +94,7 @@ class SupportCheck(BaseModel):
         labels: list[SupportLabel] = []
         for one in claims.sentences:
             shown = [claims.passages[number] for number in one.cited if number in claims.passages]
-            told: Told = (None, "the text that it cites is not known") if shown else (
+            told: LevelResult = (None, "the text that it cites is not known") if shown else (
                 "none", "cites what was not shown" if one.cited else "cites nothing")
             if sources := [text for text in shown if text.strip()]:
                 told = yield from self.level(one.text, sources, claims.question)
@@ -121,7 +122,8 @@ class _ByValue(SupportCheck):
     full: float
     partial: float
 
-    def level(self, statement: str, sources: Sequence[str], question: str, nugget: bool = False) -> Exchange[Told]:
+    def level(self, statement: str, sources: Sequence[str], question: str,
+              nugget: bool = False) -> Exchange[LevelResult]:
         """Tell the level by a value from 0 to 1; a nugget is looked for without the question."""
         value = self.value(statement, sources, "" if nugget else question)
         return "full" if value >= self.full else "partial" if value >= self.partial else "none", ""
@@ -186,16 +188,17 @@ class ModelSupport(SupportCheck):
     nuggets: bool = False
     max_tokens: int = Field(default=512, gt=0)
 
-    def level(self, statement: str, sources: Sequence[str], question: str, nugget: bool = False) -> Exchange[Told]:
+    def level(self, statement: str, sources: Sequence[str], question: str,
+              nugget: bool = False) -> Exchange[LevelResult]:
         fields = {"question": question, "source": "\n\n".join(sources), "statement": " ".join(statement.split())}
         said, flaw = yield from self._asked("support", fields, lambda text: _LEVELS.get(read_grades(text, 1)[0]))
         return said, flaw
 
     def made(self, claims: Claims) -> Exchange[tuple[dict[str, bool], str]]:
         """Make nuggets from the gold, vital or not; none, and why, where the reply cannot be read."""
-        fields = {"question": claims.question, "source": "\n\n".join(claims.gold), "most": str(MOST_NUGGETS)}
+        fields = {"question": claims.question, "source": "\n\n".join(claims.gold), "most": str(MAX_NUGGETS)}
         said, flaw = yield from self._asked("nuggets", fields, lambda text: _MADE.findall(read_answer(text)[0]))
-        return {fact.strip(): vital.lower() == "vital" for vital, fact in (said or [])[:MOST_NUGGETS]}, flaw
+        return {fact.strip(): vital.lower() == "vital" for vital, fact in (said or [])[:MAX_NUGGETS]}, flaw
 
     def _asked(self, name: str, fields: Mapping[str, str], read: Callable[[str], Any]) -> Exchange[tuple[Any, str]]:
         """What was read of a reply, and else why nothing was."""
@@ -210,7 +213,7 @@ class ModelSupport(SupportCheck):
         return None, "unreadable twice"
 
 
-def check_named(name: str) -> LexicalSupport | NliSupport | ModelSupport:
+def parse_support(name: str) -> LexicalSupport | NliSupport | ModelSupport:
     """Return the check that is called `lexical`, `nli:MODEL`, or by a model's name."""
     if name.startswith("nli:"):
         return NliSupport(model=name.removeprefix("nli:"))
@@ -219,7 +222,7 @@ def check_named(name: str) -> LexicalSupport | NliSupport | ModelSupport:
 
 SupportSettings = Annotated[
     Annotated[LexicalSupport | NliSupport | ModelSupport, Field(discriminator="kind")],
-    BeforeValidator(lambda value: check_named(value) if isinstance(value, str) else value)]
+    BeforeValidator(lambda value: parse_support(value) if isinstance(value, str) else value)]
 
 
 async def ask_support(check: SupportCheck, model: Model | None, claims: Claims | None,

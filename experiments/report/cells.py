@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import Any
 
 from ragbed.agents.types import OUTCOMES
-from ragbed.experiments.cells import FACTORS, labels, short_name, shortened, telling
+from ragbed.experiments.cells import FACTORS, distinguishing_factors, label_rows, short_name, shorten_models
 from ragbed.experiments.formatting import metric_title, visible
 from ragbed.experiments.metrics import METRICS, family_of, name_with_judge
 
@@ -146,9 +146,9 @@ def table(stored: Sequence[Mapping[str, Any]], columns: Sequence[str] = ()) -> T
               for name in _SHARED}
     shared = tuple((name, min(found)) for name, found in values.items()
                    if len(found) == 1 and found.isdisjoint(("", _PLAIN.get(name))))
-    named = labels(stored) if stored else []
+    named = label_rows(stored) if stored else []
     cells = tuple(_cell(number, cell, visible(label))
-                  for number, (cell, label) in enumerate(zip(shortened(stored), named, strict=True), 1))
+                  for number, (cell, label) in enumerate(zip(shorten_models(stored), named, strict=True), 1))
     seen = list(dict.fromkeys(name for cell in cells for name in cell.figures))
     wanted = list(columns) or [metric_of(name) for name in seen]
     quality = wanted[0].split(" / ")[0] if wanted else ""
@@ -156,7 +156,7 @@ def table(stored: Sequence[Mapping[str, Any]], columns: Sequence[str] = ()) -> T
     first = dict.fromkeys(column for place in places for column in place)
     alone = {column.parts[0] for column in first if not column.joined}
     return Table(cells, tuple(first), tuple(_column([name]) for name in seen if name not in alone), quality, shared,
-                 tuple(telling(stored)) if len(stored) > 1 else ())
+                 tuple(distinguishing_factors(stored)) if len(stored) > 1 else ())
 
 
 def _columns(metrics: Sequence[str], seen: Sequence[str]) -> list[ReportColumn]:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from statistics import fmean
 from typing import Any
 
-from ragbed.experiments.cells import OWN, REPLICATED, called
+from ragbed.experiments.cells import OWN, REPLICATED, describe_factors
 from ragbed.experiments.formatting import plural
 from ragbed.experiments.report.cells import Figure, ReportCell, Table, column
 
@@ -40,9 +40,9 @@ def _tier(condition: str) -> int | None:
 
 def _label(cell: ReportCell, table: Table, factors: list[str]) -> str:
     """Keep what follows the factors in a name, such as the number of repeats."""
-    whole = called(cell.factors, table.varying)
+    whole = describe_factors(cell.factors, table.varying)
     rest = cell.label.removeprefix(whole) if cell.label.startswith(whole) else ""
-    return (called(cell.factors, factors) or cell.factors.get("reasoning") or cell.label) + rest
+    return (describe_factors(cell.factors, factors) or cell.factors.get("reasoning") or cell.label) + rest
 
 
 def merge_replicates(table: Table, repeated: Sequence[Mapping[str, Any]] = ()) -> Table:
@@ -64,7 +64,7 @@ def merge_replicates(table: Table, repeated: Sequence[Mapping[str, Any]] = ()) -
 
 def _merged(cells: Sequence[ReportCell], factors: Sequence[str], known: Mapping[str, Any]) -> ReportCell:
     first = cells[0]
-    label = called(first.factors, factors) or first.factors.get("reasoning") or first.label
+    label = describe_factors(first.factors, factors) or first.factors.get("reasoning") or first.label
     if len(cells) == 1:
         return replace(first, label=label)
     shown = [cell.passages for cell in cells if cell.passages is not None]

@@ -41,7 +41,7 @@ class _CellMaker:
         self._seeded = len({one.seed for one in combinations}) > 1
         self._subs = any(question.sub_questions for question in benchmark.questions)
         self._variations = {name for name in {one.variation for one in combinations} if name == "paraphrase" or any(
-            QueryVariation.parse(name).of(question.text) != question.text for question in benchmark.questions)}
+            QueryVariation.parse(name).apply(question.text) != question.text for question in benchmark.questions)}
         self._worded = any(one.prompt_variant > 1 for one in combinations)
         self._turns = any(question.turns for question in benchmark.questions)
         # All sub-questions are shown if the reply has to answer each.

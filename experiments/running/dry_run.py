@@ -17,11 +17,11 @@ from ragbed.documents.chunkers import CrestSizes, Sections
 from ragbed.documents.types import Chunk, Format
 from ragbed.experiments.analysis.notes import note_skipped
 from ragbed.experiments.analysis.pairs import count_pairs
-from ragbed.experiments.cells import PIPELINE, Cell, labels
-from ragbed.experiments.judges import Graded, ModelJudge, ModelSupport
+from ragbed.experiments.cells import PIPELINE, Cell, label_rows
+from ragbed.experiments.judges import GradingInput, ModelJudge, ModelSupport
 from ragbed.experiments.metrics import Scored, score
 from ragbed.experiments.query_variations import QueryVariation
-from ragbed.experiments.question import Benchmark, Question, Rubric, distinct
+from ragbed.experiments.question import Benchmark, Question, Rubric, unique_gold
 from ragbed.experiments.running.bounds import Bounds, Use, bounds_of
 from ragbed.experiments.running.budget import check_prices, prompt_tokens
 from ragbed.experiments.running.cell_matrix import has_index
@@ -64,7 +64,7 @@ def plan_run(settings: RunSettings) -> dict[str, Any]:
     planner = _Planner(plan, Resources(plan))
     plans = [planner.plan(cell) for cell in cells]
     summary = [{"id": cell.id, **cell.levels} for cell in cells]
-    names, grouped = labels(summary), cluster_questions(benchmark.questions)
+    names, grouped = label_rows(summary), cluster_questions(benchmark.questions)
     rows = [{"cell": plan.cell.id, "name": name, "questions": len(benchmark.questions),
              **_figures(plan.bounds, plan.least, plan.most)} for name, plan in zip(names, plans, strict=True)]
     total = sum((plan.bounds for plan in plans), Bounds())
@@ -130,7 +130,7 @@ class PlannedEvidence:
     def _sizes(self, cell: Cell, question: Question, retriever: RetrieverFactor) -> list[int]:
         """Return the characters of each chunk that a condition will show; of a whole document, the bytes of its file.
         """
-        gold = distinct(question.gold)
+        gold = unique_gold(question.gold)
         if cell.condition != "full":
             return [_chunk_size(retriever)] * len(gold)
         corpus = Path(self._resources.benchmark.corpus or ".")
@@ -182,7 +182,7 @@ class _Planner:
             def search(k: int | None, turn: int, asked: Question = question) -> Sequence[Any]:
                 return self.evidence.chunks(cell, asked, k, turn)
 
-            bounds += bounds_of(tasks, replace(question, text=variation.of(question.text)), search, context)
+            bounds += bounds_of(tasks, replace(question, text=variation.apply(question.text)), search, context)
             judge += max_judge_use(self.settings, benchmark.scheme.rubric, question,
                                    resources.answerable(cell, question))
         factor = len(benchmark.questions) / len(sample)
@@ -205,7 +205,7 @@ def max_judge_use(settings: RunSettings, rubric: Rubric | None, question: Questi
     if rubric is None or not due:
         return Use()
     answer = numbered_questions(settings.limits.max_tokens)
-    graded = Graded(rubric, question.text, question.answers, answer, answer,
+    graded = GradingInput(rubric, question.text, question.answers, answer, answer,
                     tuple(step.text for step in question.steps), settings.scoring, reasoned=True)
     judging, use = settings.judge.judge(graded), Use()
     sent: Reply | None = None

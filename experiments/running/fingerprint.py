@@ -46,7 +46,7 @@ def manifest_for(plan: Plan, known: Mapping[str, str]) -> dict[str, Any]:
     settings, benchmark = plan.settings, plan.benchmark
     return {"settings": digest(settings.to_yaml()),
             "benchmark": {"name": benchmark.name, "questions": len(benchmark.questions), "hash": plan.questions_hash,
-                          "stored": digest(*(question_json(one.without_chunks()) for one in benchmark.questions))},
+                          "stored": digest(*(question_json(one.drop_chunks()) for one in benchmark.questions))},
             "prompts": prompts_hash(), "judge_prompt": judge_prompts_hash(),
             "exemplars": exemplars_hash(plan.exemplars), "sources": plan.sources, "models": identities(plan, known),
             "scheme": asdict(plan.scheme), "scoring": settings.scoring, "judge": settings.judge.name,

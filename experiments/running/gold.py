@@ -13,7 +13,7 @@ from typing import Literal
 from ragbed.documents.types import Chunk, Document
 from ragbed.experiments.conditions import Perturbation, apply_perturbation, draw_lazily
 from ragbed.experiments.metrics import contains_answer
-from ragbed.experiments.question import Benchmark, Gold, Question, distinct
+from ragbed.experiments.question import Benchmark, Gold, Question, unique_gold
 from ragbed.strategies.normalising import normalize_answer
 from ragbed.strategies.types import Passage
 
@@ -63,7 +63,7 @@ def match(gold: Sequence[Gold], evidence: Iterable[Passage], source_of: SourceOf
         itself: the id of a document that is the query; it takes no rank.
         placed: levels that are known already, by evidence number; None for a passage that is never gold.
     """
-    items = distinct(gold)
+    items = unique_gold(gold)
     whole = bool(items) and all((item.chunk, item.start, item.page) == (None, None, None) for item in items)
     levels: dict[int, Level | None] = {}
     hits: dict[int, frozenset[int]] = {}
@@ -173,8 +173,8 @@ class Perturber:
 
         Negatives are taken in this order: the benchmark's own, chunks of the question that are not shown, then chunks
         drawn from other questions and from `more`. A drawn chunk contains no gold answer and is not from a document of
-        the question. A mined benchmark uses its mined negatives alone, the miners in turn (`Question.in_turns`), so
-        that all doses of a curve are of one kind.
+        the question. A mined benchmark uses its mined negatives alone, the miners in turn
+        (`Question.interleave_mined`), so that all doses of a curve are of one kind.
 
         Args:
             gold: as the chunks can be matched with it.
@@ -231,7 +231,7 @@ class Perturber:
                     more: Sequence[Chunk]) -> Iterator[Chunk]:
         if change.sort or self._mined:
             brought = {chunk.id: chunk for chunk in (*question.provided, *question.negatives)}
-            yield from (brought[id] for id in question.in_turns(change.sort) if id in brought)
+            yield from (brought[id] for id in question.interleave_mined(change.sort) if id in brought)
             return
         yield from question.negatives
         if not change.table:  # a table has the same content
@@ -247,7 +247,7 @@ class Perturber:
 
     @cached_property
     def _others(self) -> list[Chunk]:
-        return self._benchmark.every_chunk
+        return self._benchmark.all_chunks
 
     @cached_property
     def _mined(self) -> bool:

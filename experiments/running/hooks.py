@@ -12,7 +12,7 @@ from ragbed.guests import entries, load
 if TYPE_CHECKING:
     from ragbed.agents.types import Cost
     from ragbed.experiments.analysis.replicates import Answers
-    from ragbed.experiments.judges.base import Judged
+    from ragbed.experiments.judges.base import JudgeResult
     from ragbed.experiments.question import Question
     from ragbed.experiments.record import Result, StoredProbe
     from ragbed.experiments.running.plan import Plan
@@ -46,7 +46,7 @@ class FollowUp(Protocol):
         ...
 
     async def ask(self, result: Result, question: Question, runner: Callable[[int], CellRunner], repeat: int,
-                  judge: Callable[[Result], Awaitable[Judged]]) -> tuple[tuple[StoredProbe, ...], Cost]:
+                  judge: Callable[[Result], Awaitable[JudgeResult]]) -> tuple[tuple[StoredProbe, ...], Cost]:
         """Return what the further calls gave and cost. `runner` makes the runner of a repeat of the cell."""
         ...
 

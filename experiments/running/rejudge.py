@@ -15,14 +15,14 @@ from ragbed.agents.types import Cost
 from ragbed.documents.errors import RunError, SettingsError
 from ragbed.experiments.analysis.agreement import JudgedAnswer, Rater
 from ragbed.experiments.judges import (
-    Graded,
+    GradingInput,
     Lexical,
     ModelJudge,
     ModelSupport,
     SupportCheck,
     ask_judge,
     ask_support,
-    graded_of,
+    grading_input,
 )
 from ragbed.experiments.judges.sentence_support import Claims
 from ragbed.experiments.question import Rubric
@@ -45,7 +45,7 @@ class Material:
     """
 
     rubric: Rubric
-    graded: Mapping[JudgedAnswer, Graded]
+    graded: Mapping[JudgedAnswer, GradingInput]
     recorded: Mapping[JudgedAnswer, Verdict]
 
     @property
@@ -62,11 +62,11 @@ def material_of(folder: RunFolder, settings: RunSettings) -> Material:
     if scheme.rubric is None:
         raise RunError(f"{folder.path}: the scores of {settings.benchmark.kind} rest on no judge, so there is nothing "
                        "to judge again")
-    graded: dict[JudgedAnswer, Graded] = {}
+    graded: dict[JudgedAnswer, GradingInput] = {}
     recorded: dict[JudgedAnswer, Verdict] = {}
     for result in folder.results(traces=scheme.rubric == "steps"):  # the judge of these reads the reasoning
         item = result.cell, result.question
-        if due := graded_of(result, questions[result.question], scheme, settings.scoring):
+        if due := grading_input(result, questions[result.question], scheme, settings.scoring):
             graded[item] = due
             if result.verdict is not None:
                 recorded[item] = result.verdict

@@ -19,7 +19,7 @@ from ragbed.documents.types import Chunk
 from ragbed.experiments.analysis.agreement import JudgedAnswer
 from ragbed.experiments.analysis.notes import note_support
 from ragbed.experiments.cells import Cell
-from ragbed.experiments.judges import Graded, Lexical, ModelSupport, SupportCheck, claims_of, graded_of
+from ragbed.experiments.judges import GradingInput, Lexical, ModelSupport, SupportCheck, extract_claims, grading_input
 from ragbed.experiments.metrics import GROUPS, Scoring, find_metric, score_result
 from ragbed.experiments.query_variations import NOT_PARAPHRASED
 from ragbed.experiments.question import Question, Scheme
@@ -209,7 +209,7 @@ def score_anew(run: Finished, scoring: Scoring, judge: str | None, progress: Pro
 
 def _check(again: Again, work: _Work, check: SupportCheck, progress: Progress) -> None:
     run, text = work.run, work.run.folder.database.text
-    claims = {(one.cell, one.question): due for one in again.results if (due := claims_of(
+    claims = {(one.cell, one.question): due for one in again.results if (due := extract_claims(
         one, run.questions[one.question], work.cells[one.cell],
         {passage.number: text(passage.text) for passage in one.evidence}, check))}
     with ExitStack() as held:
@@ -244,8 +244,8 @@ class _Work:
     def __init__(self, run: Finished, plan: Plan, scoring: Scoring, scheme: Scheme, plugins: Collection[str]) -> None:
         self.run, self.plan, self.scoring, self.scheme, self.plugins = run, plan, scoring, scheme, plugins
         self.cells = {cell.id: cell for cell in run.cells}
-        self.graded: dict[JudgedAnswer, Graded] = {}
-        self.changed: dict[JudgedAnswer, Graded] = {}
+        self.graded: dict[JudgedAnswer, GradingInput] = {}
+        self.changed: dict[JudgedAnswer, GradingInput] = {}
         self.read = Read()
         self.hindered: dict[str, None] = {}
 
@@ -274,8 +274,8 @@ class _Work:
     def _judged(self, stored: Result, result: Result, question: Question,
                 verdicts: Mapping[JudgedAnswer, Verdict]) -> Result:
         item, verdict = (stored.cell, stored.question), result.verdict
-        due = graded_of(result, question, self.run.scheme, self.scoring)
-        same = result is stored or due == graded_of(stored, question, self.run.scheme, self.scoring)
+        due = grading_input(result, question, self.run.scheme, self.scoring)
+        same = result is stored or due == grading_input(stored, question, self.run.scheme, self.scoring)
         if due is not None:
             self.graded[item] = due
         if not same:

@@ -17,10 +17,10 @@ from ragbed.agents.watchdog import watchdog
 from ragbed.documents.errors import RunError, UserError
 from ragbed.documents.shards import Shard
 from ragbed.experiments.cells import Cell
-from ragbed.experiments.judges import ModelJudge, ModelSupport, ask_judge, ask_support, claims_of, graded_of
-from ragbed.experiments.judges.relevance import with_grades
+from ragbed.experiments.judges import ModelJudge, ModelSupport, ask_judge, ask_support, extract_claims, grading_input
+from ragbed.experiments.judges.relevance import add_grades
 from ragbed.experiments.metrics import ScoredRow, score_result
-from ragbed.experiments.query_variations import QueryVariation, asked_in
+from ragbed.experiments.query_variations import QueryVariation, vary_question
 from ragbed.experiments.question import Question
 from ragbed.experiments.record import Record, Result, Support, Verdict
 from ragbed.experiments.running.budget import Metered, Spending, check_prices
@@ -264,7 +264,8 @@ class JobExecutor:
         seed = settings.seed if cell.seed is None else cell.seed
         # 1. Word the question as the cell varies it, and answer it.
         variation = QueryVariation.parse(cell.variation or "as_asked")
-        asked = await asked_in(variation, question.text, f"{seed}:{question.id}", self._paraphraser, self._deadline)
+        asked = await vary_question(variation, question.text, f"{seed}:{question.id}", self._paraphraser,
+                                    self._deadline)
         worded = question if asked.end.text == question.text else replace(question, text=asked.end.text)
         answer = await runner.answer(worded) if asked.end.failure is None else failed_answer(asked.end.failure)
         answer, levels = resources.match_contexts(cell, question, answer)
@@ -276,7 +277,7 @@ class JobExecutor:
                              self.folder.database)
         if settings.grader and self._grader and cell.ranked:
             texts = {passage.number: passage.chunk.content for passage in answer.ranked}
-            result = await with_grades(result, question, self._grader, texts, settings.grader.depth)
+            result = await add_grades(result, question, self._grader, texts, settings.grader.depth)
         # 3. Judge, check support and score.
         judged = await self._judge(question, result)
         checked = await self._check_support(result, question, cell, answer)
@@ -288,7 +289,7 @@ class JobExecutor:
         return make_record(self._scored(job, result), answer.cost + subs.cost + judged.cost + checked.cost + asked.cost)
 
     async def _judge(self, question: Question, result: Result) -> ExchangeResult[Verdict | None]:
-        due = graded_of(result, question, self.plan.scheme, self.settings.scoring)
+        due = grading_input(result, question, self.plan.scheme, self.settings.scoring)
         return await ask_judge(self.settings.judge, self._judge_model, due, self._deadline)
 
     def _scored(self, job: Job, result: Result) -> Result:
@@ -303,7 +304,7 @@ class JobExecutor:
             return ExchangeResult(None)
         gold = Places(question.own, self.resources.source_of).gold(question.gold) if check.makes_nuggets else ()
         texts = {passage.number: passage.chunk.content for passage in answer.ranked}
-        claims = claims_of(result, question, cell, texts, check, [chunk.content for chunk in gold])
+        claims = extract_claims(result, question, cell, texts, check, [chunk.content for chunk in gold])
         return await ask_support(check, self._support_model, claims, self._deadline)
 
     def _deadline(self) -> float:

@@ -16,7 +16,7 @@ import yaml
 from pydantic import BaseModel, Field, NonNegativeInt, ValidationError
 
 from ragbed.documents.errors import RunError
-from ragbed.experiments.cells import FACTORS, PART, Cell, called, labels
+from ragbed.experiments.cells import FACTORS, SEPARATOR, Cell, describe_factors, label_rows
 from ragbed.experiments.metrics import Scoring
 from ragbed.experiments.question import Question, Scheme
 from ragbed.experiments.runs.manifest import Made, config_of, manifest_of
@@ -127,7 +127,7 @@ class Finished:
     @cached_property
     def labels(self) -> Mapping[str, str]:
         """The labels of the cells by id, in the run's order."""
-        return dict(zip((row["id"] for row in self.rows), labels(self.rows), strict=True))
+        return dict(zip((row["id"] for row in self.rows), label_rows(self.rows), strict=True))
 
     @cached_property
     def questions(self) -> Mapping[str, Question]:
@@ -244,7 +244,7 @@ def cells_in(folder: RunFolder) -> Sequence[Mapping[str, Any]]:
 def cells_named(cells: Sequence[Mapping[str, Any]], name: str | None) -> dict[str, str]:
     """Return the labels of the cells that a name fits, by id, in the run's order; of all cells without a name. Raises
     RunError if it fits none."""
-    known = dict(zip(labels(cells), cells, strict=True))
+    known = dict(zip(label_rows(cells), cells, strict=True))
     found = known if name is None else fitting(known, name)
     if not found:
         raise no_cell(str(name), known)
@@ -254,10 +254,10 @@ def cells_named(cells: Sequence[Mapping[str, Any]], name: str | None) -> dict[st
 def fitting(known: Mapping[str, Mapping[str, Any]], name: str) -> list[str]:
     """Return the labels of the cells that a name fits: a label, an id, or parts joined by ` · `, each a part of the
     label or the value of a factor, as in `direct · provided`."""
-    parts = {part.strip() for part in name.split(PART.strip())}
+    parts = {part.strip() for part in name.split(SEPARATOR.strip())}
     return [label for label, row in known.items() if name in (label, row["id"])] or [
-        label for label, row in known.items() if parts <= {*label.split(PART), *(
-            called(row, [factor]) for factor in FACTORS if row.get(factor) is not None)}]
+        label for label, row in known.items() if parts <= {*label.split(SEPARATOR), *(
+            describe_factors(row, [factor]) for factor in FACTORS if row.get(factor) is not None)}]
 
 
 def no_cell(name: str, known: Iterable[str]) -> RunError:

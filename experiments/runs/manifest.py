@@ -88,5 +88,5 @@ def known_models(path: Path) -> dict[str, str]:
 
 def questions_hash(benchmark: Benchmark) -> str:
     """Return one hash of the questions with their chunks."""
-    return digest(*(digest(question_json(one.without_chunks()), *(chunk.id for chunk in one.chunks))
+    return digest(*(digest(question_json(one.drop_chunks()), *(chunk.id for chunk in one.chunks))
                     for one in benchmark.questions))

@@ -86,7 +86,7 @@ class RunFolder:
     def put_question(self, question: Question, place: int) -> None:
         """Keep a question without its chunks at this place; durable with the next commit."""
         self.database.put("INSERT OR REPLACE INTO questions VALUES (?, ?, ?)", (
-            question.id, place, question_json(question.without_chunks())))
+            question.id, place, question_json(question.drop_chunks())))
 
     def is_empty(self) -> bool:
         """Return whether there is neither a record nor a call."""

@@ -23,13 +23,13 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from ragbed.experiments.cells import PART
+from ragbed.experiments.cells import SEPARATOR
 
 PROGRESS_EVERY = 5.0  # seconds between two lines of progress where there is no terminal to draw on
 _GAP = 2  # between columns
 _SHORT = 12  # characters of a cell that is not broken
 _WIDTH = 150  # of a file or pipe
-_BETWEEN_PARTS = f"({re.escape(PART)}| → |, )"  # of what a cell or a change of cells is called
+_BETWEEN_PARTS = f"({re.escape(SEPARATOR)}| → |, )"  # of what a cell or a change of cells is called
 MAX_PROSE = 100  # columns of a line of prose
 # What JSON leaves as it is: the second set of control codes, marks that turn the direction of writing, half pairs.
 _STEERING = re.compile("[\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")

@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ragbed.agents.types import Cost
-from ragbed.experiments.cells import FACTORS, called, labels, shortened, varying
+from ragbed.experiments.cells import FACTORS, describe_factors, label_rows, shorten_models, varying_factors
 from ragbed.experiments.formatting import format_price, plural
 from ragbed.experiments.record import Record
 from ragbed.experiments.settings.spending import format_amount
@@ -85,12 +85,12 @@ class Tally:
         """Return a line for each cell: its name, its records there, those that it has in the end, and those of this
         session that failed. Above `most` cells, for each level of one factor; none at the worst."""
         cells = self.begun.cells
-        rows = shortened([{"id": cell.id, **cell.levels} for cell in cells])
+        rows = shorten_models([{"id": cell.id, **cell.levels} for cell in cells])
         if len(cells) <= most:
-            named = dict(zip((cell.id for cell in cells), labels(rows), strict=True))
+            named = dict(zip((cell.id for cell in cells), label_rows(rows), strict=True))
         else:
-            levels = {factor: {str(row["id"]): called(row, [factor]) or f"no {factor}" for row in rows}
-                      for factor in ("model", *varying(rows), *FACTORS) if factor in rows[0]}
+            levels = {factor: {str(row["id"]): describe_factors(row, [factor]) or f"no {factor}" for row in rows}
+                      for factor in ("model", *varying_factors(rows), *FACTORS) if factor in rows[0]}
             named = next((by for by in levels.values() if 1 < len(set(by.values())) <= most), {})
         grouped: dict[str, list[str]] = {}
         for id, name in named.items():

@@ -12,7 +12,7 @@ import typer
 from ragbed.experiments.analysis.notes import describe_unjudged
 from ragbed.experiments.analysis.view import View
 from ragbed.experiments.formatting import estimate
-from ragbed.experiments.judges.sentence_support import check_named
+from ragbed.experiments.judges.sentence_support import parse_support
 from ragbed.experiments.metrics import Scoring, aggregate, may_refuse
 from ragbed.experiments.record import Result
 from ragbed.experiments.running.rescore import Again, score_anew
@@ -37,7 +37,7 @@ def show_rescored(path: Path, scoring: Scoring | None, judge: str | None, metric
     unknown.
     """
     with open_finished(path) as run, Bars() as bars:
-        check = None if support is None else check_named(support)
+        check = None if support is None else parse_support(support)
         again = score_anew(run, scoring or run.scoring, judge, bars, metrics, plugins, check)
     rows = _rows(run.rows, again, run.grouped.of)
     changed = [one for one in _changed(run, rows) if not metrics or one["metric"] in metrics]

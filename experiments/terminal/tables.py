@@ -7,7 +7,7 @@ from typing import Any
 
 from ragbed.experiments.analysis.published import load_published
 from ragbed.experiments.analysis.view import View, format_value
-from ragbed.experiments.cells import PART, short_name, shortened, telling
+from ragbed.experiments.cells import SEPARATOR, distinguishing_factors, short_name, shorten_models
 from ragbed.experiments.formatting import (
     UNKNOWN,
     estimate,
@@ -94,7 +94,7 @@ def run_table(cells: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> tup
 
     Shares joined by ` / ` are shown as counts.
     """
-    factors = telling(cells)
+    factors = distinguishing_factors(cells)
     columns = [*columns, *custom_metrics(cells)]
     judge = "lexical" if cells and cells[0]["judge"] == "lexical" else None  # the title has a model's long name
     unjudged = ["unjudged"] if any(map(_unjudged, cells)) else []
@@ -103,7 +103,7 @@ def run_table(cells: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> tup
              for column, name in zip(columns, names, strict=True)]
     cached = ["cached"] if any("cached_tokens" in cell["usage"] for cell in cells) else []
     header = [*factors, "n", *shown, *unjudged, "outcomes", "passages", "calls", "tokens", *cached, "price"]
-    return header, [_row(cell, factors, columns, bool(unjudged), bool(cached)) for cell in shortened(cells)]
+    return header, [_row(cell, factors, columns, bool(unjudged), bool(cached)) for cell in shorten_models(cells)]
 
 
 def on_published(names: Sequence[str]) -> list[str]:
@@ -308,4 +308,4 @@ def _text(view: View, name: str, value: Any) -> str:
         return "-" if value["mean"] is None else f"{round(value['mean'] * value['n'])} of {value['n']}"
     text = format_value(view, name, value)
     room = console().width // 2
-    return text if len(text) <= room or PART in text or name != "question" else f"{text[:room - 1]}…"
+    return text if len(text) <= room or SEPARATOR in text or name != "question" else f"{text[:room - 1]}…"

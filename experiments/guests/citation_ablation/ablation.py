@@ -15,7 +15,7 @@ from ragbed.experiments.guests.citation_ablation.metrics import find_uncited, is
 from ragbed.experiments.record import Result, StoredProbe
 
 if TYPE_CHECKING:
-    from ragbed.experiments.judges.base import Judged
+    from ragbed.experiments.judges.base import JudgeResult
     from ragbed.experiments.question import Question
     from ragbed.experiments.running.plan import Plan
     from ragbed.experiments.running.play import CellRunner
@@ -40,7 +40,7 @@ class CitationAblation:
         return passages + _OTHERS
 
     async def ask(self, result: Result, question: Question, player: Callable[[int], CellRunner], repeat: int,
-                  judge: Callable[[Result], Awaitable[Judged]]) -> tuple[tuple[StoredProbe, ...], Cost]:
+                  judge: Callable[[Result], Awaitable[JudgeResult]]) -> tuple[tuple[StoredProbe, ...], Cost]:
         """Ask the question again in every way, one after the other. Return the answers and what they cost.
 
         Args:

@@ -100,7 +100,7 @@ def read_library(settings: ConstructSettings) -> tuple[Library, tuple[str, ...]]
     chunks: list[Chunk] = []
     benchmark = settings.benchmark.load() if settings.benchmark else None
     if benchmark is not None:
-        documents, chunks = dict(benchmark.documents), benchmark.every_chunk
+        documents, chunks = dict(benchmark.documents), benchmark.all_chunks
     else:
         for document in read_documents(find_sources(settings.sources)):
             if isinstance(document, DocumentError):

@@ -176,7 +176,8 @@ def reached_dose(change: Perturbation, results: Collection[Result], questions: M
     own = []
     for result in results:
         question = questions[result.question]
-        ids = question.in_turns(change.sort)[:change.pool] if change.pool else [one.chunk for one in result.evidence]
+        ids = question.interleave_mined(change.sort)[:change.pool] if change.pool else [
+            one.chunk for one in result.evidence]
         if found := [question.mined[id].hardness for id in ids if id in question.mined]:
             own.append(fmean(found))
     return Reached(fewer, round(fmean(own), DECIMALS) if own else None)

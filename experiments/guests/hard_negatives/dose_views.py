@@ -9,7 +9,7 @@ from ragbed.experiments.analysis.catalogue import label_replicates
 from ragbed.experiments.analysis.inputs import AnalysisInput
 from ragbed.experiments.analysis.pairs import difference_view
 from ragbed.experiments.analysis.view import Chart, Point, Value, View, make_figure
-from ragbed.experiments.cells import PART, shortened
+from ragbed.experiments.cells import SEPARATOR, shorten_models
 from ragbed.experiments.formatting import column_title, format_difference, format_interval, join_names, plural, truncate
 from ragbed.experiments.metrics import family_of, name_with_judge
 from ragbed.experiments.statistics import Comparison
@@ -64,10 +64,10 @@ def group_curves(dose: Mapping[str, Any]) -> list[CurveGroup]:
 
 def labels(levels: Sequence[Mapping[str, Any]]) -> list[str]:
     """Return what curves are called: by the factors in which any of them differ, the strategy where there are none."""
-    rows = shortened(levels)
+    rows = shorten_models(levels)
     names = [name for name in dict.fromkeys(name for row in rows for name in row)
              if len({row[name] for row in rows if row.get(name) is not None}) > 1]
-    return [PART.join(filter(None, (_level(name, row.get(name)) for name in names)))
+    return [SEPARATOR.join(filter(None, (_level(name, row.get(name)) for name in names)))
             or str(row.get("reasoning") or "none") for row in rows]
 
 

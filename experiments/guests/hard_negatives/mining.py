@@ -127,7 +127,7 @@ def open_source(benchmark: Benchmark, settings: MiningSettings, progress: Progre
         index = Index.open(settings.index)
         index.check_embedder()
         return MiningSource(benchmark, index, index)
-    chunks = benchmark.shared or benchmark.every_chunk
+    chunks = benchmark.shared or benchmark.all_chunks
     if not chunks:
         raise BenchmarkError(f"{benchmark.name}: its questions bring no chunks to find negatives among; index its "
                              "documents and give --index DIR")

@@ -18,8 +18,8 @@ from ragbed.documents.rows import Row, read_rows, read_text
 from ragbed.documents.types import digest
 from ragbed.experiments.analysis.agreement import JudgedAnswer, Rater
 from ragbed.experiments.export.tables import escape_formula
-from ragbed.experiments.judges import Graded
-from ragbed.experiments.judges.model import numbered, read_grade, read_points, read_steps
+from ragbed.experiments.judges import GradingInput
+from ragbed.experiments.judges.model import number_steps, read_grade, read_points, read_steps
 from ragbed.experiments.record import Verdict
 from ragbed.experiments.running.rejudge import Material
 from ragbed.retrieval.storage.files import write_atomically
@@ -40,7 +40,7 @@ def write_sheet(path: Path, material: Material) -> None:
     writer = csv.writer(text)
     writer.writerow(_COLUMNS)
     for (cell, question), graded in sorted(material.graded.items(), key=lambda one: digest("sheet", one[0][1])):
-        shown = (numbered(graded.steps), graded.reasoning) if graded.rubric == "steps" else (
+        shown = (number_steps(graded.steps), graded.reasoning) if graded.rubric == "steps" else (
             "\nor: ".join(graded.answers), strip_citations(graded.predicted))
         writer.writerow(map(escape_formula, (cell, question, graded.question, *shown, "")))
     if path.exists():
@@ -98,7 +98,7 @@ def _read_id(row: Row, field: str) -> str:
     return value if isinstance(value, str) else row.fail(field, "an id, as in the sheet", value)
 
 
-def _read_verdict(row: Row, rater: str, graded: Graded) -> Verdict | None:
+def _read_verdict(row: Row, rater: str, graded: GradingInput) -> Verdict | None:
     stated = row.fields.get("grade")
     text = "" if stated is None else str(stated).strip()
     if not text:

@@ -15,7 +15,7 @@ from ragbed.agents.assistant import Assistant, AssistantSettings
 from ragbed.agents.client import ModelClient
 from ragbed.agents.models import open_model, open_reranker_deps
 from ragbed.documents.errors import SettingsError, UserError
-from ragbed.experiments.cells import PART, PIPELINE, Cell, labels, short_name
+from ragbed.experiments.cells import PIPELINE, SEPARATOR, Cell, label_rows, short_name
 from ragbed.experiments.formatting import estimate
 from ragbed.experiments.running.open_resources import index_folder
 from ragbed.experiments.running.plan import Plan
@@ -79,7 +79,7 @@ class Configuration:
         """Return strategies, retriever and model in one line."""
         settings, (reasoning, retrieval, _) = self.assistant.settings, self.assistant.strategies
         found = f"{settings.retriever.kind}@{settings.k}"
-        return PART.join((reasoning.label, retrieval.label, found, short_name(settings.model)))
+        return SEPARATOR.join((reasoning.label, retrieval.label, found, short_name(settings.model)))
 
     @property
     def description(self) -> str:
@@ -196,7 +196,7 @@ def read_target(target: Path, given: Mapping[str, Any]) -> list[ConfigurationSet
         else:
             plan = Plan.of(one)
             rows = [{"id": cell.id, **cell.levels} for cell in plan.cells]
-            found += _servable(plan, dict(zip(labels(rows), plan.cells, strict=True)), {}, str(target))
+            found += _servable(plan, dict(zip(label_rows(rows), plan.cells, strict=True)), {}, str(target))
     return found
 
 

@@ -197,7 +197,7 @@ class Twins:
     """Writes the table of each twin, and answers it where the passages that it is asked over say the answer."""
 
     def __init__(self, benchmark):
-        self.library = Library(benchmark.documents, benchmark.every_chunk, 1, 0, 0, None, lambda: None)
+        self.library = Library(benchmark.documents, benchmark.all_chunks, 1, 0, 0, None, lambda: None)
         self.answers = {question.text: question.answers[0] for question in benchmark.questions}
         self.edited = {}
 

@@ -99,7 +99,7 @@ def test_a_run_over_it_is_scored_and_asked_as_its_source_and_adds_its_negatives(
     prompts = "\n".join(body["messages"][1]["content"] for body, _ in server.requests)
     for question in MinedBenchmark(path=str(folder)).load().questions:
         contents = {chunk.id: chunk.content for chunk in question.chunks}
-        assert all(contents[id] in prompts for id in question.in_turns()[:5])
+        assert all(contents[id] in prompts for id in question.interleave_mined()[:5])
 
 
 def test_too_few_candidates_are_said_and_counted(tmp_path, ragbed):

@@ -152,7 +152,7 @@ def test_hardness_is_the_cosine_and_buckets_are_thirds_of_the_question(cosines, 
 
 def test_a_whole_index_is_guarded_as_each_of_its_chunks_by_itself(data):
     benchmark = HotpotQa(path=str(data / "hotpotqa" / "hotpotqa_100.json"), limit=8).load()
-    index = GuardedIndex(benchmark.every_chunk)
+    index = GuardedIndex(benchmark.all_chunks)
     for question in benchmark.questions:
         gold = [chunk for chunk in question.provided if chunk.id in {one.chunk for one in question.gold}]
         guard = Guard(question, gold, Thresholds(), index)

@@ -7,7 +7,7 @@ import pytest
 from ragbed.documents import RunError
 from ragbed.experiments.export.tables import escape_formula
 from ragbed.experiments.guests.label_correction.sheets import read_labels, write_sheet
-from ragbed.experiments.judges import Graded
+from ragbed.experiments.judges import GradingInput
 from ragbed.experiments.running.rejudge import Material
 
 
@@ -22,7 +22,8 @@ def test_no_cell_of_a_sheet_is_a_formula(cell, expected):
 
 
 def test_sheets_of_steps_show_steps_and_reasoning_and_ids_that_look_like_formulas_are_read_back(tmp_path):
-    items = {("c", id): Graded("steps", "=who()", ("B",), "B", "-It was him.\nSure." * 20_000, ("He ran.", "He hid."))
+    items = {("c", id): GradingInput("steps", "=who()", ("B",), "B", "-It was him.\nSure." * 20_000,
+                                     ("He ran.", "He hid."))
              for id in ("=1", "'=1", "-2", "plain")}
     material, path = Material("steps", items, {}), tmp_path / "sheet.csv"
     write_sheet(path, material)
@@ -42,7 +43,7 @@ def test_sheets_of_steps_show_steps_and_reasoning_and_ids_that_look_like_formula
     assert {item[1]: verdict.steps for item, verdict in labelled.items()} == {"=1": (0, 1), "'=1": (), "-2": (1,)}
 
 
-ONE = Material("points", {("c", name): Graded("points", "?", ("a",), "b") for name in "qr"}, {})
+ONE = Material("points", {("c", name): GradingInput("points", "?", ("a",), "b") for name in "qr"}, {})
 
 
 def test_a_sheet_that_cannot_be_written_whole_is_not_there(tmp_path):
@@ -75,7 +76,7 @@ def test_a_sheet_with_cells_that_belong_to_no_column_or_two_is_refused_with_its_
 
 @pytest.mark.parametrize(("label", "points"), [(7, 7), ("10", 10), ("7/10", 7)])
 def test_points_are_labels(tmp_path, label, points):
-    material = Material("points", {("c", "q"): Graded("points", "?", ("a",), "b")}, {})
+    material = Material("points", {("c", "q"): GradingInput("points", "?", ("a",), "b")}, {})
     path = tmp_path / "labels.jsonl"
     path.write_text(json.dumps({"cell": "c", "question": "q", "grade": label}))
     assert read_labels(path, material).verdicts["c", "q"].points == points
