@@ -1,4 +1,4 @@
-"""Whether a solver's draft is right: what gates count, and what selections by solvers rest on."""
+"""Decide whether a solver's draft answers an item correctly, by comparing texts."""
 from __future__ import annotations
 
 import re
@@ -15,9 +15,9 @@ from ragbed.strategies.reading import strip_citations
 from ragbed.strategies.support.lexical import NUMBER_WORDS, all_words, content_words
 from ragbed.strategies.types import Draft
 
-_FEW_WORDS = 4  # of an answer in which a number may be written as a word
-_LONG, _MOST = 5, 0.8  # content words from which on an answer is a sentence, and the share of them that is enough
-_RATIO, _SHORT = 3, 10  # a draft may be so many times as long as the answer, or have so many words
+_FEW_WORDS = 4  # longest answer in which a number may be written as a word
+_LONG, _SHARE = 5, 0.8  # content words of a long answer, and the share of them that a draft must have
+_RATIO, _SHORT = 3, 10  # a draft may be this many times as long as the answer, or have this many words
 _POLAR = re.compile(r"(yes|no|예|네|아니요|아니오)\s*[,.]", re.IGNORECASE)
 _ASKS_POLAR = re.compile(r"^(?:is|are|was|were|do|does|did|has|have|had|can|could|will|would|should)\b", re.IGNORECASE)
 _SCALE = re.compile(r"\b(thousand|million|billion)s?\b|(만|억|조)\s?원", re.IGNORECASE)
@@ -28,15 +28,18 @@ _DENIAL = r"(?:\b(?:not|never|neither|nor)|n't)\s+(?:(?:by|in|on|at|to|of|the|a|
 
 
 def is_correct(item: Item, draft: Draft) -> bool:
-    """Say whether a draft answers an item rightly, by its text alone.
+    """Return whether a draft answers an item correctly.
 
-    Of an item with options, it must name the right one and no other. Else an accepted answer has to be the draft, or
-    stand in one of at most three times its length or ten words, as the lexical judge has it: words without case and
-    marks, numbers and dates by their value, yes and no by the first word. Four things more are right: the number in the
-    unit that the question names (`1,577 million` for 1577 where millions are asked for), a number as a word, the last
-    words of a person's name, and a draft that has what the answer says beyond the question, and nothing beside (`12.5`
-    for `The crane lifts 12.5 tonnes`). Of a sentence of five content words or more four fifths are enough, its figures
-    all. An answer that is denied, one of several offered, or the end of a range is wrong.
+    With options, the draft must name the key and no other option. Otherwise an accepted answer must be the draft, or be
+    contained in a draft of at most ten words or three times its length. As in the lexical judge, case and punctuation
+    do not count, numbers and dates are compared by value, and yes or no is the first word.
+
+    Also correct are: the number in the unit that the question names (`1,577 million` for 1577 if the question asks for
+    millions), a number written as a word, the last words of a person's name, and a draft with exactly the words of the
+    answer that are not in the question (`12.5` for `The crane lifts 12.5 tonnes`). If the answer has five content words
+    or more, four fifths of them and all its figures are enough.
+
+    A negated answer, one of several alternatives, and the end of a range are wrong.
     """
     if item.options:
         return chosen_option(item, draft) in item.answers
@@ -49,7 +52,7 @@ def is_correct(item: Item, draft: Draft) -> bool:
 
 
 def chosen_option(item: Item, draft: Draft) -> str | None:
-    """Return the option that an answer names; None where it names none."""
+    """Return the option that a draft names; None if it names none."""
     labels = tuple(zip(LABELS, item.options, strict=False))
     chosen = None if draft.refused or not draft.well_formed else read_choice(strip_citations(draft.text), labels)
     return None if chosen is None else dict(labels)[chosen]
@@ -77,7 +80,7 @@ def _matches_without_spaces(text: str, answer: str) -> bool:
 
 
 def _is_name(text: str, answer: str, question: str) -> bool:
-    """Whether the text is the last words of a name: of a person's name the last alone."""
+    """Return whether the text is the last words of a name; for a person, the last word is enough."""
     words, said = answer.split(), normalize_answer(text)
     if not all(word[0].isupper() for word in words):
         return False
@@ -86,7 +89,7 @@ def _is_name(text: str, answer: str, question: str) -> bool:
 
 
 def _has_key_words(text: str, answer: str, question: str) -> bool:
-    """Whether the text has the answer's words, in whatever order, or those that the question has not itself."""
+    """Return whether the text has the answer's words in any order, or all of them that are not in the question."""
     if len(text.split()) > max(_SHORT, _RATIO * len(answer.split())) or _is_negated(text) != _is_negated(answer):
         return False
     known, asked, wanted = (values(one) for one in (text, question, answer))
@@ -96,7 +99,7 @@ def _has_key_words(text: str, answer: str, question: str) -> bool:
         return False
     if any(any(map(str.isdecimal, word)) and word not in said for word in words - before):  # such as fy2023
         return False
-    enough = 1.0 if len(words) < _LONG else _MOST
+    enough = 1.0 if len(words) < _LONG else _SHARE
     if len(words) > 1 and len(words & said) >= enough * len(words):
         return True
     rest, beside = words - before, content_words(text) - words - before
@@ -106,7 +109,7 @@ def _has_key_words(text: str, answer: str, question: str) -> bool:
 
 
 def _has_unmatched(own: Sequence[TextValue], others: Sequence[TextValue]) -> bool:
-    """Whether there is a number or date that none of the others says."""
+    """Return whether some number or date equals none of the others."""
     return any(not any(other.says(one) and other.percent == one.percent for other in others) for one in own)
 
 
@@ -115,7 +118,7 @@ def _is_negated(text: str) -> bool:
 
 
 def _hedges(text: str, answers: Sequence[str]) -> bool:
-    """Whether the text denies an answer, or offers others beside it."""
+    """Return whether the text negates an answer or offers alternatives to it."""
     if any(pattern.search(text) and not any(map(pattern.search, answers)) for pattern in (_ALTERNATIVE, _RANGE)):
         return True
     parts = [with_values(part) for part in re.split(r"[,;、]\s|\band\b", text)]

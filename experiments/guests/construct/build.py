@@ -1,4 +1,4 @@
-"""Building a set: what it is made from is read, models are opened, instances are played, and the set is written."""
+"""Build a set: read the sources, open the models, and play instances until enough items are kept."""
 from __future__ import annotations
 
 import json
@@ -29,34 +29,46 @@ from ragbed.retrieval.pool import Pool, RetrieverChoice, WholeSearch
 from ragbed.retrieval.storage.cache import CachedEmbedder
 from ragbed.retrieval.types import Embedder
 
-_FOUND = 10  # chunks that a search finds where a stage names no number
+_DEFAULT_K = 10  # chunks that a search finds if a stage gives no number
 
 
 @dataclass(frozen=True)
 class Built:
-    """A construction that came to its end."""
+    """A finished construction.
+
+    Attributes:
+        models: identity of the model of each role.
+        unread: sources that could not be read, with the reason.
+    """
 
     settings: ConstructSettings
     construction: Construction
-    models: Mapping[str, str]  # the identity of the model of each role
-    unread: tuple[str, ...]  # each source that could not be read, with why
+    models: Mapping[str, str]
+    unread: tuple[str, ...]
 
     @property
     def library(self) -> Library:
         return self.construction.library
 
 
-async def construct(settings: ConstructSettings, watch: Callable[[Sequence[Outcome]], None] = lambda came: None,
+async def construct(settings: ConstructSettings,
+                    on_outcomes: Callable[[Sequence[Outcome]], None] = lambda outcomes: None,
                     fresh: bool = False, replay: Path | None = None, shard: Shard | None = None,
                     parts: Sequence[Path] = ()) -> Built:
-    """Build a set, or go on with one: with `fresh` without the calls that were made before, with `replay` by the calls
-    and searches of a cassette in the place of models. A `shard` makes those of its own instances; the whole takes over
-    what its shards made, in the folders `parts`, and is the set that was never divided. Raises UserError where a
-    source, a setting or a model has to be mended, and BudgetSpent where the budget was spent before the end; calls made
-    so far are kept."""
+    """Build a set, or continue one.
+
+    Args:
+        on_outcomes: called with the outcomes of each instance.
+        fresh: discard the calls that were made before.
+        replay: cassette to take calls and searches from, instead of models.
+        shard: play only the instances of this shard.
+        parts: folders of finished shards, whose calls are taken over. The set is the same as without shards.
+
+    Raises UserError: a source, a setting or a model is invalid. Raises BudgetSpent: the budget ended first.
+    """
     library, unread = read_library(settings)
-    with _open_work_folder(settings, library, shard.folder(settings.work_folder) if shard else settings.work_folder,
-                           fresh) as folder:
+    place = shard.folder(settings.work_folder) if shard else settings.work_folder
+    with _open_work_folder(settings, library, place, fresh) as folder:
         if replay is not None:
             _take_cassette(Cassette.open(replay), folder)
         for part in parts:
@@ -68,7 +80,7 @@ async def construct(settings: ConstructSettings, watch: Callable[[Sequence[Outco
         async with AsyncExitStack() as stack:
             clients = {name: await stack.enter_async_context(open_model(
                 name, settings.calls, calls=replay is None, known=folder.pins().get(f"model {name}")))
-                for name in settings.all_models}
+                       for name in settings.all_models}
             for name, client in clients.items():
                 folder.pin(f"model {name}", client.identity)
             models = {role: Model(Metered(clients[name], spending), journal, settings.limits.max_tokens)
@@ -76,24 +88,23 @@ async def construct(settings: ConstructSettings, watch: Callable[[Sequence[Outco
             searcher = _open_searcher(settings, library, folder, mode)
             stack.callback(searcher.close)
             window = max((client.limits.concurrency for client in clients.values()), default=1)
-            construction = Construction(settings.definition, library, StageRunner(models, searcher, settings.limits),
-                                        settings.n,
-                                        settings.max_tries, window, duplicate_check(library), spending, watch, shard)
+            runner = StageRunner(models, searcher, settings.limits)
+            construction = Construction(settings.definition, library, runner, settings.n, settings.max_tries, window,
+                                        duplicate_check(library), spending, on_outcomes, shard)
             async with spending.in_time():
                 await construction.run()
         if spending.stopped:
-            left = spending.left()
-            name = next((name for name in left if left[name] == 0), "seconds")
+            name = next((name for name, left in spending.left().items() if left == 0), "seconds")
             limit = format_amount(name, getattr(settings.budget, name))
             share = f", the share of shard {shard}," if shard else ""
-            raise BudgetSpent(f"{settings.out}: the budget of {limit}{share} is spent, and {len(construction.kept)} of "
-                              f"{settings.n} items are made; a larger --budget goes on")
+            raise BudgetSpent(f"{settings.out}: the budget of {limit}{share} is spent after {len(construction.kept)} "
+                              f"of {settings.n} items; rerun the command with a larger --budget to continue")
         return Built(settings, construction, {role: models[role].client.identity for role in models}, unread)
 
 
 def read_library(settings: ConstructSettings) -> tuple[Library, tuple[str, ...]]:
-    """Read what items are made from; return it, and each source that could not be read, with why. RunError where there
-    is no text; SettingsError where the kind's own settings do not fit."""
+    """Read what items are made from. Returns it, and the sources that could not be read, with the reason. Raises
+    RunError: there is no text. Raises SettingsError: the kind's settings are invalid."""
     own = settings.kind_options
     unread = [f"{name}: {unknown_type(name)}" for name in unread_files(settings.sources)]
     documents: dict[str, Document] = {}
@@ -133,17 +144,17 @@ def _open_searcher(settings: ConstructSettings, library: Library, folder: RunFol
     kept: StoredRetriever[str] = StoredRetriever(searches, "the index", lambda query, k: {
         "query": query, "k": k, "how": how.identity(), "content": content,
         **({"embedder": embedder.identity} if settings.retriever.embeds else {})})
-    return Searcher(None if mode == "replay" else WholeSearch(pool.scope("all"), how), _FOUND, kept)
+    return Searcher(None if mode == "replay" else WholeSearch(pool.scope("all"), how), _DEFAULT_K, kept)
 
 
 def _take_cassette(cassette: Cassette, folder: RunFolder) -> None:
-    """Take over the calls and searches of a cassette; RunError where it is none of a construction, or of another."""
+    """Copy the calls and searches of a cassette. Raises RunError: it is of a run, or of another set."""
     if "pins" not in cassette.about or "kind" not in cassette.about:
-        raise RunError(f"{cassette.path}: is of a run, and of no construction; `ragbed run --replay` plays it")
+        raise RunError(f"{cassette.path}: this is the cassette of a run, not of a set; use `ragbed run --replay`")
     recorded: dict[str, str] = cassette.about["pins"]
     for name, value in folder.pins().items():
         if recorded.get(name) != value:
-            raise RunError(f"{cassette.path}: was recorded with other {name}; give those that it was recorded with")
+            raise RunError(f"{cassette.path}: was recorded with other {name}; use the same")
     with folder.database.transaction():
         cassette.read_into(folder.database)
     for name, value in recorded.items():
@@ -151,20 +162,20 @@ def _take_cassette(cassette: Cassette, folder: RunFolder) -> None:
 
 
 def _take_shard(path: Path, folder: RunFolder) -> None:
-    """Take over the calls and searches of a shard; RunError where it is being worked on, or is of another set."""
+    """Copy the calls and searches of a shard. Raises RunError: it is in use, or of another set."""
     with ExitStack() as opened:
         part = RunFolder.existing(path)
         opened.callback(part.close)
         opened.callback(hold(path).release)
         known = folder.pins()
         if other := [name for name, value in part.pins().items() if known.get(name, value) != value]:
-            raise RunError(f"{path}: was made with other {other[0]}; give those again, remove it, or use --fresh")
+            raise RunError(f"{path}: was made with other {other[0]}; use the same, delete it, or give --fresh")
         folder.database.copy_from(part.database.path, "IGNORE")
 
 
 @contextmanager
 def _open_work_folder(settings: ConstructSettings, library: Library, place: Path, fresh: bool) -> Iterator[RunFolder]:
-    """The folder of the journal, held to the same sources and settings as before."""
+    """Open the folder of the journal. Raises RunError: its sources or settings were different."""
     with ExitStack() as held:
         lock = hold(place)
         held.callback(lock.release)

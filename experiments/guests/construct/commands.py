@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ragbed.experiments.commands.help import MORE
 from ragbed.experiments.commands.options import AsJson, Fresh, Launcher, ShardName, Texts, part_of, refuse
 
 if TYPE_CHECKING:
@@ -15,39 +16,40 @@ if TYPE_CHECKING:
 
 Kind = Annotated[str, typer.Argument(metavar="KIND", help="crest, mdbench, mrke, mrceval, detectiveqa or computed.")]
 Sources = Annotated[Texts, typer.Argument(metavar="SRC...", help="Files, folders and globs.")]
+Source = Annotated[str | None, typer.Option("--from", metavar="KIND:PATH", help="Use a benchmark's questions instead.")]
+Solver = Annotated[Texts, typer.Option(help="Model that checks items by answering. Repeatable.")]
+Judge = Annotated[Texts, typer.Option("--judge", help="Model that judges, for mrceval. Repeatable.")]
+Assignments = Annotated[Texts, typer.Option("--set", metavar="KEY=VALUE", help=(
+    "Another setting, e.g. retriever=dense. Repeatable."))]
+Formats = Annotated[Texts, typer.Option("--format", metavar="NAME", rich_help_panel=MORE, help=(
+    "Also write beir, ragas, autorag or yourbench. Repeatable."))]
+Replay = Annotated[Path | None, typer.Option("--replay", metavar="FILE", rich_help_panel=MORE, help=(
+    "Cassette of a set, instead of models."))]
 
 
 def construct(
-        kind: Kind, src: Sources = None,
-        benchmark: Annotated[str | None, typer.Option("--from", metavar="KIND:PATH", help=(
-            "In the place of documents, a benchmark whose questions items are made of: mrke makes an edited twin of "
-            "each, mrceval a multiple-choice item."))] = None,
+        kind: Kind, src: Sources = None, benchmark: Source = None,
         out: Annotated[Path, typer.Option("--out", help="Folder of the set.")] = Path("set"),
-        writer: Annotated[str | None, typer.Option(help="The model that writes, named as for `ragbed ask`.")] = None,
-        solver: Annotated[Texts, typer.Option(help="A model that answers, to check what was written; may be given "
-                                                   "again. By default the writer.")] = None,
-        judge: Annotated[Texts, typer.Option("--judge", help="A model that judges, for kinds that ask judges; may be "
-                                             "given again. By default the solvers.")] = None,
-        n: Annotated[int, typer.Option("--n", min=1, help="How many items.")] = 100,
-        tries: Annotated[int | None, typer.Option(min=1, help="How many instances may be begun; by default five for "
-                                                  "each item.")] = None,
-        seed: Annotated[int, typer.Option(help="Of everything that is drawn.")] = 0,
-        set: Annotated[Texts, typer.Option("--set", metavar="KEY=VALUE", help="Any other setting, as in --set "
-                                           "options.most=3 or --set retriever=dense; may be given again.")] = None,
-        format: Annotated[Texts, typer.Option("--format", metavar="NAME", help="A further format of the set: beir, "
-                                              "ragas, autorag or yourbench; may be given again.")] = None,
-        budget: Annotated[Texts, typer.Option("--budget", metavar="PART=AMOUNT", help="As for `ragbed run`.")] = None,
-        shard: ShardName = None, launcher: Launcher = None, fresh: Fresh = False,
-        replay: Annotated[Path | None, typer.Option("--replay", metavar="FILE", help=(
-            "A cassette of the set, in the place of models."))] = None,
-        licence: Annotated[str, typer.Option(help="Of the sources, in words, for the card.")] = "",
-        dry: Annotated[bool, typer.Option("--dry-run", help="Only say what would be asked at most: calls, tokens, "
-                                                            "price.")] = False,
+        writer: Annotated[str | None, typer.Option(help="Model that writes questions.")] = None,
+        solver: Solver = None, judge: Judge = None,
+        n: Annotated[int, typer.Option("--n", min=1, help="Number of items to keep.")] = 100,
+        tries: Annotated[int | None, typer.Option(min=1, rich_help_panel=MORE, help=(
+            "Maximum number of instances; by default 5 per item."))] = None,
+        seed: Annotated[int, typer.Option(help="Random seed.")] = 0, set: Assignments = None, format: Formats = None,
+        budget: Annotated[Texts, typer.Option("--budget", metavar="PART=AMOUNT", help=(
+            "Limit, e.g. usd=2 or tokens=200000. Repeatable."))] = None,
+        shard: ShardName = None, launcher: Launcher = None, fresh: Fresh = False, replay: Replay = None,
+        licence: Annotated[str, typer.Option(rich_help_panel=MORE, help="Licence of the sources, for the card.")] = "",
+        dry: Annotated[bool, typer.Option("--dry-run", help="Only show the most calls, tokens and price.")] = False,
         json: AsJson = False) -> None:
-    """Build a benchmark from documents, and say of each item that is missing where it was lost.
+    """Build a benchmark from documents, and report where items were lost.
 
-    The same command goes on where it stopped, and without --shard takes over what shards have made. The set is run with
-    `ragbed run KIND DIR`. Exit status 1: no item was kept.
+    A writer makes items, solvers check them, and filters reject those with a flaw. Without --solver the writer solves,
+    and without --judge the solvers judge. With --from, mrke makes an edited twin of each question, and mrceval a
+    multiple-choice item.
+
+    Rerunning the command continues it; without --shard it also takes over the work of shards. `ragbed run KIND DIR`
+    asks the questions. Exit status 1: no item was kept.
     """
     from ragbed.experiments.guests.construct.display import show_bounds
     from ragbed.experiments.guests.construct.settings import parse_settings
@@ -60,11 +62,11 @@ def construct(
     if dry:
         show_bounds(settings, json)
     else:
-        _carry_out(settings, part, launcher, fresh, replay, json)
+        _build(settings, part, launcher, fresh, replay, json)
 
 
-def _carry_out(settings: ConstructSettings, part: Shard | None, launcher: str | None, fresh: bool, replay: Path | None,
-               json: bool) -> None:
+def _build(settings: ConstructSettings, part: Shard | None, launcher: str | None, fresh: bool, replay: Path | None,
+           json: bool) -> None:
     from ragbed.documents.shards import parts
     from ragbed.experiments.commands.shards import find_launcher
     from ragbed.experiments.guests.construct.display import build

@@ -1,4 +1,4 @@
-"""A construction from the command line: progress, the yield table, and where the set is."""
+"""Show a construction in the terminal: progress, the yield table, and where the set is."""
 from __future__ import annotations
 
 import asyncio
@@ -17,47 +17,47 @@ from ragbed.experiments.guests.construct.settings import ConstructSettings
 from ragbed.experiments.terminal.display import Bars, note, print_json, print_result, print_table, say, stoppable
 from ragbed.experiments.terminal.tables import print_views
 
-_NAMED = 6  # sources without an item that the terminal names; the card has all
+_MAX_NAMED = 6  # sources without an item that the terminal names; the card has all
 
 
 def build(settings: ConstructSettings, fresh: bool, replay: Path | None, json: bool, shard: Shard | None = None,
           parts: Sequence[Path] = ()) -> None:
-    """Build or go on, write the set, and show its yield; of a shard its calls are made alone."""
+    """Build a set or continue it, write it, and show its yield. For a shard, only make its calls."""
     kept = 0
 
-    with stoppable("what was asked is kept, and the same command goes on"), Bars() as bars:
-        def played(came: Sequence[Outcome]) -> None:
+    with stoppable("replies are kept; rerun the command to continue"), Bars() as bars:
+        def show_progress(outcomes: Sequence[Outcome]) -> None:
             nonlocal kept
-            kept += sum(not one.lost for one in came)
+            kept += sum(not one.lost for one in outcomes)
             bars("items", min(kept, settings.n), settings.n)
 
-        built = asyncio.run(construct(settings, played, fresh, replay, shard, parts))
+        built = asyncio.run(construct(settings, show_progress, fresh, replay, shard, parts))
     if shard is not None:
         print_result(json, {"out": str(settings.out), "shard": str(shard), "items": len(built.construction.kept)}, (
-            f"shard {shard} has made its calls; when all have theirs, the same command without --shard writes the set"))
+            f"shard {shard} is done; when all shards are, rerun the command without --shard to write the set"))
         return
     card = write_set(built)
     if json:
         print_json({"out": str(settings.out), **card})
         return
     print_views([yield_view(card)], None)
-    barren: dict[str, list[str]] = {}
+    empty: dict[str, list[str]] = {}
     for one in card["sources"]:
-        if not one["kept"] and settings.benchmark is None:  # of a benchmark each question is a source or several
-            why = one["why"] or f"every item of it was lost, at {join_names(list(one['lost']))}"
-            barren.setdefault(why, []).append(one["source"])
-    for why, sources in barren.items():
-        say(f"no item of {plural(len(sources), 'source')} of {len(card['sources'])}, "
-            f"{join_names(sources, _NAMED)}: {why}")
+        if not one["kept"] and settings.benchmark is None:  # a benchmark has a source or more per question
+            why = one["why"] or f"all items were lost, at {join_names(list(one['lost']))}"
+            empty.setdefault(why, []).append(one["source"])
+    for why, sources in empty.items():
+        say(f"{len(sources)} of {plural(len(card['sources']), 'source')} gave no item, "
+            f"{join_names(sources, _MAX_NAMED)}: {why}")
     for text in (*(f"not read: {one}" for one in card["unread"]), *card["notes"]):
         note(text)
     for one in card["models"]:
         if one["relation"]:
-            note(f"{one['role']}, {one['model']}, is {one['relation']}: what it finds right or hard is no outside view")
+            note(f"{one['role']}, {one['model']}, is {one['relation']}, so its verdicts are not independent of it")
     say(f"card: {settings.out / 'card.md'}; report: {settings.out / REPORT}")
     failed = sum(card["yield"]["lost"].get(FAILED, {}).values())
     if failed:
-        note(f"{plural(failed, 'item')} ended with a call that failed; the same command asks again")
+        note(f"{plural(failed, 'item')} ended with a failed call; rerun the command to repeat it")
     if not card["yield"]["kept"]:
         note("no item was kept")
         raise typer.Exit(1)
@@ -65,7 +65,7 @@ def build(settings: ConstructSettings, fresh: bool, replay: Path | None, json: b
 
 
 def show_bounds(settings: ConstructSettings, json: bool) -> None:
-    """Print what a construction asks at most."""
+    """Print the most that a construction can cost."""
     library, unread = read_library(settings)
     found = {**estimate_usage(settings, library), "unread": list(unread)}
     if json:

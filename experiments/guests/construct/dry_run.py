@@ -1,5 +1,5 @@
-"""What a construction asks at most, before its first call: every step is played with a writer whose first reply never
-fits and whose second does, as long as it may be, and with every gate, whatever the one before decided."""
+"""Estimate the most that a construction can ask, before its first call. Every stage and filter is played with a writer
+whose first reply is invalid, and whose second is valid and as long as possible."""
 from __future__ import annotations
 
 import json
@@ -18,13 +18,13 @@ from ragbed.experiments.running.budget import about_tokens, prompt_tokens
 from ragbed.strategies.catalogue import RETRIEVAL
 from ragbed.strategies.types import Generate, Reply, Task
 
-SAMPLE = 40  # instances that stand for all
-_ITEMS = 8  # in a list of a reply that has no bound of its own
+SAMPLE = 40  # instances to extrapolate from
+_LIST_ITEMS = 8  # in a list without a maximum
 
 
 def estimate_usage(settings: ConstructSettings, library: Library) -> dict[str, Any]:
-    """Return what the construction asks at most: instances, and by model calls, tokens of prompts and replies, and the
-    price in US dollars, None where it is unknown. Tokens are estimated, and a sample stands for many instances."""
+    """Return the number of instances, and for each model the most calls, tokens and price in US dollars; None if the
+    price is unknown. Tokens are estimates, extrapolated from a sample of instances."""
     instances = list(islice(settings.definition.instances(library), settings.max_tries))
     step = max(1, len(instances) // SAMPLE)
     sample = instances[::step][:SAMPLE]
@@ -43,21 +43,22 @@ def estimate_usage(settings: ConstructSettings, library: Library) -> dict[str, A
 
 
 def _instance_usage(one: Item, settings: ConstructSettings, library: Library) -> dict[str, Use]:
-    """What an instance asks; of one that a stage drops, for these replies, whatever the steps after it may ask."""
+    """Return the usage of one instance by role. If a stage drops it because of these made-up replies, count all calls
+    that later stages may make."""
     uses: dict[str, Use] = {}
-    items, what = [one], settings.definition
-    for number, stage in enumerate(what.stages, 1):
-        came = [_play(stage, item, settings, library, uses) for item in items]
-        if any(isinstance(found, Dropped) for found in came):
-            calls = sum(step.calls for step in (*what.stages[number:], *what.filters)) * what.max_items
+    items, kind = [one], settings.definition
+    for number, stage in enumerate(kind.stages, 1):
+        results = [_play(stage, item, settings, library, uses) for item in items]
+        if any(isinstance(found, Dropped) for found in results):
+            calls = sum(step.calls for step in (*kind.stages[number:], *kind.filters)) * kind.max_items
             made, most = sum(uses.values(), Use()), settings.limits.max_tokens
             each = Use(calls, calls * made.prompt / max(made.calls, 1), calls * most)
             return {role: uses.get(role, Use()) + each for role in settings.roles} if made.calls else uses
-        items = [each for found in came for each in (found if isinstance(found, list) else [found])][:what.max_items]
+        items = [each for found in results for each in (found if isinstance(found, list) else [found])][:kind.max_items]
     for item in items:
-        for gate in settings.definition.filters:
-            came_of = _play(gate, item, settings, library, uses)
-            item = came_of if isinstance(came_of, Item) else item
+        for stage in kind.filters:
+            result = _play(stage, item, settings, library, uses)
+            item = result if isinstance(result, Item) else item
     return uses
 
 
@@ -80,11 +81,11 @@ def _play(stage: Stage, item: Item, settings: ConstructSettings, library: Librar
 
 
 def _reply(call: Generate, most: int) -> Reply:
-    """A structured call is answered by what does not fit, and its repair by what does."""
+    """Answer a structured call with an invalid reply, and its repair with a valid one."""
     if call.schema is None:
         return Reply("[1] An answer.")
     if not call.purpose.endswith("repaired"):
         return Reply(numbered_questions(most))
-    said = json.dumps(example_value(call.schema, "What do the documents say of it?", most=True, items=_ITEMS))
-    filled = said + " " * max(0, most - about_tokens(said))
-    return Reply(filled, parsed=json.loads(said))
+    text = json.dumps(example_value(call.schema, "What do the documents say of it?", most=True, items=_LIST_ITEMS))
+    filled = text + " " * max(0, most - about_tokens(text))
+    return Reply(filled, parsed=json.loads(text))

@@ -1,5 +1,5 @@
-"""The question files of other tools: the gold is every chunk that holds a piece of the evidence, in either rendering of
-its document. What cannot be answered has no gold passage, and its answer is the refusal."""
+"""Write the question files of other tools. Gold is every chunk with a piece of the evidence, in either rendering of its
+document. An unanswerable item has no gold passage, and its answer is the refusal."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -17,41 +17,50 @@ from ragbed.experiments.runs.store import write_lines, write_text
 from ragbed.strategies.reading import REFUSAL
 
 Export = Literal["beir", "ragas", "autorag", "yourbench"]
-_UNKNOWN_TIME = datetime(1970, 1, 1)  # AutoRAG demands one, and a time of writing would differ at every writing
-_HARDEST = 10  # of YourBench's scale, which begins at 1
+_UNKNOWN_TIME = datetime(1970, 1, 1)  # AutoRAG requires a time; the current one would change the bytes
+_MAX_DIFFICULTY = 10  # of YourBench's scale, which begins at 1
 
 
 @dataclass(frozen=True, slots=True)
 class ExportedItem:
-    """An item as other tools see it."""
+    """An item as other tools see it.
+
+    Attributes:
+        gold: for each piece of evidence, the chunks that contain it.
+    """
 
     item: Item
-    gold: tuple[tuple[Chunk, ...], ...]  # for each piece of its evidence, the chunks of which any holds that piece
+    gold: tuple[tuple[Chunk, ...], ...]
 
     @property
     def answers(self) -> list[str]:
-        """The accepted answers; the refusal where it cannot be answered."""
+        """Accepted answers, or the refusal for an unanswerable item."""
         return list(dict.fromkeys(self.item.answers)) if self.item.answerable else [REFUSAL]
 
     @property
     def chunks(self) -> list[Chunk]:
-        """The first chunk of each piece of evidence, each once."""
+        """The first chunk of each piece of evidence, without repeats."""
         return list({group[0].id: group[0] for group in self.gold if group}.values())
 
 
 @dataclass(frozen=True, slots=True)
 class ExportedSet:
-    """Items, and the chunks that they are searched over, with the documents of these by id."""
+    """Items, and the chunks to search for them.
+
+    Attributes:
+        writer: model that wrote the questions; empty if none did.
+        documents: documents of the chunks, by id.
+    """
 
     kind: str
-    writer: str  # the model that wrote the questions; empty where none did
+    writer: str
     items: tuple[ExportedItem, ...]
     chunks: tuple[Chunk, ...]
     documents: Mapping[str, Document]
 
 
 def collect_items(items: Sequence[Item], library: Library, kind: str, writer: str) -> ExportedSet:
-    """Return what is exported of items: the index, where their evidence is of it, and what they come with."""
+    """Collect the items to export with their own chunks, and the index if their evidence is in it."""
     shared = any(one.document in library.documents for item in items for one in item.evidence)
     every = chain(library.chunks if shared else (), *(item.chunks for item in items))
     chunks = {chunk.id: chunk for chunk in every}
@@ -69,7 +78,7 @@ def collect_items(items: Sequence[Item], library: Library, kind: str, writer: st
 
 
 def write_beir(made: ExportedSet, folder: Path) -> None:
-    """Write BEIR's corpus.jsonl, queries.jsonl and qrels/test.tsv; a query without gold is not judged."""
+    """Write BEIR's corpus.jsonl, queries.jsonl and qrels/test.tsv. A query without gold has no line in the qrels."""
     write_lines(folder / "corpus.jsonl", ({"_id": chunk.id, "title": made.documents[chunk.document].title,
                                            "text": chunk.content, "metadata": {}} for chunk in made.chunks))
     write_lines(folder / "queries.jsonl", ({"_id": one.item.id, "text": one.item.question, "metadata": {}}
@@ -88,7 +97,7 @@ def write_ragas(made: ExportedSet, folder: Path) -> None:
 
 
 def write_autorag(made: ExportedSet, folder: Path) -> None:
-    """Write AutoRAG's qa.parquet and corpus.parquet. Of `retrieval_gt` one passage of each inner list is needed."""
+    """Write AutoRAG's qa.parquet and corpus.parquet. One passage of each inner list of `retrieval_gt` is enough."""
     import pyarrow as pa
     from pyarrow.parquet import write_table
 
@@ -97,22 +106,22 @@ def write_autorag(made: ExportedSet, folder: Path) -> None:
               "retrieval_gt": [[chunk.id for chunk in group] for group in one.gold] or [[]]} for one in made.items]
     write_table(pa.Table.from_pylist(asked, pa.schema([
         ("qid", text), ("query", text), ("retrieval_gt", pa.list_(texts)), ("generation_gt", texts)])),
-        folder / "qa.parquet")
+                folder / "qa.parquet")
     of = [(chunk.document, chunk.format) for chunk in made.chunks]
     ids = [chunk.id for chunk in made.chunks]
     passages = [{"doc_id": chunk.id, "contents": chunk.content, "metadata": {
         "last_modified_datetime": _UNKNOWN_TIME,
         "prev_id": ids[at - 1] if at and of[at - 1] == of[at] else None,
         "next_id": ids[at + 1] if at + 1 < len(ids) and of[at + 1] == of[at] else None}}
-        for at, chunk in enumerate(made.chunks)]
+                for at, chunk in enumerate(made.chunks)]
     metadata = pa.struct([("last_modified_datetime", pa.timestamp("us")), ("prev_id", text), ("next_id", text)])
     write_table(pa.Table.from_pylist(passages, pa.schema([("doc_id", text), ("contents", text),
                                                           ("metadata", metadata)])), folder / "corpus.parquet")
 
 
 def write_yourbench(made: ExportedSet, folder: Path) -> None:
-    """Write prepared_lighteval.jsonl, the rows that YourBench hands to evaluation. Its difficulty, from 1 to 10, is of
-    the share of solvers that were wrong with the evidence; null where none was asked."""
+    """Write prepared_lighteval.jsonl, the rows that YourBench evaluates. Its difficulty, from 1 to 10, is the share of
+    solvers that were wrong with the evidence; null if none was asked."""
     write_lines(folder / "prepared_lighteval.jsonl", (_yourbench_row(one, made) for one in made.items))
 
 
@@ -129,7 +138,7 @@ def _yourbench_row(one: ExportedItem, made: ExportedSet) -> dict[str, Any]:
         "question_mode": "multi-choice" if chosen else "open-ended",
         "question_category": item.tags.get("reasoning", item.tags.get("tier", "unknown")),
         "kind": "cross_document" if len(documents) > 1 else "multi_hop" if len(one.chunks) > 1 else "single_hop",
-        "estimated_difficulty": None if solved is None else round(1 + (_HARDEST - 1) * (1 - solved)),
+        "estimated_difficulty": None if solved is None else round(1 + (_MAX_DIFFICULTY - 1) * (1 - solved)),
         "question_generating_model": made.writer, "document_id": documents[0] if documents else "",
         "document_ids": documents, "chunk_ids": [chunk.id for chunk in one.chunks],
         "sources": [{"document_id": chunk.document, "chunk_id": chunk.id} for chunk in one.chunks],
@@ -142,7 +151,7 @@ EXPORTS: Mapping[Export, Callable[[ExportedSet, Path], None]] = {
 
 
 def write_exports(made: ExportedSet, names: Iterable[Export], out: Path) -> None:
-    """Write each format into a folder of its name below `out`."""
+    """Write each format into a folder of its name in `out`."""
     for name in dict.fromkeys(names):
         folder = out / name
         folder.mkdir(parents=True, exist_ok=True)

@@ -1,5 +1,5 @@
-"""The gates that items pass, in this order: each says why an item is lost, or lets it pass. What decides is pure;
-solvers are asked by recipes that the machine plays."""
+"""Filters that items must pass: each returns why an item is rejected, or lets it pass. Those that ask solvers are
+recipes."""
 from __future__ import annotations
 
 import re
@@ -26,8 +26,8 @@ _DATA = r"(?:information|data|details|facts)"
 _KOREAN = r"(?:문서|글|표|본문|지문|텍스트|자료|보고서|기사|문단|단락|구절|그림|도표|내용)"
 _ENDS = r"(?=(?:들?(?:에서[는도]?|에는?|의|을|를|은|는|이|가|로|으로|과|와|상))?(?![가-힣]))"
 _NAMED = r"(?!\s+(?:of|from|by|titled|published|that|which|where|between|on)\b)"
-_POINTING = tuple(re.compile(pattern, flags) for pattern, flags in (
-    # A table is pointed to, Table Mountain and the text of a law are not.
+_REFERENCES = tuple(re.compile(pattern, flags) for pattern, flags in (
+    # "The table" refers to a text; Table Mountain and the text of a law do not.
     (rf"\b(?i:the|these|those|given|provided|above|preceding)\s+(?:(?:provided|given|source|above|following)\s+)?{_THING}"
      rf"\b{_NAMED}", re.NOFLAG),
     (rf"\b(?:this|following)\s+{_THING}\b", re.IGNORECASE),
@@ -35,7 +35,7 @@ _POINTING = tuple(re.compile(pattern, flags) for pattern, flags in (
     (r"\b(?:mentioned|described|shown|listed|stated|discussed|noted)\s+(?:above|below|earlier)\b", re.IGNORECASE),
     (r"\bthe (?:author|narrator)s?(?!\w| of\b| who\b)", re.IGNORECASE),
     (r"\b(?:Table|Figure|Fig\.|Chart|Exhibit|[Pp]age) \d+(?! of\b| in\b)", re.NOFLAG),
-    # What a question is asked about first can refer to nothing before it.
+    # A pronoun at the beginning has nothing to refer to.
     (r"^(?:when|where|who|what|why|how|which \w+) (?:is|was|were|did|does|has|had|can|could|will|would)"
      r" (?:he|she|his|her|its)\b", re.IGNORECASE),
     (rf"(?<![가-힣])(?:이|위|해당|주어진|다음|본|상기|제시된|아래)(?:의|에\s*나온)?\s*{_KOREAN}{_ENDS}", re.NOFLAG),
@@ -45,13 +45,13 @@ _UNNAMED = re.compile(r"\bthe (?:company|firm|bank|organi[sz]ation|study|patient
                       r"(?!\w| (?:that|who|which|of|in|whose|behind|with)\b)", re.IGNORECASE)
 _NAME = re.compile(r"(?<!^)(?<![.?!] )\b[A-Z0-9]\w*[A-Za-z]|(?<=\s)[\"“'‘]\w")
 _WHICH = re.compile(r"\b(?:which|what) of the following\b", re.IGNORECASE)
-_SAME = 0.7  # of the words' runs of two questions (Jaccard): from here on one is the other's twin
-_NEAR = 0.95  # cosine of two questions
-_EQUAL = 0.9  # as _SAME: from here on questions of the same words and figures are one
+_SAME = 0.7  # least similarity (Jaccard or containment) of questions that are duplicates if they share an answer
+_NEAR = 0.95  # the same, as a cosine
+_EQUAL = 0.9  # least Jaccard index of questions that are the same if their words and numbers are
 
 
 def check_spans(item: Item, library: Library) -> str | None:
-    """Check that the evidence stands word for word where it is said to stand."""
+    """Check that the evidence is word for word at its place in the document."""
     if not item.evidence:
         return "it has no evidence"
     for one in item.evidence:
@@ -59,43 +59,46 @@ def check_spans(item: Item, library: Library) -> str | None:
         if document is None:
             return "its document is unknown"
         if not one.text or document.text(one.format)[one.start:one.end] != one.text:
-            return "the evidence does not stand in its document"
+            return "its evidence is not in the document"
     return None
 
 
 def check_self_contained(item: Item, library: Library) -> str | None:
-    """Check that the question names no text that its reader does not have before him, nothing by a word that refers to
-    what was said before, and no company or study without a name; "which of the following" needs options."""
+    """Check that the question can be understood alone. It must not refer to a text that its reader does not see, begin
+    with a pronoun, or ask about a company or study without naming it. "Which of the following" needs options."""
     text = item.question.strip()
-    found = next((match for pattern in _POINTING if (match := pattern.search(text))), None)
+    found = next((match for pattern in _REFERENCES if (match := pattern.search(text))), None)
     if found is None and not _NAME.search(text):
         found = _UNNAMED.search(text)
     if found is None and not item.options:
         found = _WHICH.search(text)
-    return f"it points to {found[0].lower()!r}" if found else None
+    return f"it refers to {found[0].lower()!r}" if found else None
 
 
 def check_solvable(item: Item, library: Library) -> Generator[Any, Any, Item | str]:
-    """Have every solver answer from the evidence alone; most of them must be right."""
+    """Let every solver answer from the evidence alone; most of them must be correct."""
     rate, = yield from _success_rates(item, library, [evidence_chunks(item, library)])
     if rate * 2 <= 1:
-        return "solvers with its evidence do not reach its answer"
+        return "most solvers do not find its answer in the evidence"
     return replace(item, measured={**item.measured, "solved": rate})
 
 
 def check_unknown(item: Item, library: Library) -> Generator[Any, Any, Item | str]:
-    """Have every solver answer closed-book; most of them must not know it."""
+    """Let every solver answer closed-book; at most half of them may be correct."""
     rate, = yield from _success_rates(item, library, [()])
     if rate * 2 > 1:
-        return "solvers know it without any document"
+        return "most solvers answer it without documents"
     return replace(item, measured={**item.measured, "known": rate})
 
 
 def check_needs_evidence(item: Item, library: Library, by: Literal["chunk", "span"] = "chunk"
                    ) -> Generator[Any, Any, Item | str | None]:
-    """Have every solver answer from what the item comes with less its evidence, and from the evidence less each piece
-    of it; from none of these may most be right. Where nothing is left to answer from, `unknown` has asked. A piece is
-    all spans in one chunk of what the item comes with, or each span."""
+    """Let every solver answer from the item's chunks without the evidence, and from the evidence without each piece of
+    it.
+
+    At most half of them may be correct each time. A piece is all evidence in one chunk, or, with `by="span"`, one span.
+    With nothing left to answer from, the item passes: `check_unknown` covers it.
+    """
     pieces = _evidence_pieces(item, by)
     shown = [chunk for chunk in item.chunks if not any(holds_evidence(chunk, one) for one in item.evidence)]
     views = [shown] if shown else []
@@ -106,9 +109,9 @@ def check_needs_evidence(item: Item, library: Library, by: Literal["chunk", "spa
         return None
     rates = yield from _success_rates(item, library, views)
     if shown and rates[0] * 2 > 1:
-        return "solvers reach its answer with its evidence removed"
+        return "most solvers answer it with its evidence removed"
     if any(rate * 2 > 1 for rate in rates):
-        return "solvers reach its answer without one piece of its evidence"
+        return "most solvers answer it without one piece of its evidence"
     return replace(item, measured={**item.measured, "without_evidence": max(rates)})
 
 
@@ -119,7 +122,7 @@ def _evidence_pieces(item: Item, by: Literal["chunk", "span"]) -> list[list[Evid
 
 
 def holds_evidence(chunk: Chunk, one: Evidence) -> bool:
-    """Tell whether the chunk has a part of the evidence, or in the other rendering of its document the whole."""
+    """Return whether the chunk has a part of the evidence, or all of it in the other rendering of the document."""
     if chunk.document != one.document or chunk.format == one.format:
         return overlaps(chunk, one)
     return normalize_answer(visible_text(one.text, one.format)) in normalize_answer(visible_text(chunk.content,
@@ -127,31 +130,31 @@ def holds_evidence(chunk: Chunk, one: Evidence) -> bool:
 
 
 def check_unique(item: Item, library: Library) -> str | None:
-    """Check that the guard of the hard negatives finds no passage that answers the question in the whole index but the
-    evidence; the other rendering of the evidence's document says the same once more, and is no second passage."""
+    """Check that the guard finds no other passage in the index that answers the question. The evidence's document in
+    its other rendering does not count."""
     second = next(_other_passages(item, library), None)
     return None if second is None else f"a second passage may answer it: {REASONS[second.reason]}"
 
 
 def certify_unanswerable(item: Item, library: Library) -> str | None:
-    """Check of an unanswerable item that the guard finds none of the answers that it would have: in no chunk that it
-    comes with, and in no chunk of the whole index but the evidence that was taken from it, if any was."""
+    """Check that the guard finds no answer to an unanswerable item: not in its own chunks, and not in the index, except
+    in the evidence that was removed."""
     if not item.answers:
-        return "it has no answer that could be looked for"
+        return "it has no answer to search for"
     asked = _as_question(item)
     if not revealing_answers(asked):
-        return "its answer stands anywhere, and cannot be looked for"
+        return "its answer is too common to search for"
     ids = {chunk.id for chunk in item.chunks}
     if any(one.chunk.id in ids for one in library.guarded_index.find_rejected(asked, also=item.chunks)):
-        return "what it comes with may answer it"
+        return "one of its own chunks may answer it"
     second = next(_other_passages(item, library), None)
     return None if second is None else f"a passage of the index may answer it: {REASONS[second.reason]}"
 
 
 def _other_passages(item: Item, library: Library) -> Iterator[Rejected]:
-    """Passages that may answer the question beside its evidence: of the index, and of what it comes with. What reads
-    like the evidence is one too, unless that is of a document of the item's own, such as an edited one, or it is a
-    small part of it, such as a table's header."""
+    """Yield passages of the index and of the item that may answer the question, without its evidence. A passage that
+    reads like the evidence counts too, unless the evidence is in a document made for this item, such as an edited one,
+    or the passage is a small part of it, such as a table's header."""
     formats = {(one.document, one.format) for one in item.evidence}
     documents = {document for document, _ in formats}
     gold = [chunk for chunk in evidence_chunks(item, library) if chunk.document in library.documents]
@@ -170,9 +173,9 @@ def _as_question(item: Item) -> Question:
 
 def ask_solvers(item: Item, library: Library, views: Sequence[Sequence[Chunk]], strategy: str = "direct"
                ) -> Generator[Any, Any, list[list[Draft]]]:
-    """Have every solver answer from each of these views; return the solvers' drafts of each."""
+    """Let every solver answer from each view; return the drafts by view."""
     drafts = yield from in_parallel([solve(f"{SOLVER} {number}", item, view, strategy) for view in views
-                                  for number in range(1, library.solvers + 1)])
+                                     for number in range(1, library.solvers + 1)])
     return [drafts[at:at + library.solvers] for at in range(0, len(drafts), library.solvers)]
 
 
@@ -182,16 +185,18 @@ def _success_rates(item: Item, library: Library, views: Sequence[Sequence[Chunk]
 
 
 def evidence_chunks(item: Item, library: Library) -> list[Chunk]:
-    """Return the evidence as chunks, each by itself."""
+    """Return each piece of evidence as a chunk."""
     return [Chunk.of(document, one.format, one.start, one.end) for one in item.evidence
             if (document := library.document(item, one.document)) is not None]
 
 
 def duplicate_check(library: Library) -> Callable[[Item, Sequence[Item]], str | None]:
-    """Return what says whether an item asks what one of those kept before it asks: they share an answer and their
-    questions are alike, by five-character runs (Jaccard's index 0.7, or as much of the shorter one) or by the cosine of
-    their vectors (0.95). The same question with another answer is lost too, unless the item answers it from a document
-    of its own."""
+    """Return a function that tells why an item repeats one of those kept before it, or None.
+
+    Two items are duplicates if they share an answer and their questions are similar: by five-character shingles
+    (Jaccard index 0.7, or containment 0.7) or by the cosine of their vectors (0.95). The same question with another
+    answer is a duplicate too, unless the item has a document of its own to answer it from.
+    """
     vectors: dict[str, Any] = {}
 
     def check(item: Item, kept: Sequence[Item]) -> str | None:
@@ -199,21 +204,21 @@ def duplicate_check(library: Library) -> Callable[[Item, Sequence[Item]], str | 
         alike = [other for other in kept if max(similarity(shingles(item.question), shingles(other.question))) >= _SAME]
         sharing = [other for other in kept if own & {normalize_answer(answer) for answer in other.answers}]
         if any(other in sharing for other in alike):
-            return "it asks what another item asks"
+            return "it repeats another item's question"
         if not item.documents and any(_is_same_question(item.question, other.question) for other in alike):
-            return "it asks what another item asks, and answers otherwise"
+            return "it repeats another item's question with a different answer"
         new = [one for one in (item, *sharing) if one.id not in vectors] if sharing else []
         if new:
             texts = [one.question for one in new]
             vectors.update(zip((one.id for one in new), library.embedder().embed_queries(texts), strict=True))
         near = any(float(vectors[item.id] @ vectors[other.id]) >= _NEAR for other in sharing)
-        return "it asks what another item asks" if near else None
+        return "it repeats another item's question" if near else None
 
     return check
 
 
 def _is_same_question(one: str, other: str) -> bool:
-    """Whether two questions differ by case, marks, articles and function words alone."""
+    """Return whether two questions differ only in case, punctuation, articles and function words."""
     near, _ = similarity(shingles(one), shingles(other))
     words = content_words(one) == content_words(other) and extract_numbers(one) == extract_numbers(other)
     return normalize_answer(one) == normalize_answer(other) or (near >= _EQUAL and words)

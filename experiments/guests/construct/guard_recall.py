@@ -1,6 +1,6 @@
-"""The guard's recall, without a model: how many answers it finds that were planted in texts of the index, in the ways
-that answers stand in texts. This is what a certificate is worth; an answer in other words altogether is none of these,
-and the guard does not see it."""
+"""Measure the guard's recall without a model, by planting answers in texts of the index. A certificate of an
+unanswerable item is worth as much as this recall. An answer in entirely different words is not planted, and the guard
+does not see it."""
 from __future__ import annotations
 
 import random
@@ -16,34 +16,39 @@ from ragbed.experiments.metrics import is_korean
 from ragbed.experiments.metrics.aggregate import Estimate, estimate_clustered_share
 from ragbed.experiments.question import Question
 
-_HOSTS = 20  # texts that are drawn for one answer until one is found that does not hold it already
-_LONG = 5  # words from which on an answer may stand with most of them
-_NAME = range(2, 5)  # words of a name that may be called by its last
+_MAX_DRAWS = 20  # texts drawn for one answer until one does not contain it
+_LONG = 5  # an answer with more words may be found by most of them
+_NAME = range(2, 5)  # words in a name that its last word may stand for
 _MONTHS = ("January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November",
            "December")
 
 
 @dataclass(frozen=True, slots=True)
 class GuardRecall:
-    """What the guard found of what was planted."""
+    """How many planted answers the guard found.
 
-    share: Estimate  # of the planted answers, with its 95 % interval, by answers where one was planted in several ways
-    ways: Mapping[str, tuple[int, int]]  # how many it found and were planted, by the way they stand in the text
+    Attributes:
+        share: share found, with its 95 % interval, clustered by answer.
+        ways: answers found and planted, by the way they were written.
+    """
+
+    share: Estimate
+    ways: Mapping[str, tuple[int, int]]
 
 
 def guard_recall(items: Sequence[Item], library: Library, most: int = 1_000) -> GuardRecall:
-    """Plant the items' answers, each in every way that applies, in texts drawn from the index, and count how many the
-    guard finds. A text in which it finds the answer already is not planted in, and what stands anywhere, such as yes,
-    is not planted. What is drawn, `most` at the most, is seeded."""
+    """Plant the items' answers in texts drawn from the index, in every form that applies, and count how many the guard
+    finds. It does not plant in a text where the guard already finds the answer, nor answers that are too common, such
+    as yes. At most `most` are planted, drawn by seed."""
     planted = [(item, answer, way, text) for item in items for answer in dict.fromkeys(item.answers)
-               if library.guarded_index.guard(_as_question(item, answer)).answers for way,
-               text in answer_variants(answer)]
+               if library.guarded_index.guard(_as_question(item, answer)).answers
+               for way, text in answer_variants(answer)]
     rng = library.rng("recall")
     rng.shuffle(planted)
     hits: list[tuple[str, str, bool]] = []
     for item, answer, way, text in planted[:most]:
         guard = library.guarded_index.guard(_as_question(item, answer))
-        drawn = (rng.choice(library.chunks) for _ in range(_HOSTS))
+        drawn = (rng.choice(library.chunks) for _ in range(_MAX_DRAWS))
         host = next((chunk for chunk in drawn if guard.check(chunk) is None), None)
         if host is not None:
             hits.append((answer, way, guard.check(_plant(host, text, rng)) is not None))
@@ -57,7 +62,7 @@ def _as_question(item: Item, answer: str) -> Question:
 
 
 def answer_variants(answer: str) -> Iterator[tuple[str, str]]:
-    """Yield the ways in which texts write an answer, and what they write."""
+    """Yield forms in which texts write an answer: the name of the form, and the text."""
     yield "as it is", answer
     if is_korean(answer):
         yield "before a particle", f"{answer}에서"
@@ -72,34 +77,34 @@ def answer_variants(answer: str) -> Iterator[tuple[str, str]]:
 
 
 def _number_variants(answer: str) -> Iterator[tuple[str, str]]:
-    """The first number with or without thousands marks, in full, or its percent in words; the first date without its
-    year, or with day and month the other way round."""
+    """Yield the answer with its first number with or without thousands separators, or its percentage in words; or with
+    its first date without the year, or with day and month swapped."""
     text = normalize("NFKC", answer)
     for value in values(text)[:1]:
-        stands = text[value.start:value.end]
+        written = text[value.start:value.end]
         if value.date is not None:
             year, month, day = value.date
             if year and month and day:
-                korean = is_korean(stands)
+                korean = is_korean(written)
                 short = f"{month}월 {day}일" if korean else f"{_MONTHS[month - 1]} {day}"
                 other = f"{year}-{month:02}-{day:02}" if korean else f"{day} {_MONTHS[month - 1]} {year}"
-                yield "by a date without its year", text.replace(stands, short, 1)
-                if other != stands:
-                    yield "in other notation", text.replace(stands, other, 1)
+                yield "by a date without its year", text.replace(written, short, 1)
+                if other != written:
+                    yield "in other notation", text.replace(written, other, 1)
         elif value.number is not None:
             plain, grouped = (f"{abs(value.number):{form}}" for form in ("f", ",f"))
             if "." in plain:
                 plain, grouped = (one.rstrip("0").rstrip(".") for one in (plain, grouped))
             if value.percent:
-                yield "in other notation", text.replace(stands, f"{plain} percent", 1)
-            elif re.search(r"\d\s?(?!st|nd|rd|th)[^\W\d_]", stands):  # with a scale, such as 1.5 million
-                yield "in other notation", text.replace(stands, grouped, 1)
-            elif "," in stands or len(plain) > len("1999"):  # no year
-                yield "in other notation", text.replace(stands, plain if "," in stands else grouped, 1)
+                yield "in other notation", text.replace(written, f"{plain} percent", 1)
+            elif re.search(r"\d\s?(?!st|nd|rd|th)[^\W\d_]", written):  # with a scale, such as 1.5 million
+                yield "in other notation", text.replace(written, grouped, 1)
+            elif "," in written or len(plain) > len("1999"):  # no year
+                yield "in other notation", text.replace(written, plain if "," in written else grouped, 1)
 
 
 def _plant(host: Chunk, text: str, rng: random.Random) -> Chunk:
-    """The chunk with the text between two of its words; in HTML behind a tag."""
+    """Return the chunk with the text inserted between two words; in HTML, after a tag."""
     ends = [found.end() for found in re.finditer(r">" if host.format == "html" else r"\s", host.content)]
     at = rng.choice(ends or [0])
     return replace(host, id="planted", content=f"{host.content[:at]} {text} {host.content[at:]}", prefix="")

@@ -1,5 +1,4 @@
-"""Asking writers, solvers and judges within a stage: structured replies with one repair, and solvers that are ragbed's
-own strategies over evidence that is put before them."""
+"""Ask writers, solvers and judges within a stage: structured replies with one repair, and ragbed's own strategies."""
 from __future__ import annotations
 
 from collections.abc import Generator, Mapping, Sequence
@@ -26,26 +25,34 @@ LABELS = "ABCDEFGHIJ"
 
 @cache
 def load_prompt(name: str) -> str:
-    """Read the text of `prompts/<name>.md`."""
+    """Return the text of `prompts/<name>.md`."""
     file = resources.files("ragbed.experiments.guests.construct.prompts").joinpath(f"{name}.md")
     return file.read_text(encoding="utf-8").strip()
 
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """A turn that a role has taken: what it was asked, and what it replied."""
+    """A prompt and the reply to it."""
 
     prompt: str
     reply: str
 
 
 def ask_structured(role: str, purpose: str, fields: type[Fields], name: str, given: Mapping[str, str],
-               before: Sequence[Turn] = (), sample: int = 0,
-               most: int | None = None) -> Generator[Any, Any, tuple[Fields, Turn]]:
-    """Ask for a reply that fits a model's JSON Schema, and once more, with what is amiss, where it does not fit; return
-    the reply, and the turn to go on from. `role` is WRITER, or `solver 1`, `judge 2` and so on; what strangers wrote
-    stands in the named prompt between marks; `sample` tells draws with an equal prompt apart; `most` is the largest
-    integer of the reply, such as the number of lines that are shown. Raises Dropped where neither reply fits."""
+                   before: Sequence[Turn] = (), sample: int = 0,
+                   most: int | None = None) -> Generator[Any, Any, tuple[Fields, Turn]]:
+    """Ask for a reply that fits a model's JSON Schema. If it does not fit, ask once more with the reason.
+
+    Args:
+        role: `writer`, or `solver 1`, `judge 2` and so on.
+        fields: the pydantic model.
+        name: the prompt, whose fields are delimited because strangers wrote them.
+        before: earlier turns of the conversation.
+        sample: distinguishes draws with the same prompt.
+        most: the largest integer that the reply may contain, such as the number of lines shown.
+
+    Returns the reply, and the turn to continue from. Raises Dropped: neither reply fits.
+    """
     asked = fill_framed(load_prompt(name), name, given)
     messages = tuple(message for turn in before for message in
                      (Message("user", (turn.prompt,)), Message("assistant", (turn.reply,))))
@@ -54,12 +61,12 @@ def ask_structured(role: str, purpose: str, fields: type[Fields], name: str, giv
     reply: Reply = yield call
     found = _validate(fields, reply)
     if isinstance(found, str):
-        again = fill_framed(load_prompt("repair"), "repair", {"amiss": found})
+        again = fill_framed(load_prompt("repair"), "repair", {"problem": found})
         reply = yield replace(call, purpose=f"{role}: {purpose}, repaired", messages=(
             *call.messages, Message("assistant", (reply.text or "(nothing)",)), Message("user", (again,))))
         found = _validate(fields, reply)
     if isinstance(found, str):
-        raise Dropped(f"the {role}'s reply does not fit: {found}")
+        raise Dropped(f"the {role}'s reply is invalid: {found}")
     return found, Turn(asked, reply.text)
 
 
@@ -68,9 +75,11 @@ _UNSENT = ("title", "default", "minLength", "description", "$defs")
 
 @cache
 def strict_schema(fields: type[BaseModel], most: int | None = None) -> Mapping[str, Any]:
-    """Return the JSON Schema of a reply as servers take it that follow it strictly: nothing refers elsewhere, every
-    field is required and no other allowed, and integers go from 1, or their own least, to `most`. What it leaves out
-    is checked when the reply is there."""
+    """Return the JSON Schema of a reply in the form that strict servers accept.
+
+    It has no references, every field is required, no other field is allowed, and integers range from 1, or their own
+    minimum, to `most`. The constraints that it leaves out are checked on the reply.
+    """
     whole = fields.model_json_schema()
     definitions = whole.get("$defs", {})
 
@@ -91,10 +100,10 @@ def strict_schema(fields: type[BaseModel], most: int | None = None) -> Mapping[s
 
 
 def _validate(fields: type[Fields], reply: Reply) -> Fields | str:
-    """The reply's fields, or what is amiss with it."""
+    """Return the reply's fields, or why they are invalid."""
     parsed = reply.parsed if reply.parsed is not None else parse_object(reply.text)
     if parsed is None:
-        return "it is cut short" if reply.finish_reason == "length" else "it is no JSON object"
+        return "it is truncated" if reply.finish_reason == "length" else "it is not a JSON object"
     try:
         return fields.model_validate(parsed)
     except ValidationError as error:
@@ -103,9 +112,9 @@ def _validate(fields: type[Fields], reply: Reply) -> Fields | str:
 
 
 def solve(role: str, item: Item, chunks: Sequence[Chunk], strategy: str = "direct",
-           rules: Rules | None = None) -> Generator[Any, Any, Draft]:
-    """Have a solver answer an item's question by a built-in reasoning strategy from these chunks alone; from none,
-    closed-book. By default the rules are `grounded`, which allows a refusal, or `choice` where there are options."""
+          rules: Rules | None = None) -> Generator[Any, Any, Draft]:
+    """Let a solver answer an item's question with a built-in reasoning strategy from these chunks only; with no chunks,
+    closed-book. The rules are by default `grounded`, which allows a refusal, or `choice` for an item with options."""
     def placed(task: Task, query: str) -> Gathering:
         return tuple(Passage(number, chunk) for number, chunk in enumerate(chunks, 1))
         yield  # a retrieval strategy is a generator, and this one asks for nothing
@@ -119,5 +128,5 @@ def solve(role: str, item: Item, chunks: Sequence[Chunk], strategy: str = "direc
 
 
 def in_parallel(recipes: Sequence[StageRecipe]) -> StageRecipe:
-    """Play recipes side by side, so that their calls go out together, and return what each returns, in order."""
+    """Play recipes in parallel, so that their calls are sent together. Returns their results in order."""
     return Lockstep().run(recipes)

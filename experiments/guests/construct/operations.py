@@ -1,8 +1,5 @@
-"""Operations over frames: which can be asked, what each rests on, and what it comes to, by exact arithmetic.
-
-Numbers are those written, brackets a minus and units as they stand; a tie and an empty cell end an item with that
-reason.
-"""
+"""Operations over typed tables: which can be asked, the answer by exact arithmetic, and the values it rests on. Numbers
+are as written, with brackets as a minus and without conversion of units. A tie or an empty cell drops the item."""
 from __future__ import annotations
 
 import random
@@ -19,49 +16,55 @@ from ragbed.experiments.guests.construct.typed_tables import SENTENCE, VALUE, Fi
 Operation = Literal["look-up", "arg-max", "arg-min", "sum", "difference", "ratio", "before", "after", "count", "join"]
 OPERATIONS: tuple[Operation, ...] = get_args(Operation)
 _SCALES = re.compile(r"thousand|million|billion|trillion|[십백천만억조]", re.IGNORECASE)
-Place = tuple[int, str, str]  # a value that an operation rests on: number of the frame, field, entity
+Place = tuple[int, str, str]  # a value that an operation rests on: number of the table, field, entity
 
 
 @dataclass(frozen=True, slots=True)
 class Computation:
-    """A question before it is worded."""
+    """A question before it is worded.
+
+    Attributes:
+        fields: for a join, one of each table; for a count, those of its two conditions.
+        entities: those that the question names, in order; empty if it is about all.
+        where: for a count, the value that the first field equals and the value that the second exceeds.
+    """
 
     operation: Operation
-    fields: tuple[str, ...]  # of a join, one of each frame; of a count, those of the two constraints
-    entities: tuple[str, ...] = ()  # that it names, in order; none where it is over all
-    where: tuple[str, ...] = ()  # of a count, what the first field equals and what the second is above, as written
+    fields: tuple[str, ...]
+    entities: tuple[str, ...] = ()
+    where: tuple[str, ...] = ()
 
 
 ComputeFunction = Callable[[Computation, Sequence[TypedTable]], tuple[str, ...]]
 
 
-def compute(plan: Computation, frames: Sequence[TypedTable]) -> tuple[str, ...]:
-    """Return the accepted answers, the key first. Raises Dropped where there is none: a tie, an empty cell."""
-    return _OPERATIONS[plan.operation](plan, frames)
+def compute(plan: Computation, tables: Sequence[TypedTable]) -> tuple[str, ...]:
+    """Return the accepted answers, the key first. Raises Dropped: there is none, because of a tie or an empty cell."""
+    return _OPERATIONS[plan.operation](plan, tables)
 
 
-def find_basis(plan: Computation, frames: Sequence[TypedTable]) -> list[Place]:
-    """Return the values that an answer rests on: change none of them, and it stays."""
+def find_basis(plan: Computation, tables: Sequence[TypedTable]) -> list[Place]:
+    """Return the values that decide the answer: without a change to one of them, it stays the same."""
     if plan.operation == "join":
-        return [(place, plan.fields[place], one) for place,
-                entities in enumerate((frames[0].entities, shared_entities(frames)))
+        return [(place, plan.fields[place], one)
+                for place, entities in enumerate((tables[0].entities, shared_entities(tables)))
                 for one in entities]
-    return [(0, name, one) for name in plan.fields for one in plan.entities or frames[0].entities]
+    return [(0, name, one) for name in plan.fields for one in plan.entities or tables[0].entities]
 
 
-def shared_entities(frames: Sequence[TypedTable]) -> list[str]:
-    """Return the entities that two frames have in common."""
-    return [one for one in frames[0].entities if one in frames[1].entities]
+def shared_entities(tables: Sequence[TypedTable]) -> list[str]:
+    """Return the entities that both tables have."""
+    return [one for one in tables[0].entities if one in tables[1].entities]
 
 
-def _look_up(frame: TypedTable, name: str, entity: str) -> tuple[str, ...]:
-    value = frame.at(name, entity)
-    return _accepted_forms(value.text, value.number, frame.fields[name], frame.scale)
+def _look_up(table: TypedTable, name: str, entity: str) -> tuple[str, ...]:
+    value = table.at(name, entity)
+    return _accepted_forms(value.text, value.number, table.fields[name], table.scale)
 
 
 def _accepted_forms(text: str, number: Decimal | None, field: Field, scale: str) -> tuple[str, ...]:
-    """A value as written, and of a number its other forms: without its unit, with a minus for brackets, with the scale
-    that the header says."""
+    """Return a value as written, and for a number its other forms: without its unit, with a minus for brackets, and
+    with the scale of the header."""
     if number is None:
         return (text,)
     bare = f"{number:,}" if "," in text else f"{number}"
@@ -71,21 +74,21 @@ def _accepted_forms(text: str, number: Decimal | None, field: Field, scale: str)
 
 
 def _format_number(number: Decimal, field: Field) -> str:
-    """A number in the manner of a field: its unit, its thousands, as many decimals as any value has."""
+    """Return a number as the field writes them: its unit, thousands separators, and most decimals."""
     places = max((0, *(-int(one.number.as_tuple().exponent) for one in field.values if one.number is not None)))
     digits = f"{abs(number):{',' if any(',' in value.text for value in field.values) else ''}.{places}f}"
     before, after = field.unit
     return f"{'-' if number < 0 else ''}{before}{digits}{after if after in ('', '%') else f' {after}'}"
 
 
-def _number(frame: TypedTable, name: str, entity: str) -> Decimal:
-    if (number := frame.at(name, entity).number) is None:
-        raise Dropped("a cell that is no number")
+def _number(table: TypedTable, name: str, entity: str) -> Decimal:
+    if (number := table.at(name, entity).number) is None:
+        raise Dropped("a cell is not a number")
     return number
 
 
-def _extreme(frame: TypedTable, name: str, highest: bool) -> str:
-    numbers = {entity: _number(frame, name, entity) for entity in frame.entities}
+def _extreme(table: TypedTable, name: str, highest: bool) -> str:
+    numbers = {entity: _number(table, name, entity) for entity in table.entities}
     best = (max if highest else min)(numbers.values())
     found = [entity for entity, number in numbers.items() if number == best]
     if len(found) > 1:
@@ -94,74 +97,74 @@ def _extreme(frame: TypedTable, name: str, highest: bool) -> str:
 
 
 def _arithmetic(combine: Callable[[list[Decimal]], Decimal]) -> ComputeFunction:
-    def compute(plan: Computation, frames: Sequence[TypedTable]) -> tuple[str, ...]:
-        frame, name = frames[0], plan.fields[0]
-        number = combine([_number(frame, name, entity) for entity in plan.entities])
-        return _accepted_forms(_format_number(number, frame.fields[name]), number, frame.fields[name], frame.scale)
+    def compute(plan: Computation, tables: Sequence[TypedTable]) -> tuple[str, ...]:
+        table, name = tables[0], plan.fields[0]
+        number = combine([_number(table, name, entity) for entity in plan.entities])
+        return _accepted_forms(_format_number(number, table.fields[name]), number, table.fields[name], table.scale)
     return compute
 
 
-def _ratio(plan: Computation, frames: Sequence[TypedTable]) -> tuple[str, ...]:
-    above, below = (_number(frames[0], plan.fields[0], entity) for entity in plan.entities)
+def _ratio(plan: Computation, tables: Sequence[TypedTable]) -> tuple[str, ...]:
+    above, below = (_number(tables[0], plan.fields[0], entity) for entity in plan.entities)
     if below <= 0 or above <= 0:
-        raise Dropped("a ratio with nothing, or with less")
+        raise Dropped("a ratio with zero or a negative number")
     return (f"{(above / below).quantize(Decimal('0.01'), ROUND_HALF_UP)}",)
 
 
-def _first(plan: Computation, frames: Sequence[TypedTable], latest: bool) -> tuple[str, ...]:
-    frame, name = frames[0], plan.fields[0]
-    found = {entity: frame.at(name, entity) for entity in plan.entities}
+def _first(plan: Computation, tables: Sequence[TypedTable], latest: bool) -> tuple[str, ...]:
+    table, name = tables[0], plan.fields[0]
+    found = {entity: table.at(name, entity) for entity in plan.entities}
     dates = [value.date for value in found.values()]
     if None in dates or len({tuple(map(bool, date)) for date in dates if date}) > 1:
-        raise Dropped("dates that are not equally exact")
+        raise Dropped("dates differ in precision")
     ordered = sorted(found, key=lambda entity: found[entity].date or (0, 0, 0), reverse=latest)
     if len(set(dates)) < len(dates):
         raise Dropped("a tie")
-    return (found[ordered[0]].text if frame.key == SENTENCE else ordered[0],)
+    return (found[ordered[0]].text if table.key == SENTENCE else ordered[0],)
 
 
-def _count(plan: Computation, frames: Sequence[TypedTable]) -> tuple[str, ...]:
-    frame, (name, measure), (text, above) = frames[0], plan.fields, plan.where
-    met = sum((frame.at(name, entity).text == text) & (_number(frame, measure, entity) > Decimal(above))
-              for entity in frame.entities)
+def _count(plan: Computation, tables: Sequence[TypedTable]) -> tuple[str, ...]:
+    table, (name, measure), (text, above) = tables[0], plan.fields, plan.where
+    met = sum((table.at(name, entity).text == text) & (_number(table, measure, entity) > Decimal(above))
+              for entity in table.entities)
     if not met:
-        raise Dropped("no row meets both")
+        raise Dropped("no row meets both conditions")
     return (str(met),)
 
 
-def _join(plan: Computation, frames: Sequence[TypedTable]) -> tuple[str, ...]:
-    entity = _extreme(frames[0], plan.fields[0], highest=True)
-    if entity not in frames[1].entities:
-        raise Dropped("the other table lacks the row")
-    return _look_up(frames[1], plan.fields[1], entity)
+def _join(plan: Computation, tables: Sequence[TypedTable]) -> tuple[str, ...]:
+    entity = _extreme(tables[0], plan.fields[0], highest=True)
+    if entity not in tables[1].entities:
+        raise Dropped("the other table does not have the row")
+    return _look_up(tables[1], plan.fields[1], entity)
 
 
 _OPERATIONS: Mapping[Operation, ComputeFunction] = {
-    "look-up": lambda plan, frames: _look_up(frames[0], plan.fields[0], plan.entities[0]),
-    "arg-max": lambda plan, frames: (_extreme(frames[0], plan.fields[0], highest=True),),
-    "arg-min": lambda plan, frames: (_extreme(frames[0], plan.fields[0], highest=False),),
+    "look-up": lambda plan, tables: _look_up(tables[0], plan.fields[0], plan.entities[0]),
+    "arg-max": lambda plan, tables: (_extreme(tables[0], plan.fields[0], highest=True),),
+    "arg-min": lambda plan, tables: (_extreme(tables[0], plan.fields[0], highest=False),),
     "sum": _arithmetic(lambda numbers: sum(numbers, Decimal(0))),
     "difference": _arithmetic(lambda numbers: numbers[0] - numbers[1]),
     "ratio": _ratio,
-    "before": lambda plan, frames: _first(plan, frames, latest=False),
-    "after": lambda plan, frames: _first(plan, frames, latest=True),
+    "before": lambda plan, tables: _first(plan, tables, latest=False),
+    "after": lambda plan, tables: _first(plan, tables, latest=True),
     "count": _count,
     "join": _join,
 }
 
 
-def draw_plan(operation: Operation, frames: Sequence[TypedTable], rng: random.Random) -> Computation | None:
-    """Draw a question of an operation over a frame, or for a join over two; None where no field allows it."""
-    frame = frames[0]
+def draw_plan(operation: Operation, tables: Sequence[TypedTable], rng: random.Random) -> Computation | None:
+    """Draw a question of an operation over a table, or for a join over two; None if no field allows it."""
+    table = tables[0]
     if operation == "join":
-        return _draw_join(frames, rng) if len(frames) > 1 and frame.is_comparable else None
-    if frame.key == SENTENCE:
-        return _draw_sentence_plan(operation, frame, rng)
-    if operation != "look-up" and not frame.is_comparable:
+        return _draw_join(tables, rng) if len(tables) > 1 and table.is_comparable else None
+    if table.key == SENTENCE:
+        return _draw_sentence_plan(operation, table, rng)
+    if operation != "look-up" and not table.is_comparable:
         return None
     if operation == "count":
-        names = frame.fields_where(lambda one: one.kind == "text" and bool(_repeated_texts(one)))
-        measures = frame.fields_where(lambda one: one.is_measure)
+        names = table.fields_where(lambda one: one.kind == "text" and bool(_repeated_texts(one)))
+        measures = table.fields_where(lambda one: one.is_measure)
         if not names or not measures:
             return None
         group, measure = rng.choice(names), rng.choice(measures)
@@ -172,30 +175,30 @@ def draw_plan(operation: Operation, frames: Sequence[TypedTable], rng: random.Ra
         "sum": lambda one: one.is_summable, "ratio": lambda one: one.is_summable,
         "before": lambda one: one.kind == "date", "after": lambda one: one.kind == "date"}.get(
             operation, lambda one: one.is_measure)
-    fields = frame.fields_where(suits)
+    fields = table.fields_where(suits)
     if not fields:
         return None
     name = rng.choice(fields).name
-    size = {"look-up": 1, "arg-max": 0, "arg-min": 0, "sum": min(3, len(frame.entities))}.get(operation, 2)
-    return Computation(operation, (name,), tuple(rng.sample(frame.entities, size)))
+    size = {"look-up": 1, "arg-max": 0, "arg-min": 0, "sum": min(3, len(table.entities))}.get(operation, 2)
+    return Computation(operation, (name,), tuple(rng.sample(table.entities, size)))
 
 
-def _draw_sentence_plan(operation: Operation, frame: TypedTable, rng: random.Random) -> Computation | None:
-    if operation == "look-up" and frame.entities:
-        return Computation(operation, (VALUE,), (rng.choice(frame.entities),))
-    dated = [entity for entity in frame.entities if frame.at(VALUE, entity).date]
+def _draw_sentence_plan(operation: Operation, table: TypedTable, rng: random.Random) -> Computation | None:
+    if operation == "look-up" and table.entities:
+        return Computation(operation, (VALUE,), (rng.choice(table.entities),))
+    dated = [entity for entity in table.entities if table.at(VALUE, entity).date]
     asked = operation in ("before", "after") and len(dated) > 1
     return Computation(operation, (VALUE,), tuple(rng.sample(dated, 2))) if asked else None
 
 
 def _repeated_texts(one: Field) -> list[str]:
-    """The texts that stand in several rows."""
+    """Return the texts that several rows have."""
     texts = [value.text for value in one.values if not value.empty]
     return sorted({text for text in texts if texts.count(text) > 1 and len(text) <= 40})
 
 
-def _draw_join(frames: Sequence[TypedTable], rng: random.Random) -> Computation | None:
-    """The entity that is highest by a field of the first, and its value of a field of the second."""
-    first = frames[0].fields_where(lambda one: one.is_measure)
-    second = frames[1].fields_where(lambda one: one.name not in frames[0].fields)
+def _draw_join(tables: Sequence[TypedTable], rng: random.Random) -> Computation | None:
+    """Draw a join: the entity with the highest value of a field in the first table, and its value in the second."""
+    first = tables[0].fields_where(lambda one: one.is_measure)
+    second = tables[1].fields_where(lambda one: one.name not in tables[0].fields)
     return Computation("join", (rng.choice(first).name, rng.choice(second).name)) if first and second else None

@@ -31,12 +31,12 @@ if TYPE_CHECKING:
 
 _FAMILIES = ("qwen", "llama", "gemma", "mistral", "mixtral", "phi", "gpt", "claude", "gemini", "smollm", "deepseek",
              "command", "granite", "glm", "exaone", "solar", "kimi")
-_REASONS = 3  # of a step's losses that are named
-_NONE = "no instance was made of it"
+_MAX_REASONS = 3  # named for each step
+_NONE = "no instance was made from it"
 
 
 def make_card(built: Built) -> dict[str, Any]:
-    """Return everything that the card says of a construction, as plain JSON."""
+    """Return the card of a construction as JSON: models, yield, sources, measurements, notes and tags."""
     settings, construction = built.settings, built.construction
     kept = construction.kept
     names = sorted({name for item in kept for name in item.measured})
@@ -54,7 +54,7 @@ def make_card(built: Built) -> dict[str, Any]:
 
 
 def _guard_figures(built: Built) -> dict[str, Any] | None:
-    """What the certificates of unanswerable items rest on; None without any."""
+    """Return the guard's recall if some items are unanswerable, else None."""
     kept = built.construction.kept
     if all(item.answerable for item in kept):
         return None
@@ -63,7 +63,7 @@ def _guard_figures(built: Built) -> dict[str, Any] | None:
 
 
 def model_family(name: str) -> str:
-    """Return the family of models that a name tells of; the name itself where it tells of none."""
+    """Return the family in a model's name, or the name itself."""
     plain = name.lower()
     return next((one for one in _FAMILIES if one in plain), plain)
 
@@ -74,8 +74,8 @@ def _model_rows(built: Built) -> list[dict[str, str]]:
     return [{"role": role, "model": name, "identity": built.models[role],
              "relation": "" if role == "writer" or not writer else
              "the writer itself" if built.models[role] == built.models["writer"] else
-             "of the writer's family" if model_family(name) == model_family(writer) else ""} for role,
-             name in roles.items()]
+             "of the writer's family" if model_family(name) == model_family(writer) else ""}
+            for role, name in roles.items()]
 
 
 def _source_rows(built: Built) -> Iterator[dict[str, Any]]:
@@ -92,28 +92,29 @@ def _source_rows(built: Built) -> Iterator[dict[str, Any]]:
 
 
 def yield_view(card: Mapping[str, Any]) -> View:
-    """Return the yield: asked for, begun, generated, lost at each step with its most frequent reasons, kept."""
+    """Return the yield table: items asked for, instances started, items generated, lost at each step with the most
+    frequent reasons, and kept."""
     found = card["yield"]
-    begun = plural(found["instances"], "instance")
-    why = f"{begun} may be begun; --tries allows more"
+    started = plural(found["instances"], "instance")
+    why = f"the limit is {started}; allow more with --tries"
     if found["instances"] < found["tries"]:
-        why = f"the sources give {begun}; add documents"
+        why = f"the sources give {started}; add documents"
     lost = [(f"lost: {name}", sum(reasons.values()), _top_reasons(reasons)) for name, reasons in found["lost"].items()]
     missing = found["asked_for"] - found["kept"]
     return View("yield", "Yield", ("step", "items", "why"), (
-        ("asked for", found["asked_for"], ""), ("instances begun", found["instances"], ""),
+        ("asked for", found["asked_for"], ""), ("instances started", found["instances"], ""),
         ("generated", found["generated"], ""), *lost, ("kept", found["kept"], ""),
         *([("missing", missing, why)] if missing else [])), main=1)
 
 
 def _top_reasons(reasons: Mapping[str, int]) -> str:
     most = sorted(reasons.items(), key=lambda one: (-one[1], one[0]))
-    named = "; ".join(f"{why} ({count})" for why, count in most[:_REASONS])
-    return visible(named + (f"; {len(most) - _REASONS} other reasons" if len(most) > _REASONS else ""))
+    text = "; ".join(f"{why} ({count})" for why, count in most[:_MAX_REASONS])
+    return visible(text + (f"; {len(most) - _MAX_REASONS} other reasons" if len(most) > _MAX_REASONS else ""))
 
 
 def sources_view(card: Mapping[str, Any]) -> View:
-    """Return what became of each source: none is silently without items."""
+    """Return a table of the sources: how many items each gave, and where the others were lost."""
     rows = tuple((visible(one["source"]), one["characters"], one["generated"], one["kept"],
                   one["why"] or ", ".join(f"{name} {count}" for name, count in one["lost"].items()))
                  for one in card["sources"])
@@ -123,13 +124,13 @@ def sources_view(card: Mapping[str, Any]) -> View:
 def render_card(card: Mapping[str, Any]) -> str:
     """Return the card as Markdown."""
     found, measured = card["yield"], card["measured"]
-    lines = [f"# A set of the kind {card['kind']}", "",
+    lines = [f"# {card['kind']}: a constructed set", "",
              f"{found['kept']} of {plural(found['asked_for'], 'item')} asked for, {card['unanswerable']} of them "
              f"unanswerable. Built by ragbed {card['ragbed']}, following {card['paper']}.", "",
              f"Licence of the sources: {visible(card['licence']) or 'not stated; give it with --licence'}.", "",
              "## Models", "", *_table(("role", "model", "identity", ""), [
                  (one["role"], one["model"], one["identity"], one["relation"]) for one in card["models"]]
-                 or [("none", "", "", "")])]
+                                      or [("none", "", "", "")])]
     for view in (yield_view(card), sources_view(card)):
         lines += ["", f"## {view.title}", "", *_table(view.header, view.rows)]
     lines += [f"- not read: {visible(one)}" for one in card["unread"]] + [f"- {one}" for one in card["notes"]]
@@ -139,11 +140,11 @@ def render_card(card: Mapping[str, Any]) -> str:
     if card.get("guard"):
         share = card["guard"]["recall"]
         lines += ["", "## Certificates", "",
-                  "No chunk of the index holds an answer of an unanswerable item, as far as the guard sees: of "
-                  f"{share['n']} answers planted in its chunks it found the share "
+                  "The guard finds no answer to an unanswerable item in the index. Its recall, measured with "
+                  f"{share['n']} answers planted in chunks of the index, is "
                   f"{estimate(share['mean'], share['low'], share['high'])}.", "",
-                  *_table(("written", "found", "planted"), [(way, *counts) for way, counts
-                                                            in card["guard"]["ways"].items()])]
+                  *_table(("form of the answer", "found", "planted"), [(way, *counts) for way, counts
+                                                                       in card["guard"]["ways"].items()])]
     for name, values in card["tags"].items():
         lines += ["", f"## By {name}", "", *_table((name, "items"), list(values.items()))]
     if card.get("review"):
@@ -163,27 +164,29 @@ def _table(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> list[str]:
 
 
 def write_card(folder: Path, card: Mapping[str, Any]) -> None:
-    """Write the card of a set, as JSON and as Markdown."""
+    """Write card.json and card.md."""
     write_text(folder / CARD, json.dumps(card, indent=2, sort_keys=True, ensure_ascii=False) + "\n")
     write_text(folder / "card.md", render_card(card))
 
 
 def hash_files(folder: Path, names: Sequence[str]) -> dict[str, str]:
-    """Return the SHA-256 of the set's files by their names, those of folders included."""
+    """Return the SHA-256 of files by path, including those in the named folders."""
     files = sorted(file for name in names for file in (
         (folder / name).rglob("*") if (folder / name).is_dir() else [folder / name]) if file.is_file())
     return {file.relative_to(folder).as_posix(): sha256_of(file) for file in files}
 
 
 REPORT = "report.html"
-_MOST = 1_000  # items that the page shows of those kept, and of those lost; items.jsonl has all
+_MAX_SHOWN = 1_000  # kept items, and lost items, in the report; items.jsonl has all
 _ITEM, _DOCUMENT = TypeAdapter(Item), TypeAdapter(Document)
 
 
 def write_set(built: Built) -> Mapping[str, Any]:
-    """Write the set of a construction that came to its end, and return its card; the same bytes for the same calls.
-    Beside its own format below KIND/ stand questions.jsonl, the formats that were asked for, every item with what
-    became of it, and the documents of kept items, which `ragbed review` marks evidence in."""
+    """Write the set of a finished construction, and return its card. The same calls give the same bytes.
+
+    Writes the paper's own format to KIND/, questions.jsonl, the other formats that were asked for, all items with their
+    outcomes, the documents of kept items, the card and the report.
+    """
     settings, construction = built.settings, built.construction
     folder = settings.out / settings.kind
     folder.mkdir(parents=True, exist_ok=True)
@@ -234,4 +237,4 @@ def _render_report(card: Mapping[str, Any], played: Sequence[Outcome]) -> str:
         card=card, style=style, policy=policy([], [style]), found=card["yield"], most=most, steps=steps,
         sources=(sources.header, [[format_value(sources, name, value) for name, value in zip(
             sources.header, row, strict=True)] for row in sources.rows]),
-        lists=[("Kept", kept[:_MOST], len(kept)), ("Lost", lost[:_MOST], len(lost))])
+        lists=[("Kept", kept[:_MAX_SHOWN], len(kept)), ("Lost", lost[:_MAX_SHOWN], len(lost))])

@@ -1,4 +1,4 @@
-"""Settings of a construction."""
+"""Settings of `ragbed construct`."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
@@ -22,24 +22,24 @@ from ragbed.experiments.settings.targets import add_setting
 from ragbed.retrieval.embedders import EmbedderSettings, Sentence
 from ragbed.retrieval.retrievers import Bm25, RetrieverSettings
 
-TRIES = 5  # instances that may be begun for each item that is asked for
+TRIES = 5  # default number of instances per item
 
 
 class ConstructSettings(BaseModel):
-    """What is built, of what, by whom.
+    """What to build, from what, and with which models.
 
     Attributes:
         sources: files, folders and globs.
-        benchmark: in the place of sources, one whose questions items are made of.
-        out: the folder of the set.
-        writer, solvers, judges: models, named as for `ragbed ask`; without solvers the writer solves.
-        n: how many items are asked for.
-        tries: how many instances may be begun; by default five for each item.
-        options: the kind's own settings.
-        licence: of the sources, in words, for the card.
-        exports: further formats that the set is written in.
-        chunker: how documents are cut; by default as the kind's paper says.
-        retriever, embedder: what stages search with, and what likeness is measured by.
+        benchmark: benchmark whose questions become items, instead of sources.
+        out: folder of the set.
+        writer, solvers, judges: models, named as in `ragbed ask`; without solvers the writer solves.
+        n: number of items to keep.
+        tries: maximum number of instances to start; by default five per item.
+        options: settings of the kind.
+        licence: licence of the sources, for the card.
+        exports: further formats to write the set in.
+        chunker: how to cut documents; by default as the kind's paper does.
+        retriever, embedder: used by stages that search, and to find duplicates.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -65,23 +65,23 @@ class ConstructSettings(BaseModel):
     budget: Budget = Budget()
 
     @model_validator(mode="after")
-    def _whole(self) -> ConstructSettings:
+    def _check(self) -> ConstructSettings:
         if self.kind not in KINDS:
-            raise ValueError(f"no kind of construction is called {self.kind!r}; there are: {', '.join(KINDS)}")
+            raise ValueError(f"unknown kind {self.kind!r}; choose from: {', '.join(KINDS)}")
         if bool(self.sources) == (self.benchmark is not None):
-            raise ValueError("name documents to build from, or a benchmark with --from")
+            raise ValueError("name either documents to build from, or a benchmark with --from")
         if self.definition.needs_writer and self.writer is None:
-            raise ValueError(f"{self.kind} needs a model that writes; name one with --writer")
+            raise ValueError(f"{self.kind} needs a writer; name a model with --writer")
         return self
 
     @property
     def definition(self) -> Kind:
-        """The kind."""
+        """The kind with its stages and filters."""
         return (BENCHMARK_KINDS if self.benchmark else KINDS).get(self.kind, KINDS[self.kind])
 
     @cached_property
     def kind_options(self) -> BaseModel:
-        """The kind's own settings; SettingsError where they do not fit."""
+        """The kind's settings. Raises SettingsError: they are invalid."""
         try:
             return self.definition.options.model_validate(self.options)
         except ValidationError as error:
@@ -89,7 +89,7 @@ class ConstructSettings(BaseModel):
 
     @property
     def roles(self) -> dict[str, str]:
-        """The model of each role, by the role's name."""
+        """Model names by role."""
         writer = {"writer": self.writer} if self.writer else {}
         solvers = self.solvers or ((self.writer,) if self.writer and self.definition.asks_solvers else ())
         judges = self.judges or (solvers if self.definition.asks_judges else ())
@@ -98,44 +98,52 @@ class ConstructSettings(BaseModel):
 
     @property
     def all_models(self) -> list[str]:
-        """The models of all roles."""
+        """Model names of all roles, without repeats."""
         return list(dict.fromkeys(self.roles.values()))
 
     @property
     def work_folder(self) -> Path:
-        """The folder of the calls and searches that were made."""
+        """Folder of the calls and searches."""
         return self.out / "build"
 
     def for_shard(self, shard: Shard) -> ConstructSettings:
-        """Return the settings of a shard: its share of the items, of the budget and of the calls at once."""
+        """Return the settings of a shard: its share of the items, the budget and the concurrent calls."""
         return self.model_copy(update={
             "n": -(-self.n // shard.of), "tries": self.max_tries, "budget": self.budget.scale(1 / shard.of),
             "calls": self.calls.shared(shard.of)})
 
     @property
     def content_settings(self) -> dict[str, Any]:
-        """The settings that decide what is built, wherever it is written and however much of it."""
+        """The settings that decide what the items are, not how many there are or where they go."""
         return self.model_dump(mode="json", exclude={"out", "n", "tries", "budget", "calls", "sources", "benchmark",
                                                      "licence", "exports"})
 
     @property
     def max_tries(self) -> int:
-        """How many instances may be begun."""
+        """Maximum number of instances to start."""
         return self.tries or TRIES * self.n
 
 
-def parse_settings(given: Mapping[str, Any], others: Sequence[str], budget: Sequence[str],
-                       benchmark: str | None = None) -> ConstructSettings:
-    """Return the settings that a command line gives: others as `retriever=dense`, a budget as `tokens=200000`, the
-    benchmark as `hotpotqa:PATH`, or its name alone. Raises SettingsError where one does not fit."""
-    content: dict[str, Any] = dict(given)
+def parse_settings(settings: Mapping[str, Any], assignments: Sequence[str], budget: Sequence[str],
+                   benchmark: str | None = None) -> ConstructSettings:
+    """Return the settings of a command line.
+
+    Args:
+        settings: options by the name of their field.
+        assignments: further settings, as in `retriever=dense`.
+        budget: as in `tokens=200000`.
+        benchmark: a kind, or kind and path, as in `hotpotqa:PATH`.
+
+    Raises SettingsError: a setting is unknown or invalid.
+    """
+    content: dict[str, Any] = dict(settings)
     if benchmark is not None:
         kind, _, path = benchmark.partition(":")
         content["benchmark"] = {"kind": kind, **({"path": path} if path else {})}
-    for text in others:
+    for text in assignments:
         add_setting(content, text)
     try:
-        settings = ConstructSettings.model_validate(content)
+        parsed = ConstructSettings.model_validate(content)
     except ValidationError as error:
         raise SettingsError(explain(error, ConstructSettings)) from error
-    return settings.model_copy(update={"budget": update_budget(settings.budget, budget)})
+    return parsed.model_copy(update={"budget": update_budget(parsed.budget, budget)})

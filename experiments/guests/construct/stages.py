@@ -1,4 +1,5 @@
-"""An item, a question under construction, and the steps that make it or let it go."""
+"""What a kind of construction is made of: stages that make items, filters that reject them, and the library that both
+use."""
 from __future__ import annotations
 
 import random
@@ -26,94 +27,123 @@ _LOWER = re.compile(r"(?<![\w-])[a-zà-öø-ÿ][\w’'-]*")
 
 
 def number_lines(lines: Mapping[int, Evidence]) -> str:
-    """Return spans as prompts show them: a line each, which begins with its number, as in `[7] ...`."""
+    """Return spans as prompts show them: one per line, with its number, as in `[7] ...`."""
     return "\n".join(f"[{number}] {' '.join(one.text.split())}" for number, one in lines.items())
 
 
 def select_spans(numbers: Iterable[int], lines: Mapping[int, Evidence]) -> tuple[Evidence, ...]:
-    """Return the spans that a writer names by their numbers, each once; for a number that it was not shown, a span from
-    0 to 0, which the gate of the spans tells."""
+    """Return the spans that a writer names by number, without repeats. A number that was not shown gives a span from 0
+    to 0, which `check_spans` rejects."""
     other = next(iter(lines.values()))
     return tuple(lines[number] if number in lines else replace(other, start=0, end=0, text=f"[{number}]")
                  for number in dict.fromkeys(numbers))
 
 
-class Dropped(Exception):  # it ends an item, not the construction
-    """Ends an item at the step that raises it; its text is the reason, in a few words."""
+class Dropped(Exception):
+    """Raised by a stage or filter to reject an item; the text is the reason, in a few words."""
 
 
 @dataclass(frozen=True)
 class Library:
-    """What items are made from and checked against."""
+    """What stages and filters work with.
 
-    documents: Mapping[str, Document]  # by id
-    chunks: Sequence[Chunk]  # of the whole index, in the order of the documents
-    solvers: int  # how many there are: their roles are `solver 1` and so on
-    judges: int  # likewise
+    Attributes:
+        documents: by id.
+        chunks: of the whole index, in the order of the documents.
+        solvers: number of solvers; their roles are `solver 1`, `solver 2` and so on.
+        judges: number of judges, with roles named the same way.
+        options: settings of the kind.
+        embedder: opens the embedder, on first use.
+        benchmark: source of the questions, if the items are not made from documents.
+        has_writer: whether a model writes.
+    """
+
+    documents: Mapping[str, Document]
+    chunks: Sequence[Chunk]
+    solvers: int
+    judges: int
     seed: int
-    options: Any  # the kind's own settings
-    embedder: Callable[[], Embedder]  # opened when it is first asked for
-    benchmark: Benchmark | None = None  # that items are made from, in the place of documents
-    has_writer: bool = False  # whether there is a writer
+    options: Any
+    embedder: Callable[[], Embedder]
+    benchmark: Benchmark | None = None
+    has_writer: bool = False
 
     @cached_property
     def guarded_index(self) -> GuardedIndex:
-        """The chunks of the whole index, as the guard of the hard negatives looks through them."""
+        """All chunks, indexed for the guard against false negatives."""
         return GuardedIndex(self.chunks)
 
     def rng(self, *parts: str) -> random.Random:
-        """Return a generator seeded by the construction's seed and these parts, such as an item's id."""
+        """Return a generator seeded by the construction's seed and the parts, such as an item's id."""
         return random.Random(":".join((str(self.seed), *parts)))
 
     def document(self, item: Item, id: str) -> Document | None:
-        """Return a document that the item brings, or one that all share; None where there is none."""
+        """Return a document of the item or of the library; None if neither has it."""
         return next((one for one in item.documents if one.id == id), self.documents.get(id))
 
     @cached_property
     def lowercase_words(self) -> frozenset[str]:
-        """The words that some chunk writes in lower case: by itself none of them is a name."""
+        """Words that some chunk writes in lower case. None of them is a name on its own."""
         return frozenset(word for chunk in self.chunks for word in _LOWER.findall(chunk.content))
 
 
 StageRecipe = Generator[Asked, Any, Any]
 Step = Callable[[Item, Library], Any]
-"""A function of an item, or a recipe over it, that yields searches and calls. A stage returns the item as it goes on,
-or a list of items that are made of it; a gate returns why the item is lost, in a few words, or None, or the item with
-what was measured. Either may raise Dropped."""
+"""A function of an item, or a generator that yields searches and calls. A stage returns the item, changed, or a list of
+items made from it. A filter returns why the item is rejected, or the item with what it measured, or None to pass it
+unchanged. Both may raise Dropped."""
 
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """A step of a construction, or a gate."""
+    """A stage or a filter.
 
-    name: str  # as the yield table has it
+    Attributes:
+        name: as the yield table shows it.
+        calls: the most calls that it may make for one item; an item that asks for more fails.
+    """
+
+    name: str
     step: Step
-    calls: int = 0  # that it may make for one item: the machine ends an item that asks for more
+    calls: int = 0
 
 
 class NoOptions(BaseModel):
-    """The settings of a kind that has none of its own."""
+    """Settings of a kind that has none."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A way of building a benchmark."""
+    """A method of building a benchmark.
+
+    Attributes:
+        paper: the paper that it follows, with sections.
+        instances: yields what stages start from, in seeded order.
+        stages: turn an instance into items.
+        filters: accept or reject each item, in this order.
+        write: writes the paper's own format, which `ragbed run KIND DIR` reads.
+        max_items: the most items that one instance can become.
+        quota: returns an item's group, and how many items of that group are kept.
+        notes: returns notes for the card.
+        options: settings of this kind only.
+        chunker, formats: how to cut the index that items are checked against.
+        asks_judges, needs_writer, asks_solvers: which roles need a model.
+    """
 
     name: str
-    paper: str  # that it follows, with its section
-    instances: Callable[[Library], Iterator[Item]]  # what stages start from, in seeded order; may end
-    stages: tuple[Stage, ...]  # that turn an instance into items
-    filters: tuple[Stage, ...]  # that decide over each item, in this order
-    write: Callable[[Sequence[Item], Library, Path], None]  # the paper's own format, which `ragbed run KIND DIR` reads
-    max_items: int = 1  # items that one instance can become
-    quota: Callable[[Item, Library], tuple[str, int] | None] = lambda item, library: None  # and how many are kept of it
-    notes: Callable[[Sequence[Outcome], Library], Sequence[str]] = lambda played, library: ()  # for the card
-    options: type[BaseModel] = NoOptions  # the settings of this kind alone
-    # How the index that items are checked against is cut.
+    paper: str
+    instances: Callable[[Library], Iterator[Item]]
+    stages: tuple[Stage, ...]
+    filters: tuple[Stage, ...]
+    write: Callable[[Sequence[Item], Library, Path], None]
+    max_items: int = 1
+    quota: Callable[[Item, Library], tuple[str, int] | None] = lambda item, library: None
+    notes: Callable[[Sequence[Outcome], Library], Sequence[str]] = lambda outcomes, library: ()
+    options: type[BaseModel] = NoOptions
     chunker: ChunkerSettings = field(default_factory=lambda: Sections(target=800, largest=1_000))
     formats: tuple[Format, ...] = ("plain",)
-    asks_judges: bool = False  # whether it asks judges
-    needs_writer: bool = True  # whether it asks a writer; else `--writer` may be left out
-    asks_solvers: bool = True  # likewise of solvers
+    asks_judges: bool = False
+    needs_writer: bool = True
+    asks_solvers: bool = True

@@ -1,4 +1,4 @@
-"""Edits of texts by one consistent table of old and new words, which a program applies."""
+"""Edit texts by one consistent table of replacements."""
 from __future__ import annotations
 
 import re
@@ -14,9 +14,9 @@ _SENTENCE = re.compile(r"[^\n]+?(?:(?<!\b[A-Z])(?<!\b(?:St|Mr|Ms|Dr|Jr|No))(?<!\
 
 
 def apply_edits(text: str, table: Replacements) -> str:
-    """Return the text with each old by its new: whole words, the longest old first, in one pass, so that no new is
-    edited again. A name, which begins with a capital, is left where the text writes it small; other words are replaced
-    in any case, and a capital at their beginning is kept."""
+    """Return the text with each old phrase replaced, in one pass, so that no replacement is edited again. Only whole
+    words are replaced, the longest first. A name, which begins with a capital, is kept where the text writes it in
+    lower case. Other words are replaced in any case, and keep their initial capital."""
     if not table:
         return text
     known = {" ".join(old.lower().split()): (old, new) for old, new in table.items()}
@@ -34,35 +34,36 @@ def apply_edits(text: str, table: Replacements) -> str:
 
 
 def contains(words: str, text: str) -> bool:
-    """Tell whether the words stand in the text as whole ones; a name, as a name."""
+    """Return whether the text contains the phrase as whole words; a name only with its capital."""
     return apply_edits(text, {words: "\0"}) != text
 
 
 def _whole_words(words: str) -> str:
-    """A pattern of the words as whole ones, with any space between them; Korean particles may follow."""
+    """Return a pattern of the words as whole words, with any space between them; Korean particles may follow."""
     after = "" if is_korean(words) else r"(?!\w)(?![.,]\d)"
     return r"(?<!\w)(?<!\d[.,])" + r"\s+".join(map(re.escape, words.split())) + after
 
 
 def invert(table: Replacements) -> dict[str, str]:
-    """Return the table that takes the edits back; of several olds of one new, the longest."""
+    """Return the replacements that undo the edits. If several words have the same replacement, the longest comes back.
+    """
     return {new: old for old, new in sorted(table.items(), key=lambda pair: len(pair[0]))}
 
 
 def find_problem(table: Replacements, text: str) -> str | None:
-    """Return why a table makes no consistent edit of the text; None where it does."""
+    """Return why a table cannot be applied consistently to the text, or None."""
     news, folded = [new.casefold() for new in table.values()], text.casefold()
     if not table:
-        return "no replacement stands in its text"
+        return "no word to replace is in its text"
     if len(set(news)) < len(news):
-        return "two originals have one replacement"
+        return "two words have the same replacement"
     there = any(new in folded and contains(new, folded) for new in news)
-    return "a replacement stands in the original text" if there else None
+    return "a replacement is already in the text" if there else None
 
 
 def add_partial_names(table: Replacements, names: Iterable[str]) -> dict[str, str]:
-    """Return the table with the names that are a part of a longer one in it, as `Meyer` and `Clemens Meyer` are of
-    `Clemens Otto Meyer`: they become the words of its replacement that stand in the same places."""
+    """Return the table with names that are part of a longer one in it, such as `Meyer` and `Clemens Meyer` of `Clemens
+    Otto Meyer`. Each gets the words of the replacement at the same positions."""
     made = dict(table)
     for name in names:
         for old, new in table.items():
@@ -75,14 +76,14 @@ def add_partial_names(table: Replacements, names: Iterable[str]) -> dict[str, st
 
 
 def is_partial_name(name: str, other: str) -> bool:
-    """Tell whether a name is some of the words of a longer one, in their order."""
+    """Return whether a name is some of the words of a longer one, in their order."""
     words = iter(other.split())
     return name != other and all(word in words for word in name.split())
 
 
 def find_names(text: str, library: Library) -> list[str]:
-    """Return the names in a text as it writes them, in order: capitalised words; one by itself only where no text of
-    the library writes it small. Scripts without capitals have none that a program finds."""
+    """Return the names in a text in order: capitalised words. A single word counts only if no text of the library
+    writes it in lower case. A script without capitals has no names."""
     places: dict[str, int] = {}
     for name in sorted(extract_names(text)):
         spelt = r"(?:['’]s)?\s+".join(map(re.escape, name.split()))
@@ -94,12 +95,12 @@ def find_names(text: str, library: Library) -> list[str]:
 
 
 def find_survivor(originals: Iterable[str], texts: Sequence[str]) -> str | None:
-    """Return the first of the original names that stands in a text; None where none does."""
+    """Return the first of the original names that a text contains, or None."""
     return next((name for name in originals if any(contains(name, text) for text in texts)), None)
 
 
 def sentence_spans(text: str) -> Iterator[tuple[int, int]]:
-    """Yield where each sentence begins and ends; a line's end ends one too."""
+    """Yield the start and end of each sentence; the end of a line also ends a sentence."""
     for found in _SENTENCE.finditer(text):
         start = found.start() + len(found[0]) - len(found[0].lstrip())
         if start < found.end():

@@ -1,7 +1,7 @@
-"""What a program can ask about: the tables and the numbered or dated sentences of a document as frames of typed values.
+"""Read tables, and sentences with numbers or dates, as typed tables that a program can ask about.
 
-A frame has entities, by name, and fields, each with one value for every entity. A table whose columns are periods, as
-financial statements are, is read the other way round: its periods are the entities and its lines the fields.
+A typed table has entities, by name, and fields with one value per entity. In a table whose columns are periods, such as
+a financial statement, the periods are the entities and the lines are the fields.
 """
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ _ORDINAL = re.compile(r"\b(?:ranks?|ranking|picks?|rounds?|no|numbers?|years?|ga
                       r"순위|번호|연도|차수|회차|페이지", re.IGNORECASE)
 _AVERAGE = re.compile(r"\b(?:average|avg|mean|rate|ratio|margin|yield|per|percent|percentage|pct)\b|%|평균|율|비율|률",
                       re.IGNORECASE)
-_LONGEST, _LONGEST_TITLE, _MOST = 60, 90, 40
+_MAX_NAME, _MAX_TITLE, _MAX_ROWS = 60, 90, 40
 
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """A value as written, with where it stands in the document's `plain` rendering; a number, a date, or neither."""
+    """A value as written, with its place in the document's `plain` rendering. It is a number, a date, or neither."""
 
     text: str
     start: int
@@ -59,40 +59,53 @@ class Value:
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """The values of a field, one for each entity in their order."""
+    """A field and its values, one per entity.
+
+    Attributes:
+        kind: `text` also for a mix of numbers and text, or of units.
+        unit: text before and after the numbers.
+    """
 
     name: str
     values: tuple[Value, ...]
-    kind: Kind  # `text` also where some are numbers and others are not, or their units differ
-    unit: tuple[str, str] = ("", "")  # what stands before and after its numbers
+    kind: Kind
+    unit: tuple[str, str] = ("", "")
 
     @property
     def is_measure(self) -> bool:
-        """Tell whether differences of it mean something: it is no rank, year or number of a thing."""
+        """Whether differences are meaningful: the field is not a rank, a year or an identifier."""
         return self.kind == "number" and not _ORDINAL.search(self.name)
 
     @property
     def is_summable(self) -> bool:
-        """Tell whether a sum or a ratio of it means something."""
+        """Whether sums and ratios are meaningful."""
         return self.is_measure and self.unit[1] != "%" and not _AVERAGE.search(self.name)
 
 
 @dataclass(frozen=True, slots=True)
 class TypedTable:
-    """Entities and their fields, of one table or of the sentences of a passage."""
+    """Entities and their fields, from one table or from the sentences of a passage.
+
+    Attributes:
+        title: what questions call it.
+        start, end: its place in the document's `plain` rendering.
+        key: title of the column that names the entities; empty for periods, SENTENCE for sentences.
+        spans: for sentences, the place of each.
+        scale: `thousand`, `million` or `billion`, if the header states it.
+    """
 
     document: str
-    title: str  # what the questions call it
-    start: int  # where it stands in the document's `plain` rendering
+    title: str
+    start: int
     end: int
-    key: str  # the title of the column that names the entities; empty where they are periods, SENTENCE of sentences
+    key: str
     entities: tuple[str, ...]
     fields: Mapping[str, Field]
-    spans: tuple[tuple[int, int], ...] = ()  # of sentences, where each stands
-    scale: str = ""  # `thousand`, `million` or `billion`, where the header says that its numbers are in these
+    spans: tuple[tuple[int, int], ...] = ()
+    scale: str = ""
 
     def at(self, name: str, entity: str) -> Value:
-        """Return a value. Raises Dropped where it is empty."""
+        """Return a value. Raises Dropped: it is empty."""
         value = self.fields[name].values[self.entities.index(entity)]
         if value.empty:
             raise Dropped("an empty cell")
@@ -100,23 +113,23 @@ class TypedTable:
 
     @property
     def is_comparable(self) -> bool:
-        """Tell whether its entities can be compared: it is no table of periods of several lengths or kinds."""
+        """Whether entities can be compared: the periods, if any, have the same length and kind."""
         return bool(self.key) or len({_WHEN.sub("", one).casefold() for one in self.entities}) == 1
 
     def fields_where(self, test: Callable[[Field], bool]) -> list[Field]:
-        """List the fields that pass a test, in order."""
+        """Return the fields that pass a test, in order."""
         return [one for one in self.fields.values() if test(one)]
 
     def replace_values(self, read: Callable[[str, Value], str]) -> TypedTable:
-        """Return the frame with the text of every value, of an entity, read anew."""
+        """Return the table with each value's text replaced by `read(entity, value)`, and parsed again."""
         return replace(self, fields={name: _infer_field(self.key, name, [
             replace(value, text=read(entity, value), number=None, date=None)
             for entity, value in zip(self.entities, one.values, strict=True)]) for name, one in self.fields.items()})
 
 
 def parse_number(text: str) -> tuple[Decimal, tuple[str, str]] | None:
-    """Return the number that a text is, brackets being a minus, and what stands before and after it; None where it is
-    none, or one that names rather than counts, as `3rd` does. Scale words are units: `3.2 million` is 3.2."""
+    """Return the number that a text is, and the text before and after it. Brackets mean a minus. Scale words are units:
+    `3.2 million` is 3.2. Return None if it is not a number, or names instead of counts, as `3rd` does."""
     if (found := NUMBER.fullmatch(text.strip())) is None:
         return None
     before, after = found["before"], found["after"]
@@ -138,7 +151,7 @@ def _parse_date(text: str) -> Date | None:
 
 
 def _infer_field(key: str, name: str, raw: Sequence[Value]) -> Field:
-    """A field with what kind all of its values are; of sentences every value is by itself."""
+    """Return a field with the kind that all its values have; for sentences, each value has its own kind."""
     if key == SENTENCE:
         return Field(name, tuple(_infer_field("", name, [value]).values[0] for value in raw), "text")
     full = [value for value in raw if not value.empty]
@@ -156,53 +169,53 @@ def _infer_field(key: str, name: str, raw: Sequence[Value]) -> Field:
 
 @lru_cache(maxsize=4096)
 def read_tables(document: Document) -> tuple[TypedTable | str, ...]:
-    """Return the tables of a document, each as a frame or why nothing is asked of it, in a few words."""
+    """Return the tables of a document: each as a typed table, or why no question is asked about it."""
     return tuple(_read_table(document, table) for table in tables_of(document))
 
 
 def _read_table(document: Document, table: SourceTable) -> TypedTable | str:
     if table.plain is None:
-        return "the table stands within a list"
+        return "the table is inside a list"
     if any("|" in cell.text for row in table.rows for cell in row.cells):
-        return "a cell holds a bar"
-    if not 3 <= len(table.rows) <= _MOST:
-        return f"fewer than 3 rows or more than {_MOST}"
+        return "a cell contains a vertical bar"
+    if not 3 <= len(table.rows) <= _MAX_ROWS:
+        return f"fewer than 3 rows or more than {_MAX_ROWS}"
     rows = [[Value(document.plain[slice(*cell.plain)], *cell.plain) if cell.plain else Value("", 0, 0)
              for cell in row.cells] for row in table.rows]
     scale = re.search(r"\b(thousand|million|billion)s?\b", f"{table.caption} {' '.join(table.header)}", re.IGNORECASE)
     made = TypedTable(document.id, _table_title(document, table.caption), *table.plain, "", (), {},
-                 scale=scale[1].lower() if scale else "")
+                      scale=scale[1].lower() if scale else "")
     periods = [place for place, name in enumerate(table.header) if place and _PERIOD.search(name)]
     return _read_statement(made, table.header, rows, periods) if len(periods) > 1 else _read_records(made,
                                                                                                      table.header, rows)
 
 
 def _read_statement(made: TypedTable, header: Sequence[str], rows: Sequence[Sequence[Value]],
-               periods: Sequence[int]) -> TypedTable | str:
-    """A table whose columns are periods: these are the entities, and the rows the fields."""
+                    periods: Sequence[int]) -> TypedTable | str:
+    """Read a table whose columns are periods: they are the entities, and the rows are the fields."""
     names = tuple(" ".join(_SCALE.sub(" ", header[place]).split()) or header[place] for place in periods)
     if len(set(names)) < len(names):
-        return "two columns have one name"
+        return "two columns have the same name"
     if any(row[place].text for row in rows for place in range(1, len(header)) if place not in periods):
-        return "a column is worked out from others"
+        return "a column is computed from others"
     if any(not row[0].text and any(row[place].text for place in periods) for row in rows):
         return "a row without a name"
     labels = Counter(_line_label(row[0].text) for row in rows)
     fields = [_infer_field("", row[0].text, [row[place] for place in periods]) for row in rows
               if labels[_line_label(row[0].text)] == 1 and not _TOTALS.match(row[0].text)]
-    kept = {one.name: one for one in fields if one.kind == "number" and 2 < len(one.name) <= _LONGEST}
-    return replace(made, entities=names, fields=kept) if len(kept) > 1 else "too few lines of numbers"
+    kept = {one.name: one for one in fields if one.kind == "number" and 2 < len(one.name) <= _MAX_NAME}
+    return replace(made, entities=names, fields=kept) if len(kept) > 1 else "too few lines with numbers"
 
 
 def _line_label(text: str) -> str:
-    """A line's name without what stands in brackets: `Income` and `Income (loss)` are one line of two sections."""
+    """Return a line's name without brackets: `Income` and `Income (loss)` are the same line of two sections."""
     return re.sub(r"\([^()]*\)", "", text).strip().casefold()
 
 
 def _read_records(made: TypedTable, header: Sequence[str], rows: Sequence[Sequence[Value]]) -> TypedTable | str:
-    """A table whose rows are the entities: the first column of distinct texts, or of distinct dates, names them."""
+    """Read a table whose rows are entities, named by the first column of distinct texts or distinct dates."""
     columns = [_infer_field("", name, [row[place] for row in rows]) for place, name in enumerate(header)
-               if name and header.count(name) == 1 and len(name) <= _LONGEST]
+               if name and header.count(name) == 1 and len(name) <= _MAX_NAME]
     keys = [one for kind in ("text", "date") for one in columns if one.kind == kind and _can_name_rows(one)]
     if not keys:
         return "no column names the rows"
@@ -210,23 +223,23 @@ def _read_records(made: TypedTable, header: Sequence[str], rows: Sequence[Sequen
     if any(map(_TOTALS.match, entities)):
         return "a row of totals, which an edit would make wrong"
     kept = {one.name: one for one in columns if one is not keys[0]}
-    return replace(made, key=keys[0].name, entities=entities, fields=kept) if kept else "no column beside the names"
+    return replace(made, key=keys[0].name, entities=entities, fields=kept) if kept else "no column besides the names"
 
 
 def _can_name_rows(one: Field) -> bool:
-    """Whether the values are different short names, or dates."""
-    texts = {value.text.casefold() for value in one.values if not value.empty and 1 < len(value.text) <= _LONGEST}
+    """Return whether the values are distinct, and short names or dates."""
+    texts = {value.text.casefold() for value in one.values if not value.empty and 1 < len(value.text) <= _MAX_NAME}
     return len(texts) == len(one.values) and (one.kind == "date" or all(re.search(r"[^\W\d_]", text) for text in texts))
 
 
 def _table_title(document: Document, caption: str) -> str:
-    """What questions call a table: the document's title, or the name of its source where that says nothing, and the
-    caption."""
-    own = not document.pages and re.search(r"[^\W\d_]{3}", document.title)  # filings share theirs
+    """Return what questions call a table: the document's title and the caption. If the title says nothing, use the file
+    name."""
+    own = not document.pages and re.search(r"[^\W\d_]{3}", document.title)  # all filings have the same title
     title = re.sub(r"\.\w{2,5}$", "", document.title if own else document.source.rpartition("/")[2])
-    says = caption and caption[0] not in "(*" and caption.casefold() not in title.casefold()
-    joined = f"{title}, {caption.rstrip(':')}" if says else title
-    return joined if len(joined) <= _LONGEST_TITLE else title[:_LONGEST_TITLE]
+    adds = caption and caption[0] not in "(*" and caption.casefold() not in title.casefold()
+    joined = f"{title}, {caption.rstrip(':')}" if adds else title
+    return joined if len(joined) <= _MAX_TITLE else title[:_MAX_TITLE]
 
 
 _SENTENCE = re.compile(r"(?<=[a-z0-9%)”][.!?])(?<!Ms\.|Mr\.|Dr\.|Co\.|No\.)(?<!Inc\.|Mrs\.|Ltd\.)\s+(?=[A-Z“])|"
@@ -234,7 +247,7 @@ _SENTENCE = re.compile(r"(?<=[a-z0-9%)”][.!?])(?<!Ms\.|Mr\.|Dr\.|Co\.|No\.)(?<
 _PART = re.compile(r"[\d.,'’(/-]____|____(?:[.,]?\d|\))")
 _POINTS = re.compile(r"(?:This|That|These|Those|It|Its|They|Their|He|She|His|Her|Such|However|In addition|Also|"
                      r"The (?:increase|decrease|company)|이|그|또한|따라서|특히|하지만)\b")
-_SHORTEST_SENTENCE, _LONGEST_SENTENCE = 40, 260
+_MIN_SENTENCE, _MAX_SENTENCE = 40, 260
 
 
 @lru_cache(maxsize=1)
@@ -244,8 +257,8 @@ def _on_one_line(document: Document) -> str:
 
 @lru_cache(maxsize=4096)
 def read_sentences(document: Document, start: int, end: int) -> TypedTable:
-    """Return the sentences of a passage that hold a date, or a number of several digits, and stand once in the
-    document: each is called by its text with the first of these left blank."""
+    """Return the sentences of a passage that contain a date or a number of several digits, and that are unique in the
+    document. Each is named by its text with the first of these blanked out."""
     kept: dict[str, tuple[Value, tuple[int, int]]] = {}
     whole = _on_one_line(document)
     for at, text in _sentences(document.plain, start, end):
@@ -260,19 +273,19 @@ def read_sentences(document: Document, start: int, end: int) -> TypedTable:
             kept[masked] = Value(said, start_of, start_of + len(said)), (at, at + len(text))
     fields = {VALUE: _infer_field(SENTENCE, VALUE, [value for value, _ in kept.values()])}
     return TypedTable(document.id, _table_title(document, ""), start, end, SENTENCE, tuple(kept), fields,
-                 tuple(span for _, span in kept.values()))
+                      tuple(span for _, span in kept.values()))
 
 
 def _sentences(text: str, start: int, end: int) -> Iterator[tuple[int, str]]:
     at = start
     for stop in [*(match.span() for match in _SENTENCE.finditer(text, start, end)), (end, end)]:
         sentence = text[at:stop[0]].replace("\n", " ")
-        if _SHORTEST_SENTENCE <= len(sentence) <= _LONGEST_SENTENCE and sentence[-1] in ".。" and (
+        if _MIN_SENTENCE <= len(sentence) <= _MAX_SENTENCE and sentence[-1] in ".。" and (
                 sentence[0].isupper() or "가" <= sentence[0] <= "힣") and "|" not in sentence:
             yield at, sentence
         at = stop[1]
 
 
 def is_distinctive(text: str) -> bool:
-    """Tell whether a value has digits enough to be known for the same wherever it stands: three, and no year."""
+    """Return whether a value has enough digits to be recognised elsewhere: three, and not a year."""
     return sum(map(str.isdecimal, text)) >= 3 and not _YEAR.fullmatch(text.strip())

@@ -81,7 +81,7 @@ def find_curves(variants: Iterable[ReplicateGroup]) -> list[Curve]:
 
 
 def _curves_over(axis: Axis, variants: Iterable[tuple[ReplicateGroup, Perturbation]],
-          without: Mapping[tuple[str | None, ...], ReplicateGroup]) -> Iterator[Curve]:
+                 without: Mapping[tuple[str | None, ...], ReplicateGroup]) -> Iterator[Curve]:
     groups: dict[tuple[str | None, ...], tuple[str, Levels, ReplicateGroup | None, dict[int, ReplicateGroup]]] = {}
     for variant, change in variants:
         if (placed := _place(axis, change)) is None:
@@ -237,7 +237,7 @@ OTHER_METRICS = ("citation_f1", "support_f1", "refused_answerable", "refusal_acc
 
 def compute_dose(rows: CellRows, answers: Answers, clusters: Mapping[str, str], metric: str, scoring: Scoring,
                  seed: int = 0,
-            repeated: CellRows = (), reached: Mapping[str, Reached] | None = None) -> dict[str, Any] | None:
+                 repeated: CellRows = (), reached: Mapping[str, Reached] | None = None) -> dict[str, Any] | None:
     """Return what doses of negatives do; None where no two cells differ in the dose alone.
 
     Of each curve: the figures of its cells; the areas (`area.areas`) with intervals, as any score has them; `change`,
@@ -280,7 +280,7 @@ def compute_dose(rows: CellRows, answers: Answers, clusters: Mapping[str, str], 
             for curve, placed, found, made, change in zip(curves, points, own, figures, changes, strict=True)]
     return {"metric": metric, "metrics": shown, "hardness": list(HARDNESS), "curves": rows, "comparisons": apart,
             "notes": [*_dose_notes(curves, reached), *_figure_notes(own, names, len(every), len(apart),
-                                                                sum(one is not None for one in changes))]}
+                                                                    sum(one is not None for one in changes))]}
 
 
 def _point(cell: ReplicateGroup, names: Sequence[str], together: Mapping[str, Figures],
@@ -304,7 +304,7 @@ def compute_run_dose(run: Finished, metric: str) -> dict[str, Any] | None:
     for result in run.folder.results():
         by_cell[result.cell][result.question] = result
     return compute_dose(run.rows, by_cell, run.grouped.of, metric, run.rows[0]["scoring"], run.summary["seed"],
-                   run.summary.get("repeated") or (),
+                        run.summary.get("repeated") or (),
                    {cell.id: reached_dose(cell.change, by_cell[cell.id].values(), run.questions) for cell in run.cells})
 
 
@@ -312,4 +312,4 @@ def dose_finding(run: AnalysisInput) -> dict[str, Any] | None:
     """Return the curves of a run by its first metric, for its summary; None without a curve."""
     reached = {row["id"]: reached_dose(Cell.of(row).change, run.results[row["id"]], run.questions) for row in run.cells}
     return compute_dose(run.cells, run.answers, run.clusters, run.metric, run.scoring, run.seed,
-                   run.found.get("repeated") or (), reached)
+                        run.found.get("repeated") or (), reached)

@@ -248,7 +248,7 @@ class GuardedIndex:
         return Guard(question, gold, self._thresholds, self)
 
     def find_rejected(self, question: Question, gold: Collection[Chunk] = (),
-                 also: Iterable[Chunk] = ()) -> Iterator[Rejected]:
+                      also: Iterable[Chunk] = ()) -> Iterator[Rejected]:
         """Yield every chunk, the gold too, that may answer the question, with the reason, in the order of the index;
         behind them those of `also`, which need not be of the index."""
         guard = self.guard(question, gold)

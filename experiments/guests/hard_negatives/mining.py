@@ -54,7 +54,7 @@ NOBODY = "left out"  # in the place of a miner: what was left out before anybody
 
 
 def count_outcomes(wanted: Sequence[MiningTask], chosen: Sequence[MiningResult], mined: Sequence[Mapping[str, Mined]],
-            rejected_near: Sequence[float]) -> dict[str, Any]:
+                   rejected_near: Sequence[float]) -> dict[str, Any]:
     """Count everything that a table of a mining shows, as the manifest keeps it. A candidate that several miners found
     counts once in `candidates`, and under each of these miners in `miners`; `rejected_near` has the hardness of every
     candidate that the guard rejected."""
@@ -168,7 +168,7 @@ def _mined(selection: Selection, settings: MiningSettings, out: Path, progress: 
     wanted = list(plan_tasks(benchmark, _candidates(source, rows, nearness), settings))
     scorer = None if settings.reranker is None else settings.reranker.open(deps)
     chosen = select_negatives(wanted, settings, {name: miner for name, (miner, _) in opened.items()}, scorer,
-                       RareWords(chunk.content for chunk in source.collection.chunks), progress)
+                              RareWords(chunk.content for chunk in source.collection.chunks), progress)
     cosines = nearness.of([one.question.text for one in wanted],
                           [rows.rows_of(chunk.id for chunk in one.chunks) for one in chosen])
     rejected = nearness.of([one.question.text for one in wanted],

@@ -189,7 +189,7 @@ def select(wanted: MiningTask, found: Mapping[str, Sequence[Hit]], guard: Guard,
     chunks = tuple(passing.taken)
     return MiningResult(chunks, min(wanted.fill, len(chunks)),
                         {chunk.id: miner for chunk, miner in passing.taken.items()},
-                  {chunk.id: by[chunk.id] for chunk in chunks}, (*wanted.coarse, *rejected))
+                        {chunk.id: by[chunk.id] for chunk in chunks}, (*wanted.coarse, *rejected))
 
 
 class _Selector:
@@ -248,7 +248,7 @@ def plan_tasks(benchmark: Benchmark, candidates: Candidates, settings: MiningSet
 
 
 def _plan_task(question: Question, gold: tuple[Chunk, ...], shown: tuple[Chunk, ...], coarse: tuple[Rejected, ...],
-            settings: MiningSettings) -> MiningTask:
+               settings: MiningSettings) -> MiningTask:
     keeps_own = bool(question.provided) and (settings.keep or (question.answerable and not gold))
     kept = question.provided if keeps_own else shown
     out = frozenset(chunk.id for chunk in (*gold, *kept))
@@ -264,7 +264,7 @@ _GROUP = 512  # questions that are mined for together
 
 def select_negatives(wanted: Sequence[MiningTask], settings: MiningSettings, miners: Mapping[str, Miner],
                      scorer: Scorer | None,
-              rarity: RareWords, progress: Progress) -> list[MiningResult]:
+                     rarity: RareWords, progress: Progress) -> list[MiningResult]:
     """Choose negatives for each question, in their order, by the miners in the order of their turns and the reranker,
     if any; `rarity` is of words among the candidates. Raises UserError where a miner's or the reranker's model is not
     to be had."""

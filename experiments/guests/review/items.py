@@ -80,7 +80,7 @@ def question_line(item: Item, documents: Mapping[str, Document]) -> dict[str, An
                          "start": one.start, "end": one.end})
     return {"id": item.id, "question": item.question, **({"answers": list(item.answers)} if item.answerable else {
         "answerable": False}), **({"options": list(item.options)} if item.options else {}), "gold_documents": gold,
-        "tags": dict(item.tags)}
+            "tags": dict(item.tags)}
 
 
 _ITEM, _DOCUMENT = TypeAdapter(Item), TypeAdapter(Document)
@@ -183,7 +183,7 @@ def _gold_line(gold: Gold, documents: Mapping[str, Document]) -> dict[str, Any]:
 
 
 def _find_evidence(gold: Gold, chunks: Mapping[str, Chunk], documents: Mapping[str, Document],
-              index: Index | None) -> Evidence:
+                   index: Index | None) -> Evidence:
     """The span of a gold item; from 0 to 0 where the whole document is meant, or nothing is known of its place."""
     chunk = chunks.get(gold.chunk or "")
     if chunk is None and gold.chunk and index is not None:

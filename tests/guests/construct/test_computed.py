@@ -49,7 +49,7 @@ def document(text, name="depots.csv"):
     return parse_document(text.encode(), name)
 
 
-def frame(text=DEPOTS, name="depots.csv"):
+def depots_table(text=DEPOTS, name="depots.csv"):
     return read_tables(document(text, name))[0]
 
 
@@ -65,7 +65,7 @@ def frame(text=DEPOTS, name="depots.csv"):
     (Computation("after", ("opened",), ("Aster", "Dogwood")), "Aster"),
     (Computation("count", ("county", "parcels"), (), ("North", "904")), "2")])
 def test_each_operation_comes_to_what_a_reader_works_out(plan, answer):
-    assert compute(plan, [frame()])[0] == answer
+    assert compute(plan, [depots_table()])[0] == answer
 
 
 @pytest.mark.parametrize(("plan", "answer"), [
@@ -74,18 +74,18 @@ def test_each_operation_comes_to_what_a_reader_works_out(plan, answer):
     (Computation("before", ("개점일",), ("서울", "부산")), "부산"),
     (Computation("count", ("지역", "매출액"), (), ("수도권", "410")), "1")])
 def test_korean_tables_are_worked_out_alike(plan, answer):
-    assert compute(plan, [frame(KOREAN, "지점.csv")])[0] == answer
+    assert compute(plan, [depots_table(KOREAN, "지점.csv")])[0] == answer
 
 
 def test_a_join_takes_the_highest_of_one_table_to_the_other():
-    staff = frame(STAFF, "staff.csv")
-    assert compute(Computation("join", ("parcels", "manager")), [frame(), staff]) == ("Ilse Brandt",)
-    with pytest.raises(Dropped, match="the other table lacks the row"):
-        compute(Computation("join", ("parcels", "manager")), [frame(DEPOTS.replace("904", "9904")), staff])
+    staff = depots_table(STAFF, "staff.csv")
+    assert compute(Computation("join", ("parcels", "manager")), [depots_table(), staff]) == ("Ilse Brandt",)
+    with pytest.raises(Dropped, match="the other table does not have the row"):
+        compute(Computation("join", ("parcels", "manager")), [depots_table(DEPOTS.replace("904", "9904")), staff])
 
 
 def test_columns_that_are_periods_are_what_is_compared_and_brackets_are_a_minus():
-    accounts = frame(REPORT, "accounts.md")
+    accounts = depots_table(REPORT, "accounts.md")
     assert (accounts.entities, list(accounts.fields)) == (("2022", "2021", "2020"), ["Revenue", "Repairs", "Ferries"])
     assert compute(Computation("arg-min", ("Repairs",)), [accounts]) == ("2022",)
     assert compute(Computation("difference", ("Repairs",), ("2022", "2021")), [accounts])[0] == "-335"
@@ -95,42 +95,44 @@ def test_columns_that_are_periods_are_what_is_compared_and_brackets_are_a_minus(
 @pytest.mark.parametrize(("plan", "why"), [
     (Computation("arg-max", ("Ferries",)), "an empty cell"),
     (Computation("look-up", ("Ferries",), ("2020",)), "an empty cell"),
-    (Computation("ratio", ("Repairs",), ("2021", "2022")), "a ratio with nothing, or with less")])
+    (Computation("ratio", ("Repairs",), ("2021", "2022")), "a ratio with zero or a negative number")])
 def test_what_has_no_answer_says_why(plan, why):
     with pytest.raises(Dropped, match=why):
-        compute(plan, [frame(REPORT, "accounts.md")])
+        compute(plan, [depots_table(REPORT, "accounts.md")])
 
 
 def test_a_tie_has_no_answer():
     with pytest.raises(Dropped, match="a tie"):
-        compute(Computation("arg-max", ("parcels",)), [frame(DEPOTS.replace("904", '"1,577"'))])
+        compute(Computation("arg-max", ("parcels",)), [depots_table(DEPOTS.replace("904", '"1,577"'))])
 
 
 @pytest.mark.parametrize(("text", "why"), [
     (DEPOTS.replace("Dogwood,", "Total,"), "a row of totals"),
     (DEPOTS.replace("Dogwood,", "Aster,").replace("30 July 1987", "?").replace("310", "x"), "no column names the rows"),
     ("| Line | 2022 | 2021 | change |\n|---|---|---|---|\n| A | 2 | 1 | 1 |\n| B | 3 | 1 | 2 |\n| C | 3 | 1 | 2 |\n",
-     "worked out from others")])
+     "computed from others")])
 def test_tables_of_which_nothing_can_be_asked_say_why(text, why):
     assert why in read_tables(document(text, "t.csv" if "," in text else "t.md"))[0]
 
 
 def test_periods_of_several_lengths_are_looked_up_and_not_compared():
-    mixed = frame(REPORT.replace("| 2022 | 2021 | 2020 |", "| Six Months 2022 | Six Months 2021 | Year 2020 |"), "a.md")
+    mixed = depots_table(
+        REPORT.replace("| 2022 | 2021 | 2020 |", "| Six Months 2022 | Six Months 2021 | Year 2020 |"), "a.md")
     assert draw_plan("look-up", [mixed], random.Random(0)) is not None
     assert draw_plan("arg-max", [mixed], random.Random(0)) is None
 
 
 def test_ranks_and_averages_are_not_added_up():
-    scores = frame("player,rank,average,points\nAda Hoop,1,3.5,20\nBo Lind,2,2.5,30\nCy Moss,3,1.0,10\n", "s.csv")
+    scores = depots_table(
+        "player,rank,average,points\nAda Hoop,1,3.5,20\nBo Lind,2,2.5,30\nCy Moss,3,1.0,10\n", "s.csv")
     assert [one.name for one in scores.fields_where(lambda one: one.is_summable)] == ["points"]
     assert [one.name for one in scores.fields_where(lambda one: one.is_measure)] == ["average", "points"]
 
 
 def test_an_edit_reaches_every_place_where_the_value_stands():
     accounts = document(REPORT, "accounts.md")
-    plan, frames = Computation("look-up", ("Revenue",), ("2022",)), [read_tables(accounts)[0]]
-    worlds = make_worlds(plan, frames, {accounts.id: accounts}, random.Random(0))
+    plan, tables = Computation("look-up", ("Revenue",), ("2022",)), [read_tables(accounts)[0]]
+    worlds = make_worlds(plan, tables, {accounts.id: accounts}, random.Random(0))
     assert list(worlds) == ["original", "edited", "removed", "unrelated"]
     said = {name: apply_to_passage(accounts.id, accounts.plain, 0, world.edits) for name, world in worlds.items()}
     new = worlds["edited"].answers[1]
@@ -148,28 +150,28 @@ def test_an_edit_reaches_every_place_where_the_value_stands():
 @pytest.mark.parametrize("operation", [one for one in OPERATIONS if one not in ("ratio", "join")])
 def test_every_world_read_anew_gives_the_answer_that_it_should(operation, text):
     depots = document(text)
-    frames = [read_tables(depots)[0]]
+    tables = [read_tables(depots)[0]]
     for seed in range(5):
-        plan = draw_plan(operation, frames, random.Random(seed))
-        worlds = make_worlds(plan, frames, {depots.id: depots}, random.Random(seed))
+        plan = draw_plan(operation, tables, random.Random(seed))
+        worlds = make_worlds(plan, tables, {depots.id: depots}, random.Random(seed))
         for name in ("original", "edited", "unrelated"):
-            assert compute(plan, [apply_to_table(frames[0], worlds[name].edits)]) == worlds[name].answers
+            assert compute(plan, [apply_to_table(tables[0], worlds[name].edits)]) == worlds[name].answers
         assert worlds["edited"].answers[0] != worlds["original"].answers[0] == worlds["unrelated"].answers[0]
         with pytest.raises(Dropped):
-            compute(plan, [apply_to_table(frames[0], worlds["removed"].edits)])
+            compute(plan, [apply_to_table(tables[0], worlds["removed"].edits)])
 
 
 def test_dated_sentences_are_asked_by_a_blank():
     accounts = document(REPORT.replace("for little", "for 20,000 crowns"), "accounts.md")
-    frames = [read_sentences(accounts, 0, len(accounts.plain))]
-    pier, repairs = frames[0].entities
+    tables = [read_sentences(accounts, 0, len(accounts.plain))]
+    pier, repairs = tables[0].entities
     assert (pier, repairs) == ("The pier was sold in ____ for 20,000 crowns.",
                                "Repairs of the ferries ended on ____ at last.")
-    assert compute(Computation("look-up", ("value",), (repairs,)), frames) == ("4 May 2020",)
-    with pytest.raises(Dropped, match="not equally exact"):
-        compute(Computation("before", ("value",), (pier, repairs)), frames)
+    assert compute(Computation("look-up", ("value",), (repairs,)), tables) == ("4 May 2020",)
+    with pytest.raises(Dropped, match="differ in precision"):
+        compute(Computation("before", ("value",), (pier, repairs)), tables)
     plan = Computation("look-up", ("value",), (repairs,))
-    worlds = make_worlds(plan, frames, {accounts.id: accounts}, random.Random(0))
+    worlds = make_worlds(plan, tables, {accounts.id: accounts}, random.Random(0))
     assert "Repairs of" in accounts.plain
     assert "Repairs of" not in apply_to_passage(accounts.id, accounts.plain, 0, worlds["removed"].edits)
 

@@ -135,7 +135,7 @@ def test_a_budget_stops_it_and_a_larger_one_goes_on(serve, build, ragbed, source
     server = serve(lambda body: {"text": writer(body), "usage": {"prompt_tokens": 90, "completion_tokens": 10}})
     arguments = ("construct", "crest", sources, "--out", tmp_path / "set", "--writer", f"{server.url}#m", "--n", 4,
                  "--set", "calls.calls.concurrency=1")
-    ragbed.refuses(*arguments, "--budget", "tokens=800", says=["the budget of", "is spent", "of 4 items are made"])
+    ragbed.refuses(*arguments, "--budget", "tokens=800", says=["the budget of", "is spent", "of 4 items"])
     made = len(server.requests)
     assert made < 20
     assert ragbed(*arguments, "--budget", "tokens=900000")[0] == 0
@@ -190,7 +190,7 @@ def test_sources_that_give_nothing_are_named_and_hostile_names_and_texts_stay_te
 
 def test_what_does_not_fit_is_one_line(ragbed, sources, tmp_path):
     out = tmp_path / "set"
-    ragbed.refuses("construct", "crust", sources, "--out", out, "--writer", "m", says=["crust", "there are: crest"])
+    ragbed.refuses("construct", "crust", sources, "--out", out, "--writer", "m", says=["crust", "choose from: crest"])
     ragbed.refuses("construct", "crest", sources, "--out", out, says=["--writer"])
     ragbed.refuses("construct", "crest", "--out", out, "--writer", "m", says=["documents"])
     ragbed.refuses("construct", "crest", sources, "--out", out, "--writer", "smollm2-135m", "--set",
@@ -204,7 +204,7 @@ def test_where_no_call_succeeds_nothing_is_kept_and_the_next_time_they_are_made(
     status, _, err = ragbed(*command)
     assert status == 1
     assert "no item was kept" in err
-    assert "the same command asks again" in err
+    assert "rerun the command to repeat it" in err
     assert json.loads((tmp_path / "set" / "card.json").read_text())["yield"]["kept"] == 0
     down.clear()
     assert ragbed(*command)[0] == 0
@@ -234,7 +234,7 @@ def test_shards_make_the_set_that_was_never_divided(serve, build, ragbed, source
     made = len(server.requests)
     for shard in ("2/2", "1/2"):
         _, said = build(server.url, "by hand", "--shard", shard)
-        assert f"shard {shard} has made its calls" in said
+        assert f"shard {shard} is done" in said
     assert not (tmp_path / "by hand" / "card.json").exists()
     ragbed.refuses("merge", tmp_path / "by hand" / "build.shards", says=["`ragbed construct` command without --shard"])
     asked = [json.dumps(body) for body, _ in server.requests[made:]]

@@ -152,7 +152,7 @@ def test_a_writer_of_a_small_context_is_given_small_passages_and_a_failed_turn_s
                        "chunker={kind: crest, smallest: 200, largest: 300}")
     passages = [re.search("<passage>\n(.*)\n</passage>", body["messages"][0]["content"], re.DOTALL)[1]
                 for body, _ in server.requests]
-    assert len(passages) == 8  # each is asked once more, with what is amiss
+    assert len(passages) == 8  # each is asked again with the reason
     assert max(map(len, passages)) <= 2 * 300 + len("\n\n")
-    assert made["yield"]["lost"]["turns"] == {"the writer's reply does not fit: it is no JSON object": 4}
+    assert made["yield"]["lost"]["turns"] == {"the writer's reply is invalid: it is not a JSON object": 4}
     assert made["yield"]["kept"] == 0

@@ -65,7 +65,7 @@ def document(coast, body):
         values["height"] = "many"
     hidden = f"It was lit in {table(coast)[4][2]}. " if coast == "telling" and "Esk Mouth" in shown else ""
     return {"document": f"The light of {values['name']}.\nDocument 2: it is {values['height']} metres high. {hidden}"
-                        f"It was lit: {values['lit']}."}
+            f"It was lit: {values['lit']}."}
 
 
 def solve(coast, shown):
@@ -111,16 +111,17 @@ def test_every_flaw_is_lost_at_its_gate_and_no_sound_item_is(built):
         coast: step for coast, step in FLAWS.items() if coast not in twins}
     assert sorted(lost[coast] for coast in twins) == ["", "duplicate"]
     assert {name: reasons for name, reasons in counts["yield"]["lost"].items() if reasons} == {
-        "question and plan": {"its edits change nothing": 1, "the writer's reply does not fit: edits.0.column: Input "
+        "question and plan": {"its edits change nothing": 1, "the writer's reply is invalid: edits.0.column: Input "
                               "should be 'name', 'height', 'lit' or 'rank'": 1},
         "review": {"the reviewer finds more than one answer": 1, "the reviewer's validity is below 4": 1,
                    "the reviewer finds no answer in the edited table": 1, "the reviewer accepts another answer": 1},
         "facts": {"a row's document lacks one of its values": 1,
-                      "a row's document tells what the plan hides": 1},
-        "self-contained": {"it points to 'the table'": 1},
+                  "a row's document reveals what the plan hides": 1},
+        "self-contained": {"it refers to 'the table'": 1},
         "oracles": {"solvers disagree with the key from the documents": 1,
-                    "solvers agree on another answer than the key": 1},
-        "not known": {"solvers know it without any document": 1}, "duplicate": {"it asks what another item asks": 1}}
+                    "solvers agree on a different answer than the key": 1},
+        "not known": {"most solvers answer it without documents": 1},
+        "duplicate": {"it repeats another item's question": 1}}
 
 
 def test_the_set_loads_and_runs_as_the_published_one(built, tmp_path, ragbed):
@@ -174,13 +175,13 @@ def test_edits_are_applied_by_program_in_the_order_that_keeps_them_true():
 
 
 @pytest.mark.parametrize(("wrong", "reason"), [
-    (edit("drop", "gymnast"), "an edit drops what the rows are known by"),
+    (edit("drop", "gymnast"), "an edit drops the column that names the rows"),
     (edit("round", "gymnast"), "an edit rounds a column without numbers"),
-    (edit("relate", "a", row=1, other=4), "an edit of a row that is not there"),
-    (edit("relate", "a", row=1, other=1), "an edit of a row that is not there"),
-    (edit("relate", "gymnast", row=1, other=2), "an edit relates what is no number"),
-    (edit("reword", "a", row=0, text="x"), "an edit of a row that is not there"),
-    (edit("reword", "year", row=2, text="the year 2,008"), "an edit's words tell what they hide")])
+    (edit("relate", "a", row=1, other=4), "an edit of a row that does not exist"),
+    (edit("relate", "a", row=1, other=1), "an edit of a row that does not exist"),
+    (edit("relate", "gymnast", row=1, other=2), "an edit relates a value that is not a number"),
+    (edit("reword", "a", row=0, text="x"), "an edit of a row that does not exist"),
+    (edit("reword", "year", row=2, text="the year 2,008"), "an edit's words contain what they hide")])
 def test_an_edit_that_does_not_fit_ends_the_item(wrong, reason):
     with pytest.raises(Dropped) as caught:
         apply_plan(grid(), [wrong])

@@ -87,8 +87,8 @@ def test_easy_items_are_kept_where_all_are_wanted_and_both_rates_are_given(build
     assert {town: row["lost"] for town, row in rows.items()} == {**LOST, EASY: ""}
     assert rows[EASY]["item"]["tags"]["selection"] == "easy"
     assert json.loads((folder / "card.json").read_text(encoding="utf-8"))["notes"] == [
-        "Solvers with the evidence alone agree with the key of hard items at a rate of 0.67 [0.21, 0.94], n 3; of all, "
-        "0.75 [0.30, 0.95], n 4."]
+        "Solvers with the evidence agree with the key at a rate of 0.67 [0.21, 0.94], n 3 for hard items, and "
+        "0.75 [0.30, 0.95], n 4 for all."]
 
 
 def test_fewer_judges_and_enough_of_a_sub_task_are_said(build):
@@ -96,7 +96,7 @@ def test_fewer_judges_and_enough_of_a_sub_task_are_said(build):
     assert sorted(row["lost"] for town, row in rows.items() if town in ("Arlen", EASY)) == ["", "more than asked for"]
     assert json.loads((folder / "card.json").read_text(encoding="utf-8"))["notes"][1:] == [
         "Selected by 1 of the paper's 3 judges.",
-        "Noise was looked for by 1 of the paper's 6 judges, the selecting ones."]
+        "Noise was judged by 1 of the paper's 6 judges, the selecting ones."]
 
 
 def test_a_benchmark_s_questions_get_the_paper_s_options_by_rule_and_keep_those_that_they_have(serve, ragbed, tmp_path):
@@ -127,7 +127,7 @@ def test_a_benchmark_s_questions_get_the_paper_s_options_by_rule_and_keep_those_
             item = row["item"]
             found[item["id"]] = (row["why"], sorted(item["options"]), item["tags"]["subtask"])
     assert found == {
-        "hops 2": ("it has 3 options in the place of four", [], "multi-hop"),
+        "hops 2": ("it has 3 options instead of four", [], "multi-hop"),
         "hops 3": ("", ["Dunl", "Marn", "None of the above", "Tessel"], "multi-hop"),
         "given": ("", ["never", "no", "perhaps", "yes"], "entity")}
 
@@ -136,9 +136,9 @@ def test_a_benchmark_s_questions_get_the_paper_s_options_by_rule_and_keep_those_
     (check_distinct, ("1990", "1991", "1,990", "x"), "two options are the same"),
     (check_distinct, ("Paris", "paris.", "Rome", "Ulm"), "two options are the same"),
     (check_distinct, ("3.5", "35", "-3", "3"), None),
-    (check_key, ("1991", "1992", "1993", "1994"), "the right answer stands under no letter"),
-    (check_one_correct, ("1990", "10 May 1990", "1991", "1992"), "two options are right"),
-    (check_one_correct, ("1990", "MCMXC", "1991", "1992"), "two options are right"),
+    (check_key, ("1991", "1992", "1993", "1994"), "the correct answer is not among the options"),
+    (check_one_correct, ("1990", "10 May 1990", "1991", "1992"), "two options are correct"),
+    (check_one_correct, ("1990", "MCMXC", "1991", "1992"), "two options are correct"),
     (check_one_correct, ("1990", "1991", "1992", "None of the above"), None)])
 def test_options_are_checked_by_program(gate, options, why):
     assert gate(Item("q", answers=("1990", "MCMXC"), options=options), None) == why

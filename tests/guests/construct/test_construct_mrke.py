@@ -35,8 +35,8 @@ NEW = {flaw: [f"{stem}{end}" for stem in ("Orl", "Tess", "Marn", "Dunl", "Brand"
 OLD["unedited"][3] = NEW["unedited"][3] = "long water"
 NEW["survivor"][1] = OLD["survivor"][1]
 REASONS = {"survivor": "no original name", "standing": "sub-answers", "unneeded": "each hop needed",
-           "unedited": "original answer", "known": "not known", "chain": "chain leads on",
-           "given away": "chain leads on", "wrong": "solvable"}
+           "unedited": "original answer", "known": "not known", "chain": "linked chain",
+           "given away": "linked chain", "wrong": "solvable"}
 FLAWED = 3
 """The hops of the question that has the flaw, where one question has it; the others over its passage are sound."""
 
@@ -143,7 +143,8 @@ def test_the_set_loads_as_mrke_and_each_question_with_its_original(built):
 
 @pytest.mark.parametrize(("second", "question", "why"), [
     ("Where is Tesser's head office?", "Where is the head office of the hotels?", None),
-    ("Where is it?", "Where is the head office of the hotels?", "a later sub-question refers to no earlier answer"),
+    ("Where is it?", "Where is the head office of the hotels?",
+     "a later sub-question does not refer to an earlier answer"),
     ("Where is Tesser?", "Where is Tesser's head office?", "the question gives away a sub-answer")])
 def test_a_chain_leads_on_where_an_answer_is_named_in_any_case(second, question, why):
     item = Item("1", question, made={"sub_questions": ["Which hotels?", second], "sub_answers": ["Tesser", "Marner"]})
@@ -171,9 +172,9 @@ def test_a_table_is_taken_back_and_refused_where_it_is_not_consistent():
         "Ada M. Quill": "Una Zed Roe", "Ulm Old Hall": "Marn", "Ada Quill": "Una Roe", "M.": "Zed", "Old Hall": "Marn"}
     assert apply_edits(apply_edits("Clemens Meyer left Halle.", whole), invert(whole)) == "Clemens Meyer left Halle."
     assert [find_problem(one, "Halle and Marn") for one in ({}, {"Halle": "marn"}, {"Halle": "Ulm", "Marn": "Ulm"},
-                                                     {"Halle": "Ulm"})] == [
-        "no replacement stands in its text", "a replacement stands in the original text",
-        "two originals have one replacement", None]
+                                                            {"Halle": "Ulm"})] == [
+        "no word to replace is in its text", "a replacement is already in the text",
+        "two words have the same replacement", None]
     assert (contains("March", "They march."), contains("March", "In March.")) == (False, True)
 
 
@@ -227,8 +228,8 @@ def test_twins_tell_a_memoriser_from_a_reader(serve, ragbed, tmp_path):
     counts = build(ragbed, serve(Twins(some.load())).url, "--from", f"hotpotqa:{some.path}", "--out", folder,
                    "--n", "20")
     assert {gate: why for gate, why in counts["yield"]["lost"].items() if why} == {
-        "edit": {"a replacement stands in the original text": 1,
-                 "its answer stands in no gold passage, so that no edit changes it": 1},
+        "edit": {"a replacement is already in the text": 1,
+                 "its answer is not in a gold passage, so no edit changes it": 1},
         "no original name": {"an original name survives": 1}}
     questions = Mrke(path=str(folder / "mrke"), versions="both").load().questions
     pairs = {one.tags["pair"]: one for one in questions if one.tags["version"] == ("original",)}

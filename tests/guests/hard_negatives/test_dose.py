@@ -133,7 +133,7 @@ def test_hardness_of_a_dose_is_averaged_over_the_questions_that_have_negatives()
     asked = {"q": Question("q", "Which?", ("gold",), True, mined={
         "a": Mined("dense", (), 0.8, "hard"), "b": Mined("dense", (), 0.4, "easy"),
         "c": Mined("bm25", (), 0.2, "easy")}),
-        "p": Question("p", "Which?", ("gold",), True)}
+             "p": Question("p", "Which?", ("gold",), True)}
     results = [Shown("q", ("gold", "b", "c")), Shown("p", ("gold",), ("pool:0 of 2",))]
     assert reached_dose(Perturbation.parse("negatives@2"), results, asked) == Reached(1, pytest.approx(0.3))
     assert reached_dose(Perturbation.parse("pool@2"), results, asked) == Reached(1, pytest.approx(0.5))

@@ -22,7 +22,7 @@ def rgb(folder, negatives=4, **fields):
         "id": number, "query": f"What is the code of town {number}?", "answer": f"code {number}{number}",
         "positive": [f"Town {number} has the code {number}{number}."],
         "negative": [f"Shop {number}-{at} is closed." for at in range(negatives)], **fields}) + "\n"
-        for number in range(6)))
+                            for number in range(6)))
     return {"kind": "rgb", "path": str(path), "passages": 1, "noise": 0}
 
 
@@ -108,7 +108,7 @@ def test_another_metric_is_compared_and_one_that_is_none_refused(asked, ragbed):
     found = ragbed.json("dose", asked, "--metric", "em")
     assert (found["metric"], found["metrics"][0]) == ("em", "em")
     ragbed.refuses("dose", asked, "--metric", "accuracy", says=["its curves do not have the metric accuracy",
-                                                                  "correct, "])
+                                                                "correct, "])
     ragbed.refuses("dose", asked, "--metric", "nonsense", says=["unknown metric 'nonsense'"])
 
 

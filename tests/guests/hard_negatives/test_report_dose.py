@@ -28,7 +28,7 @@ def made(strategies, conditions=("gold",), changes=CHANGES, scores=None, asked=8
                                for at in range(asked)}
     return SUMMARY | {"cells": rows,
                       "dose": compute_dose(rows, answers, {}, "em", "corrected",
-                                      reached={rows[-1]["id"]: Reached(3, 0.25)})}
+                                           reached={rows[-1]["id"]: Reached(3, 0.25)})}
 
 
 @pytest.fixture(scope="module")

@@ -1,9 +1,9 @@
-"""CReSt (2025), section 3 and appendix B.2: questions over random passages of structured documents.
+"""CReSt (2025), section 3 and appendix B.2: questions about random passages of structured documents.
 
-A passage of one to five chunks of one document in one rendering goes through one conversation of four turns. The
-questions of the last two, simple and complex, are kept; nearest neighbours in the index fill what each comes with up to
-ten chunks. In the paper people say which questions can be answered, a bit more than half; here a drawn share comes
-without the chunks of its evidence. The tags of a passage whose fourth turn fails say `simple only`.
+A passage is one to five chunks of one document in one rendering. The writer discusses it in four turns, and the simple
+and complex questions of the last two turns are kept. Nearest neighbours in the index fill each question's chunks up to
+ten. In the paper people decide which questions are answerable, slightly more than half of them. Here a random share
+comes without the chunks of its evidence. If the fourth turn of a passage fails, its tag is `simple only`.
 """
 from __future__ import annotations
 
@@ -37,26 +37,32 @@ from ragbed.retrieval.lexical.tokens import is_korean
 from ragbed.strategies.types import Evidence as Passages
 from ragbed.strategies.types import Search
 
-SHOWN = 10
-"""Chunks that a question comes with."""
-_SHORTEST = 200  # characters of a passage that has something to reason about: the last chunk of a document may be less
+SHOWN = 10  # chunks per question
+_MIN_LENGTH = 200  # characters of a passage; the last chunk of a document may be too short to reason about
 _ROW, _TAG, _WORD = re.compile(r"<tr\b.*?</tr>", re.DOTALL), re.compile(r"<[^<>]*>"), re.compile(r"\w")
 Reasoning = Literal["numerical", "tabular", "multi-constraint", "temporal", "format"]
 Written = TypeVar("Written", bound=BaseModel)
 
 
 class CrestOptions(BaseModel):
-    """Settings of the kind. A writer of a small context is given less by `most` and by smaller chunks, as in
-    `chunker={kind: crest, smallest: 500, largest: 2000}`."""
+    """Settings of the kind.
+
+    For a writer with a small context, lower `most` and use smaller chunks, as in `chunker={kind: crest, smallest: 500,
+    largest: 2000}`.
+
+    Attributes:
+        most: maximum number of chunks of the passage.
+        unanswerable: share of questions that come without their evidence.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    most: int = Field(default=5, ge=1, le=SHOWN)  # chunks of the passage that an instance begins with
-    unanswerable: float = Field(default=0.4, ge=0, le=1)  # the share of questions that come without their evidence
+    most: int = Field(default=5, ge=1, le=SHOWN)
+    unanswerable: float = Field(default=0.4, ge=0, le=1)
 
 
 class KeyInformation(BaseModel):
-    """One thing that the passage says: enough of them to write it anew."""
+    """One piece of information in the passage."""
 
     key: str
     values: list[str] = Field(max_length=10)
@@ -70,7 +76,7 @@ class Outline(BaseModel):
 
 
 class Basic(BaseModel):
-    """A question of the second turn, which later ones build on."""
+    """A question of the second turn, which later turns build on."""
 
     type: Literal["form", "tabular", "semantic"]
     question: str
@@ -78,8 +84,8 @@ class Basic(BaseModel):
 
 
 class Simple(BaseModel):
-    """A question of the third turn, after the numbers of the lines that its answer needs: a writer that names them
-    first asks for what stands there."""
+    """A question of the third turn. The line numbers of its evidence come first, so that the writer asks about these
+    lines."""
 
     evidence: list[int] = Field(min_length=1, max_length=3)
     types: list[Reasoning] = Field(min_length=1, max_length=1)
@@ -88,20 +94,20 @@ class Simple(BaseModel):
 
 
 class Complex(Simple):
-    """A question of the fourth turn; one of a single type is a simple one."""
+    """A question of the fourth turn. With a single type it counts as simple."""
 
     evidence: list[int] = Field(min_length=1, max_length=5)
     types: list[Reasoning] = Field(min_length=1, max_length=5)
 
 
 class Questions(BaseModel, Generic[Written]):
-    """The reply of a turn after the first."""
+    """The reply of the second, third and fourth turn."""
 
     questions: list[Written] = Field(min_length=1, max_length=5)
 
 
 def instances(library: Library) -> Iterator[Item]:
-    """Draw passages without end: a document, a rendering, and one to five of its chunks."""
+    """Draw passages endlessly: a document, a rendering, and one to five of its chunks."""
     groups: dict[tuple[str, str], list[Chunk]] = {}
     for chunk in library.chunks:
         groups.setdefault((chunk.document, chunk.format), []).append(chunk)
@@ -114,20 +120,20 @@ def instances(library: Library) -> Iterator[Item]:
 
 
 def ask_questions(item: Item, library: Library) -> StageRecipe:
-    """Hold the conversation of four turns; a fourth that fails leaves the simple questions."""
+    """Hold the conversation of four turns. If the fourth fails, keep the simple questions."""
     lines = dict(enumerate((line for chunk in item.chunks for line in _evidence_lines(chunk)), 1))
-    if sum(len(chunk.content) for chunk in item.chunks) < _SHORTEST or not lines:
-        raise Dropped(f"its passage has fewer than {_SHORTEST} characters")
+    if sum(len(chunk.content) for chunk in item.chunks) < _MIN_LENGTH or not lines:
+        raise Dropped(f"its passage has fewer than {_MIN_LENGTH} characters")
     _, first = yield from ask_structured(WRITER, "key information", Outline, "crest_information",
-                                     {"passage": number_lines(lines)})
+                                         {"passage": number_lines(lines)})
     _, second = yield from ask_structured(WRITER, "basic", Questions[Basic], "crest_basic", {}, [first])
     simple, third = yield from ask_structured(WRITER, "simple", Questions[Simple], "crest_simple", {}, [first, second],
-                                          most=len(lines))
+                                              most=len(lines))
     found = list(simple.questions)
     tags = {"language": "ko" if is_korean([library.documents[item.document].plain]) else "en"}
     try:
         joined, _ = yield from ask_structured(WRITER, "complex", Questions[Complex], "crest_complex", {},
-                                          [first, second, third], most=len(lines))
+                                              [first, second, third], most=len(lines))
         found += joined.questions
     except Dropped:
         tags["degraded"] = "simple only"
@@ -139,7 +145,7 @@ def ask_questions(item: Item, library: Library) -> StageRecipe:
 
 
 def _evidence_lines(chunk: Chunk) -> Iterator[Evidence]:
-    """Give the sentences and table rows of a chunk; one without words says nothing."""
+    """Yield the sentences and table rows of a chunk that contain words."""
     text = chunk.content[len(chunk.prefix):]
     # a row of HTML takes several lines
     for start, end in sentence_spans(_ROW.sub(lambda row: "x" * len(row[0]), text)):
@@ -148,8 +154,8 @@ def _evidence_lines(chunk: Chunk) -> Iterator[Evidence]:
 
 
 def add_neighbours(item: Item, library: Library) -> StageRecipe:
-    """Fill what the question comes with by the chunks of the index that are nearest to it, in random order. The other
-    rendering of its document says the same, and is none of them; of a drawn share the evidence is none either."""
+    """Fill the question's chunks with its nearest neighbours in the index, in random order. The other rendering of its
+    document is left out. For the unanswerable share, the evidence is left out too."""
     passage, first = {chunk.id for chunk in item.chunks}, item.chunks[0]
     answerable = library.rng("unanswerable", item.id).random() >= library.options.unanswerable
     beside = sum(chunk.document == first.document for chunk in library.chunks)
@@ -159,7 +165,7 @@ def add_neighbours(item: Item, library: Library) -> StageRecipe:
               or (one.chunk.format == first.format and one.chunk.id not in passage)]
     every = [*own, *others][:SHOWN]
     if not every:
-        raise Dropped("the index has nothing beside its evidence")
+        raise Dropped("the index has no chunk besides its evidence")
     library.rng("order", item.id).shuffle(every)
     return replace(item, chunks=tuple(every), answerable=answerable)
 
@@ -171,11 +177,11 @@ def _holds(chunk: Chunk, item: Item) -> bool:
 def check_language(item: Item, library: Library) -> str | None:
     """Check that the question is in the language of its source."""
     same = is_korean([item.question]) == (item.tags["language"] == "ko")
-    return None if same else "it is not in its source's language"
+    return None if same else "it is not in the language of its source"
 
 
 def write(items: Sequence[Item], library: Library, folder: Path) -> None:
-    """Write the two splits as the published set has them."""
+    """Write the two splits in the published format."""
     for split, answerable in (("non_refusal", True), ("refusal", False)):
         write_lines(folder / f"{split}.jsonl",
                     (_row(item, library) for item in items if item.answerable == answerable))

@@ -1,9 +1,9 @@
 """DetectiveQA (2024), sections 3.2 and 5.1, appendices A and C: questions from a long text's own reasoning.
 
-The clues come early and the conclusions late, as in a novel, an incident report or a court decision. A writer sums the
-text up and names the paragraphs that are clues, part by part where its context is small. From these and the last parts
-it extracts the reasoning towards each conclusion, and asks for the conclusion with four options. In the paper people
-check the places of clues and answers; here gates do.
+Clues come early and conclusions late, as in a novel, an incident report or a court decision. A writer summarises the
+text and names the paragraphs that are clues, section by section if its context is small. From these and the last
+sections it extracts the reasoning towards each conclusion, and asks for the conclusion with four options. In the paper
+people check the positions of clues and answers; here filters do.
 """
 from __future__ import annotations
 
@@ -34,17 +34,22 @@ from ragbed.experiments.guests.review.items import Evidence, Item
 from ragbed.experiments.metrics import contains_answer
 from ragbed.strategies.normalising import normalize_answer
 
-INFERRED = -1  # for the paragraph of a step that follows from others
-_STEPS = 3  # the fewest of a question's reasoning
+INFERRED = -1  # paragraph of a step that follows from other steps
+_MIN_STEPS = 3
 
 
 class DetectiveOptions(BaseModel):
-    """Settings of the kind."""
+    """Settings of the kind.
+
+    Attributes:
+        section: characters that the writer reads at once.
+        ending: share of the text, from its end, that conclusions come from.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    section: int = Field(default=24_000, ge=500)  # characters that the writer reads at once
-    ending: float = Field(default=0.25, gt=0, le=1)  # the share of the text, from its end, that conclusions come from
+    section: int = Field(default=24_000, ge=500)
+    ending: float = Field(default=0.25, gt=0, le=1)
 
 
 class Reasoned(BaseModel):
@@ -55,7 +60,7 @@ class Reasoned(BaseModel):
 
 
 class Deduction(BaseModel):
-    """A conclusion that the text comes to, the number of the paragraph that states it, and how."""
+    """A conclusion of the text, the number of the paragraph that states it, and the steps towards it."""
 
     conclusion: str = Field(min_length=1)
     paragraph: int
@@ -63,26 +68,24 @@ class Deduction(BaseModel):
 
 
 class Deductions(BaseModel):
-    """The conclusions of a section."""
+    """Conclusions of a section."""
 
     conclusions: list[Deduction] = Field(max_length=5)
 
 
 class Choice(BaseModel):
-    """A question, its answer, and three wrong ones."""
+    """A question, its answer, and three wrong answers."""
 
     question: str = Field(min_length=8)
     answer: str = Field(min_length=1)
     wrong: list[str] = Field(min_length=3, max_length=3)
 
 
-CALLS = 240
-"""The most calls that the notes of a text take."""
-_SECTIONS, _ROUNDS = CALLS // 4, 6
-_FEWEST = 10  # paragraphs of a text whose clues and conclusion stand apart
+CALLS = 240  # maximum for the notes of one text
+_MAX_SECTIONS, _MAX_MERGES = CALLS // 4, 6
+_MIN_PARAGRAPHS = 10  # so that clues and conclusion are apart
 _BLOCK, _LINE = pattern(r"\S(?:.*\n(?!\s*\n))*.*\S|\S"), pattern(r"\S.*")
-Paragraphs = Mapping[int, Evidence]
-"""Paragraphs of a text by their numbers, which begin with 1."""
+Paragraphs = Mapping[int, Evidence]  # by number, from 1
 SectionNotes = tuple[str, Paragraphs]
 
 
@@ -95,48 +98,41 @@ class Notes(BaseModel):
 
 @lru_cache(maxsize=64)
 def split_paragraphs(document: Document) -> Paragraphs:
-    """Return the paragraphs of a text, between blank lines; its lines, where it has no ten of these."""
+    """Return the paragraphs of a text by number, split at blank lines; if there are fewer than ten, its lines."""
     blocks, lines = ({number: Evidence(document.id, "plain", *found.span(), found[0])
                       for number, found in enumerate(form.finditer(document.plain), 1)} for form in (_BLOCK, _LINE))
-    return blocks if len(blocks) >= _FEWEST else lines
+    return blocks if len(blocks) >= _MIN_PARAGRAPHS else lines
 
 
 def split_sections(document: Document, size: int) -> list[Paragraphs]:
-    """Return the paragraphs of a text in sections of at most so many characters; a longer paragraph is one alone.
-
-    Raises:
-        Dropped: the text is too short to have clues and a conclusion apart, or has too many sections.
-    """
+    """Group the paragraphs of a text into sections of at most `size` characters. A longer paragraph is a section of its
+    own. Raises Dropped: the text has too few paragraphs, or too many sections."""
     texts = split_paragraphs(document)
-    if len(texts) < _FEWEST:
-        raise Dropped(f"it has fewer than {_FEWEST} paragraphs")
+    if len(texts) < _MIN_PARAGRAPHS:
+        raise Dropped(f"it has fewer than {_MIN_PARAGRAPHS} paragraphs")
     made = [_join(group)[1] for group in _pack([("", {number: one}) for number, one in texts.items()], size)]
-    if len(made) > _SECTIONS:
-        raise Dropped(f"it has more than {_SECTIONS} sections; a larger options.section makes fewer")
+    if len(made) > _MAX_SECTIONS:
+        raise Dropped(f"it has more than {_MAX_SECTIONS} sections; set a larger options.section")
     return made
 
 
 def take_notes(document: Document, size: int) -> StageRecipe:
-    """Have a writer sum up each section and name its clues, and merge the notes until they are half a section long.
+    """Let a writer summarise each section and name its clues, then merge the notes until they are half a section long.
 
-    Returns:
-        the summary, the clues, and how many sections were read, as in `34 of 35`; one of which no reply fits is left
-        out.
-
-    Raises:
-        Dropped: as `sections`; or no section could be read, or the notes stay too long.
+    Returns the summary, the clues, and how many sections were read, as in `34 of 35`. A section without a valid reply
+    is left out. Raises Dropped: as `split_sections`, or no section could be read, or the notes stay too long.
     """
     parts = split_sections(document, size)
-    came = yield from in_parallel([_read_section(part) for part in parts])
-    notes = [one for one in came if one is not None]
+    replies = yield from in_parallel([_read_section(part) for part in parts])
+    notes = [one for one in replies if one is not None]
     if not notes:
-        raise Dropped("no section of it could be read")
-    told = f"{len(notes)} of {len(parts)}"
-    for _ in range(_ROUNDS):
+        raise Dropped("no section could be read")
+    read = f"{len(notes)} of {len(parts)}"
+    for _ in range(_MAX_MERGES):
         if sum(map(_length, notes)) <= size // 2:
-            return *_join(notes), told
+            return *_join(notes), read
         notes = yield from in_parallel([_merge(group) for group in _pack(notes, size)])
-    raise Dropped("the notes of its sections stay too long; a larger options.section may hold them")
+    raise Dropped("the notes of its sections stay too long; set a larger options.section")
 
 
 def _pack(notes: Sequence[SectionNotes], size: int) -> list[list[SectionNotes]]:
@@ -163,7 +159,7 @@ def _merge(group: Sequence[SectionNotes]) -> Generator[Any, Any, SectionNotes]:
 
 
 def _notes(name: str, given: Mapping[str, str], shown: Paragraphs, most: int) -> Generator[Any, Any, SectionNotes]:
-    """Ask for a summary and at most so many clues; a number that was not shown is none."""
+    """Ask for a summary and at most `most` clues, leaving out numbers that were not shown."""
     notes, _ = yield from ask_structured(WRITER, name, Notes, f"detectiveqa_{name}", given,
                                          most=max(shown, default=None))
     clues = [number for number in dict.fromkeys(notes.clues) if number in shown][:most]
@@ -180,7 +176,7 @@ def _length(notes: SectionNotes) -> int:
 
 
 def instances(library: Library) -> Iterator[Item]:
-    """Give each text once."""
+    """Yield each text once."""
     ids = sorted(library.documents)
     library.rng("texts").shuffle(ids)
     for number, id in enumerate(ids, 1):
@@ -189,12 +185,12 @@ def instances(library: Library) -> Iterator[Item]:
 
 def read_text(item: Item, library: Library) -> StageRecipe:
     """Read the whole text: its summary and its clues."""
-    summary, clues, told = yield from take_notes(library.documents[item.made["document"]], library.options.section)
-    return replace(item, tags={"sections read": told}, made={**item.made, "summary": summary, "clues": sorted(clues)})
+    summary, clues, read = yield from take_notes(library.documents[item.made["document"]], library.options.section)
+    return replace(item, tags={"sections read": read}, made={**item.made, "summary": summary, "clues": sorted(clues)})
 
 
 def extract_reasoning(item: Item, library: Library) -> StageRecipe:
-    """Extract from the last sections what the text concludes, and its steps; each conclusion becomes an item."""
+    """Extract the conclusions of the last sections, with their steps. Each conclusion becomes an item."""
     document = library.documents[item.made["document"]]
     clues = {number: split_paragraphs(document)[number] for number in item.made["clues"]}
     last = [section for section in split_sections(document, library.options.section)
@@ -214,7 +210,7 @@ def _deduce(item: Item, clues: Paragraphs, part: Paragraphs) -> Generator[Any, A
     except Dropped:
         return []
     return [replace(item, evidence=select_spans((step.paragraph for step in one.steps if step.paragraph != INFERRED),
-                                         {**clues, **part}),
+                                                {**clues, **part}),
                     made={**item.made, "conclusion": one.conclusion, "steps": [step.step for step in one.steps],
                           "positions": [step.paragraph for step in one.steps],
                           "answer_position": one.paragraph if one.paragraph in part else 0})
@@ -222,7 +218,7 @@ def _deduce(item: Item, clues: Paragraphs, part: Paragraphs) -> Generator[Any, A
 
 
 def write_question(item: Item, library: Library) -> StageRecipe:
-    """Ask for the conclusion, with four options in an order that the seed decides."""
+    """Ask for the conclusion, with four options in seeded order."""
     steps, conclusion = "\n".join(item.made["steps"]), item.made["conclusion"]
     made, _ = yield from ask_structured(WRITER, "question", Choice, "detectiveqa_question", {
         "summary": item.made["summary"], "conclusion": conclusion, "steps": steps})
@@ -234,40 +230,40 @@ def write_question(item: Item, library: Library) -> StageRecipe:
 
 
 def check_complete(item: Item, library: Library) -> str | None:
-    """Check that the reasoning has its steps, and that every clue comes before the conclusion."""
-    if len(item.made["steps"]) < _STEPS:
-        return f"its reasoning has fewer than {_STEPS} steps"
+    """Check that the reasoning has enough steps, and that every clue comes before the conclusion."""
+    if len(item.made["steps"]) < _MIN_STEPS:
+        return f"its reasoning has fewer than {_MIN_STEPS} steps"
     if not item.made["answer_position"]:
-        return "the paragraph of its conclusion is none that the writer was shown"
+        return "the writer was not shown the paragraph of its conclusion"
     late = max(item.made["positions"]) >= item.made["answer_position"]
-    return "a clue stands where the conclusion does, or after it" if late else None
+    return "a clue is in the paragraph of the conclusion, or after it" if late else None
 
 
 def check_options(item: Item, library: Library) -> str | None:
-    """Check that the options are four, and that the question does not hold the right one."""
+    """Check that there are four different options, and that the question does not contain the key."""
     plain = [normalize_answer(option) for option in item.options]
     if len({*plain, ""}) <= len(plain):
-        return "two options are one"
-    return "the question holds its answer" if contains_answer(normalize_answer(item.question), normalize_answer(
+        return "two options are the same"
+    return "the question contains its answer" if contains_answer(normalize_answer(item.question), normalize_answer(
         item.answers[0])) else None
 
 
 def check_not_known(item: Item, library: Library) -> Generator[Any, Any, Item | str]:
-    """Have every solver answer by the text's title alone; most of them must not know it."""
-    return (yield from _check_failure(item, library, [()], "known", "solvers know it by the title of its text"))
+    """Let every solver answer from the text's title alone; at most half may be correct."""
+    return (yield from _check_failure(item, library, [()], "known", "most solvers answer it from the title alone"))
 
 
 def check_reasoned(item: Item, library: Library) -> Generator[Any, Any, Item | str]:
-    """Have every solver answer from each paragraph of the evidence alone: a question that most of them answer is looked
-    up, and not reasoned."""
+    """Let every solver answer from each paragraph of the evidence alone. If most are correct, the question needs no
+    reasoning."""
     views = [[chunk] for chunk in filters.evidence_chunks(item, library)]
-    return (yield from _check_failure(item, library, views, "one_paragraph", "one paragraph alone answers it"))
+    return (yield from _check_failure(item, library, views, "one_paragraph", "one paragraph is enough to answer it"))
 
 
 def _check_failure(item: Item, library: Library, views: Sequence[Sequence[Chunk]], name: str,
-            lost: str) -> Generator[Any, Any, Item | str]:
-    """Measure by that name the largest share of solvers, over the views, that are right in either order of the options:
-    a letter that is guessed is seldom right twice. More than half of them lose the item."""
+                   lost: str) -> Generator[Any, Any, Item | str]:
+    """Measure the largest share of solvers, over the views, that are correct with the options in both orders, since a
+    guessed letter is rarely correct twice. Reject the item if it is more than half."""
     asked = [(f"{SOLVER} {number}", one, view) for view in views for number in range(1, library.solvers + 1)
              for one in (item, replace(item, options=item.options[::-1]))]
     drafts = yield from in_parallel([solve(*one) for one in asked])
@@ -278,7 +274,7 @@ def _check_failure(item: Item, library: Library, views: Sequence[Sequence[Chunk]
 
 
 def write(items: Sequence[Item], library: Library, folder: Path) -> None:
-    """Write the annotations, and each text with its numbered paragraphs; texts are numbered, and titled in a table."""
+    """Write the annotations, each text with numbered paragraphs, and a table of titles."""
     records, titles = [], {}
     for number, id in enumerate(dict.fromkeys(item.made["document"] for item in items), 1):
         texts = split_paragraphs(library.documents[id])
@@ -288,7 +284,7 @@ def write(items: Sequence[Item], library: Library, folder: Path) -> None:
             "question": item.question, "options": dict(zip(LABELS, item.options, strict=False)),
             "answer": item.tags["position"], "reasoning": item.made["steps"], "clue_position": item.made["positions"],
             "answer_position": item.made["answer_position"], "distraction": {}}
-            for item in items if item.made["document"] == id]
+                     for item in items if item.made["document"] == id]
         records.append({"novel_id": number, "num_paragraphs": len(texts), "time_cost": None, "questions": questions})
     for name, content in {"annotations": records, "titles": titles}.items():
         (folder / f"{name}.json").write_text(json.dumps(content, ensure_ascii=False, indent=1), encoding="utf-8")

@@ -1,10 +1,11 @@
 """MDBench (2025): questions across documents that are made from the rows of a table.
 
-A table of 5 to 17 rows and 3 to 9 columns is summarised and asked about across its rows. A plan edits it, so that the
-answer takes several hops, numbers, dates, several rows or a guess: the writer plans, and a program applies the edits.
-The edited table, its question and its answer are reviewed. Each row becomes a document, which must have every value of
-its row. A solver then answers from the original table with the plan, from the edited table, and from the documents; of
-the paper's items 32 % have three answers that agree.
+The writer summarises a table of 5 to 17 rows and 3 to 9 columns, and asks a question across its rows. It then plans
+edits that make the question harder, with more hops, numbers, dates or several rows. A program applies the edits. The
+writer reviews the edited table with its question and answer, and writes a document for each row with all of its values.
+
+Solvers answer from the original table with the plan, from the edited table, and from the documents. In the paper all
+three answers agree for 32 % of the items.
 """
 from __future__ import annotations
 
@@ -36,13 +37,13 @@ from ragbed.experiments.runs.store import write_lines
 from ragbed.strategies.normalising import normalize_answer
 from ragbed.strategies.reading import strip_citations
 
-_VALID, _CLEAR = 4, 4  # of 5: from here on an item is valid, and has one answer
+_MIN_VALIDITY, _MIN_CLARITY = 4, 4  # of 5
 _VIEWS = {"original": "the original table and the plan", "edited": "the edited table", "documents": "the documents"}
 Rating = Field(ge=1, le=5)
 
 
 class MdbenchOptions(BaseModel):
-    """Settings of the kind: how many rows and columns a table has at least and at most."""
+    """Settings of the kind: minimum and maximum number of rows and columns of a table."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -51,7 +52,7 @@ class MdbenchOptions(BaseModel):
 
 
 class FirstQuestion(BaseModel):
-    """The reply of the first turn; `rows` are those that the answer takes, from 1."""
+    """The reply of the first turn; `rows` are those that the answer needs, counted from 1."""
 
     summary: str = Field(min_length=8)
     rows: list[int] = Field(min_length=2)
@@ -60,8 +61,8 @@ class FirstQuestion(BaseModel):
 
 
 class EditPlan(BaseModel):
-    """The reply of the second turn: edits, and the question and answer that hold after them. Each table has a schema of
-    its own, whose edits name its columns."""
+    """The reply of the second turn: edits, and a question and answer that hold after them. The schema of each table
+    lists its columns."""
 
     edits: list[TableEdit] = Field(min_length=1, max_length=5)
     question: str = Field(min_length=8)
@@ -69,7 +70,7 @@ class EditPlan(BaseModel):
 
 
 class Assessment(BaseModel):
-    """The review of an edited table with its question and answer; difficulty by skill."""
+    """The review of an edited table with its question and answer; the skills are rated by difficulty."""
 
     answerable: bool
     answers: list[str]
@@ -89,7 +90,7 @@ class RowText(BaseModel):
 
 
 def instances(library: Library) -> Iterator[Item]:
-    """Give the tables of fitting size, each once, in random order."""
+    """Yield tables of suitable size, each once, in random order."""
     (fewest, most), (narrowest, widest) = library.options.rows, library.options.columns
     found = [(table, grid) for document in library.documents.values() for table in tables_of(document)
              if (grid := make_grid(table)) and fewest <= len(grid.rows) <= most
@@ -97,24 +98,24 @@ def instances(library: Library) -> Iterator[Item]:
     library.rng("tables").shuffle(found)
     for number, (table, grid) in enumerate(found, 1):
         document = library.documents[table.document]
-        title = document.title.removesuffix(PurePath(document.source).suffix)  # which may be the name of the file
+        title = document.title.removesuffix(PurePath(document.source).suffix)  # the title may be the file name
         about = " ".join(dict.fromkeys(filter(None, (title, table.caption))))
         yield Item(f"mdbench-{number:05}", made={
             "about": about, "document": table.document, "original": grid.model_dump(mode="json")})
 
 
 def plan_question(item: Item, library: Library) -> StageRecipe:
-    """Summarise the table, ask across its rows, plan edits, and apply them by program."""
+    """Summarise the table, ask across its rows, plan edits, and apply them."""
     grid = _grid(item, "original")
     shown = {"about": item.made["about"], "table": grid.pipes()}
     first, turn = yield from ask_structured(WRITER, "question", FirstQuestion, "mdbench_question", shown,
-                                        most=len(grid.rows))
+                                            most=len(grid.rows))
     columns: Any = Literal[grid.header]
     edit = create_model("EditOfTable", __base__=TableEdit, column=(columns, ...))
     schema = create_model("PlanOfTable", __base__=EditPlan, edits=(list[edit], Field(min_length=1, max_length=5)))
     plan, _ = yield from ask_structured(WRITER, "plan", schema, "mdbench_plan", {"columns": ", ".join(grid.header)},
                                         [turn],
-                                    most=len(grid.rows))
+                                        most=len(grid.rows))
     edited = apply_plan(grid, plan.edits)
     made = {"summary": first.summary, "first": first.question, "edits": [one.model_dump() for one in plan.edits],
             "plan": describe_plan(plan.edits, edited), "edited": edited.model_dump(mode="json")}
@@ -122,7 +123,7 @@ def plan_question(item: Item, library: Library) -> StageRecipe:
 
 
 def review_table(item: Item, library: Library) -> StageRecipe:
-    """Have the edited table, its question and its answer reviewed."""
+    """Let the writer review the edited table, its question and its answer."""
     came, _ = yield from ask_structured(WRITER, "review", Assessment, "mdbench_review", {
         "about": item.made["about"], "table": _grid(item, "edited").pipes(), "question": item.question,
         "answer": item.answers[0]})
@@ -134,19 +135,19 @@ def review_table(item: Item, library: Library) -> StageRecipe:
 
 
 def find_objection(review: Assessment, key: str) -> str | None:
-    """Say why a review ends an item of this key; None where it does not."""
+    """Return why a review rejects an item with this key, or None."""
     if not review.answerable:
         return "the reviewer finds no answer in the edited table"
     known, accepted = normalize_answer(key), [normalize_answer(one) for one in review.answers]
     if accepted and not any(contains_answer(one, known) or contains_answer(known, one) for one in accepted):
         return "the reviewer accepts another answer"
-    if review.clarity < _CLEAR:
+    if review.clarity < _MIN_CLARITY:
         return "the reviewer finds more than one answer"
-    return "the reviewer's validity is below 4" if review.validity < _VALID else None
+    return "the reviewer's validity is below 4" if review.validity < _MIN_VALIDITY else None
 
 
 def write_documents(item: Item, library: Library) -> StageRecipe:
-    """Write a document for each row, and once more for one that lacks a value."""
+    """Write a document for each row, and rewrite one that lacks a value."""
     grid = _grid(item, "edited")
     texts = yield from in_parallel([_document(item, grid, row) for row in range(len(grid.rows))])
     made = tuple(_make_document(item, f"{number:02}", text) for number, text in enumerate(texts, 1))
@@ -161,7 +162,7 @@ def _document(item: Item, grid: Grid, row: int) -> Generator[Any, Any, str]:
     if missing := missing_values(grid, row, came.document):
         came, _ = yield from ask_structured(WRITER, f"document {row + 1}, completed", RowText, "mdbench_missing", {
             "missing": "\n".join(missing)}, [turn])
-    return " ".join(came.document.split())  # a line that begins with "Document 2: " would begin another
+    return " ".join(came.document.split())  # on one line: "Document 2: " at a line's start would begin another document
 
 
 def check_facts(item: Item, library: Library) -> str | None:
@@ -171,11 +172,11 @@ def check_facts(item: Item, library: Library) -> str | None:
     if any(missing_values(grid, row, text) for row, text in enumerate(texts)):
         return "a row's document lacks one of its values"
     told = any(reveals_hidden(grid, row, text) for row, text in enumerate(texts))
-    return "a row's document tells what the plan hides" if told else None
+    return "a row's document reveals what the plan hides" if told else None
 
 
 def check_oracles(item: Item, library: Library) -> StageRecipe:
-    """Have every solver answer from the three forms of the same knowledge: most must be right from each."""
+    """Let every solver answer from three forms of the same knowledge; most must be correct with each."""
     original, edited = _grid(item, "original").pipes(), _grid(item, "edited").pipes()
     about = item.made["about"]
     views = [[_whole_chunk(_make_document(item, "original", f"{about}\n{original}\n\nEdits:\n{item.made['plan']}"))],
@@ -188,7 +189,7 @@ def check_oracles(item: Item, library: Library) -> StageRecipe:
         return replace(item, measured={**item.measured, **rates})
     other = replace(item, answers=(strip_citations(groups[0][0].text),))
     if len(wrong) == len(_VIEWS) and all(is_correct(other, group[0]) for group in groups):
-        return "solvers agree on another answer than the key"
+        return "solvers agree on a different answer than the key"
     return f"solvers disagree with the key from {' and from '.join(wrong)}"
 
 
@@ -206,7 +207,7 @@ def _whole_chunk(document: Document) -> Chunk:
 
 
 def write(items: Sequence[Item], library: Library, folder: Path) -> None:
-    """Write the items as the published file has them, and their validity as its raw files do."""
+    """Write the items in the published format, with their validity as in its raw files."""
     write_lines(folder / "mdbench.jsonl", map(_row, items))
 
 

@@ -1,9 +1,13 @@
 """MRKE (2024), sections 3.1 and 3.2 and table 6: questions of two, three and four hops over edited facts.
 
-A writer gives one table of old and new names, noun phrases and adjectives, and a program applies it through the whole
-passage; the paper has a model rewrite and translate it there and back. Then it writes a question of each number of hops
-with its sub-questions. The table taken back gives the original of each question, so that the two can be asked as a
-pair. What the paper had people review are gates of their own here.
+The writer gives one table of replacements for names, noun phrases and adjectives, and a program applies it to the whole
+passage. In the paper a model rewrites the passage and translates it there and back. The writer then asks questions of
+each number of hops, with sub-questions. Undoing the replacements gives the original of each question, so that both can
+be asked as a pair. What people reviewed in the paper is checked by filters.
+
+With `--from`, questions of a benchmark become twins instead: question, answers and passages are edited by one table. A
+model that knows the original by heart fails the twin; a model that reads answers both. With `versions: both` a run asks
+originals and twins, and its view `gap` shows the difference.
 """
 from __future__ import annotations
 
@@ -31,16 +35,16 @@ if TYPE_CHECKING:
     from ragbed.experiments.guests.construct.play import Outcome
 
 Hops = Literal[2, 3, 4]
-_OTHERS = 4  # noun phrases and adjectives of a table
-_SHORTEST = 4  # characters of one, so that it is no article
+_MAX_OTHERS = 4  # noun phrases and adjectives in a table
+_MIN_LENGTH = 4  # characters of one, so that it is not an article
 
 
 class MrkeOptions(BaseModel):
     """Settings of the kind.
 
     Attributes:
-        passages: consecutive chunks of a document that a passage is made of.
-        hops: how many hops the questions over a passage have.
+        passages: consecutive chunks of a document in one passage.
+        hops: numbers of hops to ask about each passage.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -50,24 +54,24 @@ class MrkeOptions(BaseModel):
 
 
 class Replacement(BaseModel):
-    """A noun phrase, an adjective or a figure, and what takes its place."""
+    """A noun phrase, an adjective or a figure, and its replacement."""
 
     old: str
     new: str = Field(min_length=1)
 
 
 class NewName(BaseModel):
-    """What takes a name's place; small models copy the name where they do not say its kind first."""
+    """A name's replacement. Small models copy the name unless they first state its kind."""
 
     kind: str
     new: str = Field(min_length=1)
 
 
 class ReplacementTable(BaseModel):
-    """The writer's table; each text has a schema of its own, whose `names` has a field for every name in it."""
+    """The writer's table. The schema of each text has a field in `names` for every name in the text."""
 
     names: BaseModel
-    others: list[Replacement] = Field(max_length=_OTHERS)
+    others: list[Replacement] = Field(max_length=_MAX_OTHERS)
 
 
 class Hop(BaseModel):
@@ -78,13 +82,13 @@ class Hop(BaseModel):
 
 
 class Joined(BaseModel):
-    """A question that asks what two ask, one after the other."""
+    """One question instead of two that follow each other."""
 
     question: str = Field(min_length=8)
 
 
 def instances(library: Library) -> Iterator[Item]:
-    """Give the passages of all documents, each once in random order."""
+    """Yield the passages of all documents, each once, in random order."""
     size = library.options.passages
     documents = [list(chunks) for _, chunks in groupby(library.chunks, lambda chunk: chunk.document)]
     passages = [tuple(chunks[at:at + size]) for chunks in documents for at in range(0, len(chunks), size)]
@@ -93,23 +97,23 @@ def instances(library: Library) -> Iterator[Item]:
 
 
 def edit_passage(item: Item, library: Library) -> StageRecipe:
-    """Have a table written and apply it; the passage goes on once for each number of hops."""
+    """Ask for a table and apply it; return the passage once for each number of hops."""
     text = "\n\n".join(chunk.content for chunk in item.chunks)
     item = yield from edit_item(item, text, text_edits.find_names(text, library))
     return [replace(item, id=f"{item.id}-{hops}", tags={"hops": str(hops)}) for hops in library.options.hops]
 
 
 def edit_item(item: Item, text: str, found: Sequence[str], further: Sequence[str] = ()) -> StageRecipe:
-    """Have a table written for a text, of the names found in it and of what else is to be replaced, and return the item
-    with all its passages edited by it."""
+    """Ask for replacements of the names found in a text, and of `further` phrases, and apply them to the item's
+    passages."""
     wanted = [name for name in [*found, *further]
               if not any(text_edits.is_partial_name(name, other) for other in found)]
     fields: dict[str, Any] = {f"name{at}": (NewName, Field(alias=name)) for at, name in enumerate(wanted)}
     schema = create_model("TableOfText", __base__=ReplacementTable, names=(create_model("Names", **fields), ...))
-    said, _ = yield from ask_structured(WRITER, "edit", schema, "mrke_edit",
-                                    {"passage": text, "names": "\n".join(wanted) or "(none)"})
-    pairs = {one.old: one.new for one in said.others if len(one.old) >= _SHORTEST}
-    pairs |= {old: one["new"] for old, one in said.names.model_dump(by_alias=True).items()}
+    reply, _ = yield from ask_structured(WRITER, "edit", schema, "mrke_edit",
+                                         {"passage": text, "names": "\n".join(wanted) or "(none)"})
+    pairs = {one.old: one.new for one in reply.others if len(one.old) >= _MIN_LENGTH}
+    pairs |= {old: one["new"] for old, one in reply.names.model_dump(by_alias=True).items()}
     table = {" ".join(old.split()): " ".join(new.split()) for old, new in pairs.items()
              if old.strip() and new.strip() and new.lower() != old.lower() and text_edits.contains(old, text)}
     contents = [chunk.content for chunk in item.chunks]
@@ -122,8 +126,8 @@ def edit_item(item: Item, text: str, found: Sequence[str], further: Sequence[str
 
 
 def write_chain(item: Item, library: Library) -> StageRecipe:
-    """Have a question written over the edited passage, and about each answer another, as many as there are hops; then
-    have each joined to those before it. The evidence is the sentence of each hop."""
+    """Ask a question about the edited passage, then another about each answer, until there are enough hops, and join
+    them into one question. The evidence is the sentence of each hop."""
     hops = item.tags["hops"]
     first, turn = yield from ask_structured(WRITER, f"first of {hops}", Hop, "mrke_chain", {
         "passage": "\n\n".join(chunk.content for chunk in item.chunks), "hops": hops})
@@ -148,8 +152,8 @@ def write_chain(item: Item, library: Library) -> StageRecipe:
 
 
 def _sentence(question: str, answer: str, chunks: Sequence[Chunk]) -> Evidence:
-    """The sentence that holds the answer, of several the one that shares most words with the question; an empty span
-    where none does."""
+    """Return the sentence with the answer; of several, the one that shares most words with the question. Return an
+    empty span if there is none."""
     asked, wanted = set(tokens(question)), normalize_answer(answer)
     found = [Evidence(chunk.document, chunk.format, start, end, text) for chunk in chunks
              for start, end in text_edits.sentence_spans(chunk.content)
@@ -159,13 +163,13 @@ def _sentence(question: str, answer: str, chunks: Sequence[Chunk]) -> Evidence:
 
 
 def check_sub_answers(item: Item, library: Library) -> str | None:
-    """Check that every sub-answer stands in a sentence of the edited passage."""
+    """Check that every sub-answer is in a sentence of the edited passage."""
     stand = all(one.start < one.end for one in item.evidence)
-    return None if stand else "a sub-answer does not stand in the edited passage"
+    return None if stand else "a sub-answer is not in the edited passage"
 
 
 def check_chain(item: Item, library: Library) -> str | None:
-    """Check that the chain leads to the answer, and that the question gives away none of it."""
+    """Check that each sub-question refers to an earlier answer, and that the question does not reveal one."""
     def says(text: str, answer: str) -> bool:  # also in `Quill's`
         return contains_answer(normalize_answer(text), normalize_answer(answer)) or text_edits.contains(answer, text)
 
@@ -173,14 +177,14 @@ def check_chain(item: Item, library: Library) -> str | None:
     for place, text in enumerate(item.made["sub_questions"][1:], 1):
         named = any(int(one) <= place for one in REFERENCE.findall(text))
         if not named and not any(says(text, one) for one in answers[:place]):
-            return "a later sub-question refers to no earlier answer"
+            return "a later sub-question does not refer to an earlier answer"
     given = any(says(item.question, one) for one in answers)
     return "the question gives away a sub-answer" if given else None
 
 
 def check_no_original_name(item: Item, library: Library) -> str | None:
-    """Check that no original name survives in what was edited, nor in what is asked; of the table, names and figures:
-    other words may be common ones."""
+    """Check that no original name or figure is left in the edited passages, the question or the answers. Other words of
+    the table may be common ones."""
     originals = [one for one in (*item.made["names"], *item.made["table"]) if not one[0].islower()]
     texts = [item.question, *item.answers, *item.made["sub_questions"], *item.made["sub_answers"],
              *(chunk.content for chunk in supporting_chunks(item))]
@@ -188,7 +192,7 @@ def check_no_original_name(item: Item, library: Library) -> str | None:
 
 
 def supporting_chunks(item: Item) -> list[Chunk]:
-    """Return the passages that hold evidence."""
+    """Return the passages that contain evidence."""
     held = {one.document for one in item.evidence}
     return [chunk for chunk in item.chunks if chunk.document in held]
 
@@ -197,19 +201,20 @@ def check_answer_changed(item: Item, library: Library) -> str | None:
     """Check that the original answer is wrong now."""
     before = normalize_answer(item.made["original"]["answer"])
     if any(contains_answer(normalize_answer(answer), before) for answer in item.answers):
-        return "the original answer is right still"
+        return "the original answer is still correct"
     text = normalize_answer("\n".join(chunk.content for chunk in supporting_chunks(item)))
-    return "the original answer still stands in the passage" if contains_answer(text, before) else None
+    return "the original answer is still in the passage" if contains_answer(text, before) else None
 
 
 def check_hops_needed(item: Item, library: Library) -> StageRecipe:
-    """Have every solver answer from the passage without the sentence of one hop, for each hop; most must fail."""
+    """Let every solver answer from the passage without the sentence of one hop, for each hop; at most half may be
+    correct."""
     views = [[_without(chunk, one) for chunk in item.chunks] for one in item.evidence]
     drafts = yield from in_parallel([solve(f"{SOLVER} {number}", item, view)
-                                  for view in views for number in range(1, library.solvers + 1)])
+                                     for view in views for number in range(1, library.solvers + 1)])
     for at in range(0, len(drafts), library.solvers):
         if sum(is_correct(item, draft) for draft in drafts[at:at + library.solvers]) * 2 > library.solvers:
-            return "solvers reach its answer without the sentence of a hop"
+            return "most solvers answer it without the sentence of one hop"
     return None
 
 
@@ -233,14 +238,14 @@ def _row(item: Item) -> dict[str, Any]:
 
 
 def notes(played: Sequence[Outcome], library: Library) -> list[str]:
-    """Say how the originals are asked too."""
-    return ["With --set benchmark.versions=both a run asks each question's original too, and its view `gap` is the "
-            "difference between the two."]
+    """Return how a run can ask the originals too."""
+    return ["With --set benchmark.versions=both a run asks each question's original too, and its view `gap` "
+            "shows the difference."]
 
 
 MRKE = Kind("mrke", "MRKE (2024), sections 3.1 and 3.2 and table 6", instances,
             (Stage("edit", edit_passage, calls=2), Stage("chain", write_chain, calls=14)),
-            (Stage("sub-answers", check_sub_answers), Stage("chain leads on", check_chain),
+            (Stage("sub-answers", check_sub_answers), Stage("linked chain", check_chain),
              Stage("no original name", check_no_original_name),
              Stage("original answer", check_answer_changed), Stage("self-contained", filters.check_self_contained),
              Stage("solvable", filters.check_solvable, calls=8), Stage("not known", filters.check_unknown, calls=8),
@@ -249,7 +254,7 @@ MRKE = Kind("mrke", "MRKE (2024), sections 3.1 and 3.2 and table 6", instances,
 
 
 def twin_instances(library: Library) -> Iterator[Item]:
-    """Give the answerable questions that have gold among what they are given, each once in random order."""
+    """Yield the answerable questions with gold among their passages, each once, in random order."""
     questions = library.benchmark.questions if library.benchmark else ()
     for question in library.rng("instances").sample(questions, len(questions)):
         gold = Places(question.provided, lambda id: library.documents[id].source).gold(question.gold)
@@ -262,11 +267,11 @@ def twin_instances(library: Library) -> Iterator[Item]:
 
 
 def edit_question(item: Item, library: Library) -> StageRecipe:
-    """Have a table written over the gold passages and the question, and apply it to all of the question."""
+    """Ask for a table for the gold passages and the question, and apply it to the whole question."""
     gold, before = item.made["gold"], item
     text = "\n\n".join(item.chunks[place].content for place in gold)
     if not any(text_edits.contains(answer, text) for answer in item.answers):
-        raise Dropped("its answer stands in no gold passage, so that no edit changes it")
+        raise Dropped("its answer is not in a gold passage, so no edit changes it")
     text = f"{text}\n\n{item.question}"
     found = text_edits.find_names(text, library)
     item = yield from edit_item(item, text, found, [one for one in item.answers if one not in found])

@@ -1,4 +1,4 @@
-"""Edits of a table: a writer plans them, and a program applies them, so that the table after them is known."""
+"""Edit a table by a writer's plan: a program applies the edits, so that the edited table is known."""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -15,23 +15,30 @@ from ragbed.strategies.normalising import with_values
 
 
 class TableEdit(BaseModel):
-    """One edit of a plan."""
+    """One edit of a plan.
+
+    Attributes:
+        row: counted from 1, for `relate` and `reword`.
+        other: for `relate`, the row whose value is referred to.
+        digits: for `round`, digits after the decimal point.
+        text: for `reword`, the new text.
+    """
 
     action: Literal["drop", "round", "relate", "reword"]
     skill: Literal["multi-hop", "numeric", "temporal", "information_aggregation", "soft_reasoning"]
     column: str
-    row: int = 0  # from 1, of `relate` and `reword`
-    other: int = 0  # of `relate`, the row whose value the row's own is said by
-    digits: int = Field(default=0, ge=0, le=6)  # of `round`, those behind the point
-    text: str = ""  # of `reword`, what is written in the value's place
+    row: int = 0
+    other: int = 0
+    digits: int = Field(default=0, ge=0, le=6)
+    text: str = ""
 
 
-_LONGEST = 20  # characters of a number that is rounded
+_MAX_DIGITS = 20  # characters of a number to round
 _ORDER = ("drop", "round", "relate", "reword")
 
 
 class Hidden(BaseModel):
-    """A value that an edit says otherwise, the row from 0, and the texts that a document must have in its place."""
+    """A value that an edit hides, and the texts that a document must have instead. Rows are counted from 0."""
 
     row: int
     column: str
@@ -50,18 +57,18 @@ class Grid(BaseModel):
     hidden: tuple[Hidden, ...] = ()
 
     def cell(self, row: int, column: str) -> str:
-        """Return the text of a cell; the row from 0."""
+        """Return the text of a cell; rows are counted from 0."""
         return self.rows[row][self.header.index(column)]
 
     def pipes(self) -> str:
-        """Return the table as text, bars between its cells, its rows counted from 1 in a first column."""
+        """Return the table as text, with bars between cells and row numbers from 1."""
         lines = [("index", *self.header), *((str(number), *row) for number, row in enumerate(self.rows, 1))]
         return "\n".join(f"|{'|'.join(line)}|" for line in lines)
 
 
 def make_grid(table: SourceTable) -> Grid | None:
-    """Return a table of a document, without rows that have one cell; None where its titles do not differ, or no column
-    of texts can name its rows: the one with the most different ones does."""
+    """Return a document's table without rows of a single cell. Return None if titles repeat, or if no column of texts
+    can name the rows. The column with the most distinct texts names them."""
     header = tuple(_clean_cell(title) or f"column {number}" for number, title in enumerate(table.header, 1))
     rows = tuple(row for source in table.rows if sum(map(bool, row := tuple(
         _clean_cell(cell.text) for cell in source.cells))) > 1)
@@ -77,20 +84,20 @@ def _clean_cell(text: str) -> str:
 
 
 def parse_number(text: str) -> Decimal | None:
-    """Return the value of a text that is one number and nothing else; None of any other."""
+    """Return the value of a text that is one number and nothing else, or None."""
     found = values(text)
     return found[0].number if len(found) == 1 and found[0].start == 0 and found[0].end == len(text) else None
 
 
 def apply_plan(grid: Grid, edits: Sequence[TableEdit]) -> Grid:
-    """Apply the edits of a plan: columns are dropped, then numbers rounded, then values said by those of other rows,
-    then reworded. Raises Dropped where one does not fit the table, or they change nothing."""
+    """Apply the edits of a plan: drop columns, round numbers, express values by those of other rows, reword. Raises
+    Dropped: an edit does not fit the table, or nothing changes."""
     before = grid
     for edit in sorted(edits, key=lambda one: _ORDER.index(one.action)):
         if edit.column not in grid.header:
-            raise Dropped("an edit of a column that is not there")
+            raise Dropped("an edit of a column that does not exist")
         if edit.action in ("relate", "reword") and not 1 <= edit.row <= len(grid.rows):
-            raise Dropped("an edit of a row that is not there")
+            raise Dropped("an edit of a row that does not exist")
         grid = _APPLY[edit.action](grid, edit)
     if grid == before:
         raise Dropped("its edits change nothing")
@@ -99,7 +106,7 @@ def apply_plan(grid: Grid, edits: Sequence[TableEdit]) -> Grid:
 
 def _drop(grid: Grid, edit: TableEdit) -> Grid:
     if edit.column == grid.named or len(grid.header) == 2:
-        raise Dropped("an edit drops what the rows are known by")
+        raise Dropped("an edit drops the column that names the rows")
     at = grid.header.index(edit.column)
     return grid.model_copy(update={"header": (*grid.header[:at], *grid.header[at + 1:]),
                                    "rows": tuple((*row[:at], *row[at + 1:]) for row in grid.rows)})
@@ -111,7 +118,7 @@ def _round(grid: Grid, edit: TableEdit) -> Grid:
         raise Dropped("an edit rounds a column without numbers")
     for place, row in enumerate(grid.rows):
         value = parse_number(row[at])
-        if value is not None and f"{value:f}" == row[at].replace(",", "") and len(row[at]) <= _LONGEST:
+        if value is not None and f"{value:f}" == row[at].replace(",", "") and len(row[at]) <= _MAX_DIGITS:
             rounded = value.quantize(Decimal(1).scaleb(-edit.digits), ROUND_HALF_UP)
             grid = grid if rounded == value else _set_cell(grid, place, edit.column, f"{rounded:f}")
     return grid
@@ -119,11 +126,11 @@ def _round(grid: Grid, edit: TableEdit) -> Grid:
 
 def _relate(grid: Grid, edit: TableEdit) -> Grid:
     if not 1 <= edit.other <= len(grid.rows) or edit.other == edit.row:
-        raise Dropped("an edit of a row that is not there")
+        raise Dropped("an edit of a row that does not exist")
     own, other = (grid.cell(row - 1, edit.column) for row in (edit.row, edit.other))
     ours, theirs = parse_number(own), parse_number(other)
     if ours is None or theirs is None:
-        raise Dropped("an edit relates what is no number")
+        raise Dropped("an edit relates a value that is not a number")
     name = grid.cell(edit.other - 1, grid.named)
     if sum(row[grid.header.index(grid.named)] == name for row in grid.rows) > 1:
         raise Dropped("an edit relates to a row whose name another row has")
@@ -140,7 +147,7 @@ def _relate(grid: Grid, edit: TableEdit) -> Grid:
 def _reword(grid: Grid, edit: TableEdit) -> Grid:
     said, own = _clean_cell(edit.text), grid.cell(edit.row - 1, edit.column)
     if not said or contains_value(own, said):
-        raise Dropped("an edit's words tell what they hide")
+        raise Dropped("an edit's words contain what they hide")
     return _hide(grid, edit, said, ())
 
 
@@ -162,7 +169,7 @@ _APPLY = {"drop": _drop, "round": _round, "relate": _relate, "reword": _reword}
 
 
 def describe_plan(edits: Sequence[TableEdit], edited: Grid) -> str:
-    """Say what was edited, a line for each edit."""
+    """Return a description of the edits, one per line."""
     return "\n".join(f"{number}. {_describe_edit(edit, edited)}" for number, edit in enumerate(edits, 1))
 
 
@@ -175,14 +182,15 @@ def _describe_edit(edit: TableEdit, edited: Grid) -> str:
 
 
 def contains_value(value: str, text: str) -> bool:
-    """Say whether a value stands in a text, numbers and dates compared by value; one without letter or digit does."""
+    """Return whether a text contains a value, comparing numbers and dates by value. Punctuation alone is always
+    contained."""
     wanted = with_values(value)
     return not wanted or contains_answer(with_values(text), wanted)
 
 
 def missing_values(grid: Grid, row: int, text: str) -> list[str]:
-    """Return the values of a row that a document about it does not have; of one that an edit says otherwise, what it is
-    told by."""
+    """Return the values of a row that its document lacks. A hidden value is represented by the texts that replace it.
+    """
     hidden = {one.column: one.told_by for one in grid.hidden if one.row == row}
     wanted = [part for column, value in zip(grid.header, grid.rows[row], strict=True)
               for part in hidden.get(column, (value,))]
@@ -190,6 +198,6 @@ def missing_values(grid: Grid, row: int, text: str) -> list[str]:
 
 
 def reveals_hidden(grid: Grid, row: int, text: str) -> bool:
-    """Say whether a document about a row has a value that an edit hides, and that no other cell of the row has."""
+    """Return whether the document of a row contains a hidden value that no other cell of the row has."""
     return any(contains_value(one.value, text) and not any(contains_value(one.value, other) for other in grid.rows[row])
                for one in grid.hidden if one.row == row)
