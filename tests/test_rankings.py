@@ -118,7 +118,7 @@ def test_a_run_that_only_searches_finds_as_many_as_its_columns_look_at():
 
 @pytest.mark.parametrize(("name", "text", "says"), [
     ("qrels.txt", "1 0 a relevant\n2 0 c 1\n", "line 1: expected query, document and relevance"),
-    ("qrels.txt", "1 0 a 1\n1 0 a 0\n", "for the query 1 the document a stands there twice, as '1' and as '0'"),
+    ("qrels.txt", "1 0 a 1\n1 0 a 0\n", "for the query 1 the document a appears twice, as '1' and as '0'"),
     ("qrels.jsonl", '{"query-id": "1", "corpus-id": "a", "score": 0.9}\n', "score"),
 ])
 def test_judgements_that_are_none_or_contradict_are_one_line(tmp_path, name, text, says):
@@ -137,7 +137,7 @@ def test_a_header_of_known_names_is_passed_over_and_a_judgement_may_be_repeated(
 def test_two_texts_of_one_query_are_one_line(tmp_path):
     file = tmp_path / "topics.tsv"
     file.write_text("1\tReefs?\n1\tBells?\n")
-    with pytest.raises(BenchmarkError, match="the query 1 stands there twice"):
+    with pytest.raises(BenchmarkError, match="the query 1 appears twice"):
         read_topics([file])
 
 

@@ -14,31 +14,40 @@ from pydantic import BaseModel, ConfigDict, Field
 from ragbed.documents.errors import BenchmarkError
 from ragbed.documents.rows import Row, fitting, read_rows, skipping
 from ragbed.documents.types import Document, digest
-from ragbed.experiments.benchmarks.hub import fetched
+from ragbed.experiments.benchmarks.hub import fetch_files
 from ragbed.experiments.question import ANSWERS, Benchmark, Question, Scheme
 
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """A benchmark in words."""
+    """The description of a benchmark.
 
-    paper: str  # title, authors and year, with its address
-    licence: str  # of the data
-    size: str  # how many questions, of what
-    get: str  # where the files are had, and what of them `path` names
-    settings: Mapping[str, Any] = field(default_factory=dict)  # a run's, as the paper has them, if unusual
-    as_published: Mapping[str, Any] = field(default_factory=dict)  # its own that as-published scoring implies
+    Attributes:
+        paper: title, authors and year, with its address.
+        licence: of the data.
+        size: the number of questions, and of what kind.
+        get: where the files are, and which of them `path` names.
+        settings: settings of a run in the paper, if they are not ragbed's defaults.
+        as_published: settings of the benchmark that as-published scoring implies.
+    """
+
+    paper: str
+    licence: str
+    size: str
+    get: str
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    as_published: Mapping[str, Any] = field(default_factory=dict)
 
 
 def files_in(folder: Path, suffixes: tuple[str, ...]) -> list[Path]:
-    """List the files with these suffixes anywhere below a folder, in order of name; hidden ones are left out."""
+    """List the files with these suffixes anywhere below a folder, by name, without hidden ones."""
     return sorted(file for file in folder.rglob("*") if file.suffix in suffixes and file.is_file()
                   and not any(part.startswith(".") for part in file.relative_to(folder).parts))
 
 
 def files_below(path: Path, suffixes: tuple[str, ...] = (".parquet", ".jsonl", ".json")) -> list[Path]:
-    """List the file itself, or the files with these suffixes anywhere below a folder, see `files_in`. Raises
-    BenchmarkError where there is none."""
+    """List the file itself, or the files with these suffixes anywhere below a folder. Raises BenchmarkError if there is
+    none."""
     if path.is_file():
         return [path]
     found = files_in(path, suffixes)
@@ -49,14 +58,13 @@ def files_below(path: Path, suffixes: tuple[str, ...] = (".parquet", ".jsonl", "
 
 
 class Selection(BaseModel):
-    """The settings of a benchmark: what it is, and which of its questions are asked, chosen in this order.
+    """The settings of a benchmark. They choose its questions in this order:
 
     Attributes:
         filter: tag to value; a question must have them all.
-        sample: this many questions, chosen by `seed`, in the benchmark's order.
-        limit: the first this many.
-        seed: seed of `sample` and of everything else that the benchmark draws.
-        skip_bad: leave out records that do not fit, and name them in the run's notes, in place of refusing the file.
+        sample: this many questions, drawn with `seed`, in the benchmark's order.
+        limit: the first questions, this many.
+        skip_bad: leave out records that do not fit and name them in the run's notes, instead of refusing the file.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -64,7 +72,7 @@ class Selection(BaseModel):
     about: ClassVar[About]
     scheme: ClassVar[Scheme] = ANSWERS
     if TYPE_CHECKING:
-        kind: str  # each benchmark declares its own, a Literal with a default, as its last field but `path`
+        kind: str  # each benchmark declares its own: a Literal with a default
 
     limit: int | None = Field(default=None, gt=0)
     sample: int | None = Field(default=None, gt=0)
@@ -73,8 +81,8 @@ class Selection(BaseModel):
     skip_bad: bool = False
 
     def load(self) -> Benchmark:
-        """Load the chosen questions. Raises BenchmarkError where a file is not there or cannot be read, a record does
-        not fit, or two have the same id."""
+        """Load the selected questions. Raises BenchmarkError if a file cannot be read, a record does not fit, or two
+        have the same id."""
         with skipping(self.skip_bad) as skipped:
             whole = self.whole()
         return self.select(replace(whole, skipped=tuple(skipped)))
@@ -84,17 +92,17 @@ class Selection(BaseModel):
         raise NotImplementedError
 
     def scheme_of(self, questions: Collection[Question]) -> Scheme:
-        """Return how answers to these of its questions are scored."""
+        """Return how answers to these questions are scored."""
         return self.scheme
 
     @classmethod
     def run_as(cls, fields: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return a run's settings as the paper has them, for a benchmark of these settings, which may not be valid."""
+        """Return the settings of a run in the paper. `fields` are settings of this benchmark, which may be invalid."""
         return cls.about.settings
 
     def select(self, benchmark: Benchmark) -> Benchmark:
-        """Return the benchmark with the chosen questions, only the documents that they are given, and their scheme.
-        Raises BenchmarkError where no question is left, or a tag does not exist."""
+        """Return the benchmark with the selected questions, the documents that they bring, and their scheme. Raises
+        BenchmarkError if no question is left."""
         chosen = [question for question in benchmark.questions
                   if all(value in question.tags.get(tag, ()) for tag, value in self.filter.items())]
         if not chosen:
@@ -128,33 +136,33 @@ _SPLIT = re.compile(r"(?<![a-z])(train|dev|validation|valid|val|test)(?![a-z])")
 
 
 class RecordFiles(Selection):
-    """A benchmark whose questions are the records of files.
+    """A benchmark whose questions are records of files.
 
     Attributes:
-        path: a file, a folder, or `hub:OWNER/NAME`, with `@REVISION` where one is wanted.
+        path: a file, a folder, or `hub:OWNER/NAME`, with an optional `@REVISION`.
     """
 
     path: str
 
     def whole(self) -> Benchmark:
         """Return the benchmark with all its questions."""
-        return Benchmark(str(type(self).model_fields["kind"].default), *gathered(self.loaded()))
+        return Benchmark(str(type(self).model_fields["kind"].default), *collect_questions(self.loaded()))
 
     def files(self) -> list[Path]:
-        """List the files that are read, in order."""
-        return files_below(fetched(self.path))
+        """List the files to read, in order."""
+        return files_below(fetch_files(self.path))
 
     def rows(self) -> Iterator[Row]:
         """Yield the records, in order."""
         return chain.from_iterable(map(read_rows, self.files()))
 
     def loaded(self) -> Iterable[Loaded]:
-        """Yield the questions in order, one for each record, with their documents."""
+        """Yield the question of each record, in order, with its documents."""
         return fitting(self.question, self.rows())
 
     def question(self, row: Row) -> Loaded:
-        """Return the question of one record, and the documents of its chunks. Raises BenchmarkError where the record
-        does not fit; it says file, line, field and what was expected."""
+        """Return the question of one record, and the documents of its chunks. Raises BenchmarkError with file, line,
+        field and what was expected if the record does not fit."""
         raise NotImplementedError
 
 
@@ -162,15 +170,15 @@ class SplitFiles(RecordFiles):
     """A benchmark of record files that are named after their split.
 
     Attributes:
-        split: which files of a folder are read, by their path (`validation` names `dev`); one file, or a folder whose
-            files name no split, is read whole.
+        split: which files of a folder are read, by their path (`validation` counts as `dev`). A single file, or a
+            folder whose files name no split, is read completely.
     """
 
     split: Split = "dev"
 
     def files(self) -> list[Path]:
-        """List the files of the split, in order of name. Raises BenchmarkError where there is none."""
-        path = fetched(self.path)
+        """List the files of the split by name. Raises BenchmarkError if there is none."""
+        path = fetch_files(self.path)
         named = {file: word if word in ("train", "test") else "dev"
                  for file, word in last_words(path, _SPLIT).items() if word}
         if path.is_file() or not named:
@@ -183,25 +191,25 @@ class SplitFiles(RecordFiles):
 
 
 def last_words(path: Path, words: re.Pattern[str]) -> dict[Path, str]:
-    """Return for the file itself, or each file below a folder, which of the words its path has last, so that its own
-    name goes before its folder's; empty where it has none. Raises BenchmarkError where there is no file."""
+    """Return the last match of `words` in the path of the file, or of each file below a folder; empty if there is none.
+    So a file's own name counts more than its folder's. Raises BenchmarkError if there is no file."""
     above = path.parent if path.is_file() else path
     return {file: ["", *words.findall(file.relative_to(above).as_posix().lower())][-1] for file in files_below(path)}
 
 
 def alternating(lists: Iterable[Iterable[T]]) -> Iterator[T]:
-    """Yield the first of each, the second of each, and so on; one that has ended is passed over."""
+    """Yield the first item of each list, then the second of each, and so on."""
     return (item for turn in zip_longest(*lists) for item in turn if item is not None)
 
 
-def gathered(loaded: Iterable[Loaded]) -> tuple[tuple[Question, ...], dict[str, Document]]:
-    """Return all questions, and their documents by id. Raises BenchmarkError where two questions have the same id."""
+def collect_questions(loaded: Iterable[Loaded]) -> tuple[tuple[Question, ...], dict[str, Document]]:
+    """Return all questions, and their documents by id. Raises BenchmarkError if two questions have the same id."""
     questions: dict[str, Question] = {}
     documents: dict[str, Document] = {}
     for question, brought in loaded:
         if question.id in questions:
-            raise BenchmarkError(f"two questions have the id {question.id}; give each its own, or the path of one file "
-                                 "where a folder holds a question twice")
+            raise BenchmarkError(f"two questions have the id {question.id}; make the ids unique, or give the path of "
+                                 "one file if the folder holds the questions twice")
         questions[question.id] = question
         documents.update((document.id, document) for document in brought)
     return tuple(questions.values()), documents

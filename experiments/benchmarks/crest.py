@@ -2,9 +2,9 @@
 
 Paper: Khang, Park, Hong, Jung, "CReSt: A Comprehensive Benchmark for Retrieval-Augmented Generation with Complex
 Reasoning over Structured Documents", arXiv:2505.17503. Code: github.com/UpstageAI/CReSt. Data: `upstage/CReSt` on the
-Hugging Face hub, CC BY-NC 4.0; nothing of it is in this project. Two splits, `refusal` and `non_refusal`.
+Hugging Face hub, CC BY-NC 4.0, not included in this project. Two splits, `refusal` and `non_refusal`.
 
-One row, of the published shape and made up (`documents`, `citation_ids` and `meta` are JSON *text*):
+One made-up row in the published shape (`documents`, `citation_ids` and `meta` are JSON *text*):
 
     {"id": 7, "query": "How many parcels left the Aster depot in 2021?", "answer": "1,577 parcels",
      "documents": "[{"docid": 40, "content": "<table><tr><td>2021</td><td>1,577</td></tr></table>",
@@ -27,9 +27,9 @@ from typing import Any, Literal
 from ragbed.documents.errors import BenchmarkError
 from ragbed.documents.rows import Row, fitting, read_rows
 from ragbed.documents.types import Chunk, Document, digest
-from ragbed.experiments.benchmarks.base import About, Loaded, Selection, alternating, gathered, last_words
+from ragbed.experiments.benchmarks.base import About, Loaded, Selection, alternating, collect_questions, last_words
 from ragbed.experiments.benchmarks.fields import choices, distinct, gold_chunk, tagged
-from ragbed.experiments.benchmarks.hub import fetched
+from ragbed.experiments.benchmarks.hub import fetch_files
 from ragbed.experiments.question import Benchmark, Gold, Question, Scheme
 
 Split = Literal["non_refusal", "refusal"]
@@ -38,7 +38,7 @@ _SPLIT = re.compile(r"non[_-]?refusal|refusal")
 
 
 def _files(path: Path) -> dict[Split, list[Path]]:
-    """The files of each split, in order of name: one file, or all below a folder, by what their path says."""
+    """Return the files of each split by name: one file, or all below a folder whose path names the split."""
     named = {file: _SPLITS[word == "refusal"] for file, word in last_words(path, _SPLIT).items() if word}
     if path.is_file() and not named:
         raise BenchmarkError(f"{path}: expected a .parquet or .jsonl file with refusal or non_refusal in its name")
@@ -52,8 +52,8 @@ class Crest(Selection):
     """CReSt from local files or the hub.
 
     Attributes:
-        path: a Parquet or JSON Lines file named after its split, a folder that holds both splits, or
-            `hub:OWNER/NAME`, with `@REVISION` where one is wanted.
+        path: a Parquet or JSON Lines file named after its split, a folder with both splits, or `hub:OWNER/NAME`, with
+            an optional `@REVISION`.
     """
 
     about = About(
@@ -74,13 +74,13 @@ class Crest(Selection):
     path: str = "hub:upstage/CReSt"
 
     def whole(self) -> Benchmark:
-        """Return all questions; those of the two splits alternate, so that a limit sees both."""
+        """Return all questions. The two splits alternate, so that a limit includes both."""
         splits = []
-        for split, files in _files(fetched(self.path)).items():
+        for split, files in _files(fetch_files(self.path)).items():
             seen: Counter[str] = Counter()  # ids may repeat within a split: each language may count from 1
             splits.append(list(fitting(partial(_question, split=split, seen=seen),
                                        chain.from_iterable(map(read_rows, files)))))
-        return Benchmark("crest", *gathered(alternating(splits)))
+        return Benchmark("crest", *collect_questions(alternating(splits)))
 
 
 def _question(row: Row, split: Split, seen: Counter[str]) -> Loaded:
@@ -90,11 +90,11 @@ def _question(row: Row, split: Split, seen: Counter[str]) -> Loaded:
     id = distinct(_id(row, split), seen)
     made = [_document(record, distinct(f"{id}/{docid}", same)) for docid, record in zip(docids, records, strict=True)]
     chunks = tuple(chunk for _, chunk in made)
-    by_docid = dict(zip(docids, chunks, strict=True))  # of a docid that repeats the last, as the published code has it
+    by_docid = dict(zip(docids, chunks, strict=True))  # the last one with a docid counts
     cited = _citations(row, docids, split)
     gold = [gold_chunk(by_docid[docid]) if docid in by_docid else Gold(f"{id}/{docid}")
             for docid in dict.fromkeys(cited)]
-    # `citation_ids`, which people checked, are the gold; the documents say theirs in `ground`.
+    # `citation_ids`, which people checked, are the gold; documents state their own in `ground`.
     grounds = {docid for docid, record in zip(docids, records, strict=True) if record.fields.get("ground")}
     ground = "agrees" if grounds == set(cited) else "differs"
     answer = row.optional("answer") if split == "refusal" else row.filled("answer")
@@ -114,7 +114,7 @@ def _id(row: Row, split: Split) -> str:
 
 
 def _document(row: Row, id: str) -> tuple[Document, Chunk]:
-    """A document and its one chunk, which its content is already."""
+    """Return a document and its one chunk."""
     content, kind, source = row.text("content"), row.text("type"), str(row.fields.get("source_path") or id)
     if kind not in ("html", "text"):
         row.fail("type", "'html' or 'text'", kind)
@@ -124,7 +124,8 @@ def _document(row: Row, id: str) -> tuple[Document, Chunk]:
 
 
 def _citations(row: Row, docids: Sequence[int], split: Split) -> list[int]:
-    """The gold docids as stated, repeats included. Those of an unanswerable question may have been left out."""
+    """Return the gold docids as stated, repeats included. The gold documents of an unanswerable question may be
+    missing."""
     if row.fields.get("citation_ids") is None:
         return []
     cited: list[int] = row.decoded("citation_ids", list, "a list of docids")

@@ -2,17 +2,17 @@
 
 Paper: Xu, Ye, Zhang, Liu, Liu, Yang, Guo, Qiu, "DetectiveQA: Evaluating Long-Context Reasoning on Detective Novels",
 arXiv:2409.02465. Data: `Phospheneser/DetectiveQA` on the Hugging Face hub, Apache 2.0 by its page; the novels are their
-authors'. Nothing of it is in this project. Annotations stand in `anno_data_en/human_anno/117.json` and the like, the
+authors'. It is not included in this project. Annotations are in files such as `anno_data_en/human_anno/117.json`, the
 text of the novel in `novel_data_en/117-Title-Author.txt`, one paragraph a line: `[740] She had left her luggage.`
 
-One record, made up. `clue_position` may be called `evidence_position`; -1 marks a step that is inferred:
+One made-up record. `clue_position` may be called `evidence_position`; -1 marks a step that is inferred:
 
     {"novel_id": 7, "num_paragraphs": 12, "time_cost": 40, "questions": [
       {"question": "Who moved the lamp?", "options": {"A": "Ida", "B": "Otto", "C": "Nell", "D": "Nobody"},
        "answer": "B", "reasoning": ["There was oil on Otto's sleeve.", "So Otto had held the lamp."],
        "clue_position": [4, -1], "answer_position": 11, "distraction": {"A": "Ida was seen near it."}}]}
 
-`distraction` is for the annotators; nothing reads it.
+`distraction` was for the annotators and is ignored.
 """
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from pathlib import Path
 from typing import Literal
 
 from ragbed.documents.rows import Row, fitting, read_rows, skipping
-from ragbed.experiments.benchmarks.base import About, Loaded, Selection, files_below, gathered
+from ragbed.experiments.benchmarks.base import About, Loaded, Selection, collect_questions, files_below
 from ragbed.experiments.benchmarks.detectiveqa_novels import TITLES, Novel, Shelf, language_named, language_of
 from ragbed.experiments.benchmarks.fields import choices, gold_chunk, letter_of, tagged
-from ragbed.experiments.benchmarks.hub import fetched
+from ragbed.experiments.benchmarks.hub import fetch_files
 from ragbed.experiments.question import Benchmark, Gold, Question, Scheme, Step
 
 _INFERRED = -1
-_NOVELS = ("*.txt", "*.csv")  # and titles.json, which is fetched as every .json is
+_NOVELS = ("*.txt", "*.csv")  # titles.json is fetched like every .json file
 
 
 class DetectiveQa(Selection):
@@ -39,8 +39,8 @@ class DetectiveQa(Selection):
 
     Attributes:
         path: a folder of annotations and novels, a file of annotations, or `hub:OWNER/NAME`.
-        novels: the folder of the novels' text files, where it is another than that of the annotations. A
-            `titles.json` or `titles.csv` in it says title and author where the files' names do not.
+        novels: the folder of the novels' text files, if they are elsewhere. A `titles.json` or `titles.csv` in it gives
+            title and author if the file names do not.
     """
 
     about = About(
@@ -60,19 +60,20 @@ class DetectiveQa(Selection):
     novels: str | None = None
 
     def load(self) -> Benchmark:
-        """Load the chosen questions; only their novels are read."""
-        path = fetched(self.path, also=_NOVELS)
-        shelf = Shelf(fetched(self.novels, also=_NOVELS) if self.novels else path if path.is_dir() else path.parent)
+        """Load the selected questions, and only their novels."""
+        path = fetch_files(self.path, also=_NOVELS)
+        shelf = Shelf(fetch_files(self.novels, also=_NOVELS) if self.novels else path if path.is_dir() else path.parent)
         with skipping(self.skip_bad) as skipped:
             records = {question.id: (question, row) for question, row in _records(path)}
             chosen = self.select(Benchmark("detectiveqa", tuple(question for question, _ in records.values())))
-            questions, documents = gathered(fitting(lambda question: _over(*records[question.id], shelf.novel(
+            questions, documents = collect_questions(fitting(lambda question: _over(*records[question.id], shelf.novel(
                 question.tags["novel"][0], question.tags["language"][0])), chosen.questions))
         return replace(chosen, questions=questions, documents=documents, skipped=tuple(skipped))
 
 
 def _records(path: Path) -> Iterator[tuple[Question, Row]]:
-    """The questions without their novels. Records that share a novel count on, each annotation by itself."""
+    """Return the questions without their novels. Records that share a novel continue its numbering, separately for each
+    annotation."""
     seen: Counter[str] = Counter()
 
     def parts(row: Row) -> list[tuple[str, str, Row]]:
@@ -95,8 +96,8 @@ def _records(path: Path) -> Iterator[tuple[Question, Row]]:
 
 
 def _question(row: Row) -> Question:
-    """The question of one annotation, without its novel and id. Its tag `clues` is `late` where one stands after the
-    place that the context is cut at."""
+    """Return the question of one annotation, without its novel and id. Its tag `clues` is `late` if a clue comes after
+    the place where the context is cut."""
     options = choices(row, "options")
     late = max(_positions(row), default=_INFERRED) >= row.number("answer_position")
     return Question(id="", text=row.filled("question").strip(), answers=(letter_of(row, options),), answerable=True,
@@ -105,7 +106,7 @@ def _question(row: Row) -> Question:
 
 
 def _over(question: Question, row: Row, novel: Novel) -> Loaded:
-    """The question with its novel: up to the paragraph before the answer, whole and by paragraph."""
+    """Return the question with its novel up to the paragraph before the answer, whole and by paragraph."""
     answered, positions, steps = row.number("answer_position"), _positions(row), question.steps
     pool, whole = novel.before(answered)
     if not pool or answered > novel.last + 1:
@@ -118,7 +119,7 @@ def _over(question: Question, row: Row, novel: Novel) -> Loaded:
                       for step, start in zip(steps, starts, strict=True))
     clues = dict.fromkeys(position for position in positions if position != _INFERRED)
     gold = tuple(gold_chunk(novel.paragraphs[position]) if position in novel.paragraphs
-                 else Gold(f"{novel.document.id}#{position}") for position in clues)  # counted, and never found
+                 else Gold(f"{novel.document.id}#{position}") for position in clues)  # counted, never found
     return replace(question, pool=pool, whole=(whole,), gold=gold, steps=steps, about=novel.about), [novel.document]
 
 
@@ -131,6 +132,6 @@ def _positions(row: Row) -> list[int]:
 
 
 def _annotation(file: Path) -> str:
-    """What the file's name or its folder's calls the annotation, such as `human_anno`."""
+    """Return the kind of annotation that the name of the file or its folder gives, such as `human_anno`."""
     names = [name for name in (file.parent.name, file.stem) if "anno" in name.lower() and language_named(name) is None]
     return names[0] if names else "annotation"

@@ -1,4 +1,4 @@
-"""DetectiveQA's novels: one text file each, of numbered paragraphs, found by the number in its name."""
+"""DetectiveQA's novels: one text file each, with numbered paragraphs, found by the number in its name."""
 from __future__ import annotations
 
 import re
@@ -20,8 +20,13 @@ _CJK = re.compile(r"[\u3400-\u9fff]")
 
 
 class Novel:
-    """A novel without its paragraph numbers, one paragraph a line: `paragraphs` by number, in order and without blank
-    ones, the number of the last, and title and author, empty where they are not known."""
+    """A novel without its paragraph numbers, one paragraph a line.
+
+    Attributes:
+        paragraphs: by number, in order, without blank ones.
+        last: the number of the last paragraph.
+        title, author: empty if they are unknown.
+    """
 
     def __init__(self, name: str, paragraphs: Iterable[tuple[int, str]], about: str) -> None:
         numbers, texts = zip(*paragraphs, strict=True)
@@ -51,8 +56,8 @@ class Shelf:
         self._titles = cache(_titles)
 
     def novel(self, id: str, language: str) -> Novel:
-        """Return the novel of that id in that language. Raises BenchmarkError where there is no such file, or more than
-        one; or it does not have a numbered paragraph a line."""
+        """Return the novel with that id in that language. Raises BenchmarkError if there is no such file or more than
+        one, or if it does not have one numbered paragraph a line."""
         known = [(language_named(file.relative_to(self._folder).as_posix()), file) for file in self._files[key(id)]]
         found = [file for named, file in known if named == language] or [file for named, file in known if not named]
         if len(found) != 1:
@@ -68,24 +73,24 @@ class Shelf:
 
 
 def key(name: str) -> str:
-    """Return the first number in a file name or an id, else what stands before the first dash."""
+    """Return the first number in a file name or an id, else the text before the first dash."""
     number = re.search(r"\d+", name)
     return number[0].lstrip("0") or "0" if number else name.split("-")[0].strip()
 
 
 def language_named(path: str) -> str | None:
-    """Return `en` or `zh`, as the path has it last; None where it has neither."""
+    """Return `en` or `zh`, whichever the path has last; None if it has neither."""
     named = _LANGUAGE.findall(path.replace("_", " "))
     return None if not named else "en" if named[-1].lower() in ("en", "english") else "zh"
 
 
 def language_of(text: str) -> str:
-    """Return `zh` where a tenth of the text or more is in Chinese characters, else `en`."""
+    """Return `zh` if at least a tenth of the text is Chinese characters, else `en`."""
     return "zh" if len(_CJK.findall(text)) * 10 >= max(len(text), 1) else "en"
 
 
 def _paragraphs(file: Path) -> Iterator[tuple[int, str]]:
-    """Number and text of each paragraph; a line without the next number goes on with the paragraph before it."""
+    """Return number and text of each paragraph; a line without the next number continues the paragraph before it."""
     number, lines, form = 0, [""], None
     for at, line in enumerate(read_text(file).split("\n"), start=1):
         if form is None and line.strip():
@@ -110,7 +115,8 @@ def _paragraphs(file: Path) -> Iterator[tuple[int, str]]:
 
 
 def _titles(folder: Path) -> dict[str, str]:
-    """The description of each novel by id, of a folder's table: `{"117": {"title": …, "author": …}}`, or columns."""
+    """Return the description of each novel by id from a folder's table: `{"117": {"title": …, "author": …}}`, or
+    columns."""
     table, columns = (folder / name for name in TITLES)
     rows: list[Row] = []
     if table.is_file():
@@ -123,7 +129,7 @@ def _titles(folder: Path) -> dict[str, str]:
 
 
 def _named(stem: str) -> str:
-    """Title and author from a name such as `117-Title-Author`; empty where it has no title."""
+    """Return title and author from a name such as `117-Title-Author`; empty if it has no title."""
     parts = [part.strip() for part in stem.split(" - " if " - " in stem else "-")]
     if not re.search(r"\d", parts[0]) or len(parts) < 2:
         return ""

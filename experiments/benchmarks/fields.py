@@ -1,4 +1,4 @@
-"""What loaders share: chains of sub-questions, passages as documents of one chunk, and options."""
+"""Helpers of loaders: chains of sub-questions, passages as documents of one chunk, and options."""
 from __future__ import annotations
 
 import re
@@ -20,12 +20,12 @@ _COMMON = ("yes", "no")
 
 
 def chained(sub_questions: Sequence[str], sub_answers: Sequence[str]) -> tuple[tuple[str, ...], Chain]:
-    """Return the sub-questions with `#N` wherever the N-th sub-answer stood as words in a later one, in any case.
+    """Return the sub-questions with earlier sub-answers replaced by `#N`, and the kind of the chain.
 
-    The qualifier of a title, as in `Superstore (TV series)`, may be missing there. Answers of one character, `yes` and
-    `no` stand in sentences that do not mean them, and are let be. Returns the sub-questions, and what refers in them to
-    earlier answers: `#N` that were put there (`masked`), `#N` of the record's own (`placeholders`), or nothing
-    (`plain`): they do not depend on one another, or say an answer in other words.
+    A sub-answer matches in any case, and without the qualifier of a title, as in `Superstore (TV series)`. Answers of
+    one character, `yes` and `no` are too common to match. The kind is `masked` if references were put in,
+    `placeholders` if the record has its own `#N`, and `plain` if sub-questions do not refer to earlier answers, or not
+    literally.
     """
     masked = tuple(_masked(text, sub_answers[:place]) for place, text in enumerate(sub_questions))
     if masked != tuple(sub_questions):
@@ -34,7 +34,7 @@ def chained(sub_questions: Sequence[str], sub_answers: Sequence[str]) -> tuple[t
 
 
 def with_references(text: str, answers: Sequence[str]) -> str:
-    """Return the sub-question with each `#N` that refers to an earlier answer replaced by it; any other stays."""
+    """Return the sub-question with each `#N` that refers to an earlier answer replaced by that answer."""
     def one(found: re.Match[str]) -> str:
         place = int(found[1])
         return answers[place - 1] if 1 <= place <= len(answers) else found[0]
@@ -43,7 +43,7 @@ def with_references(text: str, answers: Sequence[str]) -> str:
 
 
 def _masked(text: str, earlier: Sequence[str]) -> str:
-    """The longest answer goes first, since a shorter one may be a part of it; of equal ones the last."""
+    """Replace earlier answers, the longest first, since a shorter one may be a part of it; of equal ones the last."""
     forms = [(form, place) for place, answer in enumerate(earlier, start=1)
              for form in dict.fromkeys((answer.strip(), _QUALIFIER.sub("", answer.strip())))
              if len(form) >= _SHORTEST and form.lower() not in _COMMON]
@@ -55,14 +55,13 @@ def _masked(text: str, earlier: Sequence[str]) -> str:
                   flags=re.IGNORECASE)
 
 
-MOST_LETTERS = 26
+MAX_LETTERS = 26
 
 
 def passage(text: str, title: str = "", id: str | None = None) -> tuple[Document, Chunk]:
-    """Return a passage as a document in plain text and its one chunk, which begins with the title.
+    """Return a passage as a plain-text document and its one chunk, which begins with the title.
 
-    Equal passages are one document, in whichever question they stand, unless `id` says otherwise; its source is its
-    title, or `id`.
+    Equal passages are one document in all questions, unless `id` names them; the source is the title, or `id`.
     """
     content = f"{title}\n{text}" if title else text
     name = digest("passage", title, text)[:16] if id is None else id
@@ -71,7 +70,7 @@ def passage(text: str, title: str = "", id: str | None = None) -> tuple[Document
 
 
 def pieces(document: Document, texts: Iterable[str]) -> dict[int, Chunk]:
-    """Cut the texts that a passage holds in order into chunks by place, each under the title; blank ones are none."""
+    """Cut the texts of a passage into chunks by place, each under the title, without blank ones."""
     heading = f"{document.title}\n" if document.title else ""
     chunks, at = {}, len(heading)
     for place, text in enumerate(texts):
@@ -88,7 +87,7 @@ def gold_chunk(chunk: Chunk) -> Gold:
     return Gold(chunk.document, chunk.id, chunk.format, chunk.start, chunk.end)
 
 
-def parted(rows: Iterable[Row], field: str) -> tuple[list[Row], list[Row]]:
+def split_by_field(rows: Iterable[Row], field: str) -> tuple[list[Row], list[Row]]:
     """Return the records without the field, and those with it."""
     parts: tuple[list[Row], list[Row]] = ([], [])
     for row in rows:
@@ -97,24 +96,24 @@ def parted(rows: Iterable[Row], field: str) -> tuple[list[Row], list[Row]]:
 
 
 def tagged(**values: str) -> dict[str, tuple[str, ...]]:
-    """Return tags of one value each, without those that are empty."""
+    """Return tags of one value each, without empty ones."""
     return {name: (value,) for name, value in values.items() if value}
 
 
 def passages(pairs: Iterable[tuple[str, str]]) -> tuple[list[Document], tuple[Chunk, ...]]:
-    """Return the documents and the chunks of passages, each given as title and text."""
+    """Return the documents and the chunks of passages, given as title and text."""
     made = [passage(text, title) for title, text in pairs]
     return [document for document, _ in made], tuple(chunk for _, chunk in made)
 
 
 def lettered(options: Iterable[str]) -> Options:
-    """Return the options under A, B, C and so on; `MOST_LETTERS` at most."""
+    """Return the options with the labels A, B, C and so on, at most `MAX_LETTERS`."""
     return tuple((chr(ord("A") + at), option) for at, option in enumerate(options))
 
 
-def choices(row: Row, field: str, most: int = MOST_LETTERS) -> Options:
-    """Return the options of a record, a list of texts or texts under A, B, C and so on; null ones are left out. Raises
-    BenchmarkError where they are of another form, fewer than two or more than `most`."""
+def choices(row: Row, field: str, most: int = MAX_LETTERS) -> Options:
+    """Return the options of a record: a list of texts, or texts under A, B, C and so on, without nulls. Raises
+    BenchmarkError if they have another form, are fewer than two, or more than `most`."""
     stated = row.fields.get(field)
     if isinstance(stated, dict):
         made = tuple((label, stated[label]) for label in sorted(stated) if stated[label] is not None)
@@ -127,13 +126,13 @@ def choices(row: Row, field: str, most: int = MOST_LETTERS) -> Options:
 
 
 def letter_of(row: Row, options: Options) -> str:
-    """Return the letter of the right option; BenchmarkError where the record's answer is none of theirs."""
+    """Return the letter of the right option. Raises BenchmarkError if the record's answer is none of them."""
     labels, answer = [label for label, _ in options], row.text("answer").strip()
     return answer if answer in labels else row.fail("answer", f"one of the letters {', '.join(labels)}", answer)
 
 
 def distinct(id: str, seen: Counter[str]) -> str:
-    """Return the id, with `~2`, `~3` and so on where it was seen before."""
+    """Return the id, with `~2`, `~3` and so on if it was seen before."""
     seen[id] += 1
     return id if seen[id] == 1 else f"{id}~{seen[id]}"
 
@@ -142,12 +141,12 @@ _LABEL = re.compile(r"[^\W_]{1,20}")
 
 
 def stated_options(row: Row, options: Sequence[str] | dict[str, str]) -> Options:
-    """Return label and text of each; a list gets the labels A to Z. Raises BenchmarkError where a label or a text could
-    not be told from another, or not be read in a reply."""
+    """Return label and text of each option; a list gets the labels A to Z. Raises BenchmarkError if labels or texts are
+    ambiguous, or a label could not be read in a reply."""
     if not options:
         return ()
-    if not isinstance(options, dict) and len(options) > MOST_LETTERS:
-        row.fail("options", f"at most {MOST_LETTERS} texts, or a label before each, as in {{\"1\": ...}}", len(options))
+    if not isinstance(options, dict) and len(options) > MAX_LETTERS:
+        row.fail("options", f"at most {MAX_LETTERS} texts, or a label before each, as in {{\"1\": ...}}", len(options))
     made = tuple(options.items()) if isinstance(options, dict) else lettered(options)
     labels = [plain(label).casefold() for label, _ in made]
     texts = [text.strip() for _, text in made]
@@ -162,8 +161,8 @@ def stated_options(row: Row, options: Sequence[str] | dict[str, str]) -> Options
 
 
 def with_label(row: Row, answers: tuple[str, ...], options: Options) -> tuple[str, ...]:
-    """Return the label of the right option, its text, and other words for it; the line may name the option by either.
-    Raises BenchmarkError where the first answer names no option, or two; or another names another option."""
+    """Return the label of the right option, its text, and other words for it. The record may name the option by label
+    or text. Raises BenchmarkError if its first answer names no option, or two, or a later one names another option."""
     if not answers:
         return ()
     named = [label for label, text in options if answers[0].strip() in (label, text.strip())]

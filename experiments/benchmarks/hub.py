@@ -18,7 +18,7 @@ _ONLY_CACHED = ContextVar("_ONLY_CACHED", default=False)
 
 @contextmanager
 def only_cached() -> Iterator[None]:
-    """Fetch nothing inside, as with `HF_HUB_OFFLINE=1`: for a replay, which opens no connection."""
+    """Fetch nothing inside this context, as with `HF_HUB_OFFLINE=1`; a replay opens no connection."""
     before = _ONLY_CACHED.set(True)
     try:
         yield
@@ -26,11 +26,13 @@ def only_cached() -> Iterator[None]:
         _ONLY_CACHED.reset(before)
 
 
-def fetched(path: str, also: tuple[str, ...] = ()) -> Path:
-    """Return the local place of a path: itself, or the hub's Parquet and JSON files, and those of the patterns `also`,
-    fetched where they are not cached. `hub:OWNER/NAME` or `hub:OWNER/NAME@REVISION`. `HF_HUB_OFFLINE=1` forbids
-    fetching; the cache is still read. Raises BenchmarkError where it is no path, or the dataset is neither in the cache
-    nor can it be fetched."""
+def fetch_files(path: str, also: tuple[str, ...] = ()) -> Path:
+    """Return the local path of a benchmark.
+
+    `hub:OWNER/NAME` or `hub:OWNER/NAME@REVISION` stands for the Parquet and JSON files of a data set on the hub, and
+    those of the patterns `also`. They are fetched unless they are cached or `HF_HUB_OFFLINE=1` is set. Raises
+    BenchmarkError if they are not cached and cannot be fetched.
+    """
     if not path.startswith(_PREFIX):
         return _own_format(expand_path(path))
     try:
@@ -45,14 +47,14 @@ def fetched(path: str, also: tuple[str, ...] = ()) -> Path:
 def _own_format(place: Path) -> Path:
     try:
         card = json.loads((place / CARD).read_text(encoding="utf-8"))
-    except (OSError, ValueError):  # no card of ours
+    except (OSError, ValueError):  # not a card that ragbed wrote
         return place
     kind = card.get("kind") if isinstance(card, dict) else None
     return place / kind if isinstance(kind, str) and (place / kind).is_dir() else place
 
 
 def is_cached(path: str) -> bool:
-    """Tell whether files of a `hub:` path are in the hub's cache; nothing is fetched."""
+    """Return whether files of a `hub:` path are in the hub's cache, without fetching anything."""
     try:
         return bool(_snapshot(path, None, only_cached=True))
     except (OSError, ValueError):

@@ -1,19 +1,18 @@
-"""The user's own questions: JSON Lines, one question a line.
+"""Your own questions: JSON Lines, one question a line.
 
-Only `question` must be there. Two lines:
+Only `question` is required. Two lines:
 
     {"question": "How long is the warranty?", "answer": "24 months",
      "gold_documents": [{"document": "terms.pdf", "page": 3}], "tags": {"topic": "warranty"}}
     {"question": "Who insures the warranty?", "answerable": false}
 
-With `options` a question is scored as a choice too; with `sub_questions` and a `sub_answers` for each, as a chain; and
-with `steps`, by how many of them the reasoning holds. `nuggets`, each a `text` and an `importance`, vital or okay, are
-what the setting `support` looks for in the answer. `turns`, each a `question` and its `answer`, came before it in a
-conversation.
+`options` make it a multiple-choice question. `sub_questions` with `sub_answers` make it a chain. `steps` are compared
+with the model's reasoning. `nuggets`, each a `text` and an `importance` (vital or okay), are what the setting `support`
+looks for in the answer. `turns`, each a `question` and an `answer`, precede it in a conversation.
 
 The bundled demo set is such a file: 96 questions over small pages, cut from HotpotQA (CC BY-SA 4.0), ClapNQ
 (Apache-2.0) and TabFact (MIT). `data/demo/ATTRIBUTION.md` names the source of every page and question. A third are
-unanswerable: their gold page was left out.
+unanswerable because their gold page was left out.
 """
 from __future__ import annotations
 
@@ -107,14 +106,14 @@ class _OwnQuestion(_ClosedModel):
 
 
 class OwnQuestions(Selection):
-    """Own questions from a JSON Lines file.
+    """Your own questions from a JSON Lines file.
 
-    They are graded, or, where any has steps, a judge is asked for those and for no grade; options and sub-answers are
-    scored beside either.
+    A judge grades the answers. If every question has steps, the judge compares the reasoning with them instead. Options
+    and sub-answers are scored in addition.
 
     Attributes:
         path: the file.
-        corpus: folder of the pages that they are asked over, if not an index is named instead.
+        corpus: the folder of the pages that are searched, unless the retriever names an index.
     """
 
     about = About(paper="none: your own questions", licence="yours", size="one line a question",
@@ -130,10 +129,8 @@ class OwnQuestions(Selection):
         return Benchmark(path.stem, read_questions(path), corpus=self.corpus)
 
     def scheme_of(self, questions: Collection[Question]) -> Scheme:
-        """Score what the questions have gold for: options and sub-answers bring metrics beside those of graded answers.
-
-        A judge has one rubric in a run: it reads for reference steps where every question has them, else it grades.
-        """
+        """Score what the questions have gold for; options and sub-answers add metrics. A run's judge has one rubric:
+        reference steps if every question has them, else grades."""
         options, chain = (any(map(attrgetter(name), questions)) for name in ("options", "sub_answers"))
         steps = all(question.steps for question in questions)
         first, *others = ANSWERS.groups
@@ -147,28 +144,28 @@ class OwnQuestions(Selection):
 
 
 def read_questions(path: Path) -> tuple[Question, ...]:
-    """Return all questions of the file, in its order. Raises BenchmarkError where a line does not fit, or an id or a
-    question without one stands there twice."""
+    """Return all questions of the file in its order. Raises BenchmarkError if a line does not fit, or an id, or a
+    question without an id, appears twice."""
     seen: dict[str, int] = {}
 
     def made(row: Row) -> Question:
         question = to_question(row)
         if seen.setdefault(question.id, row.line) != row.line:
-            row.fail("id", f"an id of its own (line {seen[question.id]} has it too)", question.id)
+            row.fail("id", f"a unique id (line {seen[question.id]} has it too)", question.id)
         return question
 
     questions = tuple(fitting(made, read_rows(path)))
     if not questions:
-        raise BenchmarkError(f"{path}: no question in it")
+        raise BenchmarkError(f"{path}: has no questions; write one as a JSON object a line")
     return questions
 
 
 def to_question(row: Row) -> Question:
-    """Return the question of one line. Raises BenchmarkError where the line does not fit; it says file, line, field and
-    what was expected."""
+    """Return the question of one line. Raises BenchmarkError with file, line, field and what was expected if it does
+    not fit."""
     answer = row.fields.get("answer", "left out")
     if answer is None or (isinstance(answer, str) and not answer.strip()):
-        row.fail("answer", 'an answer; where the documents hold none, write "answerable": false instead', answer)
+        row.fail("answer", 'an answer; if the documents have none, write "answerable": false instead', answer)
     try:
         own = _OwnQuestion.model_validate(dict(row.fields))
     except ValidationError as error:
@@ -199,7 +196,7 @@ def _refuse(row: Row, error: ValidationError) -> NoReturn:
         valid = inner.model_fields if len(names) > 1 else _OwnQuestion.model_fields
         row.fail(".".join(names), f"one of the fields {', '.join(valid)}", names[-1])
     if first["type"] == "missing":
-        row.fail(".".join(names), "it to be there", None)
+        row.fail(".".join(names), "a value", None)
     row.fail(".".join(names), re.sub("^(Input should be |Value error, )", "", first["msg"]), first["input"])
 
 
@@ -207,7 +204,7 @@ FOLDER = Path(__file__).parent.parent / "data" / "demo"
 
 
 class Demo(Selection):
-    """The bundled demo set."""
+    """Ask the bundled demo set."""
 
     about = About(
         paper="cut from HotpotQA (2018), ClapNQ (2024) and TabFact (2020)",
@@ -222,5 +219,5 @@ class Demo(Selection):
 
 
 def load_demo() -> Benchmark:
-    """Load all of the demo set: `corpus` is its folder of pages, gold names pages by their path in it."""
+    """Load the whole demo set: `corpus` is its folder of pages, and gold names pages by their path in it."""
     return Benchmark("demo", read_questions(FOLDER / "questions.jsonl"), corpus=str(FOLDER / "pages"))

@@ -1,10 +1,10 @@
-"""MDBench: reasoning over a set of documents that were made from the rows of a table.
+"""MDBench: reasoning over a set of documents that were generated from the rows of a table.
 
 Paper: "MDBench: A Synthetic Multi-Document Reasoning Benchmark Generated with Knowledge Guidance", ACL 2025,
 arXiv:2506.14927. Code and data: github.com/jpeper/MDBench, `data/datasets/mdbench_dataset.json`, a list of
-records; the licence is not stated and nothing of it is in this project.
+records; the licence is not stated, and the data is not included in this project.
 
-One record, of the published shape and made up; the second document is the text of a dictionary, as some are:
+One made-up record in the published shape; its second document is the text of a dictionary, as some are:
 
     {"question": "Which light was lit first?", "ground_truth": "Aster Point, in 1871.",
      "documents": "Document 1: Aster Point was lit in 1871.\n\nDocument 2: {'text': \"Boral Rock came in 1880.\"}",
@@ -13,7 +13,7 @@ One record, of the published shape and made up; the second document is the text 
       "soft_reasoning": 1}}
 
 Raw files, one record each, add `validity_scalar` (1 to 5; 4 and 5 are valid) and `example_id`; generation logs are read
-too. One published record has no documents: under `provided` it is shown none.
+too. One published record has no documents, so `provided` shows none.
 """
 from __future__ import annotations
 
@@ -38,16 +38,16 @@ _HINTS = ("generation context", "document context")
 def unwrapped(document: str) -> str:
     """Return the texts of a document that is the text of a dictionary, such as `{'title': "…", 'text': "…"}`.
 
-    They come in their order, a blank line between them; numbers are written out. Any other document comes back as it
-    is, as does one whose dictionary cannot be read. Nothing is evaluated.
+    The texts keep their order, separated by blank lines; numbers are written out. Any other document is returned
+    unchanged, as is a dictionary that cannot be read. Nothing is evaluated.
     """
     if not (document.startswith("{") and document.endswith("}") and len(document) <= _LONGEST):
         return document
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of escapes that Python does not know
+            warnings.simplefilter("ignore")  # raised for escapes that Python does not know
             texts = list(_texts(ast.parse(document, mode="eval").body))
-        "".join(texts).encode("utf-8")  # refuses lone surrogates, which nothing can store
+        "".join(texts).encode("utf-8")  # refuses lone surrogates, which no store accepts
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return document
     return "\n\n".join(text for text in texts if text.strip()) or document
@@ -64,10 +64,9 @@ def _texts(node: ast.expr) -> Iterator[str]:
 
 
 def pipe_table(table: str) -> str:
-    """Turn a bar-separated table into a GitHub Markdown table, less the columns that hold hints to the generator.
+    """Turn a bar-separated table into a GitHub Markdown table, without the columns of hints to the generator.
 
-    A row that is longer or shorter than the others is filled up, never cut. A table on one line, whose rows cannot be
-    told apart, comes back as it is.
+    A shorter row is filled up; none is cut. A table on one line whose rows cannot be separated is returned unchanged.
     """
     rows = [[cell.strip() for cell in line.strip().removeprefix("|").removesuffix("|").split("|")]
             for line in table.splitlines() if line.strip()]
@@ -83,8 +82,8 @@ def pipe_table(table: str) -> str:
 
 
 def _numbered(cells: list[str]) -> list[list[str]]:
-    """Return the rows of a table on one line: equally long ones that begin with 1, 2, 3 after the head, of which the
-    last may be shorter, as its number shows that those before it are whole; else the one."""
+    """Return the rows of a table on one line: equally long, and numbered 1, 2, 3 after the head. The last may be
+    shorter, since its number shows that the others are complete. If there are none, return the one row."""
     width = cells.index("1") if "1" in cells else 0
     rows = [cells[at:at + width] for at in range(0, len(cells), width)] if width else []
     numbered = all(row[0] == str(place) for place, row in enumerate(rows[1:], start=1))
@@ -94,7 +93,7 @@ def _numbered(cells: list[str]) -> list[list[str]]:
 CHARACTERISTICS = ("multi-hop", "temporal", "numeric", "information_aggregation", "soft_reasoning")
 _VALID = 4
 _HEADER = re.compile(r"^Document (\d{1,9}): ", re.MULTILINE)
-# What the generation log calls the fields of a record.
+# Names of a record's fields in the generation log.
 _IN_LOGS = {
     "Resultant Generated Question": "question", "Resultant Generated Answer": "ground_truth",
     "Generated Document Set": "documents", "Resultant Generated Table -- Bar-separated": "table",
@@ -107,8 +106,7 @@ class Mdbench(RecordFiles):
 
     Attributes:
         unwrap: show the text inside documents that are the text of a dictionary, and tables without the columns
-            `generation context` and `document context`, which tell the generator what to write; False shows both as
-            published.
+            `generation context` and `document context`, which instruct the generator; False shows both as published.
         only_valid: leave out raw records whose validity is below 4.
     """
 
@@ -129,7 +127,7 @@ class Mdbench(RecordFiles):
     only_valid: bool = True
 
     def loaded(self) -> Iterable[Loaded]:
-        """Yield the questions; those without an id are counted."""
+        """Yield the questions; those without an id are numbered."""
         seen: Counter[str] = Counter()
 
         def made(numbered: tuple[int, Row]) -> Loaded | None:
@@ -163,7 +161,7 @@ def _renamed(row: Row) -> Row:
 
 
 def _documents(row: Row) -> list[str]:
-    """The documents of the one text; a heading counts where it has the next number."""
+    """Return the documents of the one text; a heading counts only if it has the next number."""
     text, starts, ends = row.text("documents"), list[int](), list[int]()
     for heading in _HEADER.finditer(text):
         if int(heading[1]) == len(starts) + 1:

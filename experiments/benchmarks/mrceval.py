@@ -2,16 +2,16 @@
 
 Paper: Ma, Peng, Hou, Li, "MRCEval: A Comprehensive, Challenging and Accessible Machine Reading Comprehension
 Benchmark", arXiv:2503.07144. Code: github.com/THU-KEG/MRCEval. Data: `THU-KEG/MRCEval` on the Hugging Face hub, one
-Parquet file; MIT by its page, CC BY-SA 4.0 by the paper. Nothing of it is in this project.
+Parquet file; MIT by its page, CC BY-SA 4.0 by the paper. It is not included in this project.
 
-One row, of the published shape and made up. The sub-task may also be the name of the file or of its folder:
+One made-up row in the published shape. The sub-task may also be the name of the file or its folder:
 
     {"context": "The Aster ferry carried 40 people on Monday and twice as many on Tuesday.",
      "question": "How many people did the ferry carry on Tuesday?",
      "choices": ["40", "80", "120", "None of the above"], "answer": "B", "subtask": "arithmetic"}
 
-The paper's Table 1, whose tasks and sub-tasks these are, counts 24 relation, 18 event and 145 world items, and its
-Table 2 comes out with 110, 28 and 200. The figures of a run are over the items that the file holds.
+Tasks and sub-tasks are those of the paper's Table 1. It counts 24 relation, 18 event and 145 world items, while the
+figures of Table 2 imply 110, 28 and 200. The figures of a run are over the items in the file.
 """
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ TASKS = {
     "temporal": "Reasoning",
 }
 
-# Folded words that name a sub-task: other spellings, and the dataset that all its items come from.
+# Folded words that name a sub-task: other spellings, and the data set that all its items come from.
 _NAMES = {
     **{fold(name): name for name in TASKS},
     "entities": "entity", "relations": "relation", "events": "event", "inconsistency": "inconsistent",
@@ -49,7 +49,7 @@ _TASKS = {task.lower(): task for task in TASKS.values()}
 
 def named_subtask(text: str) -> str | None:
     """Return the one sub-task that the text names, such as `Temporal reasoning` or `facts_understanding/entity`; None
-    where it names none, or several."""
+    if it names none or several."""
     return _named(text, _NAMES)
 
 
@@ -79,13 +79,13 @@ class Mrceval(RecordFiles):
     path: str = "hub:THU-KEG/MRCEval"
 
     def loaded(self) -> Iterable[Loaded]:
-        """Yield the questions; those without an id are counted by sub-task."""
+        """Yield the questions; those without an id are numbered by sub-task."""
         seen: Counter[str] = Counter()
         return fitting(partial(_question, seen=seen), self.rows())
 
 
 def _question(row: Row, seen: Counter[str]) -> Loaded:
-    """The question of one record, and its documents; one about knowledge may come without a context."""
+    """Return the question of one record, and its documents; a question about knowledge may have no context."""
     tags, options, context = _tags(row), choices(row, "choices", len("ABCD")), row.optional("context")
     if "context" not in row.fields:
         row.fail("context", "text or null", None)
@@ -106,7 +106,7 @@ def _id(row: Row, tags: Mapping[str, tuple[str, ...]], seen: Counter[str]) -> st
 
 
 def _tags(row: Row) -> dict[str, tuple[str, ...]]:
-    """The sub-task and its task, from the record's own field, else from the file's or its folder's name, else none."""
+    """Return the sub-task and its task, from the record's field, else from the name of the file or its folder."""
     stated = {field: row.text(field) for field in _SUBTASK_FIELDS if row.fields.get(field) is not None}
     names = list(stated.values()) or [row.file.stem, row.file.parent.name]
     subtask = next((known for name in names if (known := named_subtask(name))), None)

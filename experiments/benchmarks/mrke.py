@@ -3,11 +3,11 @@
 Paper: Wu, Yang, Okumura, Zhang, "MRKE: The Multi-hop Reasoning Evaluation of LLMs by Knowledge Edition",
 arXiv:2402.11924. Its address for the data is an anonymous review copy,
 anonymous.4open.science/r/LLM_multihop_eval-055C. The licence is not stated; HotpotQA, which it edits, is under CC BY-SA
-4.0. Nothing of it is in this project.
+4.0. It is not included in this project.
 
-One record, made up. Passages may be texts, `[title, [sentence, ...]]` as in HotpotQA, or records with `title` and
-`text`; the unedited original may be left out, or stand in fields that begin with `original_`. `supporting_facts`, where
-it is there, names passages by `[title, sentence number]`, or by place from 0, as records with equal titles need it:
+One made-up record. Passages may be texts, `[title, [sentence, ...]]` as in HotpotQA, or records with `title` and
+`text`; the unedited original may be missing, or be in fields that begin with `original_`. `supporting_facts`, if
+present, names passages by `[title, sentence number]`, or by place from 0, as records with equal titles need it:
 
     {"id": "orl-2", "context": ["The Orlo family founded the Tessel hotels.", "Tessel has its head office in Marn."],
      "question": "In which city is the head office of the hotels that the Orlo family founded?", "answer": "Marn",
@@ -30,7 +30,7 @@ from ragbed.experiments.benchmarks.base import About, Loaded, RecordFiles
 from ragbed.experiments.benchmarks.fields import chained, distinct, gold_chunk, join_sentences, passages, tagged
 from ragbed.experiments.question import Question, Scheme
 
-# The names under which a field is read, the first of them that is there.
+# The names under which a field is read; the first that is present counts.
 _NAMES = {
     "context": ("context", "passages", "paragraphs"),
     "question": ("question", "multihop_question"),
@@ -45,11 +45,11 @@ _HOPS = re.compile(r"([1-9])[\s_-]*hops?|([1-9])", re.IGNORECASE)
 
 
 class Mrke(RecordFiles):
-    """MRKE from local files. A record that holds its unedited original too is two questions with one `pair`.
+    """MRKE from local files. A record with its unedited original is two questions with one `pair`.
 
     Attributes:
-        versions: the edited questions, the originals, or both; the originals are easier, and a model may remember
-            them, so that figures over both are of neither. The view `gap` needs both.
+        versions: the edited questions, the originals, or both. Originals are easier, and a model may remember them, so
+            figures over both describe neither. The view `gap` needs both.
     """
 
     about = About(
@@ -70,7 +70,7 @@ class Mrke(RecordFiles):
     versions: Literal["edited", "original", "both"] = "edited"
 
     def loaded(self) -> Iterable[Loaded]:
-        """Yield the questions, an original right before its edited version; those without an id are counted."""
+        """Yield the questions, an original right before its edited version; those without an id are numbered."""
         seen: Counter[str] = Counter()
 
         def made(numbered: tuple[int, Row]) -> list[Loaded]:
@@ -82,7 +82,7 @@ class Mrke(RecordFiles):
 
 
 def _questions(row: Row, id: str) -> Iterator[Loaded]:
-    """The original, if the record holds it in `original` or in fields `original_…`, and the question itself."""
+    """Return the original, if the record has it, and the question itself."""
     original: Row | None = None
     if row.fields.get(_ORIGINAL) is not None:
         original = row.part(_ORIGINAL, row.fields[_ORIGINAL])
@@ -102,7 +102,7 @@ def _questions(row: Row, id: str) -> Iterator[Loaded]:
 
 
 def _question(row: Row, id: str, tags: dict[str, tuple[str, ...]]) -> Loaded:
-    """The question; an original may be without its sub-questions."""
+    """Return the question; an original may have no sub-questions."""
     found = {field: next((name for name in names if name in row.fields), None) for field, names in _NAMES.items()}
     row = replace(row, fields={**row.fields, **{field: row.fields[name] for field, name in found.items() if name}})
     asked, answered = tuple[str, ...](), tuple[str, ...]()
@@ -141,7 +141,7 @@ def _passage(row: Row, field: str, item: Any) -> tuple[str, str]:
 
 
 def _supporting(row: Row, passages: int) -> set[str | int]:
-    """The supporting passages, where the record names them: by title, as HotpotQA does, or by place from 0."""
+    """Return the supporting passages, if the record names them: by title, as HotpotQA does, or by place from 0."""
     facts = row.fields.get("supporting_facts") or []
     if isinstance(facts, list) and all(type(fact) is int and 0 <= fact < passages for fact in facts):
         return set(facts)
@@ -152,7 +152,7 @@ def _supporting(row: Row, passages: int) -> set[str | int]:
 
 
 def _hops(row: Row, asked: int) -> str:
-    """As stated, else as many as there are sub-questions."""
+    """Return the stated number of hops, else the number of sub-questions."""
     stated = row.fields.get("hops")
     if stated is None:
         return str(asked or "")

@@ -1,4 +1,4 @@
-"""Judged documents: what BEIR folders and TREC test collections share, qrels, topics and a corpus of passages."""
+"""Judged documents, for BEIR folders and TREC test collections: qrels, topics and a corpus of passages."""
 from __future__ import annotations
 
 import re
@@ -22,8 +22,8 @@ RECORDS = (".jsonl", ".json", ".parquet")
 
 
 def read_corpus(files: Iterable[Path]) -> tuple[dict[str, Document], tuple[Chunk, ...]]:
-    """Read records `{"_id", "title", "text"}` as documents under their ids, one chunk each. Raises BenchmarkError where
-    a record does not fit, or an id stands there twice."""
+    """Read records `{"_id", "title", "text"}` as documents under their ids, one chunk each. Raises BenchmarkError if a
+    record does not fit, or an id appears twice."""
     documents: dict[str, Document] = {}
 
     def made(row: Row) -> Chunk:
@@ -37,8 +37,8 @@ def read_corpus(files: Iterable[Path]) -> tuple[dict[str, Document], tuple[Chunk
 
 
 def read_topics(files: Iterable[Path]) -> dict[str, str]:
-    """Read queries by id: records `{"_id", "text"}`, or lines of id, tab and text. Raises BenchmarkError where a record
-    or line does not fit."""
+    """Read queries by id: records `{"_id", "text"}`, or lines of id, tab and text. Raises BenchmarkError if one does
+    not fit."""
     topics: dict[str, str] = {}
 
     def keep(row: Row) -> None:
@@ -50,16 +50,18 @@ def read_topics(files: Iterable[Path]) -> dict[str, str]:
 
 
 def _once(known: dict[str, Any], id: str, value: Any, what: str) -> None:
-    """Keep the value; BenchmarkError where the id stands for another one already."""
+    """Keep the value. Raises BenchmarkError if the id already has another one."""
     if known.setdefault(id, value) != value:
-        raise BenchmarkError(f"{what} {id} stands there twice, as {str(known[id])[:60]!r} and as {str(value)[:60]!r}; "
+        raise BenchmarkError(f"{what} {id} appears twice, as {str(known[id])[:60]!r} and as {str(value)[:60]!r}; "
                              "keep one")
 
 
 def read_qrels(file: Path) -> Qrels:
-    """Read relevance by query and document, in the file's order. Three columns, query, document and relevance, with or
-    without a header; TREC's four, with one between the first two that is not read; or records `{"query-id",
-    "corpus-id", "score"}`. Raises BenchmarkError where a line does not fit."""
+    """Read relevance by query and document, in the file's order.
+
+    A file has three columns (query, document and relevance) with or without a header, TREC's four, of which the second
+    is ignored, or records `{"query-id", "corpus-id", "score"}`. Raises BenchmarkError if a line does not fit.
+    """
     qrels: Qrels = {}
 
     def keep(row: Row) -> None:
@@ -68,18 +70,17 @@ def read_qrels(file: Path) -> Qrels:
 
     _read(file, keep, _judgement)
     if not qrels:
-        raise BenchmarkError(f"{file}: no judgement in it")
+        raise BenchmarkError(f"{file}: has no judgements; expected query, document and relevance in each line")
     return qrels
 
 
 def judged_questions(qrels: Qrels, topics: Mapping[str, str], where: Path) -> tuple[Question, ...]:
-    """Return every query that was judged, with its documents of relevance above 0 as gold, by their grades, and those
-    of relevance 0; a relevance below, as in trec_eval's code, is no judgement. Raises BenchmarkError where a query has
-    no text."""
+    """Return every judged query, with documents of relevance above 0 as gold, by their grade, and those of relevance 0.
+    A negative relevance is not a judgement, as in trec_eval's code. Raises BenchmarkError if a query has no text."""
     def made(judged: tuple[str, dict[str, int]]) -> Question:
         query, grades = judged
         if query not in topics:
-            raise BenchmarkError(f"{where}: the query {query} is judged, and no topic or query has that id")
+            raise BenchmarkError(f"{where}: the query {query} is judged, but no topic or query has that id")
         return Question(id=query, text=topics[query], answers=(), answerable=True, gold=tuple(
             Gold(document, relevance=grade) for document, grade in grades.items() if grade > 0), irrelevant=tuple(
                 document for document, grade in grades.items() if grade == 0))
@@ -87,9 +88,9 @@ def judged_questions(qrels: Qrels, topics: Mapping[str, str], where: Path) -> tu
     return tuple(fitting(made, qrels.items()))
 
 
-def part(folder: Path, name: str, suffixes: tuple[str, ...] = RECORDS) -> list[Path]:
-    """List the file `name` with one of the suffixes, or the files of the folder `name`. Raises BenchmarkError where
-    there is neither."""
+def collection_files(folder: Path, name: str, suffixes: tuple[str, ...] = RECORDS) -> list[Path]:
+    """List the file `name` with one of the suffixes, or the files of the folder `name`. Raises BenchmarkError if there
+    is neither."""
     if (folder / name).is_dir():
         return files_below(folder / name, suffixes)
     found = [file for suffix in suffixes if (file := folder / f"{name}{suffix}").is_file()]
@@ -99,7 +100,7 @@ def part(folder: Path, name: str, suffixes: tuple[str, ...] = RECORDS) -> list[P
 
 
 def _read(file: Path, keep: Callable[[Row], None], row: Callable[[Path, tuple[int, str]], Row | None]) -> None:
-    """Keep the rows of a file of records, or what `row` makes of the numbered lines of any other."""
+    """Read a file of records with `keep`, or the numbered lines of any other file with `row`."""
     if file.suffix in RECORDS:
         rows: Iterable[Row | None] = read_rows(file)
     else:
@@ -118,7 +119,7 @@ def _topic(file: Path, numbered: tuple[int, str]) -> Row:
 
 
 def _judgement(file: Path, numbered: tuple[int, str]) -> Row | None:
-    """None: a header."""
+    """Return a judgement, or None for a header."""
     number, line = numbered
     columns = [column.strip() for column in (line.split("\t") if "\t" in line else line.split())]
     if len(columns) in (3, 4) and _RELEVANCE.fullmatch(columns[-1]):

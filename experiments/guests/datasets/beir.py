@@ -4,8 +4,8 @@ Paper: Thakur, Reimers, Rücklé, Srivastava, Gurevych, "BEIR: A Heterogeneous B
 Information Retrieval Models", NeurIPS 2021, arXiv:2104.08663. Code and data: github.com/beir-cellar/beir; each
 collection has its own licence.
 
-A folder of `corpus.jsonl`, `queries.jsonl` and `qrels/test.tsv` (or `.jsonl`, as the hub's `mteb/...` have it), a row
-of each made up:
+A folder with `corpus.jsonl`, `queries.jsonl` and `qrels/test.tsv` (or `.jsonl`, as in the hub's `mteb/...`); one
+made-up row of each:
 
     {"_id": "4983", "title": "Reefs of Esk", "text": "The northern reef grew by two centimetres ...", "metadata": {}}
     {"_id": "1", "text": "Reefs near Esk are growing.", "metadata": {}}
@@ -20,19 +20,26 @@ from dataclasses import replace
 from typing import Literal
 
 from ragbed.experiments.benchmarks.base import About, Selection
-from ragbed.experiments.benchmarks.hub import fetched
-from ragbed.experiments.benchmarks.qrels import RECORDS, judged_questions, part, read_corpus, read_qrels, read_topics
+from ragbed.experiments.benchmarks.hub import fetch_files
+from ragbed.experiments.benchmarks.qrels import (
+    RECORDS,
+    collection_files,
+    judged_questions,
+    read_corpus,
+    read_qrels,
+    read_topics,
+)
 from ragbed.experiments.question import RANKED, Benchmark, Question, Scheme
 
 _PUBLISHED = {"scifact": ("beir_scifact",)}  # by the name of the collection's folder
 
 
 class Beir(Selection):
-    """A folder in BEIR's layout: what a search finds, against judged documents.
+    """A retrieval collection in BEIR's layout, scored against judged documents.
 
     Attributes:
         path: the folder, or `hub:OWNER/NAME`.
-        split: which file of `qrels` says what is asked.
+        split: the file of `qrels` whose queries are asked.
     """
 
     about = About(
@@ -48,14 +55,14 @@ class Beir(Selection):
     split: str = "test"
 
     def scheme_of(self, questions: Collection[Question]) -> Scheme:
-        """With the published figures of the collection, where its test split is asked and they are known."""
+        """Add the published figures of the collection, if its test split is asked and they are known."""
         tables = _PUBLISHED.get(re.split(r"[/\\]", self.path.rstrip("/\\"))[-1].lower(), ())
         return replace(self.scheme, published=tables) if tables and self.split == "test" else self.scheme
 
     def whole(self) -> Benchmark:
         """Return all queries, over the whole corpus."""
-        folder = fetched(self.path, also=("*.tsv",))
-        documents, shared = read_corpus(part(folder, "corpus"))
-        qrels = part(folder / "qrels", self.split, (".tsv", *RECORDS))[0]
-        questions = judged_questions(read_qrels(qrels), read_topics(part(folder, "queries")), qrels)
+        folder = fetch_files(self.path, also=("*.tsv",))
+        documents, shared = read_corpus(collection_files(folder, "corpus"))
+        qrels = collection_files(folder / "qrels", self.split, (".tsv", *RECORDS))[0]
+        questions = judged_questions(read_qrels(qrels), read_topics(collection_files(folder, "queries")), qrels)
         return Benchmark(f"beir:{folder.name}", questions, documents, shared)

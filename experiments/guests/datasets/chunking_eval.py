@@ -3,13 +3,12 @@
 Paper: Smith, Troynikov, "Evaluating Chunking Strategies for Retrieval", Chroma technical report, 2024,
 research.trychroma.com/evaluating-chunking. Code and data: github.com/brandonstarxel/chunking_evaluation, MIT licence.
 
-A folder of `questions_df.csv` and `corpora/NAME.md`, a row made up:
+A folder with `questions_df.csv` and `corpora/NAME.md`; one made-up row:
 
     question,references,corpus_id
     How fast do reefs grow?,"[{""content"": ""two centimetres"", ""start_index"": 31, ""end_index"": 46}]",esk
 
-The places count the code points of the corpus as it is read, so a corpus is taken as it stands: its text is the plain
-rendering, and its Markdown is not parsed.
+Positions count code points of the corpus as it is read. So its text is used as it is, and its Markdown is not parsed.
 """
 from __future__ import annotations
 
@@ -30,11 +29,11 @@ from ragbed.experiments.question import SPANS, Benchmark, Gold, Question
 
 
 class ChunkingEval(Selection):
-    """The chunking evaluation of Smith and Troynikov: characters found against gold characters.
+    """The chunking evaluation of Smith and Troynikov, which compares retrieved characters with gold characters.
 
     Attributes:
         path: the folder.
-        chunker: how the corpora are cut where a run names no `chunkers`.
+        chunker: how the corpora are cut if a run has no `chunkers`.
     """
 
     about = About(
@@ -54,7 +53,7 @@ class ChunkingEval(Selection):
         place, corpora = folder / "corpora", dict[str, Document]()
         for file in files_below(place, (".md", ".txt")):
             if file.stem in corpora:
-                raise BenchmarkError(f"{place}: two corpora are called {file.stem}; give each its own name")
+                raise BenchmarkError(f"{place}: two corpora have the name {file.stem}; rename one")
             corpora[file.stem] = Document(file.stem, file.name, file.stem, "", read_text(file))
         seen: Counter[str] = Counter()
         made = fitting(partial(_question, corpora=corpora, seen=seen), read_csv(folder / "questions_df.csv"))
@@ -73,8 +72,8 @@ def _question(row: Row, corpora: Mapping[str, Document], seen: Counter[str]) -> 
 
 
 def _gold(part: Row, corpus: Document) -> Gold:
-    """Where the excerpt stands; its place is checked against its text."""
+    """Return the gold span of an excerpt, after its position was compared with its text."""
     content, start, end = part.filled("content"), part.number("start_index"), part.number("end_index")
     if not 0 <= start < end or corpus.plain[start:end] != content:
-        part.fail("content", f"what stands in {corpus.source} from {start} to {end}", content)
+        part.fail("content", f"the text of {corpus.source} from {start} to {end}", content)
     return Gold(corpus.id, format="plain", start=start, end=end)

@@ -23,7 +23,7 @@ from ragbed.experiments.question import Question, Scheme
 
 
 class ClapNq(SplitFiles):
-    """ClapNQ, answerable and unanswerable questions; those of a folder's two files alternate."""
+    """ClapNQ, with answerable and unanswerable questions; those of a folder's two files alternate."""
 
     about = About(
         paper="CLAPnq: Cohesive Long-form Answers from Passages in Natural Questions for RAG systems (2024), "
@@ -37,11 +37,11 @@ class ClapNq(SplitFiles):
     kind: Literal["clapnq"] = "clapnq"
 
     def rows(self) -> Iterator[Row]:
-        """Yield the records of all files in turn, so that a limit sees both kinds of question."""
+        """Yield the records of all files in turn, so that a limit includes both kinds of question."""
         return alternating(read_rows(file) for file in self.files())
 
     def question(self, row: Row) -> Loaded:
-        """Return the question of one record; its passages are gold where it has an answer."""
+        """Return the question of one record; its passages are gold if it has an answer."""
         documents, given = passages((part.text("title"), part.text("text")) for part in row.parts("passages"))
         answers = [answer for part in row.parts("output") if _answers(answer := part.text("answer"))]
         return Question(
@@ -50,5 +50,5 @@ class ClapNq(SplitFiles):
 
 
 def _answers(text: str) -> bool:
-    """An annotator who had no answer left the field empty, or wrote `NA` or a full stop."""
+    """Return the answers. An annotator without one left the field empty, or wrote `NA` or a full stop."""
     return text.strip() != "NA" and any(character.isalnum() for character in text)

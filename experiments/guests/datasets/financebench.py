@@ -22,20 +22,20 @@ from typing import Literal
 from ragbed.documents.paths import expand_path
 from ragbed.documents.rows import Row, fitting
 from ragbed.documents.types import Chunk, Document, Page
-from ragbed.experiments.benchmarks.base import About, Loaded, RecordFiles, gathered
+from ragbed.experiments.benchmarks.base import About, Loaded, RecordFiles, collect_questions
 from ragbed.experiments.benchmarks.fields import tagged
-from ragbed.experiments.benchmarks.hub import fetched
+from ragbed.experiments.benchmarks.hub import fetch_files
 from ragbed.experiments.question import Benchmark, Gold, Question, Scheme
 
 _FILE = "financebench_open_source.jsonl"
 
 
 class FinanceBench(RecordFiles):
-    """FinanceBench's open-source questions; `provided` shows the evidence pages, `retrieved` searches the PDFs.
+    """FinanceBench's open-source questions. `provided` shows the evidence pages, and `retrieved` searches the PDFs.
 
     Attributes:
-        path: the file of the questions, or a folder with it and, in `pdfs`, the PDFs.
-        corpus: folder of the PDFs, where it is another. Questions whose PDF is there have the tag `pdf=here`.
+        path: the file of the questions, or a folder with it and the PDFs in `pdfs`.
+        corpus: the folder of the PDFs, if they are elsewhere. Questions whose PDF is there have the tag `pdf=here`.
     """
 
     about = About(
@@ -51,14 +51,14 @@ class FinanceBench(RecordFiles):
     corpus: str | None = None
 
     def whole(self) -> Benchmark:
-        """Return all questions, over the PDFs where they are there."""
-        beside = fetched(self.path) / "pdfs"
+        """Return all questions, over the PDFs if they are there."""
+        beside = fetch_files(self.path) / "pdfs"
         pdfs = expand_path(self.corpus) if self.corpus is not None else beside if beside.is_dir() else None
-        questions, documents = gathered(fitting(partial(_question, pdfs=pdfs), self.rows()))
+        questions, documents = collect_questions(fitting(partial(_question, pdfs=pdfs), self.rows()))
         return Benchmark("financebench", questions, documents, corpus=None if pdfs is None else str(pdfs))
 
     def files(self) -> list[Path]:
-        """List the file of the questions, which other files may stand beside."""
+        """List the file of the questions."""
         files = super().files()
         return [file for file in files if file.name == _FILE] or files
 
@@ -76,7 +76,7 @@ def _question(row: Row, pdfs: Path | None) -> Loaded:
 
 
 def _page(part: Row) -> Document:
-    """The page that holds the evidence as a document of that one page, under the source of its PDF."""
+    """Return the page with the evidence as a document of one page, with its PDF as source."""
     name, number = part.text("doc_name"), part.number("evidence_page_num") + 1
     text = part.optional("evidence_text_full_page") or part.text("evidence_text")
     return Document(f"{name}.pdf#{number}", f"{name}.pdf", name, "", text, (Page(number, 0, 0),))

@@ -22,10 +22,10 @@ from ragbed.experiments.question import Question, Scheme
 
 
 class HotpotQa(SplitFiles):
-    """HotpotQA, distractor or full-wiki setting.
+    """HotpotQA in the distractor or full-wiki setting.
 
     Attributes:
-        units: what is a chunk: a paragraph, or a sentence, with which the support metrics are HotpotQA's own.
+        units: whether a chunk is a paragraph or a sentence. With sentences the support metrics are HotpotQA's own.
     """
 
     about = About(

@@ -21,18 +21,18 @@ from typing import Literal
 from ragbed.documents.errors import BenchmarkError
 from ragbed.documents.rows import Row, fitting
 from ragbed.documents.types import Chunk, Document, Page
-from ragbed.experiments.benchmarks.base import About, RecordFiles, gathered
-from ragbed.experiments.benchmarks.fields import parted, tagged
+from ragbed.experiments.benchmarks.base import About, RecordFiles, collect_questions
+from ragbed.experiments.benchmarks.fields import split_by_field, tagged
 from ragbed.experiments.question import Benchmark, Gold, Question, Scheme
 
 _PAGE = re.compile(r"(.+) - (\d{1,6})", re.DOTALL)
 
 
 class KoreanRag(RecordFiles):
-    """Korean pages, all of which every question is searched over; `by:domain` tells their fields apart.
+    """Korean pages, which every question is searched over; `by:domain` shows the figures of each field.
 
     Attributes:
-        path: a folder with the passages and the questions, in files of any name, or `hub:OWNER/NAME`.
+        path: a folder with files of passages and questions under any name, or `hub:OWNER/NAME`.
     """
 
     about = About(
@@ -50,7 +50,7 @@ class KoreanRag(RecordFiles):
 
     def whole(self) -> Benchmark:
         """Return all questions, over all pages."""
-        asked, passages = parted(self.rows(), "doc_id")
+        asked, passages = split_by_field(self.rows(), "doc_id")
         if not passages or not asked:
             raise BenchmarkError(f"{self.path}: expected a folder with the passages, which have a doc_id, in one file, "
                                  "and the questions in another")
@@ -62,12 +62,12 @@ class KoreanRag(RecordFiles):
                 "doc_id", "an id that no other passage has", made.id)
 
         shared = tuple(Chunk.of(one, "plain", 0, len(one.plain)) for one in fitting(page, passages))
-        questions, _ = gathered(fitting(lambda row: (_question(row, pages), ()), asked))
+        questions, _ = collect_questions(fitting(lambda row: (_question(row, pages), ()), asked))
         return Benchmark("korean_rag", questions, pages, shared)
 
 
 def _page(id: str, text: str) -> Document:
-    """A page as a document of its own, under the source of its PDF and with its number, where the id says them."""
+    """Return a page as a document, with its PDF as source and its page number if the id has them."""
     named = _PAGE.fullmatch(id)
     source, pages = (named[1], (Page(int(named[2]), 0, 0),)) if named else (id, ())
     return Document(id, source, source.removesuffix(".pdf"), "", text, pages)
@@ -82,7 +82,7 @@ def _question(row: Row, pages: Collection[str]) -> Question:
 
 
 def _gold(row: Row, pages: Collection[str]) -> tuple[Gold, ...]:
-    """The pages that all lists name: every published list is of one page."""
+    """Return the pages that all lists name; every published list has one page."""
     lists = row.fields.get("retrieval_gt")
     if not isinstance(lists, list) or not lists or not all(
             isinstance(ids, list) and ids and all(isinstance(id, str) for id in ids) for ids in lists):

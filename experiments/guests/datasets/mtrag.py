@@ -31,9 +31,9 @@ from typing import Literal
 from ragbed.documents.errors import BenchmarkError
 from ragbed.documents.rows import Row, fitting, read_rows
 from ragbed.documents.types import Chunk, Document
-from ragbed.experiments.benchmarks.base import About, RecordFiles, files_below, gathered
+from ragbed.experiments.benchmarks.base import About, RecordFiles, collect_questions, files_below
 from ragbed.experiments.benchmarks.fields import gold_chunk, passage, tagged
-from ragbed.experiments.benchmarks.hub import fetched
+from ragbed.experiments.benchmarks.hub import fetch_files
 from ragbed.experiments.question import Benchmark, Question, Scheme
 from ragbed.strategies.history import turns_of
 
@@ -42,12 +42,12 @@ _NO_ANSWER = "UNANSWERABLE"
 
 
 class Mtrag(RecordFiles):
-    """MTRAG: each task is a turn of a conversation, with the turns before it as they were published.
+    """MTRAG: each task is a turn of a conversation, with the earlier turns as published.
 
     Attributes:
-        path: the file `reference.jsonl`, or a folder with that alone.
-        corpus: a passage-level collection, such as `clapnq.jsonl`, whose name the tasks' collection has in it: these
-            tasks are asked, over all of it. By default all tasks are asked, over the passages of all of them.
+        path: the file `reference.jsonl`, or a folder with that file alone.
+        corpus: a passage-level collection such as `clapnq.jsonl`; only tasks whose collection has its name are asked,
+            over all of it. By default all tasks are asked, over their own passages.
     """
 
     about = About(
@@ -69,10 +69,10 @@ class Mtrag(RecordFiles):
         """Return the tasks, over the collection or their own passages."""
         passages: Passages = {}
         if self.corpus is not None:
-            files = files_below(fetched(self.corpus))
+            files = files_below(fetch_files(self.corpus))
             for _ in fitting(partial(_kept, passages, "_id"), chain.from_iterable(map(read_rows, files))):
                 pass
-        questions, _ = gathered(fitting(lambda row: (_question(row, passages), ()), self.rows()))
+        questions, _ = collect_questions(fitting(lambda row: (_question(row, passages), ()), self.rows()))
         if self.corpus is not None:
             names = {file.name.partition(".")[0] for file in files}
             questions = tuple(one for one in questions if any(name in one.tags["collection"][0] for name in names))
@@ -84,7 +84,7 @@ class Mtrag(RecordFiles):
 
 
 def _kept(passages: Passages, id: str, row: Row) -> Chunk:
-    """The passage under its id, its title before its text where it does not begin with it; the first of that id."""
+    """Return the first passage with this id. Its title precedes the text unless the text begins with it."""
     name, title, text = row.id(id), row.optional("title"), row.text("text")
     made = passage(text, "" if text.startswith(title) else title, name)
     return passages.setdefault(name, made)[1]

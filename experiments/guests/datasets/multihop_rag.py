@@ -29,8 +29,8 @@ from ragbed.documents.chunkers import Sections
 from ragbed.documents.errors import BenchmarkError
 from ragbed.documents.rows import Row, fitting
 from ragbed.documents.types import Chunk, Document, digest
-from ragbed.experiments.benchmarks.base import About, RecordFiles, gathered
-from ragbed.experiments.benchmarks.fields import distinct, parted, passage, pieces
+from ragbed.experiments.benchmarks.base import About, RecordFiles, collect_questions
+from ragbed.experiments.benchmarks.fields import distinct, passage, pieces, split_by_field
 from ragbed.experiments.question import Benchmark, Gold, Question, Scheme
 
 _NONE = "null_query"
@@ -40,8 +40,8 @@ class MultiHopRag(RecordFiles):
     """MultiHop-RAG: all queries are searched over the one collection.
 
     Attributes:
-        path: a folder with the queries and the articles, in files of any name, or `hub:OWNER/NAME`.
-        size: how many characters a chunk of an article's body aims at; the paper has 256 tokens.
+        path: a folder with files of queries and articles under any name, or `hub:OWNER/NAME`.
+        size: target size of a chunk of an article's body, in characters; the paper has 256 tokens.
     """
 
     about = About(
@@ -61,19 +61,20 @@ class MultiHopRag(RecordFiles):
 
     def whole(self) -> Benchmark:
         """Return all queries, over the whole collection."""
-        articles, asked = parted(self.rows(), "query")
+        articles, asked = split_by_field(self.rows(), "query")
         if not articles or not asked:
             raise BenchmarkError(f"{self.path}: expected a folder with the queries in one file and the articles in "
                                  "another, such as MultiHopRAG.json and corpus.json")
         made = list(fitting(partial(_article, size=self.size), articles))
         corpus, seen = {document.id: document for document, _ in made}, Counter[str]()
-        questions, _ = gathered(fitting(lambda row: (_question(row, corpus, seen), ()), asked))
+        questions, _ = collect_questions(fitting(lambda row: (_question(row, corpus, seen), ()), asked))
         return Benchmark("multihop_rag", questions, corpus,
                          shared=tuple(chunk for _, chunks in made for chunk in chunks))
 
 
 def _article(row: Row, size: int) -> tuple[Document, tuple[Chunk, ...]]:
-    """An article under its address, in chunks that each say what the queries call it by: title, source and date."""
+    """Return an article with its address as id, in chunks that each begin with title, source and date, as queries use
+    them."""
     title = f"{row.text('title')} ({row.text('source')}, {row.text('published_at')[:10]})"
     if "facts" in row.fields:
         facts = row.texts("facts")
@@ -96,7 +97,7 @@ def _question(row: Row, corpus: Mapping[str, Document], seen: Counter[str]) -> Q
 
 
 def _gold(part: Row, corpus: Mapping[str, Document]) -> Gold:
-    """Where the fact stands in its article; the article where its text has it in other words."""
+    """Return the position of the fact in its article; the whole article if its text has the fact in other words."""
     address, fact = part.text("url"), part.text("fact").strip()
     start = corpus[address].plain.find(fact) if address in corpus else -1
     return Gold(address) if start < 0 else Gold(address, format="plain", start=start, end=start + len(fact))

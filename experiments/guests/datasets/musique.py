@@ -26,7 +26,7 @@ from ragbed.experiments.question import Question, Scheme
 
 
 class Musique(SplitFiles):
-    """MuSiQue-Ans, or MuSiQue-Full, half of whose questions cannot be answered: give it `rules: grounded`."""
+    """MuSiQue-Ans, or MuSiQue-Full, half of whose questions cannot be answered; run that with `rules: grounded`."""
 
     about = About(
         paper="MuSiQue: Multihop Questions via Single-hop Question Composition (2022), "
@@ -42,7 +42,7 @@ class Musique(SplitFiles):
     kind: Literal["musique"] = "musique"
 
     def question(self, row: Row) -> Loaded:
-        """Return the question of one record. One without an answer has no chain to follow, and the id of its twin."""
+        """Return the question of one record. One without an answer has no chain, and the same id as its twin."""
         id, answerable, paragraphs = row.id("id"), row.flag("answerable", True), row.parts("paragraphs")
         documents, given = passages((part.text("title"), part.text("paragraph_text")) for part in paragraphs)
         gold = [gold_chunk(chunk) for part, chunk in zip(paragraphs, given, strict=True)

@@ -38,11 +38,11 @@ class Rgb(RecordFiles):
     """RGB: noise robustness, negative rejection, counterfactual robustness, information integration.
 
     Attributes:
-        test: `noise` mixes passages that hold the answer with others; `rejection` shows others alone, so that the
-            question cannot be answered; `counterfactual` mixes passages that hold a wrong answer with others, and asks
-            for the true one: give it `rules: open`.
-        passages: how many are shown; more where an answer has more parts, each of which needs one.
-        noise: the share of them that does not hold an answer; 1 is `rejection`.
+        test: `noise` mixes passages with and without the answer. `rejection` shows only passages without it, so that
+            the question cannot be answered. `counterfactual` mixes in passages with a wrong answer and asks for the
+            true one; run it with `rules: open`.
+        passages: the number shown; more if an answer has more parts, each of which needs one.
+        noise: the share of them without an answer; 1 is `rejection`.
         seed: also of the order in which they are shown.
     """
 
@@ -61,7 +61,7 @@ class Rgb(RecordFiles):
     noise: float = Field(default=0.4, ge=0, le=1)
 
     def question(self, row: Row) -> Loaded:
-        """Return the question of one record, with as many passages as there are of each kind at most."""
+        """Return the question of one record, with at most the wanted number of passages of each kind."""
         id, negative = row.id("id"), list(row.texts("negative"))
         holding, parts = _holding(row, "positive_wrong" if self.test == "counterfactual" else "positive")
         count = self._noisy(len(holding), len(negative), parts)
@@ -82,8 +82,8 @@ class Rgb(RecordFiles):
         return self.test == "rejection" or self.noise == 1
 
     def _noisy(self, holding: int, negative: int, parts: int) -> int:
-        """How many negatives are shown: their share, or more where too few passages hold an answer; fewer where each
-        part of the answer needs a passage."""
+        """Return the number of negatives: their share, more if too few passages have an answer, and fewer if each part
+        of the answer needs a passage."""
         if self._rejects:
             return min(self.passages, negative)
         wanted = min(math.ceil(round(self.passages * self.noise, 9)), max(self.passages - parts, 0))
@@ -91,8 +91,8 @@ class Rgb(RecordFiles):
 
 
 def _holding(row: Row, field: str) -> tuple[list[str], int]:
-    """The passages that hold the answer, and how many of them it needs: of an answer in parts one for each, which come
-    first; of any other none in particular."""
+    """Return the passages with the answer, and how many of them it needs: one for each part of an answer in parts,
+    which come first, else none in particular."""
     values = row.decoded(field, list, "a list of texts")
     parts = len(values) if all(isinstance(value, list) for value in values) else 0
     return [value if isinstance(value, str) else row.fail(field, "texts, or a list of them for each part", value)
@@ -100,7 +100,7 @@ def _holding(row: Row, field: str) -> tuple[list[str], int]:
 
 
 def _answers(row: Row) -> tuple[str, ...]:
-    """The accepted answers; of one in parts, the alternatives of the parts joined by `and`."""
+    """Return the accepted answers; of an answer in parts, the alternatives of the parts joined by `and`."""
     stated = row.fields.get("answer")
     parts = [list(_alternatives(row, part)) for part in (stated if isinstance(stated, list) else [stated])]
     if not parts or not all(parts):

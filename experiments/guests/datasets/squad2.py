@@ -27,10 +27,10 @@ from ragbed.experiments.question import Question, Scheme
 
 
 class Squad2(SplitFiles):
-    """SQuAD 2.0: answer, or say that the paragraph holds no answer.
+    """SQuAD 2.0: answer, or state that the paragraph has no answer.
 
-    `squad_em` and `squad_f1` are its official figures over all questions, `em` and `f1` are those of HasAns, and
-    `refusal_accuracy` is that of NoAns.
+    `squad_em` and `squad_f1` are its official figures over all questions, `em` and `f1` those of HasAns, and
+    `refusal_accuracy` that of NoAns.
     """
 
     about = About(
@@ -44,7 +44,7 @@ class Squad2(SplitFiles):
     kind: Literal["squad2"] = "squad2"
 
     def rows(self) -> Iterator[Row]:
-        """Yield a row for each question, of the nested file and of the flat one alike."""
+        """Yield a row for each question, from the nested and the flat file alike."""
         for row in super().rows():
             yield from chain(*fitting(_questions, row.parts("data"))) if "data" in row.fields else (row,)
 

@@ -1,7 +1,7 @@
-"""Paragraphs of sentences under titles, with the supporting ones named: the records that HotpotQA began.
+"""Paragraphs of sentences under titles, with the supporting ones named: the record format that began with HotpotQA.
 
-Three layouts: pairs, `[[title, [sentence, ...]], ...]` and `[[title, sentence number], ...]`; the hub's columns,
-`{"title": [...], "sentences": [...]}` and `{"title": [...], "sent_id": [...]}`; and either as JSON text.
+There are three layouts: pairs, `[[title, [sentence, ...]], ...]` and `[[title, sentence number], ...]`; the hub's
+columns, `{"title": [...], "sentences": [...]}` and `{"title": [...], "sent_id": [...]}`; and either as JSON text.
 """
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ Units = Literal["paragraphs", "sentences"]
 
 @dataclass(frozen=True, slots=True)
 class TitledMaterial:
-    """What a question's paragraphs become; gold has an item for each gold unit, in these paragraphs or not."""
+    """The documents and chunks of a question's paragraphs; `gold` has an item for each gold unit, in these paragraphs
+    or not."""
 
     documents: tuple[Document, ...]
     provided: tuple[Chunk, ...]
@@ -27,7 +28,7 @@ class TitledMaterial:
 
 
 def with_facts(row: Row, units: Units) -> TitledMaterial:
-    """Return the paragraphs as chunks, or their sentences, with the supporting ones as gold."""
+    """Return the paragraphs, or their sentences, as chunks, with the supporting ones as gold."""
     found = paragraphs(row)
     facts: list[tuple[str, int]] = _pairs(row, "supporting_facts", ("sent_id",))
     for place, (_, number) in enumerate(facts):
@@ -39,14 +40,14 @@ def with_facts(row: Row, units: Units) -> TitledMaterial:
     given = [((document.title, place), chunk) for document, (_, sentences) in zip(documents, found, strict=True)
              for place, chunk in pieces(document, sentences).items()]
     chunks = dict(given)
-    # A fact that names no sentence is still to be found, as in HotpotQA's own scores.
+    # A fact without a sentence still counts as gold, as in HotpotQA's own scores.
     gold = [gold_chunk(chunks[fact]) if fact in chunks else Gold(fact[0], chunk=f"{fact[0]}#{fact[1]}")
             for fact in facts]
     return TitledMaterial(tuple(documents), tuple(chunk for _, chunk in given), tuple(dict.fromkeys(gold)))
 
 
 def whole(found: Sequence[tuple[str, list[str]]], titles: Collection[str]) -> TitledMaterial:
-    """Make each paragraph one chunk; those with the titles are gold, and a title that has none is gold too."""
+    """Make each paragraph one chunk; those with the titles are gold, and so is a title without a paragraph."""
     documents, chunks = passages((title, join_sentences(sentences)) for title, sentences in found)
     gold = [gold_chunk(chunk) for (title, _), chunk in zip(found, chunks, strict=True) if title in titles]
     gold += [Gold(title) for title in titles if title not in dict(found)]

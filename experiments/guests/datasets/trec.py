@@ -14,22 +14,29 @@ from typing import Literal
 
 from ragbed.documents.paths import expand_path
 from ragbed.experiments.benchmarks.base import About, Selection, files_below, files_in
-from ragbed.experiments.benchmarks.hub import fetched
-from ragbed.experiments.benchmarks.qrels import RECORDS, judged_questions, part, read_corpus, read_qrels, read_topics
+from ragbed.experiments.benchmarks.hub import fetch_files
+from ragbed.experiments.benchmarks.qrels import (
+    RECORDS,
+    collection_files,
+    judged_questions,
+    read_corpus,
+    read_qrels,
+    read_topics,
+)
 from ragbed.experiments.question import RANKED, Benchmark
 
 _TEXT = (".tsv", ".txt")
 
 
 class Trec(Selection):
-    """A TREC test collection: what a search finds, against judged documents.
+    """A TREC test collection, scored against judged documents.
 
     Attributes:
         path: the file of qrels, or a folder with `qrels.txt`, `topics.tsv` or `queries.jsonl`, and `corpus.jsonl` or a
             folder `corpus`.
-        topics: the file of topics, where it stands elsewhere.
-        corpus: where it stands elsewhere: a file or folder of passages in BEIR's records, or a folder of pages, which
-            qrels then name by their path in it.
+        topics: the file of topics, if it is elsewhere.
+        corpus: if it is elsewhere: a file or folder of passages in BEIR's records, or a folder of pages, which qrels
+            then name by their path in it.
     """
 
     about = About(
@@ -45,15 +52,15 @@ class Trec(Selection):
 
     def whole(self) -> Benchmark:
         """Return all queries, over the whole corpus."""
-        path = fetched(self.path, also=("*.tsv", "*.txt", "*.qrels"))
+        path = fetch_files(self.path, also=("*.tsv", "*.txt", "*.qrels"))
         folder = path if path.is_dir() else path.parent
-        qrels = part(path, "qrels", (*_TEXT, ".qrels", *RECORDS))[0] if path.is_dir() else path
+        qrels = collection_files(path, "qrels", (*_TEXT, ".qrels", *RECORDS))[0] if path.is_dir() else path
         named = [folder / f"topics{suffix}" for suffix in (*_TEXT, *RECORDS)] if self.topics is None else []
         topics = [expand_path(self.topics)] if self.topics is not None else (
-            [file for file in named if file.is_file()][:1] or part(folder, "queries", (*RECORDS, *_TEXT)))
+            [file for file in named if file.is_file()][:1] or collection_files(folder, "queries", (*RECORDS, *_TEXT)))
         name, questions = f"trec:{folder.name}", judged_questions(read_qrels(qrels), read_topics(topics), qrels)
         place = folder / "corpus" if self.corpus is None else expand_path(self.corpus)
         if place.is_dir() and not files_in(place, RECORDS):
             return Benchmark(name, questions, corpus=str(place))
-        files = part(folder, "corpus") if self.corpus is None else files_below(place, RECORDS)
+        files = collection_files(folder, "corpus") if self.corpus is None else files_below(place, RECORDS)
         return Benchmark(name, questions, *read_corpus(files))

@@ -3,7 +3,7 @@
 Paper: Ho, Duong Nguyen, Sugawara, Aizawa, "Constructing A Multi-hop QA Dataset for Comprehensive Evaluation of
 Reasoning Steps", COLING 2020, arXiv:2011.01060. Code and data: github.com/Alab-NII/2wikimultihop, Apache-2.0.
 
-One row of the published shape, made up; some copies on the hub hold `context` and the like as JSON text:
+One made-up row in the published shape; some copies on the hub have `context` and other fields as JSON text:
 
     {"_id": "13f5ad2c088c11ebbd6fac1f6bf848b6", "type": "bridge_comparison",
      "question": "Do the director of Low Tide and the director of Grey Harbour come from the same country?",
@@ -11,7 +11,7 @@ One row of the published shape, made up; some copies on the hub hold `context` a
      "supporting_facts": [["Low Tide", 0], ["Ana Prell", 0], ...],
      "evidences": [["Low Tide", "director", "Ana Prell"], ["Ana Prell", "country of citizenship", "Austria"], ...]}
 
-Version 1.1 adds `answer_id` to a row, and a file of other names that answers go by, one record a line:
+Version 1.1 adds `answer_id` to a row, and a file with aliases of answers, one record a line:
 
     {"Q_id": "Q40", "aliases": ["Republic of Austria"], "demonyms": ["Austrian"]}
 """
@@ -24,7 +24,7 @@ from typing import Literal
 
 from ragbed.documents.rows import Row, fitting, read_rows
 from ragbed.experiments.benchmarks.base import About, Loaded, SplitFiles
-from ragbed.experiments.benchmarks.hub import fetched
+from ragbed.experiments.benchmarks.hub import fetch_files
 from ragbed.experiments.guests.datasets.titled import Units, with_facts
 from ragbed.experiments.question import Question, Scheme, Step
 
@@ -32,10 +32,10 @@ _ALIASES = "id_aliases.json"
 
 
 class TwoWiki(SplitFiles):
-    """2WikiMultihopQA; where `id_aliases.json` stands beside the questions, its names are accepted too.
+    """2WikiMultihopQA. If `id_aliases.json` is next to the questions, its aliases are accepted answers too.
 
     Attributes:
-        units: what is a chunk: a paragraph, or a sentence, with which the support metrics are the benchmark's own.
+        units: whether a chunk is a paragraph or a sentence. With sentences the support metrics are the benchmark's own.
     """
 
     about = About(
@@ -57,8 +57,8 @@ class TwoWiki(SplitFiles):
         return [file for file in super().files() if file.name != _ALIASES]
 
     def rows(self) -> Iterator[Row]:
-        """Yield the records, each with the other names of its answer."""
-        path = fetched(self.path)
+        """Yield the records, each with the aliases of its answer."""
+        path = fetch_files(self.path)
         names = _names((path if path.is_dir() else path.parent) / _ALIASES)
         return fitting(lambda row: replace(
             row, fields={**row.fields, "aliases": names.get(row.optional("answer_id"), [])}), super().rows())
@@ -73,7 +73,7 @@ class TwoWiki(SplitFiles):
 
 
 def _names(file: Path) -> dict[str, list[str]]:
-    """The other names of an answer by its id, aliases and demonyms; none where the file is not there."""
+    """Return the aliases and demonyms of an answer by its id; none if the file is missing."""
     if not file.is_file():
         return {}
     return {row.text("Q_id"): [*row.texts("aliases"), *row.texts("demonyms")] for row in read_rows(file)}

@@ -125,8 +125,8 @@ def test_a_trec_collection_may_stand_in_several_places(collection):
     ({"qrels__test_dot_tsv": "1\t4983\t1\n2\t7912\tyes\n"}, "test.tsv, line 2: expected query, document and relevance"),
     ({"qrels__test_dot_tsv": "1\t4983\t1\n2\t7912\t" + "9" * 5000}, "test.tsv, line 2: expected query, document and"),
     ({"qrels__test_dot_tsv": "2\t7912\t" + "9" * 5000}, "test.tsv, line 1: expected query, document and relevance"),
-    ({"qrels__test_dot_tsv": "77\t4983\t1\n"}, "the query 77 is judged, and no topic or query has that id"),
-    ({"qrels__test_dot_tsv": "query-id\tcorpus-id\tscore\n"}, "test.tsv: no judgement in it"),
+    ({"qrels__test_dot_tsv": "77\t4983\t1\n"}, "the query 77 is judged, but no topic or query has that id"),
+    ({"qrels__test_dot_tsv": "query-id\tcorpus-id\tscore\n"}, "test.tsv: has no judgements"),
     ({"corpus_dot_jsonl": '{"_id": "a", "text": "x"}\n{"_id": "a", "text": "y"}\n'},
      "line 2, field _id: expected an id that no other document has, found 'a'"),
 ])
@@ -144,9 +144,9 @@ def test_lines_that_do_not_fit_are_left_out_and_named_where_that_is_asked_for(co
     columns = "expected query, document and relevance in three columns, or in TREC's four, found"
     assert [said.replace(f"{folder}/", "") for said in benchmark.skipped] == [
         f"qrels.txt, line 2: {columns} '301 33370'", f"qrels.txt, line 3: {columns} '301 0 7912 yes'",
-        "qrels.txt: for the query 301 the document 4983 stands there twice, as '1' and as '0'; keep one",
+        "qrels.txt: for the query 301 the document 4983 appears twice, as '1' and as '0'; keep one",
         "topics.tsv, line 2: expected an id, a tab and the query, found '302'",
-        "qrels.txt: the query 302 is judged, and no topic or query has that id"]
+        "qrels.txt: the query 302 is judged, but no topic or query has that id"]
     with pytest.raises(BenchmarkError, match="'301 33370'; with skip_bad records that do not fit are left out"):
         Trec(path=str(folder)).load()
     with pytest.raises(BenchmarkError, match=r"found '301 33370'$"):  # where nobody can ask for it

@@ -127,7 +127,7 @@ def test_searching_alone_asks_no_model_to_rewrite_unless_one_is_named(serve, tmp
     server = serve(reply)
     searching = settings(tmp_path, server, reasoning="search_only")
     del searching["models"]
-    with pytest.raises(SettingsError, match="search_only asks none, but rewrite does; name a model"):
+    with pytest.raises(SettingsError, match="rewrite asks a model; name one"):
         run(searching)
     with run({**searching, "history": ["none", "window"]}) as made:
         assert [len(list(made.records())), len(server.requests)] == [12, 0]
