@@ -61,7 +61,8 @@ SUMMARY = {
 def page(folder, summary, correctness_metrics=()):
     """The page of a summary, with the views of what it holds."""
     path = folder / "report.html"
-    run = AnalysisInput(summary.get("cells", []), {}, {}, tuple(summary.get("columns", ())), found=summary,
+    results = {one["id"]: [] for one in summary.get("cells", [])}
+    run = AnalysisInput(summary.get("cells", []), results, {}, tuple(summary.get("columns", ())), found=summary,
                         correctness_metrics=correctness_metrics)
     views = [view.as_json() for view in make_views((), run)]
     write_report(ReportInput("r", {**summary, "views": [*views, *summary.get("views", ())]}, {}, [], {}.__getitem__,

@@ -171,23 +171,23 @@ def test_sub_questions_are_asked_too(plan):
 
 
 def test_the_smallest_difference_is_that_of_the_statistics(plan):
-    from ragbed.experiments.statistics import planned
+    from ragbed.experiments.statistics import planned_difference
 
     found = plan(reasoning=["direct", "least_to_most", "plan_and_solve"])["detectable"]
     assert (found["metric"], found["pairs"]) == ("unified", 3)
-    assert found["of_one_pair"] == planned("unified", 5, 1)
+    assert found["of_one_pair"] == planned_difference("unified", 5, 1)
     assert found["assumed"] == "the differences of two cells have a standard deviation of 0.5"
-    assert found["of_all_pairs"] == planned("unified", 5, 1, comparisons=3)
+    assert found["of_all_pairs"] == planned_difference("unified", 5, 1, comparisons=3)
 
 
 def test_what_can_be_detected_allows_for_questions_that_share_documents(plan, town, ragbed):
-    from ragbed.experiments.statistics import planned
+    from ragbed.experiments.statistics import planned_difference
 
     benchmark = town.own(*({"id": f"q{number}", "question": "Who?", "answer": "Ada",
                             "gold_documents": [f"d{number // 5}.txt"]} for number in range(60)))
     found = plan(benchmark=benchmark, conditions="closed-book")["detectable"]
     assert (found["questions"], found["clusters"]) == (60, 12)
-    assert found["of_one_pair"] == planned("unified", 60, clusters=[(5, 0)] * 12)
+    assert found["of_one_pair"] == planned_difference("unified", 60, clusters=[(5, 0)] * 12)
     assert found["assumed"].endswith("with a correlation of 0.2 between questions over the same documents")
     config = town.config("http://127.0.0.1:9/v1", benchmark=benchmark, conditions="closed-book")
     out = ragbed("run", config, "--dry-run")[1]
