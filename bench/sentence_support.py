@@ -31,7 +31,7 @@ from ragbed.agents.database import Database
 from ragbed.agents.journal import SCHEMA, Journal, Model
 from ragbed.agents.models import open_model
 from ragbed.agents.settings import CallLimits, ModelSettings
-from ragbed.experiments.analysis.agreement import cohen_kappas
+from ragbed.experiments.guests.label_correction.agreement import cohen_kappas
 from ragbed.experiments.judges import ModelSupport, SupportCheck, ask_support
 from ragbed.experiments.judges.sentence_support import Claims, parse_support
 from ragbed.experiments.metrics.intervals import wilson

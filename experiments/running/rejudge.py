@@ -13,7 +13,6 @@ from ragbed.agents.limits import run_bounded
 from ragbed.agents.models import open_model, resolve_model
 from ragbed.agents.types import Cost
 from ragbed.documents.errors import RunError, SettingsError
-from ragbed.experiments.analysis.agreement import JudgedAnswer, Rater
 from ragbed.experiments.judges import (
     GradingInput,
     Lexical,
@@ -33,6 +32,17 @@ from ragbed.retrieval.types import Progress
 
 Due = TypeVar("Due")
 End = TypeVar("End")
+
+
+JudgedAnswer = tuple[str, str]  # cell and question
+
+
+@dataclass(frozen=True, slots=True)
+class Rater:
+    """A judge or a person, with a verdict on each answer; a verdict may be unjudged."""
+
+    name: str
+    verdicts: Mapping[JudgedAnswer, Verdict]
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,6 @@ from ragbed.agents.scripted import drive
 from ragbed.agents.types import Answer, CallOutcome
 from ragbed.documents.errors import RecipeMismatch, SettingsError, UserError
 from ragbed.documents.types import Chunk
-from ragbed.experiments.analysis.agreement import JudgedAnswer
 from ragbed.experiments.analysis.notes import note_support
 from ragbed.experiments.cells import Cell
 from ragbed.experiments.judges import GradingInput, Lexical, ModelSupport, SupportCheck, extract_claims, grading_input
@@ -26,7 +25,7 @@ from ragbed.experiments.question import Question, Scheme
 from ragbed.experiments.record import Result, StoredStep, Verdict
 from ragbed.experiments.running.gold import PLACING
 from ragbed.experiments.running.plan import Plan
-from ragbed.experiments.running.rejudge import Material, check_support, judges_named, rejudge
+from ragbed.experiments.running.rejudge import JudgedAnswer, Material, check_support, judges_named, rejudge
 from ragbed.experiments.runs.finished import Finished
 from ragbed.experiments.runs.manifest import manifest_of
 from ragbed.experiments.runs.store import RunFolder, hold

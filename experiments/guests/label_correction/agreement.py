@@ -1,88 +1,145 @@
-"""Show how far judges and people agree, and scores corrected by people's labels."""
+"""Agreement between two raters of the same answers: judges, repeats of one, or people.
+
+Cohen's kappa (1960), with quadratic weights (1968) for points, equal to scikit-learn's. Of steps each is one judgement,
+held or not, as the DetectiveQA paper compares its judge with people (Table 4).
+"""
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Sequence
-from contextlib import ExitStack
-from dataclasses import asdict
-from pathlib import Path
+import itertools
+import math
+from collections import Counter
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import TYPE_CHECKING
 
-from ragbed.agents.types import Cost
-from ragbed.experiments.analysis.agreement import Rater, agreement_view, measure_agreement
-from ragbed.experiments.analysis.notes import LEXICAL, describe_unjudged
-from ragbed.experiments.analysis.view import View
-from ragbed.experiments.formatting import format_price
-from ragbed.experiments.guests.label_correction.inference import corrected_views
-from ragbed.experiments.guests.label_correction.sheets import read_raters, write_sheet
-from ragbed.experiments.running.rejudge import Material, judges_named, material_of, rejudge
-from ragbed.experiments.runs.finished import Finished
-from ragbed.experiments.runs.store import RunFolder, hold
-from ragbed.experiments.settings import RunSettings
-from ragbed.experiments.settings.file import read_settings
-from ragbed.experiments.terminal.display import Bars, note, print_json, say, stoppable
-from ragbed.experiments.terminal.tables import print_views
+from ragbed.experiments.analysis.view import View, make_figure
+from ragbed.experiments.judges.base import GRADES
+from ragbed.experiments.judges.model import MOST_POINTS
+from ragbed.experiments.metrics import estimate_clustered_share
+from ragbed.experiments.metrics.intervals import percentiles
+from ragbed.experiments.metrics.sample import Totals, draw_resamples
+from ragbed.experiments.question import Rubric
+from ragbed.experiments.record import Verdict
+from ragbed.experiments.running.rejudge import JudgedAnswer, Rater
 
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
-def show_agreement(path: Path, names: Sequence[str], repeats: int, labels: Sequence[Path], sheet: Path | None,
-                json: bool) -> None:
-    """Judge the answers, compare all raters with each other, and show it. The verdicts that the run recorded count as
-    one rater. Raises UserError for what the user can fix."""
-    with ExitStack() as opened:
-        folder = RunFolder.existing(path)
-        opened.callback(folder.close)
-        settings = read_settings(path / "config.yaml")
-        material = material_of(folder, settings)
-        people = read_raters(labels, material)
-        if sheet is not None:
-            write_sheet(sheet, material)
-            note(f"sheet: {len(material.graded)} answers to grade in {sheet}")
-        names = names or ([settings.judge.name] if repeats > 1 else [])
-        if sheet is not None and not names and not people:
-            if json:
-                print_json({"run": str(path), "sheet": str(sheet), "answers": len(material.graded)})
-            return
-        views = corrected_views(Finished.of(folder), people) if people else []
-        raters, spent = _judged(folder, settings, material, names, repeats, opened)
-    raters += people
-    found = measure_agreement(raters, material.rubric, material.steps, settings.seed)
-    views = [*([agreement_view(found, material.rubric, len(material.graded))] if found else []), *views]
-    if not json:
-        _show(settings, raters, views, spent)
-        return
-    print_json({"run": str(path), "rubric": material.rubric, "answers": len(material.graded),
-                "raters": [{"name": rater.name, "answers": len(rater.verdicts),
-                            "unjudged": sum(verdict.unjudged for verdict in rater.verdicts.values()),
-                            "why": describe_unjudged(rater.verdicts.values())} for rater in raters],
-                "pairs": [asdict(pair) for pair in found], "views": [view.as_json() for view in views],
-                "calls": spent.attempts, "replayed": spent.replayed, "paid": spent.paid,
-                "temperature": settings.calls.temperature})
+    Floats = NDArray[np.float64]
+
+LABELS: Mapping[Rubric, tuple[str, ...]] = MappingProxyType({
+    "grades": GRADES, "points": tuple(map(str, range(MOST_POINTS + 1))), "steps": ("held", "not held")})
 
 
-def _judged(folder: RunFolder, settings: RunSettings, material: Material, names: Sequence[str], repeats: int,
-            opened: ExitStack) -> tuple[list[Rater], Cost]:
-    """Return the run's recorded verdicts, unless its own judge is asked again, and those of the judges."""
-    own = settings.judge.name
-    recorded = [] if own in names else [Rater(f"{own} (the run's)", material.recorded)]
-    if not names:
-        return recorded, Cost()
-    judges = judges_named(names, settings)
-    opened.callback(hold(folder.path).release)
-    with stoppable("verdicts so far are kept in the run's journal; the same command continues"), Bars() as bars:
-        judged, spent = asyncio.run(rejudge(folder, settings, material, judges, repeats, bars))
-    return recorded + judged, spent
+@dataclass(frozen=True, slots=True)
+class Agreement:
+    """How far two raters agree: the share of judgements that are equal, with Wilson's 95 % interval, by question where
+    one has several; and kappa, whose interval is of percentiles over resamples of questions, with all answers to each:
+    None for one question, and where all resamples agree."""
+
+    first: str
+    second: str
+    n: int  # answers that both judged
+    judgements: int  # what is compared: the answers, or their steps
+    agree: float | None
+    agree_low: float | None
+    agree_high: float | None
+    kappa: float | None  # Cohen's; None where it is not defined: without judgements, or where all are of one label
+    low: float | None
+    high: float | None
+    labels: tuple[str, ...]  # of the rows and columns of `table`
+    table: tuple[tuple[int, ...], ...]  # judgements by the first rater's label (rows) and the second's (columns)
 
 
-def _show(settings: RunSettings, raters: Sequence[Rater], views: Sequence[View], spent: Cost) -> None:
-    say(settings.name)
-    print_views(views)
-    if not views:
-        say(f"{raters[0].name} is the only rater; give --judge, --repeats or --labels")
-    for rater in raters:
-        if why := describe_unjudged(rater.verdicts.values()):
-            say(f"{rater.name}: {why}.")
-    if any(rater.name.startswith("lexical") for rater in raters):
-        say(LEXICAL)
-    if settings.calls.temperature == 0 and any(rater.name.endswith(" #2") for rater in raters):
-        say("Repeats were judged at the run's temperature, 0. They differ only in their seed and in the server's own "
-            "randomness, so their agreement does not show how certain the judge is.")
-    note(f"{spent.attempts} calls sent and {spent.replayed} from the journal, paid now {format_price(spent.paid)}")
+def measure_agreement(raters: Sequence[Rater], rubric: Rubric, steps: Mapping[JudgedAnswer, int],
+               seed: int = 0) -> list[Agreement]:
+    """Return the agreement of every two of the raters, in order; for the rubric `steps`, each answer has so many."""
+    return [_agreement(first, second, rubric, steps, seed) for first, second in itertools.combinations(raters, 2)]
+
+
+def _agreement(first: Rater, second: Rater, rubric: Rubric, steps: Mapping[JudgedAnswer, int], seed: int) -> Agreement:
+    import numpy as np
+
+    labels, quadratic = LABELS[rubric], rubric == "points"
+    n, judged = 0, dict[str, list[tuple[int, int]]]()  # by question: places of the two raters' labels
+    for item, verdict in first.verdicts.items():
+        other = second.verdicts.get(item)
+        if other is not None and not (verdict.unjudged or other.unjudged):
+            n += 1
+            sides = (_places(one, steps.get(item, 0)) for one in (verdict, other))
+            judged.setdefault(item[1], []).extend(zip(*sides, strict=True))
+    pairs = [(question, *pair) for question, own in judged.items() for pair in own]
+    tables = np.zeros((len(judged), 2, len(labels), len(labels)))
+    for place, own in enumerate(judged.values()):
+        for pair in own:
+            tables[(place, 0, *pair)] += 1
+    whole = tables[:, 0].sum(axis=0)
+    equal = estimate_clustered_share([one == other for _, one, other in pairs], [question for question, *_ in pairs])
+    kappa, low, high = float(cohen_kappas(whole[None], quadratic)[0]), None, None
+    if len(judged) > 1:  # over the resamples in which it is defined
+        drawn, = draw_resamples([Totals(tables, np.ones_like(tables))], seed)
+        low, high = percentiles(cohen_kappas(drawn.sums[:, 0], quadratic))
+    if low is None or high is None or low >= high:
+        low = high = None
+    else:
+        low, high = round(low, 10), round(high, 10)
+    return Agreement(
+        first.name, second.name, n, len(pairs), equal["mean"], equal["low"], equal["high"],
+        None if math.isnan(kappa) else round(kappa, 10), low, high, labels,
+        tuple(tuple(map(int, row)) for row in whole))
+
+
+def _places(verdict: Verdict, steps: int) -> list[int]:
+    if verdict.grade is not None:
+        return [GRADES.index(verdict.grade)]
+    if verdict.points is not None:
+        return [verdict.points]
+    return [int(step not in (verdict.steps or ())) for step in range(steps)]
+
+
+def cohen_kappas(tables: Floats, quadratic: bool) -> Floats:
+    """Return Cohen's kappa of each table of counts (tables by labels by labels); nan where it is not defined. A
+    thousand resamples at once take milliseconds; one by one they would take a second."""
+    import numpy as np
+
+    count = tables.shape[1]
+    distance = np.abs(np.subtract.outer(np.arange(count), np.arange(count))).astype(np.float64)
+    weights = distance**2 if quadratic else np.minimum(distance, 1.0)
+    expected = tables.sum(axis=2)[:, :, None] * tables.sum(axis=1)[:, None, :]
+    chance = (weights * expected).sum(axis=(1, 2))
+    seen = (weights * tables).sum(axis=(1, 2)) * tables.sum(axis=(1, 2))
+    ratio: Floats = np.divide(seen, chance, out=np.full_like(seen, np.nan), where=chance > 0)
+    return 1 - ratio
+
+
+def krippendorff_alpha(units: Iterable[Sequence[Hashable]]) -> float | None:
+    """Compute Krippendorff's alpha for nominal labels ("Content Analysis", 2004, section 11.3), of two raters and more,
+    who need not all label everything; None where all labels are one and the same, or no unit has two.
+
+    Args:
+        units: the labels that each unit was given.
+    """
+    labels, disagreement = Counter[Hashable](), 0.0
+    for unit in units:
+        if len(unit) > 1:
+            own = Counter(unit)
+            labels += own
+            disagreement += (len(unit) ** 2 - sum(count**2 for count in own.values())) / (len(unit) - 1)
+    n = labels.total()
+    by_chance = n**2 - sum(count**2 for count in labels.values())
+    return 1 - (n - 1) * disagreement / by_chance if by_chance else None
+
+
+def agreement_view(found: Sequence[Agreement], rubric: Rubric, answers: int) -> View:
+    """Return how far every two raters agree, of so many answers that there are to judge."""
+    steps = rubric == "steps"
+    kappa_of = "kappa, quadratic weights" if rubric == "points" else "kappa"
+    rows = tuple((one.first, one.second, one.n, *([one.judgements] if steps else []),
+                  make_figure(one.agree, one.agree_low, one.agree_high, one.n),
+                  make_figure(one.kappa, one.low, one.high, one.n)) for one in found)
+    notes = ("A kappa is undefined where two raters gave one and the same label throughout, or judged no answer both.",
+             ) if any(one.kappa is None for one in found) else ()
+    return View("agreement", f"Agreement on {answers} answers", (
+        "first", "second", "n", *(["steps"] if steps else []), "agree", kappa_of), rows, 2, notes=notes)

@@ -26,7 +26,7 @@ def judge(run: FinishedRun,
     Without --judge, --repeats repeats the run's own judge. With labels by people, the scores are also shown corrected
     for the judge's errors. The run stays as it is.
     """
-    from ragbed.experiments.guests.label_correction.agreement import show_agreement
+    from ragbed.experiments.guests.label_correction.display import show_agreement
 
     show_agreement(run, judge or [], repeats, labels or [], sheet, json)
 

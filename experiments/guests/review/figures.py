@@ -12,13 +12,14 @@ from typing import Any
 from ragbed.documents.errors import RunError
 from ragbed.documents.json import loads
 from ragbed.documents.types import Document
-from ragbed.experiments.analysis.agreement import Rater, krippendorff_alpha, measure_agreement
 from ragbed.experiments.benchmarks.hub import CARD
 from ragbed.experiments.formatting import plural, visible
+from ragbed.experiments.guests.label_correction.agreement import krippendorff_alpha, measure_agreement
 from ragbed.experiments.guests.review.items import Item, ReviewSet, question_line
 from ragbed.experiments.guests.review.reviews import Review, ReviewFile
 from ragbed.experiments.metrics.intervals import TAIL, Interval
 from ragbed.experiments.record import Verdict
+from ragbed.experiments.running.rejudge import Rater
 from ragbed.experiments.runs.store import write_text
 
 Reviews = Mapping[str, Mapping[str, Review]]  # by reviewer, then by item

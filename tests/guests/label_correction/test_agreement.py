@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from ragbed.experiments import Verdict
-from ragbed.experiments.analysis.agreement import Rater, measure_agreement
+from ragbed.experiments.guests.label_correction.agreement import measure_agreement
+from ragbed.experiments.running.rejudge import Rater
 
 DATA = Path(__file__).parents[2] / "data"
 C, P, W = "Correct", "Partially Correct", "Wrong"

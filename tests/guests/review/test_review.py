@@ -8,8 +8,8 @@ import httpx2
 import pytest
 from reviewed import ITEMS_MADE, MINUTES, serving, write_made_set
 
-from ragbed.experiments.analysis.agreement import krippendorff_alpha
 from ragbed.experiments.benchmarks.jsonl import load_demo, read_questions
+from ragbed.experiments.guests.label_correction.agreement import krippendorff_alpha
 from ragbed.experiments.guests.review.figures import (
     accepted_lines,
     compute_figures,
