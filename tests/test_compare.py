@@ -197,10 +197,10 @@ def test_gates_are_read():
 
 def test_what_cannot_be_compared_is_said_in_one_line(two, ragbed, tmp_path, town):
     ragbed.refuses("compare", tmp_path / "none", says=["holds no run"])
-    ragbed.refuses("compare", two[1], says=["there is no second cell", "give another run"])
-    ragbed.refuses("compare", two[0], "--metric", "accuracy", says=["accuracy is no metric of both", "unified"])
+    ragbed.refuses("compare", two[1], says=["it has only one cell; give a second run"])
+    ragbed.refuses("compare", two[0], "--metric", "accuracy", says=["accuracy is not a metric of both", "unified"])
     ragbed.refuses("compare", two[0], "--metric", "acuracy", says=["unknown metric"])
-    ragbed.refuses("compare", *two, "--baseline", "grounded", says=["fits several cells"])
+    ragbed.refuses("compare", *two, "--baseline", "grounded", says=["matches several cells"])
     ragbed.refuses("compare", *two, "--fail-if", "unified < 1", says=["expected METRIC < baseline"])
     (two[1] / "summary.json").write_text('{"name": "better", "cells": []}')
     ragbed.refuses("compare", *two, says=["better/summary.json: made by another version of ragbed; run it again"])
@@ -222,8 +222,8 @@ def test_the_same_id_is_not_the_same_question(two, serve, town, ragbed):
     town.write(rows)
     assert ragbed("run", town.config(serve(town.reply).url, name="fewer"))[0] == 0
     found = ragbed.json("compare", town.run, town.run.parent / "fewer")
-    assert "4 questions are in both runs; left out are 1 that one of them has alone, and 1 that differ under the " \
-           "same id." in found["notes"]
+    assert "4 questions are in both runs; 1 that only one run has are left out, and 1 with the same id but other " \
+           "content." in found["notes"]
     assert [row["n"] for row in found["comparisons"]] == [4]
 
 
@@ -233,8 +233,8 @@ def test_a_gate_does_not_pass_over_what_one_run_has_alone(two, serve, town, ragb
     assert ragbed("run", config)[0] == 0
     few, gate, path = town.run.parent / "few", ("--fail-if", "unified < baseline - 1"), tmp_path / "gates.xml"
     ragbed.refuses("compare", two[0], few, *gate, "--junit", path, says=[
-        "--fail-if cannot be checked", "4 questions are in both runs; left out are 2 that one of them has alone; --sha",
-        "Cells without their like in the other run: 2; name those to check with --cell"])
+        "--fail-if cannot be checked", "4 questions are in both runs; 2 that only one run has are left out; --sha",
+        "Cells without a counterpart in the other run: 2; name those to check with --cell"])
     suite, = ElementTree.parse(path).getroot()
     assert [(test.get("name"), [child.tag for child in test]) for test in suite] == [
         ("direct", []), ("questions", ["error"]), ("cells", ["error"])]
@@ -285,6 +285,7 @@ def test_no_two_comparisons_have_one_name(serve, town, ragbed):
 def test_cells_that_differ_in_several_factors_are_compared_where_one_is_named(serve, town, ragbed):
     path = town.config(serve(town.reply).url, include=[{"reasoning": "least_to_most", "conditions": "closed-book"}])
     assert ragbed("run", path)[0] == 0
-    ragbed.refuses("compare", town.run, says=["no two cells differ in one factor alone", "--baseline, out of: direct"])
+    ragbed.refuses("compare", town.run, says=[
+        "no two cells differ in exactly one factor", "choose a --baseline: direct"])
     row, = json.loads(ragbed("compare", town.run, "--baseline", "direct", "--json")[1])["comparisons"]
     assert (row["factor"], row["second_name"]) == (None, "least_to_most · closed-book")

@@ -171,8 +171,9 @@ def test_fewer_negatives_or_chunks_than_asked_for_are_said_in_each_record_and_on
         (None,), ("negatives@5", "negatives:2 of 5"), ("gold_at@50", "gold_at:2 of 50"),
         ("gold_at@2",)}
     assert [note for note in json.loads(out)["notes"] if "@" in note] == [
-        "negatives@5: for 2 of 2 questions fewer negatives could be had, down to 2.",
-        "gold_at@50: for 2 of 2 questions the position is beyond the end, so the gold stands last, down to 2."]
+        "negatives@5: 2 of 2 questions have fewer negatives than asked for, at least 2.",
+        "gold_at@50: in 2 of 2 questions the position is beyond the end, so the gold comes last, at position 2 or "
+        "later."]
 
 
 def test_a_table_stands_in_place_of_the_documents(ragbed, serve, town):
@@ -193,7 +194,7 @@ def test_questions_that_name_no_gold_are_counted_where_it_is_dropped(ragbed, ser
     town.write(rows)
     path = town.config(serve(lambda body: "<Answer>7</Answer>").url, perturbations="drop_gold")
     (note,) = [note for note in ragbed.json("run", path)["notes"] if "drop_gold" in note]
-    assert "drop_gold: 1 of 3 questions do not say which chunks are gold" in note
+    assert "drop_gold: 1 of 3 questions do not name their gold chunks" in note
     found = {result["question"]: (result["answerable"], len(result["evidence"])) for result in results(town)}
     assert found == {"refusal-0": (False, 1), "non_refusal-1": (False, 1), "non_refusal-2": (True, 2)}
 

@@ -116,14 +116,14 @@ def test_the_tables_fit_and_say_what_was_meant(run, ragbed):
     assert status == 0, err
     assert max(map(len, out.splitlines()[:20])) <= 150
     assert "right by unified" in out
-    assert "Why answers are right or wrong: shares of the questions" in out
+    assert "Why answers are right or wrong (shares of questions)" in out
     assert "wrong refusal" in out
-    assert "retrieval miss" not in out.split("What was known")[0]
-    assert "`distracted` may be chance in 1 of 1 cells that have it" in out  # three lost, none gained: p is 0.5
-    assert "1 of 30 answers are partially correct: they count as wrong here, each with its cause." in out
+    assert "retrieval miss" not in out.split("Knowledge and gold")[0]
+    assert "`distracted` may be chance in 1 of 1 cells" in out  # three lost, none gained: p is 0.5
+    assert "1 of 30 answers are partially correct. They count as wrong here, each with its cause." in out
     status, out, _ = ragbed("diagnose", run, "--cause", "distracted", "--cell", "provided")
     assert status == 0
-    assert re.search(r"#4 +\S.*\? +answered +0 +1 of 1 gold in view; gold cited; right over the gold alone;\s+wrong "
+    assert re.search(r"#4 +\S.*\? +answered +0 +1 of 1 gold in view; gold cited; right with the gold only;\s+wrong "
                      r"closed-book", out), out
     assert "provided" not in out  # of one cell
     assert "No question has it." in ragbed("diagnose", run, "--cause", "retrieval miss")[1]
@@ -147,8 +147,8 @@ def test_verify_computes_the_causes_again(run, ragbed, tmp_path):
 
 def test_without_the_conditions_a_run_says_what_cannot_be_told(serve, town, ragbed):
     town.write([town.row(number) for number in SAID])
-    status, out, err = ragbed("run", town.config(serve(reply).url))
+    status, out, err = ragbed("run", town.config(serve(reply).url), "--full")
     assert status == 0, err
-    assert "4 answers are wrong with the gold in view. Whether other passages distracted or the reasoning failed " \
-           "cannot be told without the gold alone: add `gold` to the conditions." in out
+    assert "4 answers are wrong with the gold in view. Add `gold` to the conditions to find out whether other " \
+           "passages distracted the model or its reasoning failed." in out
     assert "wrong" in out.split("Why answers are right or wrong")[1].splitlines()[1]

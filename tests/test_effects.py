@@ -107,7 +107,7 @@ def test_without_documents_a_retriever_has_no_effect_and_its_own_is_of_the_other
     assert set(named) == {"retriever", "condition"}
     assert [level["mean"] for level in named["retriever"]["levels"]] == [pytest.approx(2.5 / 3), pytest.approx(1.6 / 3)]
     assert [level["mean"] for level in named["condition"]["levels"]] == [pytest.approx(0.7 / 3), pytest.approx(4.1 / 6)]
-    assert any("Interactions that the cells cannot tell" in note for note in found["notes"])
+    assert any("Interactions that cannot be estimated" in note for note in found["notes"])
     assert found["crossed"] is False
 
 
@@ -116,7 +116,7 @@ def test_factors_that_change_together_cannot_be_told_apart():
            if (row["model"], row["reasoning"]) in (("m", "a"), ("n", "b"))]
     found = effects_of(run, np.arange(12).reshape(4, 3) / 12)
     assert [one["factor"] for one in found["factors"]] == ["condition"]
-    assert "The cells cannot tell the effects of these factors apart: model, reasoning." in found["notes"]
+    assert "The effects of these factors cannot be separated: model, reasoning." in found["notes"]
 
 
 def test_excluded_cells_leave_main_effects_and_drop_the_interaction():
@@ -126,7 +126,7 @@ def test_excluded_cells_leave_main_effects_and_drop_the_interaction():
     assert ([one["factor"] for one in found["factors"]], found["interactions"]) == (["reasoning", "condition"], [])
     assert any("reasoning and condition" in note for note in found["notes"])
     assert found["crossed"] is False
-    assert sum("under which all levels were asked" in note for note in found["notes"]) == 2
+    assert sum("under which all levels were run" in note for note in found["notes"]) == 2
     assert effects_of(RUN, rng.uniform(size=(6, 40)))["crossed"] is True
 
 
@@ -142,14 +142,14 @@ def test_where_the_matrix_is_not_crossed_levels_are_compared_where_all_were_aske
         ("a", "b"): -0.4, ("a", "c"): -0.3, ("b", "c"): 0.1}  # c - b in the cells that have both, not over the gold
     assert [(one["level"], one["mean"], one["n"]) for one in conditions["levels"]] == [("full", 0.35, 4),
                                                                                       ("gold", 0.9, 4)]
-    assert "Interactions that the cells cannot tell: reasoning and condition." in found["notes"]
+    assert "Interactions that cannot be estimated: reasoning and condition." in found["notes"]
 
 
 def test_cells_and_questions_without_the_metric_are_left_out_and_counted():
     found = effects_of(RUN, under_both([[0, 1, 0.5], [1, 1, None], [None] * 3]))
     assert [level["n"] for level in found["factors"][0]["levels"]] == [4, 4]
-    assert found["notes"][:2] == ["Cells without f1, which are left out: 2.",
-                                  "Questions without f1 in every cell compared, which are left out: 1 at most."]
+    assert found["notes"][:2] == ["2 cells without f1 are left out.",
+                                  "Up to 1 questions that lack f1 in some compared cell are left out."]
     nothing = effects_of(WAYS, [[1, None], [None, 1], [1, None], [None, 1]])
     assert (nothing["factors"], nothing["interactions"]) == ([], [])
     assert effects_of(WAYS, [[0, 1], [1, 1], [None] * 2, [None] * 2]) is None

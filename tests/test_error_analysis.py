@@ -220,7 +220,7 @@ def test_a_model_that_guesses_would_seem_mended_and_what_it_makes_of_other_quest
     row, = said["joint"]
     assert (row["mended"]["mean"], row["mended"]["n"]) == (pytest.approx(2 / 3), 12)  # of 30 without gold, 12 are wrong
     assert (row["others"]["mean"], row["others"]["n"]) == (pytest.approx(2 / 3), 48)
-    assert any("at most" in note and "other questions" in note for note in said["notes"])
+    assert any("upper bound" in note and "other questions" in note for note in said["notes"])
 
 
 def related(cells, one):

@@ -133,8 +133,8 @@ def test_variations_are_a_factor_of_a_run_whose_records_have_both_and_whose_judg
     lost = records[by_variation["paraphrase"], "non_refusal-3"]
     assert (lost.get("asked"), lost["notes"]) == (None, ("not_paraphrased:it lacks 3",))
     assert (lost["asked_usage"]["calls"], lost["usage"]["calls"]) == (2, 1)
-    assert "questions: paraphrase leaves 1 of 6 as they were asked." in made["notes"]
-    assert any("#w wrote the paraphrases, one of a question for all cells; its 14 calls" in note
+    assert "questions: paraphrase leaves 1 of 6 questions unchanged." in made["notes"]
+    assert any("#w wrote the paraphrases, one per question" in note and "14 calls" in note
                for note in made["notes"])
     out = ragbed("show", town.run, "non_refusal-1", "--cell", by_variation["paraphrase"])[1]
     assert "How many people live in town 1?" in out

@@ -97,7 +97,7 @@ COLUMNS = ("ndcg@10", "recall@100", "mrr")
 
 def test_a_column_that_looks_deeper_than_the_search_is_told():
     assert note_shallow_retrievers({"bm25@5": 5, "dense@100": 100}, COLUMNS) == [
-        "bm25@5 finds 5 for a question, so its figures for more than 5 are those for 5; set k to 100 or more."]
+        "bm25@5 finds 5 chunks per question, so its figures beyond 5 are those at 5; set k to at least 100."]
 
 
 def test_queries_without_a_relevant_document_are_counted():

@@ -68,7 +68,7 @@ def view(report, name):
 
 def test_counts_lead_to_what_became_right_or_wrong(tmp_path):
     made = page(tmp_path, SUMMARY, ("unified",))
-    assert "unified score of 1" in words(made.select_one("#causes figcaption"))
+    assert "unified score is 1" in words(made.select_one("#causes figcaption"))
     row = view(made, "comparisons:reasoning").select("tbody tr")[1]
     up, down = (row.select_one(f'[data-label="{name}"] a') for name in ("up", "down"))
     assert (up["href"], words(up)) == ("#questions?right=2&wrong=1", "9")
@@ -118,7 +118,7 @@ def test_effects_have_means_intervals_and_tests(report):
     drawn = view(report, "effects").select("svg.span")
     assert ["apart" in one["class"] for one in drawn] == [False, False, True]
     assert words(view(report, "effects:reasoning:condition").summary) == (
-        "Interaction reasoning × condition on em: not seen, p (Holm) 0.300")
+        "Interaction reasoning × condition on em: not significant, p (Holm) 0.300")
 
 
 def test_comparisons_have_the_real_ones_first_in_words(report):
@@ -189,11 +189,11 @@ def test_the_ideal_of_refusals_is_at_the_share_that_is_answerable(tmp_path):
     cells = [one | {"metrics": one["metrics"] | shares} for one in CELLS]
     made = page(tmp_path, SUMMARY | {"cells": cells}).select_one("#refusals")
     assert [words(one) for one in made.select(".goal-line")] == ["60 % are answerable"]
-    assert "ideal: all that is answerable is answered, and nothing wrong" in words(made)
+    assert "ideal: all answerable questions answered, none wrong" in words(made)
     dropped = [*cells[:-1], cells[-1] | {"metrics": shares | {"refusal_accuracy": {"mean": 0.5, "n": 50}}}]
     made = page(tmp_path, SUMMARY | {"cells": dropped}).select_one("#refusals")
     assert made.select(".goal-line") == []
-    assert "which share that is differs between the cells" in words(made)
+    assert "the share of answerable questions differs between cells" in words(made)
 
 
 def test_a_legend_explains_no_shape_without_a_point(tmp_path):

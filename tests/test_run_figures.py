@@ -145,6 +145,6 @@ def test_a_unified_score_of_a_half_with_fewer_than_ten_questions_is_told():
                             "refusal_accuracy": {"n": unanswerable}}}
 
     assert note_small_halves([row(40, 5), row(40, 12)])[0].startswith(
-        "The unified score is the mean of two halves, the answerable and the unanswerable, and one has 5: too few")
-    assert note_small_halves([row(40, 10)]) == note_small_halves([row(40,
-                                                                      0)]) == note_small_halves([{"metrics": {}}]) == []
+        "The unified score is the mean of two halves, answerable and unanswerable questions. One half has only 5 q")
+    assert note_small_halves([row(40, 10)]) == note_small_halves([row(40, 0)]) == []
+    assert note_small_halves([{"metrics": {}}]) == []

@@ -136,7 +136,7 @@ def test_each_threshold_tells_what_it_answers_and_refuses(serve, town, ragbed):
     assert [row["risk"]["mean"] for row in rows[:2]] == [pytest.approx(1 / 6), 0.0]
     status, out, _ = ragbed("diagnose", town.run)
     assert status == 0
-    assert "What each threshold answers and refuses" in out
+    assert "Answers and refusals at each threshold" in out
     assert ragbed.json("diagnose", town.run)["tradeoff"] == rows
     report = BeautifulSoup((town.run / "report.html").read_text(), "html.parser")
     rows = report.select('[data-view="refusals:thresholds"] tbody tr')

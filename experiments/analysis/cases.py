@@ -1,4 +1,4 @@
-"""From the results of a run to the cases that causes are told of, each joined with those of its sibling cells."""
+"""Cases of a run, each joined with the same question in its sibling cells, and the causes that follow from them."""
 from __future__ import annotations
 
 from collections import defaultdict
@@ -13,17 +13,16 @@ from ragbed.experiments.metrics import METRICS, Estimate, Scoring, estimate_clus
 from ragbed.experiments.question import Question
 from ragbed.experiments.record import Result
 
-# What a condition decides, or makes to have no effect; all else must agree, repeats among it. A seed is a cell's only
-# where something is drawn: see `_agrees`.
+# What a condition decides. Everything else must agree in siblings, repeats included; for seeds see `_agrees`.
 _SHOWN = frozenset({"condition", "retrieval", "retriever", "chunker", "embedder", "format", "perturbation", "seed"})
 
 
 @dataclass(frozen=True, slots=True)
 class Siblings:
-    """Ids of cells; None where the run has none."""
+    """Ids of a cell's siblings; None if the run has none."""
 
-    closed_book: str | None = None  # without documents; under rules of its own
-    gold: str | None = None  # over the gold alone; of a cell that is so itself, none
+    closed_book: str | None = None  # without documents, under its own rules
+    gold: str | None = None  # with the gold only; None for such a cell itself
     fewest_negatives: str | None = None  # with the same evidence and fewer added negatives, the fewest of all
 
 
@@ -38,24 +37,24 @@ def find_siblings(cells: Sequence[Cell]) -> dict[str, Siblings]:
             alone[_asked(cell)].append(cell)
     return {cell.id: Siblings(_nearest(cell, closed[_asked(cell, rules=False)]),
                               None if is_gold_only(cell) else _nearest(cell, alone[_asked(cell)]),
-                              _undisturbed(cell, cells))
+                              _with_fewest_negatives(cell, cells))
             for cell in cells}
 
 
 def is_gold_only(cell: Cell) -> bool:
-    """Return whether the cell places the gold and nothing else, in whatever order and form."""
+    """Return whether the cell shows the gold and nothing else, in whatever order and form."""
     change = cell.change
     return cell.condition == "gold" and not (change.negatives or change.drop_gold or change.table)
 
 
 def _asked(cell: Cell, rules: bool = True) -> tuple[object, ...]:
-    """What is asked, whatever is shown. Closed-book has rules of its own, and no framing."""
+    """What is asked, apart from what is shown. Closed-book cells have their own rules and no framing."""
     left = _SHOWN if rules else _SHOWN | {"rules", "framing"}
     return tuple((name, value) for name, value in asdict(cell).items() if name not in left)
 
 
 def _nearest(cell: Cell, others: Sequence[Cell]) -> str | None:
-    """Of several, the one that agrees in format and retriever, shows numbers as the cell does, and moves least."""
+    """Return the most similar of several: with the same format, retriever and numbering, and the least reordering."""
     def distance(other: Cell) -> tuple[bool, ...]:
         return (other.format != cell.format, other.finder != cell.finder, other.separators != cell.separators,
                 other.change.moves)
@@ -65,12 +64,12 @@ def _nearest(cell: Cell, others: Sequence[Cell]) -> str | None:
 
 
 def _agrees(other: Cell, cell: Cell) -> bool:
-    """Whether the seeds are one, or one of the cells draws nothing."""
+    """Whether the seeds are equal, or one of the cells draws nothing."""
     return other.seed is None or cell.seed in (None, other.seed)
 
 
-def _undisturbed(cell: Cell, cells: Sequence[Cell]) -> str | None:
-    """Of those that differ in nothing but that they add fewer negatives, the one with the fewest."""
+def _with_fewest_negatives(cell: Cell, cells: Sequence[Cell]) -> str | None:
+    """Return the one with the fewest negatives of those that differ only in adding fewer."""
     fewer = (other for other in cells if other.change.negatives < cell.change.negatives and _agrees(other, cell)
              and replace(other, perturbation=_without(other.change), seed=cell.seed)
              == replace(cell, perturbation=_without(cell.change)))
@@ -82,30 +81,28 @@ def _without(change: Perturbation) -> str:
     return str(replace(change, negatives=0))
 
 
-Cases = Mapping[str, Mapping[str, Case]]  # by cell's id, then by question's
-Grouped = Mapping[str, str]  # by question, its cluster; see `experiments.statistics.pairs`
+Cases = Mapping[str, Mapping[str, Case]]  # by cell id, then by question id
+Grouped = Mapping[str, str]  # cluster by question id
 _COARSE = ("page", "document")
 
 
 def find_causes(cells: Sequence[Cell], results: Iterable[Result], questions: Mapping[str, Question],
               correctness_metrics: Sequence[str], scoring: Scoring = "corrected") -> dict[str, dict[str, str]]:
-    """Return the name of the cause (`CAUSES`) of every result, by its cell's id and then by its question's; empty where
-    the benchmark has no notion of a right answer. It is computed from what is stored alone: results of these cells with
-    their scores, by that scoring, without traces; questions by id; and the metrics whose score of 1 means right, of
-    which the first that applies counts (`Scheme.correctness_metrics`)."""
+    """Return the name of the cause of every result, by cell id and question id. Empty if the benchmark has no
+    correctness metric. Uses stored results only, without traces."""
     found = make_cases(cells, results, questions, correctness_metrics, scoring)
     return {cell: {question: find_cause(case).name for question, case in cases.items()} for cell,
             cases in found.items()}
 
 
 def share_by_question(hits: Mapping[str, bool], grouped: Grouped) -> Estimate:
-    """Return the share of the questions that are hits, by question's id."""
+    """Return the share of questions that are hits."""
     return estimate_clustered_share(list(hits.values()), [grouped.get(question, question) for question in hits])
 
 
 def case_view(cause: Cause, cases: Cases, called: Mapping[str, str], questions: Mapping[str, Question]) -> View:
-    """Return the questions that have a cause, each with what decided it, for a person to check by hand, in the cells
-    that `called` labels by their ids; of one cell, it has no name."""
+    """Return the questions that have a cause, each with what decided it, for a person to check by hand. `called` maps
+    the ids of the cells to their labels."""
     places = {id: place for place, id in enumerate(questions, start=1)}
     several = len(called) > 1
     rows = [(f"#{places[question]}", questions[question].text, *([label] if several else []), case.outcome,
@@ -117,7 +114,7 @@ def case_view(cause: Cause, cases: Cases, called: Mapping[str, str], questions: 
 
 
 def describe_case(case: Case) -> Iterator[str]:
-    """Yield what of the case decides its cause, in words."""
+    """Yield what decides the cause of a case, in words."""
     if not case.answerable:
         yield "unanswerable"
     if case.refused:
@@ -130,7 +127,7 @@ def describe_case(case: Case) -> Iterator[str]:
         yield "no gold known" if case.gold is None else f"{case.found} of {case.gold} gold in view"
     if case.cites and case.found and case.answered:
         yield "gold cited" if case.cited_gold else "no gold cited"
-    for said, name in ((case.right_with_gold, "over the gold alone"), (case.right_with_fewer_negatives,
+    for said, name in ((case.right_with_gold, "with the gold only"), (case.right_with_fewer_negatives,
                                                                        "with fewer negatives"),
                        (case.known, "closed-book")):
         if said is not None:
@@ -139,7 +136,7 @@ def describe_case(case: Case) -> Iterator[str]:
 
 def make_cases(cells: Sequence[Cell], results: Iterable[Result], questions: Mapping[str, Question],
              correctness_metrics: Sequence[str], scoring: Scoring) -> dict[str, dict[str, Case]]:
-    """Return the cases of all results of these cells; see `find_causes`. Every cell is there, in order."""
+    """Return the cases of all results of these cells, in the cells' order; see `find_causes`."""
     if not correctness_metrics:
         return {}
     alone: dict[str, dict[str, Case]] = {cell.id: {} for cell in cells}
@@ -148,7 +145,7 @@ def make_cases(cells: Sequence[Cell], results: Iterable[Result], questions: Mapp
         if cell := known.get(result.cell):
             alone[cell.id][result.question] = _case(result, cell, questions[result.question], correctness_metrics,
                                                     scoring)
-    return {id: {question: _joined(case, question, siblings[id], alone) for question, case in cases.items()}
+    return {id: {question: _join_siblings(case, question, siblings[id], alone) for question, case in cases.items()}
             for id, cases in alone.items()}
 
 
@@ -172,16 +169,16 @@ def _case(result: Result, cell: Cell, question: Question, correctness_metrics: S
         unjudged=METRICS[metric].judged and result.scores.get("unjudged") == 1, gold_alone=is_gold_only(cell))
 
 
-def _joined(case: Case, question: str, siblings: Siblings, alone: Cases) -> Case:
+def _join_siblings(case: Case, question: str, siblings: Siblings, alone: Cases) -> Case:
     return case if case.closed_book else replace(
-        case, known=_told(siblings.closed_book, question, alone),
-        right_with_gold=_told(siblings.gold, question, alone, whole=True),
-        right_with_fewer_negatives=_told(siblings.fewest_negatives, question, alone))
+        case, known=_is_right(siblings.closed_book, question, alone),
+        right_with_gold=_is_right(siblings.gold, question, alone, whole=True),
+        right_with_fewer_negatives=_is_right(siblings.fewest_negatives, question, alone))
 
 
-def _told(cell: str | None, question: str, alone: Cases, whole: bool = False) -> bool | None:
-    """Tell whether the sibling's answer is right; None where there is none, or it says nothing that is right or wrong.
-    If `whole`, a wrong answer counts only where all of the gold was there to answer from."""
+def _is_right(cell: str | None, question: str, alone: Cases, whole: bool = False) -> bool | None:
+    """Return whether the sibling's answer is right, or None if unknown. If `whole`, a wrong answer counts only if all
+    of the gold was in view."""
     case = None if cell is None else alone[cell].get(question)
     if case is None or (whole and not case.right and not case.in_view):
         return None

@@ -39,7 +39,8 @@ _BY = "by:"
 
 
 def find_view(name: str) -> Analysis:
-    """Return the analysis of that name, of `OF_BENCHMARKS` or `by:TAG` for a tag; SettingsError where there is none."""
+    """Return the analysis of that name: of `OF_BENCHMARKS`, or `by:TAG` for a tag. Raises SettingsError if it is
+    unknown."""
     if name.startswith(_BY) and name != _BY:
         return partial(by_tag, tag=name.removeprefix(_BY))
     if name not in OF_BENCHMARKS:
@@ -48,7 +49,7 @@ def find_view(name: str) -> Analysis:
 
 
 def compute_findings(run: AnalysisInput) -> dict[str, Any]:
-    """Compute what guests add to a summary, by name; one that has nothing to compute is left out."""
+    """Compute what guests add to a summary, by name, leaving out what has nothing to compute."""
     made: dict[str, Finding] = loaded("finding")
     return {name: found for name, compute in made.items() if (found := compute(run)) is not None}
 
@@ -61,6 +62,6 @@ def make_views(names: Iterable[str], run: AnalysisInput) -> list[View]:
 
 
 def label_replicates(rows: Sequence[Mapping[str, Any]]) -> dict[str, str]:
-    """Return what the first cell of each way of answering is called, without its repeat and seed, by its id."""
+    """Return the label of each replicate group, without repeat and seed, by the id of its first cell."""
     variants = group_replicates(rows, {})
     return {one.first["id"]: label for one, label in zip(variants, label_groups(variants), strict=True)}

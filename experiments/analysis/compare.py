@@ -1,4 +1,4 @@
-"""Two runs, or the cells of one, compared by the metrics that are wanted, and which cells are compared with which."""
+"""Compare two runs, or the cells of one run: which cells are compared with which, by which metrics, and the views."""
 from __future__ import annotations
 
 from collections import defaultdict
@@ -29,8 +29,8 @@ from ragbed.experiments.statistics import Comparison, Pairs, cluster_questions, 
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """A cell, and the baseline that it is compared with, by what they are called in their runs; `factor` is the only
-    one in which they differ, where that is why they are compared."""
+    """A cell and its baseline, by their labels; `factor` is the one in which they differ, if that is why they are
+    compared."""
 
     baseline: str
     cell: str
@@ -38,13 +38,13 @@ class Match:
 
 
 def match_by_factor(run: ComparedRun) -> tuple[list[Match], list[str]]:
-    """Return the cells of one run that differ in exactly one factor, as its summary compares them; and notes on that.
-    Raises SettingsError where there are none."""
+    """Match the cells of one run that differ in exactly one factor, as its summary does; also return notes. Raises
+    SettingsError if there are none."""
     pairs, notes = select_pairs(list(run.cells.values()))
     if len(run.cells) == 1:
-        raise SettingsError(f"{run.path}: there is no second cell to compare; give another run's folder too")
+        raise SettingsError(f"{run.path}: it has only one cell; give a second run to compare it with")
     if not pairs:
-        raise SettingsError(f"{run.path}: no two cells differ in one factor alone; choose one with --baseline, out of: "
+        raise SettingsError(f"{run.path}: no two cells differ in exactly one factor; choose a --baseline: "
                             f"{', '.join(run.cells)}")
     called = {cell.first["id"]: label for label, cell in run.cells.items()}
     return [Match(called[first.first["id"]], called[second.first["id"]], factor) for factor, first,
@@ -52,21 +52,21 @@ def match_by_factor(run: ComparedRun) -> tuple[list[Match], list[str]]:
 
 
 def match_within(run: ComparedRun, wanted: Sequence[str], baseline: str | None) -> list[Match]:
-    """Return the cells of one run against its baseline: the named one, or the first of those that are wanted. Raises
-    SettingsError where there is nothing to compare or a name fits several cells, and RunError where it fits none."""
+    """Match cells of one run with a baseline: the named one, or the first of the wanted ones. Raises SettingsError if
+    there is nothing to compare or a name matches several cells, RunError if it matches none."""
     chosen = _chosen(run, wanted)
     against = _one(run, baseline) if baseline else chosen[0] if len(chosen) > 1 else next(iter(run.cells))
     matches = [Match(against, label) for label in chosen if label != against]
     if not matches:
-        raise SettingsError(f"{run.path}: there is no second cell to compare {against!r} with; give another run's "
-                            "folder too" + (", or another --cell" if len(run.cells) > 1 else ""))
+        raise SettingsError(f"{run.path}: no second cell to compare {against!r} with; give a second run's "
+                            "folder" + (", or another --cell" if len(run.cells) > 1 else ""))
     return matches
 
 
 def match_between(first: ComparedRun, second: ComparedRun, wanted: Sequence[str], baseline: str | None) -> list[Match]:
-    """Return the cells of the second run against their like in the first, or against the first's named one. Cells are
-    alike that agree in every factor but those in which the two runs have no value in common. Raises SettingsError where
-    no cell has its like, or a cell or a name has several, and RunError where a name fits no cell."""
+    """Match the cells of the second run with their counterparts in the first, or with the first's named baseline.
+    Counterparts agree in every factor except those in which the two runs have no level in common. Raises
+    SettingsError if a cell or name has several counterparts or no cell has one, RunError if a name matches none."""
     chosen = _chosen(second, wanted)
     if baseline:
         against = _one(first, baseline)
@@ -81,30 +81,31 @@ def match_between(first: ComparedRun, second: ComparedRun, wanted: Sequence[str]
     for label in chosen:
         found = alike.get(_key(second, label, apart), [])
         if len(found) > 1:
-            raise SettingsError(f"{label!r} of {second.path} could be compared with {' and '.join(map(repr, found))} "
-                                f"of {first.path}; choose one with --baseline")
+            names = " and ".join(map(repr, found))
+            raise SettingsError(f"{label!r} of {second.path} has several counterparts: {names} of {first.path}; choose "
+                                "one with --baseline")
         matches += [Match(one, label) for one in found]
     if not matches:
-        raise SettingsError(f"no cell of {second.path} has its like in {first.path}; choose one with --baseline, out "
-                            f"of: {', '.join(first.cells)}")
+        raise SettingsError(f"no cell of {second.path} has a counterpart in {first.path}; choose a --baseline: "
+                            f"{', '.join(first.cells)}")
     return matches
 
 
 def disjoint_factors(first: ComparedRun, second: ComparedRun) -> list[str]:
-    """Return the factors in which the two runs have no value in common."""
+    """Return the factors in which the two runs have no level in common."""
     levels = [{name: {str(row.get(name)) for row in run.rows} for name in FACTORS} for run in (first, second)]
     return [name for name in FACTORS if levels[0][name].isdisjoint(levels[1][name])]
 
 
 def _key(run: ComparedRun, label: str, apart: Sequence[str]) -> tuple[str, ...]:
-    """The repeat and seed tell single cells apart, and nothing else."""
+    """Repeat and seed identify single cells only."""
     names = VARIED if label in run.cells else FACTORS
     row = run.cell(label).first
     return tuple(str(row.get(name)) for name in names if name not in apart)
 
 
 def _chosen(run: ComparedRun, wanted: Sequence[str]) -> list[str]:
-    """The cells that any of the names fits, in the run's order; without names, all."""
+    """Return the cells that any name matches, in the run's order; all if there are no names."""
     if not wanted:
         return list(run.cells)
     found = {label for name in wanted for label in run.named(name)}
@@ -114,13 +115,13 @@ def _chosen(run: ComparedRun, wanted: Sequence[str]) -> list[str]:
 def _one(run: ComparedRun, name: str) -> str:
     found = run.named(name)
     if len(found) > 1:
-        raise SettingsError(f"{name!r} fits several cells of {run.path}; choose one of: {', '.join(found)}")
+        raise SettingsError(f"{name!r} matches several cells of {run.path}; choose one of: {', '.join(found)}")
     return found[0]
 
 
 @dataclass(frozen=True, slots=True)
 class CellComparison:
-    """A cell against its baseline by one metric, with the pairs that it is of."""
+    """A cell against its baseline by one metric, with the paired scores."""
 
     match: Match
     comparison: Comparison
@@ -129,7 +130,12 @@ class CellComparison:
 
 @dataclass(frozen=True, slots=True)
 class RunComparison:
-    """What was compared, by metric and then by cell, and what a reader has to know of it."""
+    """All comparisons, by metric and then by cell.
+
+    Attributes:
+        second: the run of the cells; the same as `first`, the run of the baselines, if there is only one.
+        left_out: if there are two runs, a sentence each on `questions` and `cells` that only one has.
+    """
 
     first: ComparedRun
     second: ComparedRun  # the run of the cells; `first`, that of the baselines, where there is one run
@@ -138,29 +144,33 @@ class RunComparison:
     left_out: Mapping[str, str]  # of two runs, what is said of `questions` and `cells` that one has alone
 
     def cells(self, match: Match) -> tuple[ReplicateGroup, ReplicateGroup]:
-        """Return the baseline, and the cell."""
+        """Return the baseline and the cell of a match."""
         return self.first.cell(match.baseline), self.second.cell(match.cell)
 
 
 def compare_runs(first: ComparedRun, second: ComparedRun | None, metrics: Sequence[str] = (), cells: Sequence[str] = (),
          baseline: str | None = None) -> RunComparison:
-    """Compare; p is corrected over everything that is found here. Without a second run the cells of the first are
-    compared with each other: where neither cells nor a baseline are named, all that differ in exactly one factor, as
-    the run's summary does. Without metrics it is the first of the benchmark's table, which the run's summary compares.
-    Raises SettingsError where a metric is unknown, or there is nothing to compare, and RunError where a cell is
-    unknown, the runs are scored differently, or they share no question."""
+    """Compare cells, with p corrected over everything that is compared here.
+
+    Without a second run the cells of the first are compared: all pairs that differ in exactly one factor, unless cells
+    or a baseline are named. By default the metric is the first column of the run's table.
+
+    Raises:
+        SettingsError: a metric is unknown, or there is nothing to compare.
+        RunError: a cell is unknown, the runs use different scoring, or they share no question.
+    """
     other = second or first
     matches, bound = (match_between(first, second, cells, baseline), []) if second else \
         (match_within(first, cells, baseline), []) if cells or baseline else match_by_factor(first)
     if first.scoring != other.scoring:
-        raise RunError(f"{first.path} has {first.scoring} scoring and {other.path} {other.scoring}: their figures do "
-                       "not compare; run one of them again with the other's")
+        raise RunError(f"{first.path} has {first.scoring} scoring and {other.path} {other.scoring}: their figures are "
+                       "not comparable; rescore or rerun one of them")
     names = list(dict.fromkeys(metrics)) or [other.columns[0].split(" / ")[0]]
     known = [one for one in other.metrics if one in first.metrics]
     for name in names:
         find_metric(name)
         if name not in known:
-            raise SettingsError(f"{name} is no metric of both; there are: {', '.join(known) or 'none'}")
+            raise SettingsError(f"{name} is not a metric of both; choose from: {', '.join(known) or 'none'}")
     questions = _shared(first, other)
     grouped = cluster_questions(questions.values())
     pairs = [(match, _pairs(first, other, match, name, questions, grouped.of)) for name in names for match in matches]
@@ -172,8 +182,8 @@ def compare_runs(first: ComparedRun, second: ComparedRun | None, metrics: Sequen
     notes = [*_on_runs(first, second, names), *left_out.values(),
              *replicate_notes(compared), *bound, *([grouped.note] if grouped.note else [])]
     if any(one.pairs.clustered for one in found):
-        notes.append("Questions over one document are not independent: they are drawn, and swapped between cells, "
-                     "together.")
+        notes.append("Questions over one document are not independent: they are resampled, and swapped between "
+                     "cells, together.")
     if tests := sum(one.pairs.n > 0 for one in found):
         notes.append(ON_INTERVALS)
     if tests > 1:
@@ -182,7 +192,7 @@ def compare_runs(first: ComparedRun, second: ComparedRun | None, metrics: Sequen
 
 
 def _shared(first: ComparedRun, second: ComparedRun) -> dict[str, Question]:
-    """The questions that are the same in both, not by their id alone."""
+    """Questions with the same id, text and answers."""
     asked = attrgetter("text", "answers", "options")
     shared = {name: question for name, question in second.questions.items()
               if name in first.questions and asked(question) == asked(first.questions[name])}
@@ -215,22 +225,22 @@ def _on_runs(first: ComparedRun, second: ComparedRun | None, metrics: Sequence[s
 
 def _left_out(first: ComparedRun, second: ComparedRun, shared: Mapping[str, Question], matches: Sequence[Match],
               cells: Sequence[str], baseline: str | None) -> Iterator[tuple[str, str]]:
-    """Of cells that are named, only those; where a baseline is, every cell has it."""
+    """Say what only one of the runs has: named cells only, and no cells if there is a common baseline."""
     alone = len(first.questions.keys() ^ second.questions.keys())
     other = len(first.questions.keys() & second.questions.keys()) - len(shared)
     if alone or other:
-        yield "questions", (f"{len(shared)} questions are in both runs; left out are {alone} that one of them has alone"
-                            + (f", and {other} that differ under the same id." if other else "."))
+        yield "questions", (f"{len(shared)} questions are in both runs; {alone} that only one run has are left out"
+                            + (f", and {other} with the same id but other content." if other else "."))
     if cells:
         lonely = len({label for name in cells for label in second.named(name)} - {match.cell for match in matches})
     else:
         lonely = len(first.cells) + len(second.cells) - len({match.baseline for match in matches}) - len(matches)
     if lonely and not baseline:
-        yield "cells", f"Cells without their like in the other run: {lonely}."
+        yield "cells", f"Cells without a counterpart in the other run: {lonely}."
 
 
 def compare_views(findings: RunComparison) -> list[View]:
-    """Return a view of the comparisons by each metric, and where cells of one run are compared, by each factor."""
+    """Return a view of the comparisons for each metric and, within one run, for each factor."""
     views: list[View] = []
     named = findings.first is not findings.second and any(
         one.match.cell != one.match.baseline for one in findings.found)
@@ -246,7 +256,7 @@ def compare_views(findings: RunComparison) -> list[View]:
 
 
 def comparison_title(findings: RunComparison) -> str:
-    """Return what is compared, in words."""
+    """Return the title of a comparison."""
     if findings.first is findings.second:
         match = findings.found[0].match
         against = "" if match.factor else f" against {match.baseline},"
@@ -257,7 +267,7 @@ def comparison_title(findings: RunComparison) -> str:
 
 
 def describe_match(findings: RunComparison, one: CellComparison) -> str:
-    """Return what a comparison is of, in words."""
+    """Return the label of a comparison's row."""
     return describe_change(one.match.factor, *findings.cells(one.match), one.match.baseline, one.match.cell)
 
 

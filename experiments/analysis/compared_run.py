@@ -1,4 +1,4 @@
-"""A run that is compared with another: its cells, and the scores of their questions."""
+"""A run as `ragbed compare` reads it: its cells and the scores of their questions."""
 from __future__ import annotations
 
 from collections import defaultdict
@@ -23,7 +23,7 @@ from ragbed.experiments.metrics import ScoredQuestion, Scoring
 from ragbed.experiments.question import Question
 from ragbed.experiments.runs.finished import fitting, no_cell, open_finished
 
-# Of a record that may hold a long trace only what is compared is read.
+# Records may hold long traces, so only what is compared is read.
 _SCORES = ("SELECT cell, question, json_extract(result, '$.answerable', '$.outcome', '$.scores') FROM records"
            " ORDER BY cell, question")
 _BATCH = 10_000
@@ -37,9 +37,9 @@ class ComparedRun:
     name: str
     rows: Sequence[Mapping[str, Any]]  # the cells of its summary
     answers: Mapping[str, Mapping[str, ScoredQuestion]]  # by cell's id, then by question
-    cells: Mapping[str, ReplicateGroup]  # what is compared, by what it is called: one for repeats and seeds of a cell
-    replicates: Mapping[str, ReplicateGroup]  # each of those by itself, by what it is called
-    together: Mapping[str, Figures]  # the figures of those cells, by the id of the first
+    cells: Mapping[str, ReplicateGroup]  # by label; repeats and seeds of a cell are one group
+    replicates: Mapping[str, ReplicateGroup]  # the single cells of these groups, by label
+    together: Mapping[str, Figures]  # pooled figures of these groups, by the id of the first cell
     questions: Mapping[str, Question]
     columns: tuple[str, ...]  # the metrics of its benchmark's table, in order
     scoring: Scoring
@@ -53,17 +53,17 @@ class ComparedRun:
         return list(dict.fromkeys(name for row in self.rows for name in row["metrics"]))
 
     def cell(self, label: str) -> ReplicateGroup:
-        """Return the cell of a label."""
+        """Return the cell with this label."""
         return self.cells[label] if label in self.cells else self.replicates[label]
 
     def figures(self, label: str) -> Figures:
-        """Of the cell of a label."""
+        """Return the figures of the cell with this label."""
         return find_figures(self.cell(label), self.together)
 
     def named(self, name: str) -> list[str]:
-        """Return the labels of the cells that a name fits. Of several repeats and seeds the first one's id means all; a
-        single one is named by its own label, by the repeat or seed, as in `repeat 0`, or by its id where it is not the
-        first. Raises RunError where there is none."""
+        """Return the labels of the cells that a name matches. The id of a replicate group's first cell means the whole
+        group; a single replicate is named by its own label, by `repeat 0` or `seed 1`, or by its id if it is not the
+        first. Raises RunError if nothing matches."""
         found = (fitting({label: cell.shared_row for label, cell in self.cells.items()}, name)
                  or fitting({label: cell.first for label, cell in self.replicates.items()}, name))
         if not found:
@@ -72,8 +72,8 @@ class ComparedRun:
 
 
 def read_compared_run(path: Path) -> ComparedRun:
-    """Return the run of a folder; RunError where there is none, it has not finished or is a race, or its summary is
-    unusable."""
+    """Read the run in a folder. Raises RunError if there is none, it has not finished, it was stopped early by a race,
+    or its summary is unusable."""
     with open_finished(path) as run:
         run.refuse_race()
         first, answers = run.rows[0], _answers(run.folder.database.rows(_SCORES))
@@ -89,7 +89,7 @@ def read_compared_run(path: Path) -> ComparedRun:
 
 def _answers(rows: Iterator[tuple[Any, ...]]) -> dict[str, dict[str, ScoredQuestion]]:
     answers: dict[str, dict[str, ScoredQuestion]] = defaultdict(dict)
-    while batch := list(islice(rows, _BATCH)):  # at once: a call for each row takes a third longer
+    while batch := list(islice(rows, _BATCH)):  # one call for each row takes a third longer
         stored = from_json(f"[{','.join(row[2] for row in batch)}]")
         for (cell, question, _), (answerable, outcome, scores) in zip(batch, stored, strict=True):
             answers[cell][question] = ScoredQuestion(bool(answerable), cast(Outcome, outcome), scores)

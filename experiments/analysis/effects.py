@@ -22,18 +22,17 @@ if TYPE_CHECKING:
     from ragbed.experiments.metrics.metric import Floats
 
 _DIGITS = 10
-_LONGEST = 64  # combinations above which an interaction is shown on demand
+_MAX_ROWS = 64  # combinations; larger interactions are collapsed
 
 
 def estimate_effects(rows: CellRows, answers: Answers, clusters: Clusters, metric: str,
             scoring: Scoring = "corrected") -> dict[str, Any] | None:
-    """Return what each factor does to the metric over the levels of the others, by how much every two of its levels
-    differ, and where two factors depend on each other; p of factors and interactions is corrected over all of them.
-    None where fewer than two factors vary among the cells that have the metric: the effects of one are comparisons.
+    """Estimate the main effect of each factor, every two of its levels against each other, and the interactions of two
+    factors; p of factors and interactions is corrected over all of them. Return None if fewer than two factors vary
+    among the cells that have the metric.
 
-    A factor's levels are compared where all of them were asked under the same levels of the others, over the questions
-    that have a score in all of these cells (`statistics.factorial`). Repeats and seeds are not factors: a question's
-    score is its mean over them. The metric is one that questions have.
+    Levels are compared where all of them were run under the same levels of the other factors, over the questions with a
+    score in all of these cells (`statistics.factorial`). Repeats and seeds are pooled.
     """
     every = group_replicates(rows, answers)
     having = [one for one in every if any(row.scores.get(metric) is not None for row in one.answers.values())]
@@ -44,12 +43,12 @@ def estimate_effects(rows: CellRows, answers: Answers, clusters: Clusters, metri
     if any(variant.size > 1 for variant in every):
         notes.append("A question's score is its mean over repeats and seeds.")
     if len(having) < len(every):
-        notes.append(f"Cells without {metric}, which are left out: {len(every) - len(having)}.")
+        notes.append(f"{len(every) - len(having)} cells without {metric} are left out.")
     made: dict[str, Any] = {"metric": metric, "crossed": False, "factors": [], "interactions": [], "notes": notes}
     design = make_design(levels, VARIED)
     told = [one for term in design.terms if (one := _Term.of(design, term, having, clusters, metric, scoring)).n]
     if left_out := max((one.left_out for one in told), default=0):
-        notes.append(f"Questions without {metric} in every cell compared, which are left out: {left_out} at most.")
+        notes.append(f"Up to {left_out} questions that lack {metric} in some compared cell are left out.")
     if design.terms and not told:
         return {**made, "notes": [*notes, "Nothing to estimate: no question has a score in every cell."]}
     tests = [one.fitted.test(one.effects) for one in told]
@@ -61,8 +60,8 @@ def estimate_effects(rows: CellRows, answers: Answers, clusters: Clusters, metri
         else:
             made["interactions"].append({"factors": list(one.names), **tested, "cells": list(one.levels())})
     return {**made, "crossed": design.crossed, "notes": [
-        *notes, *_on_design(design, [one.names for one in told]), *([clusters.note] if clusters.note else []),
-        *_on_tests(tests, design.crossed)]}
+        *notes, *_design_notes(design, [one.names for one in told]), *([clusters.note] if clusters.note else []),
+        *_test_notes(tests, design.crossed)]}
 
 
 def effect_views(found: Mapping[str, Any] | None, judge: str | None = None) -> list[View]:
@@ -91,21 +90,21 @@ def effect_views(found: Mapping[str, Any] | None, judge: str | None = None) -> l
 
 
 def _interaction(one: Mapping[str, Any], names: Mapping[str, str], metric: str) -> View:
-    """Shown on demand unless it is real and its combinations can be read."""
+    """Collapsed unless it is significant and small enough to read."""
     first, second = one["factors"]
     p = one["p_holm"]
     real = p is not None and p < ALPHA
-    said = "there are too few questions to test it" if p is None else f"{'real' if real else 'not seen'}, p (Holm) " \
-        f"{format_p(p)}"
+    result = "too few questions to test it" if p is None else (
+        f"{'significant' if real else 'not significant'}, p (Holm) {format_p(p)}")
     rows = [(*(names.get(level, level) for level in row["levels"]), *_figures(row, one if place == 0 else {}))
             for place, row in enumerate(one["cells"])]
-    return View(f"effects:{first}:{second}", f"Interaction {first} × {second} on {metric}: {said}", (
+    return View(f"effects:{first}:{second}", f"Interaction {first} × {second} on {metric}: {result}", (
         first, second, "answers", "mean", "effect", "p", "p (Holm)"), tuple(rows), 2, signed=("effect",),
-        p=("p", "p (Holm)"), section="Factors", folded=not real or len(rows) > _LONGEST)
+        p=("p", "p (Holm)"), section="Factors", folded=not real or len(rows) > _MAX_ROWS)
 
 
 def _figures(row: Mapping[str, Any], test: Mapping[str, Any]) -> tuple[Value, ...]:
-    """The test of a factor stands beside its first level."""
+    """The test of a factor is shown with its first level."""
     return (row["n"], make_figure(row["mean"], row["low"], row["high"], row["n"]),
             make_figure(row["effect"], row["effect_low"], row["effect_high"], row["n"]),
             test.get("p"), test.get("p_holm"))
@@ -113,11 +112,9 @@ def _figures(row: Mapping[str, Any], test: Mapping[str, Any]) -> tuple[Value, ..
 
 def score_table(variants: Sequence[ReplicateGroup], clusters: Clusters, metric: str,
              scoring: Scoring) -> tuple[list[str], Floats, NDArray[np.intp], NDArray[np.intp], int]:
-    """Return the questions that have a score in every variant, the scores (variants by questions), of each question
-    its split, of whose two means the figure is the mean, and its cluster; and how many have a score in some alone.
-
-    A question that some variant has answerable and another not, its gold dropped, has no place in `unified`.
-    """
+    """Return the questions that have a score in every group; the scores, groups by questions; each question's split and
+    cluster; and the number of questions with a score in some groups only. For `unified`, a question that is
+    answerable in one group and not in another is left out."""
     import numpy as np
 
     having = [{name for name, row in variant.answers.items() if row.scores.get(metric) is not None}
@@ -139,7 +136,8 @@ def score_table(variants: Sequence[ReplicateGroup], clusters: Clusters, metric: 
 
 @dataclass(frozen=True, slots=True)
 class _Term:
-    """A factor, or two that interact, over the cells that tell it and the questions with a score in all of them."""
+    """A factor or two interacting ones, over the cells that determine it and the questions with a score in all of them.
+    """
 
     names: Term
     combinations: list[tuple[str, ...]]
@@ -161,7 +159,7 @@ class _Term:
                    fit(table, split, groups, metric), len(questions), left_out)
 
     def levels(self) -> Iterator[dict[str, Any]]:
-        """n counts answers: of all questions in all cells that have the level."""
+        """n counts answers: all questions in all cells with the level."""
         means = self.fitted.estimates(self.means, apart=False)
         effects = self.fitted.estimates(self.effects, apart=True)
         for at, (mean, between), (effect, about) in zip(self.combinations, means, effects, strict=True):
@@ -173,8 +171,7 @@ class _Term:
                    "n": cells * self.n}
 
     def contrasts(self) -> list[dict[str, Any]]:
-        """The second level of every two less the first, averaged as their means; p by Holm over the factor's
-        contrasts."""
+        """The second of every two levels minus the first, with p corrected by Holm over the factor's contrasts."""
         pairs = list(combinations(range(len(self.combinations)), 2))
         lines = [self.means[second] - self.means[first] for first, second in pairs]
         tests = [self.fitted.test(line[None]) for line in lines]
@@ -189,24 +186,22 @@ def _rounded(value: float | None) -> float | None:
     return None if value is None else round(float(value), _DIGITS) + 0.0  # no -0.0
 
 
-def _on_design(design: Design, told: Sequence[Term]) -> list[str]:
+def _design_notes(design: Design, told: Sequence[Term]) -> list[str]:
     lost = [name for name in design.levels if (name,) not in told]
     known = [pair for pair in combinations(design.levels, 2) if not {*pair} & {*lost}]
     untold = [" and ".join(pair) for pair in known if pair not in told]
-    return [*([f"The cells cannot tell the effects of these factors apart: {', '.join(lost)}."] if lost else []),
-            *([f"Interactions that the cells cannot tell: {'; '.join(untold)}."] if untold else [])]
+    return [*([f"The effects of these factors cannot be separated: {', '.join(lost)}."] if lost else []),
+            *([f"Interactions that cannot be estimated: {'; '.join(untold)}."] if untold else [])]
 
 
-def _on_tests(tests: Sequence[float | None], crossed: bool) -> list[str]:
+def _test_notes(tests: Sequence[float | None], crossed: bool) -> list[str]:
     many = len(tests) - tests.count(None)
     over = ("all combinations of the other factors" if crossed else
-            "the combinations of the other factors under which all levels were asked")
-    return [f"A mean is over {over}, each counting once; an effect is how far it is from "
-            "the mean of the levels, that of a combination how far it is from what its two levels say when added.",
-            *(["Without p are tests of more levels than the questions, or the documents, of one kind can tell: the "
-               "answerable or the unanswerable."] if many < len(tests) else []),
+            "the combinations of the other factors under which all levels were run")
+    return [f"A mean is over {over}, each counting once. An effect is the distance from the mean of the levels; for a "
+            "combination, from the sum of the two main effects.",
+            *(["Some tests have no p: the answerable or the unanswerable questions, or their documents, are too few "
+               "for the number of levels."] if many < len(tests) else []),
             *([f"p (Holm) is corrected for {many} tests: every factor and every interaction."] if many > 1 else []),
-            "A comparison is of one cell with one other, and a factor's test of its means over the others: these are "
-            "different questions, and their answers may differ.",
-            f"A contrast is between two levels of a factor, over {over}; its p (Holm) is corrected for all contrasts "
-            "of that factor."]
+            "Comparisons are between two cells, effects between means over cells, so their results may differ.",
+            f"Level against level is over {over}; p (Holm) is corrected within a factor."]

@@ -1,4 +1,4 @@
-"""Error analysis of a run: why answers are right or wrong, in every cell, and pair by pair against the gold alone."""
+"""Error analysis: why answers are right or wrong in every cell, and how the same questions fare with the gold only."""
 from __future__ import annotations
 
 from collections import Counter
@@ -19,55 +19,51 @@ from ragbed.experiments.statistics import ALPHA, holm, mcnemar, pair_scores, per
 _DIGITS = 10
 
 
-def _on_answers(cells: Sequence[Cell], cases: Cases, questions: Mapping[str, Question]) -> Iterator[str]:
-    """What the run lacks for a cause to be told, and how answers were counted."""
+def _answer_notes(cells: Sequence[Cell], cases: Cases, questions: Mapping[str, Question]) -> Iterator[str]:
+    """Say how answers were counted, and which conditions are missing to determine causes."""
     every = [case for of_cell in cases.values() for case in of_cell.values()]
     conditions = {cell.condition for cell in cells}
     names = [find_cause(case).name for cell in cells if cell.retrieval != OWN for case in cases[cell.id].values()]
     if partial := sum(case.score is not None and 0 < case.score < 1 for case in every):
-        yield f"{partial} of {len(every)} answers are partially correct: they count as wrong here, each with its cause."
-    if (untold := names.count("undetermined")) and "gold" not in conditions:
-        yield (f"{untold} answers are wrong with the gold in view. Whether other passages distracted or the reasoning "
-               "failed cannot be told without the gold alone: add `gold` to the conditions.")
-    if (guessed := names.count("unsupported")) and "closed-book" not in conditions:
-        yield (f"{guessed} answers are right without gold in view. Whether from memory cannot be told without "
-               "asking closed-book: add `closed-book` to the conditions.")
+        yield f"{partial} of {len(every)} answers are partially correct. They count as wrong here, each with its cause."
+    if (undetermined := names.count("undetermined")) and "gold" not in conditions:
+        yield (f"{undetermined} answers are wrong with the gold in view. Add `gold` to the conditions to find out "
+               "whether other passages distracted the model or its reasoning failed.")
+    if (unsupported := names.count("unsupported")) and "closed-book" not in conditions:
+        yield (f"{unsupported} answers are right without gold in view. Add `closed-book` to the conditions to find out "
+               "whether the model knew them.")
     if unnamed := sum(question.answerable and not question.gold for question in questions.values()):
-        yield (f"{unnamed} of {len(questions)} questions are answerable and name no gold evidence: what is wrong there "
-               "is neither retrieval's nor reasoning's for certain.")
+        yield (f"{unnamed} of {len(questions)} questions are answerable but name no gold evidence, so their errors "
+               "cannot be assigned to retrieval or reasoning.")
     alone = [case for case in every if case.gold_alone and case.answerable]
     if short := sum(case.gold is not None and not case.in_view for case in alone):
-        yield (f"Under `gold` {short} of {len(alone)} answers were given without all of the gold that is named, "
-               "since not all of it is where evidence is taken from: wrong ones count as retrieval misses there too.")
+        yield (f"Under `gold`, {short} of {len(alone)} answers were given without all of the named gold, because some "
+               "of it is missing from the source of evidence. Wrong ones count as retrieval misses.")
     if coarse := sum(case.coarse for case in every):
-        yield (f"For {coarse} of the {sum(case.found > 0 for case in every)} answers with gold in view it was matched "
-               "by document or page alone: a passage counts as gold there whether or not it states the answer.")
+        yield (f"In {coarse} of the {sum(case.found > 0 for case in every)} answers with gold in view, gold was "
+               "matched by document or page only, whether or not the passage states the answer.")
 
 
-def _on_pairs(cases: Cases, joint: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """Say that a model which is right now and then, shown whatever, looks distracted, or better retrieval a cure."""
-    told = [row for row in joint if any(find_cause(case).name == "distracted" for case in cases[row["cell"]].values())]
-    if chance := sum(row["p_holm"] is None or row["p_holm"] >= ALPHA or row["lost"] <= row["gained"] for row in told):
-        yield (f"`distracted` may be chance in {chance} of {len(told)} cells that have it and are paired with the gold "
-               "alone: questions that are right over the gold alone only are not clearly more there than those that "
-               "are right in the cell only (`ragbed diagnose` shows the pairs).")
+def _pair_notes(cases: Cases, joint: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Warn that a model which is sometimes right by chance looks distracted, or as if better retrieval would help."""
+    rows = [row for row in joint if any(find_cause(case).name == "distracted" for case in cases[row["cell"]].values())]
+    if chance := sum(row["p_holm"] is None or row["p_holm"] >= ALPHA or row["lost"] <= row["gained"] for row in rows):
+        yield (f"`distracted` may be chance in {chance} of {len(rows)} cells: not significantly more questions are "
+               "right with the gold only than in the cell only (see `ragbed diagnose`).")
     if any(row["mended"]["mean"] for row in joint):
-        yield ("Retrieval misses that are right over the gold alone show what better retrieval could mend at most: a "
-               "model that is right now and then, whatever it is shown, is right there as often. So it may be with "
-               "what stays right. `ragbed diagnose` shows beside them how often the cells' other questions are right "
-               "over the gold alone.")
+        yield ("Retrieval misses that are right with the gold only are an upper bound of what better retrieval could "
+               "fix: a model that is sometimes right by chance is so there too. Compare them with the cell's other "
+               "questions (see `ragbed diagnose`).")
 
 
 def compare_with_gold(cells: Sequence[Cell], cases: Cases, grouped: Grouped, seed: int) -> list[dict[str, Any]]:
-    """Return a row for each cell that has a sibling over the gold alone, which is `gold` in the row.
+    """Return a row for each cell that has a sibling with the gold only, whose id is `gold`.
 
-    Over the questions that are scored and judged in both and answerable in both; where no answer came, none is right.
-    `both`, `lost` (right over the gold alone, not in the cell), `gained` (the other way round) and `neither` count
-    them. `kept` is the share of those right over the gold alone that are right in the cell; `mended` the share of the
-    cell's retrieval misses that are right over the gold alone, and `others` that share of its other questions: better
-    retrieval is a cause only as far as `mended` exceeds what a model that is right now and then would have anyway. p is
-    that of McNemar's exact test, or of the permutation test where questions share documents; `p_holm` is corrected over
-    the rows.
+    The row covers the questions that are answerable, scored and judged in both; a failure counts as wrong. `both`,
+    `lost` (right with the gold only), `gained` (right in the cell only) and `neither` count them. `kept` is the share
+    of those right with the gold that are right in the cell; `mended` the share of the cell's retrieval misses that are
+    right with the gold, `others` that share of its other questions. p is from McNemar's exact test or, if questions
+    share documents, from the permutation test; `p_holm` is corrected over the rows.
     """
     rows = [_joint_row(cell, gold, cases, grouped, seed) for cell, gold in _paired(cells)]
     corrected = holm([row["p"] for row in rows])
@@ -75,7 +71,8 @@ def compare_with_gold(cells: Sequence[Cell], cases: Cases, grouped: Grouped, see
 
 
 def _paired(cells: Sequence[Cell]) -> list[tuple[str, str]]:
-    """Each cell with its sibling over the gold alone; closed-book, whose rules are its own, with each that has it."""
+    """Pair each cell with its sibling with the gold only, and closed-book cells with every cell that has them as
+    siblings."""
     siblings = find_siblings(cells)
     of = {cell.id: [one] for cell in cells if (one := siblings[cell.id].gold) is not None}
     for cell in cells:
@@ -113,8 +110,7 @@ def _rounded(p: float | None) -> float | None:
 def analyse_errors(cells: Sequence[Cell], results: Iterable[Result], questions: Mapping[str, Question],
                correctness_metrics: Sequence[str], scoring: Scoring, grouped: Grouped, seed: int,
                sweeps: Sweeps) -> dict[str, Any]:
-    """Return the summary's `error_analysis` and `tradeoff`, of the cells' results, which have scores and need no
-    traces; `grouped` is the cluster of each question."""
+    """Return the summary's `error_analysis` and `tradeoff`."""
     cases = make_cases(cells, results, questions, correctness_metrics, scoring)
     return {"error_analysis": summarise_causes(cells, cases, questions, correctness_metrics, grouped, seed),
             "tradeoff": estimate_tradeoff(cells, cases, grouped, sweeps, seed)}
@@ -122,11 +118,11 @@ def analyse_errors(cells: Sequence[Cell], results: Iterable[Result], questions: 
 
 def summarise_causes(cells: Sequence[Cell], cases: Cases, questions: Mapping[str, Question],
                       correctness_metrics: Sequence[str], grouped: Grouped, seed: int) -> dict[str, Any] | None:
-    """Return the summary's `error_analysis`; None where the benchmark has no notion of a right answer.
+    """Return the summary's `error_analysis`, or None if the benchmark has no correctness metric.
 
-    Of each cell, beside the shares of the causes: `known`, the share of its right answers that are right closed-book
-    too; `gold_whole`, the share of the answerable questions with named gold that had all of it in view; `gold_found`,
-    the mean share of it that was; `abstained`, the share of the retrieval misses that were refused.
+    Each cell has the shares of its causes; `known`, the share of right answers that are also right closed-book;
+    `gold_whole`, the share of questions with all of their gold in view; `gold_found`, the mean share of gold in view;
+    and `abstained`, the share of retrieval misses that were refused.
     """
     if not correctness_metrics:
         return None
@@ -135,7 +131,7 @@ def summarise_causes(cells: Sequence[Cell], cases: Cases, questions: Mapping[str
             "causes": [{"name": one.name, "title": one.title, "definition": one.definition} for one in CAUSES],
             "cells": [_cell_row(cell, cases[cell.id], grouped, seed) for cell in cells],
             "joint": joint,
-            "notes": [*_on_answers(cells, cases, questions), *_on_pairs(cases, joint)]}
+            "notes": [*_answer_notes(cells, cases, questions), *_pair_notes(cases, joint)]}
 
 
 def _cell_row(cell: Cell, cases: Mapping[str, Case], grouped: Grouped, seed: int) -> dict[str, Any]:
@@ -160,32 +156,31 @@ def _found(cases: Mapping[str, Case], grouped: Grouped, seed: int) -> Estimate:
     return aggregate(rows, seed=seed, clusters=together)["recall"] if rows else share_by_question({}, grouped)
 
 
-_KNOWN = (("known", "of the right, right closed-book too"), ("gold_whole", "all gold in view"),
-          ("gold_found", "gold in view, mean"), ("abstained", "of the retrieval misses, refused"))
+_KNOWN = (("known", "right answers also right closed-book"), ("gold_whole", "all gold in view"),
+          ("gold_found", "mean share of gold in view"), ("abstained", "retrieval misses refused"))
 
 
 def cause_views(found: Mapping[str, Any] | None, called: Mapping[str, str],
                 correctness_metrics: Sequence[str]) -> list[View]:
-    """Return views of the causes, of what was known and in view, of each cell beside the gold alone, and of what the
-    causes mean, of what `summarise_causes` made. Cells that `called` has no label for, by their ids, are left out; by
-    `correctness_metrics` a score of 1 means right."""
+    """Return views of the result of `summarise_causes`: causes, knowledge and gold in view, the comparison with the
+    gold only, and definitions. `called` maps the ids of the cells to show to their labels."""
     if not found or not found["cells"]:
         return []
     rows = [row for row in found["cells"] if row["cell"] in called]
     occurring = [one for one in found["causes"] if any(row["causes"].get(one["name"], {}).get("mean") for row in rows)]
     views = [
-        View("causes", "Why answers are right or wrong: shares of the questions", (
+        View("causes", "Why answers are right or wrong (shares of questions)", (
             "cell", "n", *(one["title"] for one in occurring)), tuple(
             (called[row["cell"]], row["n"], *(row["causes"].get(one["name"]) for one in occurring)) for row in rows),
             notes=tuple(found["notes"]), charts=(_bars(rows, occurring, called,
                                                        correctness_metrics),), section="Causes"),
-        View("causes:known", "What was known, and what was in view: shares of the questions", (
+        View("causes:known", "Knowledge and gold in view (shares of questions)", (
             "cell", *(title for _, title in _KNOWN)), tuple(
             (called[row["cell"]], *(row.get(name) for name, _ in _KNOWN)) for row in rows), section="Causes")]
     if joint := [row for row in found["joint"] if row["cell"] in called]:
         views.append(_beside_gold(joint, called))
     first = [one["name"] for one in occurring]
-    return [*views, View("causes:definitions", "What the causes mean: the first that holds is the one", (
+    return [*views, View("causes:definitions", "Definitions of the causes; the first that holds applies", (
         "cause", "name", "definition"), tuple((one["title"], one["name"], one["definition"]) for one in sorted(
             found["causes"], key=lambda one: one["name"] not in first)), section="Causes", folded=True)]
 
@@ -201,10 +196,10 @@ def _bars(rows: Sequence[Mapping[str, Any]], causes: Sequence[Mapping[str, Any]]
                 counted = f"{one['title']}: {round(share['mean'] * share['n'])} of {row['n']}"
                 points.append(Point(one["title"], label, share["mean"], cell=label, words=(counted,),
                                     questions={"cell": label, "cause": one["name"]}, n=share["n"]))
-    right = ", or else ".join(metric_title(name) for name in correctness_metrics)
-    said = f"Blue is right{f': {right} of 1' if right else ''}. A part leads to its questions."
-    return Chart("bars", "One bar a cell, a part for each cause. The table has the same.", "", "share of the questions",
-                 tuple(points), caption=f"Every question of a cell has one cause, and a bar is all of them. {said}")
+    names = ", or ".join(map(metric_title, correctness_metrics))
+    right = f": {names} is 1" if names else ""
+    return Chart("bars", "Causes by cell", "", "share of questions", tuple(points), caption=(
+        f"Every question of a cell has one cause. Blue is right{right}. Each part links to its questions."))
 
 
 def _beside_gold(joint: Sequence[Mapping[str, Any]], called: Mapping[str, str]) -> View:
@@ -212,7 +207,7 @@ def _beside_gold(joint: Sequence[Mapping[str, Any]], called: Mapping[str, str]) 
         (called[row["cell"]], row["n"], *(row[name] for name in (
             "both", "lost", "gained", "neither", "kept", "mended")), row.get("others"), row["p"], row["p_holm"])
         for row in joint]
-    return View("causes:gold", "Beside the same questions over the gold alone", (
-        "cell", "n", "right in both", "right over the gold alone only", "right here only", "neither", "stays right",
-        "retrieval misses right over the gold alone", "others right over the gold alone", "p", "p (Holm)"), tuple(rows),
+    return View("causes:gold", "The same questions with the gold only", (
+        "cell", "n", "right in both", "right with gold only", "right here only", "neither", "stays right",
+        "retrieval misses right with gold", "others right with gold", "p", "p (Holm)"), tuple(rows),
         main=6, p=("p", "p (Holm)"), section="Causes")

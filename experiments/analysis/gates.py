@@ -1,4 +1,4 @@
-"""Conditions on which `ragbed compare` ends with exit status 1, such as `unified < baseline - 0.02`."""
+"""Conditions of `ragbed compare --fail-if`, such as `unified < baseline - 0.02`."""
 from __future__ import annotations
 
 import re
@@ -18,12 +18,12 @@ _DIGITS = 9
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """A metric below (`<`) or above (`>`) the baseline's, to which `offset` is added.
+    """A condition: the metric is below (`<`) or above (`>`) the baseline's plus `offset`.
 
     Attributes:
-        bound: which bound of the difference's interval stands for the difference; None for the difference itself.
-            `unified.high < baseline` holds where all of the interval is below, `unified.low < baseline - 0.02` where a
-            loss of 0.02 cannot be ruled out.
+        bound: the end of the difference's interval to use instead of the difference. `unified.high < baseline`
+            holds if the whole interval is below; `unified.low < baseline - 0.02` if a loss of 0.02 cannot be ruled
+            out.
     """
 
     text: str
@@ -34,20 +34,20 @@ class Gate:
 
     @classmethod
     def parse(cls, text: str) -> Gate:
-        """Return the condition; SettingsError where the text is of another form, or the metric is none."""
+        """Parse a condition. Raises SettingsError if it has another form, or the metric is unknown."""
         found = _FORM.fullmatch(text)
         if found is None:
-            raise SettingsError(f"--fail-if {text!r}: expected METRIC < baseline, or METRIC.low or METRIC.high, or >, "
-                                "and + or - a number after it, such as 'unified < baseline - 0.02'; a fixed "
-                                "threshold is not supported")
+            raise SettingsError(f"--fail-if {text!r}: expected METRIC < baseline or METRIC > baseline, with .low or "
+                                ".high after METRIC and + or - NUMBER at the end if needed, such as 'unified < "
+                                "baseline - 0.02'; fixed thresholds are not supported")
         find_metric(found["metric"])
         offset = float(found["number"] or 0) * (-1 if found["more"] == "-" else 1)
         return cls(text.strip(), found["metric"], found["sign"] == "<", offset,
                    None if found["bound"] is None else "low" if found["bound"] == "low" else "high")
 
     def holds(self, comparison: Comparison) -> bool:
-        """Return whether it holds of the difference over the pairs, or of the bound of its interval. Raises RunError
-        where there is none; what cannot be checked has not passed."""
+        """Return whether the condition holds for a comparison. Raises RunError if the comparison has no such figure: a
+        gate that cannot be checked has not passed."""
         if comparison.before is None or comparison.after is None:
             raise RunError(f"--fail-if {self.text!r} cannot be checked: no question of both cells has {self.metric}")
         found = {None: comparison.after - comparison.before, "low": comparison.low, "high": comparison.high}[self.bound]
@@ -67,16 +67,16 @@ class GateResult:
 
     @classmethod
     def of(cls, gate: Gate, finding: CellComparison) -> GateResult:
-        """RunError where that cannot be checked."""
+        """Check a gate. Raises RunError if it cannot be checked."""
         try:
             return cls(gate, finding, not gate.holds(finding.comparison))
         except RunError as error:
-            raise RunError(f"{error}, in {finding.match.cell} against {finding.match.baseline}; --cell names those "
-                           "that can be") from error
+            raise RunError(f"{error}, in {finding.match.cell} against {finding.match.baseline}; choose others "
+                           "with --cell") from error
 
     @property
     def said(self) -> str:
-        """The condition, both means, and how far chance may have made the difference."""
+        """The condition with both means, the difference and its p."""
         made = self.finding.comparison
         return (f"{self.gate.text}: {self.finding.match.cell} has {made.after:.4f}, its baseline {made.before:.4f}; "
                 f"the difference is {format_difference(made)}, p {format_p(made.p)}, p (Holm) {format_p(made.p_holm)}")

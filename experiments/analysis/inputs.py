@@ -1,4 +1,4 @@
-"""What an analysis is given of a run, and figures of parts of it."""
+"""The input of an analysis, and figures of parts of a run."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -15,7 +15,7 @@ from ragbed.experiments.statistics import difference_interval, pair_scores
 
 @dataclass(frozen=True)
 class AnalysisInput:
-    """A finished run, as analyses see it."""
+    """A finished run as analyses see it."""
 
     cells: Sequence[Mapping[str, Any]]  # rows of the run's summary
     results: Mapping[str, Sequence[Result]]  # by cell id, in the order of the questions
@@ -23,29 +23,29 @@ class AnalysisInput:
     columns: tuple[str, ...]  # of the benchmark's scheme
     scoring: Scoring = "corrected"
     seed: int = 0
-    clusters: Mapping[str, str] = field(default_factory=dict)  # by question; one that is not named is by itself
-    found: Mapping[str, Any] = field(default_factory=dict)  # tests of the summary, such as `dose`; None if none
-    published: Sequence[str] = ()  # names of the papers' tables that stand beside the run's own figures
-    correctness_metrics: Sequence[str] = ()  # the metrics whose score of 1 means that an answer is right
+    clusters: Mapping[str, str] = field(default_factory=dict)  # by question; a question without one is its own cluster
+    found: Mapping[str, Any] = field(default_factory=dict)  # findings of the summary, such as `effects`
+    published: Sequence[str] = ()  # names of published tables to show with the run's figures
+    correctness_metrics: Sequence[str] = ()  # a score of 1 by the first that applies means right
 
     @property
     def metrics(self) -> list[str]:
-        """The metrics of the columns, each by itself."""
+        """The metrics of the columns, one by one."""
         return [name for column in self.columns for name in column.split(" / ")]
 
     @property
     def metric(self) -> str:
-        """The first metric of the columns, by which cells are compared."""
+        """The first metric, by which cells are compared."""
         return self.columns[0].split(" / ")[0]
 
     @property
     def each(self) -> list[str]:
-        """Those of them that have columns of their own and a value for each question."""
+        """The columns of one metric that has a value for each question."""
         scored = {name for results in self.results.values() for result in results for name in result.scores}
         return [column for column in self.columns if column in scored]
 
     def tags(self, result: Result, name: str) -> tuple[str, ...]:
-        """Return the values of a tag that the result's question has."""
+        """Return the values of a tag of the result's question."""
         return self.questions[result.question].tags.get(name, ())
 
     def clusters_of(self, results: Iterable[Result]) -> list[str]:
@@ -63,15 +63,15 @@ class AnalysisInput:
 
     @property
     def labels(self) -> dict[str, str]:
-        """What each cell is called, by its id."""
+        """The label of each cell, by its id."""
         return {row["id"]: label for label, row in self.labelled()}
 
     def labelled(self) -> list[tuple[str, Mapping[str, Any]]]:
-        """Return what each cell is called, and its row."""
+        """Return the label and the row of each cell."""
         return list(zip(label_rows(self.cells), self.cells, strict=True))
 
     def shown(self, metric: str) -> str:
-        """Return the metric's name, with the judge's where it rests on one."""
+        """Return the metric's name, with the judge's if it rests on one."""
         return name_with_judge(metric, self.judge)
 
 
@@ -81,20 +81,20 @@ Finding = Callable[[AnalysisInput], Any]  # figures as JSON for the summary; Non
 
 def compute_figures(material: AnalysisInput, cell: Mapping[str, Any], results: Sequence[Result],
             metrics: Iterable[str]) -> list[Value]:
-    """Return the metrics over these results of the cell; None where one has no figure."""
+    """Compute the metrics over these results of a cell; None for a metric without a value."""
     found = aggregate_cell(material, cell, results) if results else {}
     return [found.get(name) for name in metrics]
 
 
 def aggregate_cell(material: AnalysisInput, cell: Mapping[str, Any], results: Sequence[Result]) -> dict[str, Estimate]:
-    """Return every metric over these results of the cell."""
+    """Compute every metric over these results of a cell."""
     return aggregate(results, material.scoring, material.seed, refusing=may_refuse(cell["rules"]),
                      clusters=material.clusters_of(results))
 
 
 def paired_change(material: AnalysisInput, pairs: Sequence[tuple[Result, Result]], metric: str) -> Estimate | None:
-    """Return the metric of the second results less that of the first, over the pairs that have both, with the interval
-    of a paired difference. Pairs whose first questions share a cluster do so too."""
+    """Return how much the metric rises from the first to the second result of each pair, over the pairs that have both,
+    with the interval of a paired difference. Return None if no pair has both."""
     before, after = ({str(place): pair[side] for place, pair in enumerate(pairs)} for side in (0, 1))
     clusters = dict(zip(before, material.clusters_of(before.values()), strict=True))
     made = pair_scores(metric, before, after, clusters, material.scoring)

@@ -1,4 +1,4 @@
-"""Pairs of cells compared: all of a run that differ in exactly one factor, and how any comparison stands in a view."""
+"""Paired comparisons of cells: all pairs of a run that differ in exactly one factor, and the view of a comparison."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -39,24 +39,23 @@ _ON_TABLES = ("Every two cells that differ in exactly one factor are compared ov
 
 
 def compare_pairs(rows: CellRows, answers: Answers, clusters: Clusters, metric: str, scoring: Scoring, seed: int = 0,
-                repeated: CellRows = ()) -> dict[str, Any] | None:
-    """Return the paired comparisons by the metric, p corrected over all of them; None where the run has one cell.
-    Repeats and seeds are no comparison: a question's score is its mean over them, and the summary's `repeated` has the
-    intervals."""
+                  repeated: CellRows = ()) -> dict[str, Any] | None:
+    """Compare all pairs that differ in exactly one factor, with p corrected over all of them. Return None for a run of
+    one cell. Repeats and seeds are pooled; the summary's `repeated` has their intervals."""
     if len(rows) < 2:
         return None
-    variants, together = group_replicates(rows, answers), pool_replicates(repeated)
-    chosen, notes = select_pairs(variants)
-    tests = compare_groups(metric, [(first, second) for _, first, second in chosen], clusters.of, scoring, seed)
-    made = [comparison_row(first, second, use_own_intervals(one, find_figures(first, together), find_figures(second,
-                                                                                                             together)))
-            for (_, first, second), one in zip(chosen, tests, strict=True) if one]
+    groups, pooled = group_replicates(rows, answers), pool_replicates(repeated)
+    chosen, notes = select_pairs(groups)
+    couples = [(first, second) for _, first, second in chosen]
+    tests = compare_groups(metric, couples, clusters.of, scoring, seed)
+    made = [comparison_row(*couple, use_own_intervals(one, *(find_figures(side, pooled) for side in couple)))
+            for couple, one in zip(couples, tests, strict=True) if one]
     return {"metric": metric, "pairs": made,
-            "notes": [*replicate_notes(variants), *notes,
-                      *([f"Pairs of cells of which no question has {metric} in both: {len(chosen) - len(made)}."]
+            "notes": [*replicate_notes(groups), *notes,
+                      *([f"{len(chosen) - len(made)} pairs of cells have no question with {metric} in both."]
                         if len(made) < len(chosen) else []),
                       *([clusters.note] if clusters.note else []), *([ON_INTERVALS] if made else []),
-                      *([f"p (Holm) is corrected for {len(made)} comparisons: all cells that differ in exactly one "
+                      *([f"p (Holm) is corrected for {len(made)} comparisons: all pairs that differ in exactly one "
                          "factor."] if len(made) > 1 else [])]}
 
 
@@ -64,25 +63,24 @@ def comparison_views(found: Mapping[str, Any] | None, rows: CellRows) -> list[Vi
     """Return a view of the result of `compare_pairs` for each factor: reasoning first, then condition."""
     if not found or not found["pairs"]:
         return []
-    variants = {one.first["id"]: one for one in group_replicates(rows, {})}
-    called = dict(zip(variants, label_groups(variants.values()), strict=True))
-    known = [one for one in found["pairs"] if one["first"] in variants and one["second"] in variants]
-    notes = (_ON_TABLES, *found["notes"])
+    groups = {one.first["id"]: one for one in group_replicates(rows, {})}
+    names = dict(zip(groups, label_groups(groups.values()), strict=True))
+    known = [one for one in found["pairs"] if one["first"] in groups and one["second"] in groups]
     views: list[View] = []
     for factor in dict.fromkeys((*_FIRST, *(one["factor"] for one in known))):
-        own = [one for one in known if one["factor"] == factor]
-        tested = [Comparison.of(found["metric"], one) for one in own]
+        own = [((one["first"], one["second"]), Comparison.of(found["metric"], one))
+               for one in known if one["factor"] == factor]
         if own:
-            keyed = [(({"text": describe_change(factor, variants[one["first"]], variants[one["second"]],
-                                          called[one["first"]], called[one["second"]]),
-                        "cells": [called[one["first"]], called[one["second"]]]},), made)
-                     for one, made in zip(own, tested, strict=True)]
-            views.append(difference_view(f"comparisons:{factor}", f"{factor.capitalize()}: {_count(tested)}",
-                                         ("what changes",), keyed, () if views else notes, "Comparisons"))
+            keyed: list[tuple[tuple[Value, ...], Comparison]] = [(({
+                "text": describe_change(factor, groups[ids[0]], groups[ids[1]], names[ids[0]], names[ids[1]]),
+                "cells": [names[id] for id in ids]},), made) for ids, made in own]
+            views.append(difference_view(
+                f"comparisons:{factor}", f"{factor.capitalize()}: {_count_significant([made for _, made in own])}",
+                ("what changes",), keyed, () if views else (_ON_TABLES, *found["notes"]), "Comparisons"))
     return views
 
 
-def _count(tested: Sequence[Comparison]) -> str:
+def _count_significant(tested: Sequence[Comparison]) -> str:
     real, alone = sum(one.real for one in tested), sum(map(is_uncorrected, tested))
     return (f"{real} of {len(tested)} pairs significant" + (f", {alone} more before correction only" if alone else "")
             + f", by {metric_title(tested[0].metric)}")
@@ -91,8 +89,13 @@ def _count(tested: Sequence[Comparison]) -> str:
 def difference_view(name: str, title: str, keys: Sequence[str], rows: Sequence[tuple[tuple[Value, ...], Comparison]],
                     notes: Sequence[str] = (), section: str = "Breakdowns",
                     sides: tuple[str, str] = ("before", "after")) -> View:
-    """Return comparisons as a view: the real differences first, then by p. `keys` are headers of what says which
-    comparison a row is, of which `rows` has the values with each comparison; `sides` are those of the two figures."""
+    """Return comparisons as a view, significant ones first and then by p.
+
+    Args:
+        keys: headers of the columns that identify a row.
+        rows: the values of these columns, and the comparison.
+        sides: headers of the two figures.
+    """
     lonely = any(one.unpaired for _, one in rows)
     header = (*keys, "n", *(["unpaired"] if lonely else []), *sides, "difference", "up", "down", "effect", "test", "p",
               "p (Holm)", "detectable", "verdict")
@@ -117,9 +120,9 @@ def _values(key: Sequence[Value], one: Comparison, lonely: bool) -> Iterator[Val
 
 
 def describe_change(factor: str | None, first: ReplicateGroup, second: ReplicateGroup, before: str, after: str) -> str:
-    """Return what changes from one cell to another, such as `direct → chain_of_thought, evidence`: the two values of
-    the factor in which alone they differ, and what else the second is called; the first by what it is besides, where
-    the second has no such part, as none closed-book is shuffled. The cells are called `before` and `after`."""
+    """Return the change from one cell to another, such as `direct → chain_of_thought, evidence`: both levels of the
+    factor, and the rest of the second cell's label. A part of the first label that the second lacks is added to the
+    first level."""
     if factor is None:
         return after
     names = short_names(str(one.first["model"]) for one in (first, second))
@@ -131,14 +134,14 @@ def describe_change(factor: str | None, first: ReplicateGroup, second: Replicate
 
 
 def count_pairs(rows: CellRows) -> int:
-    """Return how many pairs of these cells a run will compare, as far as that is known before it."""
+    """Return the number of pairs that a run of these cells will compare."""
     return len(select_pairs(group_replicates(rows, {}))[0])
 
 
 def select_pairs(variants: Sequence[ReplicateGroup]) -> tuple[list[_Pair], list[str]]:
-    """Return the pairs that differ in exactly one factor, with the factor; and that they are not all, where they are
-    not: of too many, those with a cell of which the factor has its first value; of too many of these, those with the
-    first cell."""
+    """Return the pairs that differ in exactly one factor, with the factor, and a note if they are not all. Of too many
+    pairs, only those with the factor's first level are tested; if these are still too many, those with the first
+    cell."""
     every = list(pair_by_factor(variants))
     if len(every) <= MAX_PAIRS:
         return every, []
@@ -150,20 +153,18 @@ def select_pairs(variants: Sequence[ReplicateGroup]) -> tuple[list[_Pair], list[
     if len(chosen) > MAX_PAIRS:
         chosen = [pair for pair in every if pair[1] is variants[0]][:MAX_PAIRS]
     return chosen, [] if len(chosen) == len(every) else [
-        f"{len(every)} pairs of cells differ in one factor, more than are tested at once; tested are {len(chosen)}, "
-        "against the first value of each factor or the first cell. `ragbed compare --baseline` tests others."]
+        f"{len(chosen)} of {len(every)} pairs of cells that differ in one factor are tested: those with the first "
+        "level of each factor or with the first cell. Use `ragbed compare --baseline` for others."]
 
 
 def comparison_row(first: ReplicateGroup, second: ReplicateGroup, found: Comparison) -> dict[str, Any]:
-    """Return a comparison as a summary holds it: `first` and `second` are ids of cells; `factor` is the one in which
-    they differ, None where there is none or several."""
+    """Return a comparison as a summary stores it. `factor` is the one in which the cells differ, or None."""
     factors = differing_factors(first, second)
     return {"factor": factors[0] if len(factors) == 1 else None, "first": first.first["id"],
-            "second": second.first["id"],
-            **found.plain()}
+            "second": second.first["id"], **found.plain()}
 
 
-def replicate_notes(variants: Iterable[ReplicateGroup]) -> list[str]:
-    """Return what stands under a cell's id where it was asked several times."""
-    return ["A question's score is its mean over repeats and seeds; the id of the first of these cells stands for "
-            "all."] if any(variant.size > 1 for variant in variants) else []
+def replicate_notes(groups: Iterable[ReplicateGroup]) -> list[str]:
+    """Return a note if any cell was asked several times."""
+    return ["A question's score is its mean over repeats and seeds. The id of the first of these cells stands for "
+            "all."] if any(group.size > 1 for group in groups) else []

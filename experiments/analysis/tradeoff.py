@@ -1,8 +1,8 @@
-"""The refusal trade-off: how much is answered, against how much of that is wrong.
+"""The refusal trade-off: how many questions are answered, and how many of the answers are wrong.
 
-Selective classification (El-Yaniv and Wiener, "On the Foundations of Noise-free Selective Classification", JMLR 11,
-2010, section 2): a selective classifier (f, g) answers where g(x) = 1. Its coverage is the expectation of g, its
-selective risk that of loss times g, over the coverage. Here the loss is 0 for a right answer and 1 for any other.
+These are coverage and selective risk of selective classification (El-Yaniv and Wiener, "On the Foundations of
+Noise-free Selective Classification", JMLR 11, 2010, section 2), with a loss of 0 for a right answer and 1 for any
+other.
 """
 from __future__ import annotations
 
@@ -24,22 +24,21 @@ if TYPE_CHECKING:
     from ragbed.experiments.metrics.metric import Floats
 
 Sweeps = Mapping[str, tuple[str, float]]  # see `experiments.runs.manifest.Made`
-_ANSWERED, _WRONG = "answered rather than refused", "wrong among those answered"
+_ANSWERED, _WRONG = "answered, not refused", "wrong among answered"
 
 
 def estimate_tradeoff(cells: Sequence[Cell], cases: Cases, grouped: Grouped, sweeps: Sweeps,
                 seed: int = 0) -> list[dict[str, Any]] | None:
-    """Return the summary's `tradeoff`: a row for each cell whose rules offer a refusal; None where none do, or where
-    the benchmark has no notion of a right answer.
+    """Return the summary's `tradeoff`: a row for each cell whose rules offer a refusal. None if there is none, or if
+    the benchmark has no correctness metric.
 
-    `answered` is the coverage: the share of all questions, answerable or not, to which an answer came; `refused` the
-    share refused. What is neither failed or could not be read. `risk` is the share of the answers that are not right:
-    partially correct ones and all answers to unanswerable questions among them; over those that are scored and judged.
+    `answered` is the share of all questions that got an answer, `refused` the share refused; the rest failed or could
+    not be read. `risk` is the share of scored and judged answers that are not right; partially correct ones and all
+    answers to unanswerable questions are not.
 
-    A cell whose strategy is one of a sweep has its `threshold`, and `sweep`, the name that it shares with the cells
-    that differ from it in the threshold alone; and `rightly` and `needlessly` refused, the shares refused of the
-    unanswerable questions and of the answerable. `area` is that under the curve of the sweep's risk over its coverage,
-    by straight lines over the coverages that it reaches, as scikit-learn's `auc` has it; None of a single point.
+    Cells that differ only in their strategy's threshold form a sweep: they share `sweep`, and have their `threshold`,
+    the shares of unanswerable (`rightly`) and answerable (`needlessly`) questions that they refuse, and `area`, the
+    area under the curve of risk over coverage as scikit-learn's `auc` computes it.
     """
     if not cases:
         return None
@@ -53,7 +52,7 @@ def estimate_tradeoff(cells: Sequence[Cell], cases: Cases, grouped: Grouped, swe
 
 
 def _area(points: Sequence[Mapping[str, Case]], grouped: Grouped, seed: int) -> Estimate | None:
-    """The area under the curve through these cells' points, with the bootstrap's interval by cluster."""
+    """Compute the area under the curve through these cells' points, with the bootstrap's interval by cluster."""
     import numpy as np
 
     shared = sorted(set(points[0]).intersection(*points[1:])) if len(points) > 1 else []
@@ -98,9 +97,8 @@ def _tradeoff_row(cell: Cell, cases: Mapping[str, Case], grouped: Grouped, sweep
 
 def refusal_views(stored: Sequence[Mapping[str, Any]] | None, rows: Sequence[Mapping[str, Any]],
                   called: Mapping[str, str], correctness_metrics: Sequence[str]) -> list[View]:
-    """Return a view of what is answered and how much of it is wrong, drawn where anything was refused, and one of the
-    thresholds where strategies are swept over one, of what `estimate_tradeoff` stored. Of the summary's cells in
-    `rows`, those are left out that `called` has no label for; by `correctness_metrics` a score of 1 means right."""
+    """Return views of the result of `estimate_tradeoff`: shares, with a chart if anything was refused, thresholds, and
+    areas. `called` maps the ids of the cells to show to their labels."""
     own = [row for row in stored or () if row["cell"] in called]
     if not own:
         return []
@@ -111,21 +109,21 @@ def refusal_views(stored: Sequence[Mapping[str, Any]] | None, rows: Sequence[Map
     drawn = any(row["answered"]["mean"] != 1 for row in placed)
     chart = _chart([*(row for row in placed if row not in swept), *(row for row in swept if row in placed)], rows,
                    called, correctness_metrics)
-    views = [View("refusals", "Refusals: how much is answered, and how much of that is wrong", (
+    views = [View("refusals", "Refusals: how many questions are answered, and how many of the answers are wrong", (
         "cell", _ANSWERED, _WRONG), tuple((called[row["cell"]], row["answered"], row["risk"]) for row in own), main=1,
         notes=() if drawn else ("No cell refused anything, so there is no trade-off to draw.",),
         charts=(chart,) if drawn else (), section="Refusals")]
     if swept:
-        views.append(View("refusals:thresholds", "What each threshold answers and refuses", (
+        views.append(View("refusals:thresholds", "Answers and refusals at each threshold", (
             "cell", "threshold", _ANSWERED, _WRONG, "rightly refused", "needlessly refused"), tuple(
             (called[row["cell"]], float(row["threshold"]), row["answered"], row["risk"], row["rightly"],
              row["needlessly"]) for row in swept), 2, 2, section="Refusals", notes=(
-            "The best threshold is picked on the questions that it is measured on, and so looks better than it is.",)))
+            "The best threshold is chosen on the same questions that measure it, so it looks better than it is.",)))
         firsts = [next(row for row in swept if row["sweep"] == sweep) for sweep in sweeps]
-        views.append(View("refusals:areas", "Area under each line: wrong among those answered, by share answered", (
-            "line, by its first cell", "area"), tuple((called[row["cell"]], row["area"]) for row in firsts), main=1,
-            section="Refusals", notes=("An area is smaller the fewer answers are wrong, and the fewer are given: it "
-                                       "tells lines apart that reach the same shares of answers.",)))
+        views.append(View("refusals:areas", "Area under each line (wrong among answered, by share answered)", (
+            "first cell of the line", "area"), tuple((called[row["cell"]], row["area"]) for row in firsts), main=1,
+            section="Refusals", notes=("A smaller area is better, but only between lines that cover the same shares "
+                                       "of answers.",)))
     return views
 
 
@@ -147,18 +145,16 @@ def _chart(own: Sequence[Mapping[str, Any]], rows: Sequence[Mapping[str, Any]], 
     ideal = shares.pop() if len(shares) == 1 else None  # else cells have dropped the gold of some
     goal = None if ideal is None else Goal(
         ideal, 0.0, "all are answerable" if ideal == 1 else f"{format_percent(ideal)} are answerable",
-        "all that is answerable is answered, and nothing wrong")
-    said = ["A cell that refuses more stands further left; refusing what it would get wrong takes it down."]
+        "all answerable questions answered, none wrong")
+    said = ["A cell that refuses more is further left; refusing what it would get wrong moves it down."]
     if any(point.line for point in points):
-        said.append("A line joins strategies that differ in their threshold alone, in its order; its best point is "
-                    "picked on the questions that it is measured on, and so is optimistic, and where a threshold also "
-                    "decides what is searched again, its points are not one curve.")
+        said.append("A line joins strategies that differ only in their threshold. Its best point is chosen on the same "
+                    "questions that measure it, so it is optimistic.")
     if goal is None:
-        said.append("The ideal answers what is answerable and nothing else, with nothing of it wrong; which share that "
-                    "is differs between the cells, or is not known.")
+        said.append("The ideal cannot be drawn: the share of answerable questions differs between cells or is unknown.")
     if correctness_metrics:
         names = ", or ".join(map(metric_title, correctness_metrics))
         said.append(f"An answer is wrong if {names} is below 1, or if the question is unanswerable.")
-    return Chart("scatter", "Share of questions answered against the share of wrong ones among them, one point a cell.",
-                 "questions answered rather than refused", _WRONG, tuple(points), percent=True, goal=goal,
+    return Chart("scatter", "Share of questions answered, and share of wrong answers among them",
+                 "questions answered, not refused", _WRONG, tuple(points), percent=True, goal=goal,
                  caption=" ".join(said))

@@ -8,8 +8,8 @@ from typing import Any, Literal
 
 from ragbed.experiments.formatting import estimate, format_p
 
-# A mapping is a figure (`mean`, `low`, `high`, `n`), a number of questions (`count`) or words about cells (`text` and
-# `cells`). A figure or a number may have `questions`: the filter of the report's browser that shows what it is of.
+# A mapping is a figure (`mean`, `low`, `high`, `n`), a number of questions (`count`) or text about cells (`text`,
+# `cells`). Figures and counts may have `questions`: the filter of the report's question list that shows them.
 Value = str | int | float | None | Mapping[str, Any]
 Mark = Literal["", "front", "faded", "hollow"]
 
@@ -18,24 +18,24 @@ Mark = Literal["", "front", "faded", "hollow"]
 class Point:
     """A point of a chart, or a part of a bar."""
 
-    series: str  # what its colour stands for: a curve, a cell, a cause
-    x: float | str  # a number; of bars the cell that the bar is of
+    series: str  # what its colour means: a curve, a cell, a cause
+    x: float | str  # a number; for bars, the cell
     y: float
-    low: float | None = None  # the ends of the interval of y; `x_low` and `x_high`, of x
+    low: float | None = None  # interval of y; `x_low` and `x_high`: of x
     high: float | None = None
     x_low: float | None = None
     x_high: float | None = None
-    cell: str = ""  # the label of the cell that it leads to
-    line: str = ""  # the points of one line are joined in their order
-    words: tuple[str, ...] = ()  # what it says when it is pointed at
-    questions: Mapping[str, str] | None = None  # the filter that shows what it is of; n, how many y is a share of
+    cell: str = ""  # label of the cell that it links to
+    line: str = ""  # points of one line are joined in order
+    words: tuple[str, ...] = ()  # its tooltip
+    questions: Mapping[str, str] | None = None  # filter of the questions behind it; n: the denominator of y
     n: int | None = None
     mark: Mark = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Goal:
-    """The best place there is, on an upright line, and what the line and the place are called."""
+    """The ideal point of a chart, on a vertical line."""
 
     x: float
     y: float
@@ -45,55 +45,55 @@ class Goal:
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """What a view shows, drawn."""
+    """A drawing of a view."""
 
     kind: Literal["scatter", "lines", "bars"]
     title: str
     x: str  # title of the axis
     y: str
     points: tuple[Point, ...]
-    least: float = 0.0  # the lowest value of y that means anything
-    ticks: tuple[tuple[float, str], ...] = ()  # places along x with their words, where these are no numbers
-    series: tuple[str, ...] = ()  # all series in the order in which they get colours; by default as the points come
-    percent: bool = False  # whether both axes are shares, in percent; `costs`, whether x is one, in dollars or tokens
+    least: float = 0.0  # the lowest possible value of y
+    ticks: tuple[tuple[float, str], ...] = ()  # labels of x that are not numbers
+    series: tuple[str, ...] = ()  # all series in the order of their colours; by default the order of points
+    percent: bool = False  # both axes are shares, in percent; `costs`: the unit of x if it is a cost
     costs: Literal["", "dollars", "tokens"] = ""
     goal: Goal | None = None
-    caption: str = ""  # what a reader of it has to know
+    caption: str = ""  # what a reader needs to know
 
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """A table, and how it is read."""
+    """A table and how to read it."""
 
-    name: str  # such as `by:language`; what precedes a colon is the analysis
+    name: str  # such as `by:language`; the part before the colon is the analysis
     title: str
     header: tuple[str, ...]
-    rows: tuple[tuple[Value, ...], ...]  # values under the header; the first `keys` of them say what the row is of
+    rows: tuple[tuple[Value, ...], ...]  # values under the header; the first `keys` identify the row
     keys: int = 1
-    main: int | None = None  # place of the column that stands for the row; by default the second after the keys
+    main: int | None = None  # column that represents the row; by default the second after the keys
     notes: tuple[str, ...] = ()
-    signed: tuple[str, ...] = ()  # columns of differences, whose figures have their sign
-    p: tuple[str, ...] = ()  # columns of tests; by the last of them a row is really different where it is below 0.05
-    shaded: tuple[float, float] | None = None  # values with the faintest and the strongest shade: a heat map
+    signed: tuple[str, ...] = ()  # columns of differences, shown with a sign
+    p: tuple[str, ...] = ()  # columns of tests; a row is significant if the last is below 0.05
+    shaded: tuple[float, float] | None = None  # values with the faintest and the strongest shade, for a heat map
     charts: tuple[Chart, ...] = ()
-    section: str = "Breakdowns"  # of the report; the terminal shows those of `Breakdowns` when a run ends
-    folded: bool = False  # whether it is shown on demand only
+    section: str = "Breakdowns"  # of the report; the terminal shows `Breakdowns` when a run ends
+    folded: bool = False  # collapsed in the report
 
     @classmethod
     def of(cls, stored: Mapping[str, Any]) -> View:
-        """Return the view that `as_json` made of one."""
+        """Return the view that `as_json` stored."""
         view: View = _adapter(View).validate_python(stored)
         return view
 
     def as_json(self) -> dict[str, Any]:
-        """Return it as plain JSON."""
+        """Return the view as plain JSON."""
         plain: dict[str, Any] = _adapter(View).dump_python(replace(self, charts=()), mode="json")
         return {**plain, "charts": [_adapter(Chart).dump_python(one, mode="json", exclude_defaults=True)
                                     for one in self.charts]}
 
     @property
     def counted(self) -> bool:
-        """Whether rows or columns say of how many questions their figures are."""
+        """Whether a column shows the number of questions."""
         return any(name in ("n", "answers") or ", n " in name for name in self.header)
 
     def column(self, name: str) -> list[Value]:
@@ -102,7 +102,7 @@ class View:
         return [row[place] for row in self.rows]
 
     def p_of(self, row: Sequence[Value]) -> float | None:
-        """Return the corrected p of a row; None where it has no test."""
+        """Return the corrected p of a row, or None if it has no test."""
         found = row[self.header.index(self.p[-1])] if self.p else None
         return found if isinstance(found, float | int) else None
 
@@ -115,7 +115,7 @@ def _adapter(kind: type) -> Any:
 
 
 def format_value(view: View, column: str, value: Value) -> str:
-    """Return a value in words: a figure with its interval, p with three digits, `-` for what is not there."""
+    """Format a value for people: a figure with its interval, p with three digits, `-` for a missing value."""
     if isinstance(value, Mapping):
         if "mean" in value:
             signed = column in view.signed
@@ -130,10 +130,10 @@ def format_value(view: View, column: str, value: Value) -> str:
 
 
 def make_figure(mean: float | None, low: float | None, high: float | None, n: int | None = None) -> Value:
-    """Return a figure as a value of a view; None where it has no mean."""
+    """Return a figure as a value of a view, or None if it has no mean."""
     return None if mean is None else {"mean": mean, "low": low, "high": high, "n": n}
 
 
 def format_amount(value: float) -> str:
-    """Return a number with as many digits as tell it from others of its size."""
+    """Format a number with at most three significant digits."""
     return f"{value:,.0f}" if abs(value) >= 100 or value == round(value) else f"{value:.3g}"

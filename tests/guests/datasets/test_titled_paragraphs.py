@@ -92,7 +92,7 @@ def test_a_run_skips_bad_records_where_that_is_asked_for_and_names_them_in_its_n
     run = ragbed.json(*asked, "--skip-bad")
     assert run["cells"][0]["n"] == 3
     assert run["notes"][0].startswith(
-        "2 records do not fit and were left out (skip_bad): dev.jsonl, line 2, 4. The first: ")
+        "2 invalid records were left out (skip_bad): dev.jsonl, line 2, 4. The first: ")
     assert "2 records do not fit" in ragbed(*asked, "--skip-bad", "--dry-run")[2]
 
 
