@@ -150,5 +150,5 @@ def test_without_the_conditions_a_run_says_what_cannot_be_told(serve, town, ragb
     status, out, err = ragbed("run", town.config(serve(reply).url), "--full")
     assert status == 0, err
     assert "4 answers are wrong with the gold in view. Add `gold` to the conditions to find out whether other " \
-           "passages distracted the model or its reasoning failed." in out
+           "passages distracted the model or its reasoning failed." in " ".join(out.split())
     assert "wrong" in out.split("Why answers are right or wrong")[1].splitlines()[1]

@@ -135,8 +135,8 @@ def note_variations(varied: Iterable[tuple[str | None, Result]], paraphraser: st
     own = " It also answers, and may understand its own paraphrases best." if paraphraser in answering else ""
     return [*(f"questions: {name} leaves {list(found.values()).count(False)} of {len(found)} questions unchanged."
               for name, found in changed.items() if not all(found.values())),
-            *([f"{paraphraser} wrote the paraphrases, one per question for all cells. The cells' figures do not include "
-               f"its {used.calls:,} calls, for {format_price(used.price)}.{own}"] if used.calls else [])]
+            *([f"{paraphraser} wrote the paraphrases, one per question for all cells. The cells' figures exclude its "
+               f"{used.calls:,} calls, for {format_price(used.price)}.{own}"] if used.calls else [])]
 
 
 _NAMED = 50
@@ -149,8 +149,8 @@ def note_skipped(skipped: Sequence[str]) -> list[str]:
         lines.setdefault(file, []).append(line)
     named = "; ".join(f"{file}, line {', '.join(numbers)}" for file, numbers in lines.items())
     more = f" and {len(skipped) - _NAMED} more" if len(skipped) > _NAMED else ""
-    return [f"{len(skipped)} invalid records were left out (skip_bad): {named}{more}. The first: {skipped[0]}"
-            ] if skipped else []
+    return [f"{len(skipped)} invalid records were left out (skip_bad): {named}{more}. The first: "
+            f"{skipped[0]}"] if skipped else []
 
 
 def note_small_halves(rows: Iterable[Mapping[str, Any]]) -> list[str]:
