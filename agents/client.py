@@ -1,4 +1,4 @@
-"""The model client: sends what a strategy asks for, and returns the reply and what it took."""
+"""The model client: sends a strategy's calls with deadlines and retries, and returns replies and their cost."""
 from __future__ import annotations
 
 import asyncio
@@ -35,21 +35,21 @@ class Completion:
 @dataclass(slots=True)
 class _Progress:
     attempts: int = 0
-    failed: int = 0  # without those that were refused for their number
+    failed: int = 0  # without attempts that were rate limited
     last: str = ""
 
 
 class ModelClient:
-    """One model behind one endpoint, with deadlines, retries, and as many calls at once as its server takes.
+    """One model behind one endpoint, with deadlines, retries, and as many concurrent calls as its server accepts.
 
     Args:
-        name: what to show: the name as the user wrote it.
-        identity: what the journal knows the model by: its served name, or `sha256:` and the weights' hash.
+        name: the name as the user wrote it, for display.
+        identity: identifies the model in the journal: its served name, or `sha256:` and the weights' hash.
         served: the name in the request body.
         price: US dollars of prompt, completion and cached tokens.
-        temperature: where an action names none; None sends none, whatever an action names.
+        temperature: default if an action names none; None never sends one.
         effort: sent as `reasoning_effort`; None sends none.
-        context: what cannot fit into it is not sent; None where it is unknown.
+        context: prompts that do not fit are not sent; None if the size is unknown.
     """
 
     def __init__(self, name: str, identity: str, served: str, endpoint: Endpoint | Address, price: Pricer,
@@ -67,35 +67,35 @@ class ModelClient:
 
     @property
     def places(self) -> int:
-        """Return how many calls may be under way at once now; `limits.concurrency` at most."""
+        """Return the current number of concurrent calls; at most `limits.concurrency`."""
         return self._places.count
 
     @property
     def waiting(self) -> int:
-        """Return how many calls queue for a place now."""
+        """Return the number of calls in the queue."""
         return self._places.waiting
 
     @property
     def rate_limited(self) -> int:
-        """Return how many requests the server has refused so far for their number."""
+        """Return the number of rate-limited requests so far."""
         return self._places.refusals
 
     @property
     def estimated(self) -> bool:
-        """Say whether tokens that its server does not count can be estimated from what is sent and comes back."""
+        """Tell whether tokens can be estimated from the texts if the server does not count them."""
         return True
 
     @property
     def priced(self) -> bool:
-        """Say whether it is known what its calls cost."""
+        """Tell whether the price of calls is known."""
         return self.price_of(1000, 1000) is not None
 
     def price_of(self, prompt: int, completion: int) -> float | None:
-        """Return the price of so many tokens, in US dollars; None where it is not known."""
+        """Return the price of a call in US dollars; None if it is unknown."""
         return self._price(prompt, completion, 0)
 
     def parameters(self, action: Generate, max_tokens: int, repeat: int = 0) -> dict[str, Any]:
-        """Return every parameter that is sent beside the messages, under its OpenAI name; plain JSON."""
+        """Return all parameters of the request body except the messages, as JSON."""
         sent: dict[str, Any] = {"max_tokens": max_tokens}
         temperature = self._temperature
         if temperature is not None:
@@ -111,13 +111,13 @@ class ModelClient:
         if action.schema is not None:
             sent["response_format"] = {"type": "json_schema", "json_schema": {
                 "name": "reply", "strict": True, "schema": dict(action.schema)}}
-        # A greedy first draw needs none, and some servers refuse parameters that they do not know.
+        # The first greedy sample needs no seed, and some servers reject unknown parameters.
         if repeat or action.sample or (temperature or 0) > 0:
             sent["seed"] = repeat * 1000 + action.sample
         return sent
 
     async def ready(self) -> None:
-        """Load and start what has to be, so that the first question's clock does not pay; ModelError where it fails."""
+        """Connect, or start a local server, before the first question's clock runs. Raises ModelError if that fails."""
         await self._connected()
 
     async def complete(self, action: Generate, *, max_tokens: int, deadline: float | None = None,
@@ -125,15 +125,14 @@ class ModelClient:
         """Make one call.
 
         Args:
-            tell: told the pieces of the reply as they come, which makes no difference to it; None where nobody listens.
-            deadline: of the question, in `time.monotonic` seconds. The call's own begins when it gets a place, and
-                stands still while it queues for another; see `CallClock`.
+            tell: called with pieces of the reply as they arrive; None to not stream.
+            deadline: of the question, in `time.monotonic` seconds. For the call's own deadline see `CallClock`.
 
         Raises:
-            CallTimeout: the call's or the question's deadline passed; the message says which.
-            CallTooLong: the prompt cannot fit the model's context, and was not sent, or the server said so.
-            CallError: the call failed for good.
-            ModelError: every call would fail: a key that is refused, a model that is unknown.
+            CallTimeout: the deadline of the call or the question passed; the message says which.
+            CallTooLong: the prompt does not fit the model's context.
+            CallError: the call failed after all attempts.
+            ModelError: every call would fail, because the key is rejected or the model is unknown.
         """
         if self.context is not None:
             self.context.check(action.messages, max_tokens)
@@ -158,7 +157,7 @@ class ModelClient:
             self._places.give_back(place)
 
     async def aclose(self) -> None:
-        """Close the connections and stop a server of ours."""
+        """Close the connections, and stop a local server."""
         if self._chat is not None:
             await self._chat.aclose()
             self._chat = self._at = None
@@ -167,12 +166,12 @@ class ModelClient:
 
     async def _persist(self, action: Generate, parameters: Mapping[str, Any], clock: CallClock, place: CallSlot,
                        progress: _Progress, tell: OnEvent | None) -> Completion:
-        """Send until an answer comes, a failure is final, or there is no time for another attempt."""
+        """Send until there is a reply, a final failure, or no time for another attempt."""
         messages = [message_to_json(message) for message in action.messages]
         started = 0.0
         while True:
             while not self._places.may_send(place):
-                clock.stand_still()
+                clock.pause()
                 await self._places.take(place)
                 clock.run()
             started = started or time.monotonic()
@@ -200,7 +199,7 @@ class ModelClient:
                     progress.last = str(failure)
                     stands = self._places.refused(place, wait)
                     _check_time(failure, wait, stands, clock.left)
-                    clock.stand_still(stands)
+                    clock.pause(stands)
                     continue
             except ConnectionError as error:
                 failure = CallError(f"{self.name}: no whole reply: {sanitize_line(str(error), at.key)}", "connection",
@@ -224,7 +223,7 @@ class ModelClient:
         progress.last = str(failure)
         if progress.failed >= self.limits.attempts:
             raise failure
-        # Some jitter on top of what the server asks, so that waiting calls do not all come back at once.
+        # Jitter on top of the requested wait, so that waiting calls do not all return at once.
         wait = backoff_delay(progress.failed)
         wait = wait if asked is None else asked + min(0.1 * wait, 1.0)
         _check_time(failure, asked, wait, clock.left)
@@ -243,12 +242,12 @@ class ModelClient:
 
 
 def _connect(at: Address, served: str, connections: int) -> Chat:
-    # The first client loads its library, which takes a second and has no place on an event loop.
+    # Importing the library takes a second, so this runs in a thread.
     from ragbed.agents.openai_chat import connect
     return connect(at, served, connections)
 
 
 def _check_time(failure: CallError, asked: float | None, wait: float, left: float) -> None:
     if wait >= left:
-        asks = f"; the server asks for {asked:.0f} s more" if asked else ""
+        asks = f"; the server asks to wait {asked:.0f} s" if asked else ""
         raise CallError(f"{failure}{asks}; {max(left, 0):.0f} s were left", failure.kind, failure.attempts)

@@ -1,5 +1,5 @@
-"""One SQLite file that survives `kill -9`, with commits shared by whoever waits at the same moment. WAL with
-synchronous NORMAL loses nothing when the process dies, only when the machine does."""
+"""A SQLite file that survives `kill -9`. Concurrent writers share commits. WAL with synchronous NORMAL loses data
+only if the machine crashes, not if the process does."""
 from __future__ import annotations
 
 import asyncio
@@ -16,49 +16,49 @@ from ragbed.documents.types import digest
 
 _UNWRITABLE = {
     sqlite3.SQLITE_FULL: "free space, and the same command continues",
-    sqlite3.SQLITE_IOERR: "where the disk is full free space, and the same command continues",
+    sqlite3.SQLITE_IOERR: "if the disk is full free space, and the same command continues",
     **dict.fromkeys((sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM),
-                    "the file and its folder have to be there and writable; copy the folder to where they are")}
+                    "file and folder must exist and be writable; copy the folder to a place where they are")}
 _BATCH = 256  # rows
-_WINDOW = 0.005  # seconds: many replies of one moment share one commit, and none waits noticeably
-# Not WITHOUT ROWID, which is for small rows: texts in the key's own tree make every insertion three times as dear.
+_COMMIT_SECONDS = 0.005  # writes within this time share one commit
 _FOREIGN = "SELECT type, name FROM sqlite_master WHERE type IN ('view', 'trigger')"
+# not WITHOUT ROWID, which makes insertions of long texts three times slower
 _TEXTS = "CREATE TABLE IF NOT EXISTS texts (hash TEXT PRIMARY KEY, content TEXT NOT NULL)"
 
 
 def storable(text: str) -> str:
-    """Replace half surrogate pairs, which have no UTF-8 form, by question marks."""
+    """Replace lone surrogates, which UTF-8 cannot encode, by question marks."""
     return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
 
 
-@lru_cache(maxsize=512)  # the parts of prompts repeat, and are the same objects
+@lru_cache(maxsize=512)  # parts of prompts repeat
 def text_hash(text: str) -> str:
-    """Return the hash of a text as it is stored."""
+    """Return the hash of a text in its stored form."""
     return digest(storable(text))
 
 
 def row_hash(*values: str | None) -> str:
-    """Return the hash that a row is kept with, over what it holds."""
+    """Return the hash over a row's values, which is stored with it."""
     return digest(*(value or "" for value in values))
 
 
 class Database:
-    """Tables and the texts that their rows refer to by hash.
+    """Tables, and a store of texts that their rows refer to by hash.
 
     Args:
-        path: the file; made where absent.
+        path: the file; created if missing.
         schema: `CREATE TABLE IF NOT EXISTS` statements.
         version: of the schema; stored in the file.
-        reading: whether nothing is going to be written: a file that cannot be is then read as it is.
+        reading: open a file that is not writable for reading only.
 
     Raises:
-        RunError: the file cannot be opened or written, is not a database, or has another schema, and is as it was.
+        RunError: the file cannot be opened or written, is not a database, or has another schema. It is left unchanged.
     """
 
     def __init__(self, path: Path, schema: Iterable[str], version: int = 0, reading: bool = False) -> None:
         self.path = path
         self._commit: asyncio.Future[None] | None = None
-        self._known: set[str] | None = None  # the hashes of all texts, once one is put: who reads needs none
+        self._known: set[str] | None = None  # hashes of all texts, loaded when one is put
         try:
             self._connection = sqlite3.connect(path, isolation_level=None, timeout=30)
             try:
@@ -78,20 +78,20 @@ class Database:
             self._connection.execute(statement)
 
     def _stamp(self, version: int) -> int:
-        """The file's version; one without a stamp is new."""
+        """Return the file's version; 0 if it is new."""
         foreign = self._connection.execute(_FOREIGN).fetchone()
-        if foreign:  # a view may never end, and a trigger delete what is put
+        if foreign:  # a view may never end, and a trigger may delete what is put
             self._connection.close()
             raise RunError(f"{self.path}: holds the {' '.join(foreign)!r}, which no run has; get the file again")
         (stamped,), = self._connection.execute("PRAGMA user_version")
         if stamped not in (0, version):
             self._connection.close()
-            raise RunError(f"{self.path}: was written by another version of ragbed, in format {stamped}, and this one "
-                           f"reads format {version}; run it again, with --fresh")
+            raise RunError(f"{self.path}: written by another version of ragbed (format {stamped}, not {version}); "
+                           "run again with --fresh")
         return int(stamped)
 
     def _reopen_to_read(self) -> None:
-        """Without a log beside it a file is whole, and needs no lock, which would have to be written."""
+        """Open the file read-only; without a log next to it, it is complete and needs no lock."""
         self._connection.close()
         log = self.path.with_name(f"{self.path.name}-wal")
         whole = not (log.is_file() and log.stat().st_size)
@@ -99,39 +99,39 @@ class Database:
                                            isolation_level=None)
 
     def read(self, statement: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
-        """Return the rows of a query, those not yet committed included."""
+        """Return the rows of a query, including uncommitted ones."""
         return list(self.rows(statement, values))
 
     def rows(self, statement: str, values: Sequence[Any] = ()) -> Iterator[tuple[Any, ...]]:
-        """Yield the rows of a query one at a time, for tables that are too large to be held."""
+        """Yield the rows of a query one at a time, for large tables."""
         try:
             for row in self._connection.execute(statement, values):
                 if bytes in map(type, row):
-                    raise RunError(f"{self.path}: damaged, bytes stand for a text; run it again, with --fresh")
+                    raise RunError(f"{self.path}: damaged (bytes instead of text); run again with --fresh")
                 yield row
         except sqlite3.Error as error:
             raise _refusal(self.path, error) from error
 
     def rows_by_number(self, table: str, columns: str, rowids: str, values: Sequence[Any] = ()
                  ) -> Iterator[tuple[Any, ...]]:
-        """Yield columns of the rows that a query gives the numbers of, in its order; in memory are the numbers and a
-        batch of rows. RunError where another process replaces one meanwhile."""
+        """Yield columns of the rows whose numbers a query returns, in its order, in batches. Raises RunError if another
+        process replaces rows meanwhile."""
         numbers = array("q", (number for (number,) in self.rows(rowids, values)))
         for start in range(0, len(numbers), _BATCH):
             batch = numbers[start:start + _BATCH].tolist()
             found = {row[0]: row[1:] for row in self.rows(
                 f"SELECT rowid, {columns} FROM {table} WHERE rowid IN ({','.join(map(str, batch))})")}  # noqa: S608
             if len(found) < len(batch):
-                raise RunError(f"{self.path}: rows were replaced while they were read; give the command again")
+                raise RunError(f"{self.path}: another process replaced rows during reading; run the command again")
             yield from (found[number] for number in batch)
 
     def has(self, table: str) -> bool:
-        """Say whether there is such a table: a file that can only be read keeps those of its own version."""
+        """Tell whether a table exists: a read-only file may lack those of a newer schema."""
         return bool(self.read("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?", (table,)))
 
     @contextmanager
     def snapshot(self) -> Iterator[None]:
-        """Read everything inside as of one moment, whatever another process writes meanwhile."""
+        """Read a consistent snapshot inside the block, whatever other processes write."""
         self._execute("BEGIN")
         try:
             yield
@@ -140,7 +140,7 @@ class Database:
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """Keep everything put inside together, or, where an error ends it, nothing of it."""
+        """Commit everything put inside the block, or nothing if it raises."""
         self.flush()
         whole = False
         try:
@@ -154,13 +154,13 @@ class Database:
                 self._known = None
 
     def put(self, statement: str, values: Sequence[Any]) -> None:
-        """Write; durable after the next commit."""
+        """Execute a write, durable after the next commit."""
         if not self._connection.in_transaction:
             self._execute("BEGIN IMMEDIATE")
         self._execute(statement, values)
 
     def put_text(self, content: str) -> str:
-        """Keep a text once; returns its hash."""
+        """Store a text once, and return its hash."""
         key = text_hash(content)
         if self._known is None:
             self._known = {hash for (hash,) in self.rows("SELECT hash FROM texts")}
@@ -170,7 +170,7 @@ class Database:
         return key
 
     def text(self, key: str) -> str:
-        """Return the text of that hash; RunError where it is not kept."""
+        """Return the text with this hash. Raises RunError if it is missing."""
         rows = self.read("SELECT content FROM texts WHERE hash = ?", (key,))
         if not rows:
             raise RunError(f"{self.path}: the text {key} is missing; the file is damaged")
@@ -178,21 +178,21 @@ class Database:
         return str(rows[0][0])
 
     def check(self, sound: bool, what: str) -> None:
-        """Make sure that what was read is what was kept; RunError where it is not."""
+        """Raise RunError unless what was read is `sound`."""
         if not sound:
-            raise RunError(f"{self.path}: the {what} was altered since it was kept; give this run another name, or use "
-                           "--fresh to begin anew")
+            raise RunError(f"{self.path}: {what} was altered after it was written; give this run another name, or "
+                           "start again with --fresh")
 
     async def durable(self) -> None:
-        """Return when everything put so far is committed."""
+        """Wait until everything put so far is committed."""
         if self._commit is None:
             loop = asyncio.get_running_loop()
             self._commit = loop.create_future()
-            loop.call_later(_WINDOW, self._settle, self._commit)
+            loop.call_later(_COMMIT_SECONDS, self._settle, self._commit)
         await asyncio.shield(self._commit)
 
     def _settle(self, commit: asyncio.Future[None]) -> None:
-        if self._commit is not commit:  # it was closed meanwhile, with everything put
+        if self._commit is not commit:  # it was committed and closed meanwhile
             return
         self._commit = None
         try:
@@ -203,8 +203,8 @@ class Database:
             commit.set_result(None)
 
     def copy_from(self, path: Path, prior: Literal["IGNORE", "REPLACE"] = "REPLACE") -> None:
-        """Copy every row of another file of this kind, durably, in the place of one here with the same key, or with
-        IGNORE without those whose key is here; all of them, or none."""
+        """Copy all rows of another file with the same tables, or none if that fails. Rows with the same key are
+        replaced, or kept with IGNORE."""
         self.flush()
         self._execute("ATTACH DATABASE ? AS other", (str(path),))
         try:

@@ -1,4 +1,4 @@
-"""What a server's refusal means: try again, in another way or later, give this call up, or stop the run."""
+"""Interpret a model server's HTTP errors, and choose whether to stream from it."""
 from __future__ import annotations
 
 import re
@@ -19,13 +19,13 @@ _LIMIT = re.compile(r"(?:maximum (?:context|model) length (?:is|of)|context size
                     re.IGNORECASE)
 _SIZE = re.compile(r"(?:resulted in|requested|request has|\(length|request \(|prompt is too long:|contains at least)"
                    r"\s*(\d+)", re.IGNORECASE)
-_SAID_OF_STREAMS = 2_000  # bytes of a refusal
+_MAX_SCANNED = 2_000  # bytes of an error body
 
 
 def is_overload(status: int, body: bytes, asked: float | None) -> bool:
-    """Say whether a request that may succeed later was refused for the number of requests, so that others would be too;
-    `asked` are the seconds that the server asks to wait, None where it does not say."""
-    if status in {429, 529}:  # 529 is Anthropic's for an overloaded service
+    """Tell whether a request was rate limited, so that others would be rejected too. `asked` are the seconds that the
+    server asks to wait, if it says so."""
+    if status in {429, 529}:  # 529: an overloaded service of Anthropic
         return True
     if status != 503:
         return False
@@ -36,19 +36,21 @@ def is_overload(status: int, body: bytes, asked: float | None) -> bool:
 
 def error_from_response(status: int, body: bytes, address: Address, model: str, attempts: int,
             accepted: bool = False) -> RagbedError:
-    """Return the error that a status other than 200 stands for: ModelError where the user has to mend something and
-    every other call would fail alike; CallTooLong where the prompt does not fit; else CallError, `http_<status>`. Where
-    a call to this model was `accepted` before, a 403 is about this prompt and not the key."""
+    """Return the error for an HTTP status other than 200.
+
+    ModelError if every call would fail, CallTooLong if the prompt does not fit, else CallError of kind `http_<status>`.
+    If a call was `accepted` before, a 403 concerns the prompt and not the key.
+    """
     error = parse_error(body)
     said = error_message(error, address.key)
     code = {str(error.get("code")), str(error.get("type"))}
     if status == 401 or (status == 403 and not accepted and not _FILTERED.search(" ".join((said, *code)))):
         variable = address.key_variable
-        remedy = f"set {variable} to a key that it accepts" if variable else "its key is not accepted"
-        return ModelError(f"{model}: {address.url} refuses the key (HTTP {status}); {remedy}"
+        remedy = f"set {variable} to a valid key" if variable else "the key is not valid"
+        return ModelError(f"{model}: {address.url} rejects the key (HTTP {status}); {remedy}"
                           f"{_quoted(said) if status == 403 else ''}")
-    if status == 404 and not _NO_TOOLS.search(said):  # which OpenRouter says where no host of the model takes tools
-        return ModelError(f"{model}: {address.url} does not know this model or address (HTTP 404); "
+    if status == 404 and not _NO_TOOLS.search(said):  # OpenRouter's status if no host of the model supports tools
+        return ModelError(f"{model}: unknown model or address at {address.url} (HTTP 404); "
                           f"check both{_quoted(said)}")
     if "insufficient_quota" in code:
         return ModelError(f"{model}: the account behind {address.key_variable or 'the key'} has no quota left "
@@ -56,7 +58,7 @@ def error_from_response(status: int, body: bytes, address: Address, model: str, 
     if status in {400, 413, 422} and (code & _TOO_LONG_CODES or _TOO_LONG.search(said) or status == 413):
         return CallTooLong(_sizes(error, said), "too_long", attempts)
     if status in {400, 422} and "temperature" in said and "support" in said:
-        return CallError(f"{model} refuses the temperature that was asked for (HTTP {status}); to send none, set "
+        return CallError(f"{model} rejects the temperature (HTTP {status}); send none: "
                          f"calls: {{temperature: null}}, or --temperature none{_quoted(said)}",
                          f"http_{status}", attempts)
     if 300 <= status < 400:
@@ -82,13 +84,13 @@ def _quoted(said: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class StreamMode:
-    """A way of asking for one reply."""
+    """How to request one reply."""
 
-    pieces: bool = False  # whether in pieces rather than in one
-    counted: bool = False  # whether with the tokens that the pieces took, which a reply in one says unasked
+    pieces: bool = False  # whether to stream
+    counted: bool = False  # whether to request token counts, which whole replies have anyway
 
     def body(self, body: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the request's body with these wishes, for pieces."""
+        """Return the body of a streaming request."""
         return {**body, "stream": True, **({"stream_options": {"include_usage": True}} if self.counted else {})}
 
 
@@ -96,31 +98,31 @@ NOT_STREAMED = StreamMode()
 
 
 class StreamNegotiator:
-    """Learns how a server is best asked for replies in pieces from what it refuses, and from what it leaves out. Many
-    requests are under way at once, so each is judged by the way in which it was itself asked."""
+    """Learns from a server's errors and replies whether it streams, and whether it counts tokens of streams. Requests
+    are concurrent, so each is judged by its own mode."""
 
     def __init__(self) -> None:
         self._refused = self._uncounted = self._never_counted = False
         self._counts = True
 
     def next(self) -> StreamMode:
-        """Return how the next request for pieces is best asked."""
+        """Return the mode of the next request."""
         pieces = not self._refused and not self._uncounted
         return StreamMode(pieces, pieces and self._counts)
 
     def refuses(self, way: StreamMode, status: int, body: bytes) -> bool:
-        """Say whether a refusal is of the pieces rather than the call, which may be sent again in another way."""
-        said = body[:_SAID_OF_STREAMS]
-        if status not in {400, 422, 501} or not way.pieces or b"stream" not in said:
+        """Tell whether an error concerns streaming, so that the call can be sent again in another mode."""
+        text = body[:_MAX_SCANNED]
+        if status not in {400, 422, 501} or not way.pieces or b"stream" not in text:
             return False
-        if way.counted and b"stream_options" in said:
+        if way.counted and b"stream_options" in text:
             self._counts = False
         else:
             self._refused = True
         return True
 
     def came_uncounted(self, way: StreamMode) -> None:
-        """Learn that a reply came without its tokens, which a question's budget counts. After one in pieces the next is
-        asked for in one; where that has none either, nothing is gained."""
+        """Note a reply without token counts, which budgets need. After a streamed one, the next is not streamed; if
+        that has no counts either, streaming is used again."""
         self._uncounted = way.pieces and not self._never_counted
         self._never_counted = self._never_counted or not way.pieces

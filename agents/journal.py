@@ -1,7 +1,7 @@
-"""The journal: model calls by content, so that a run can be continued and replayed without a model.
+"""The journal: model calls by content, so that a run can be continued, and replayed without a model.
 
-A key names the model's identity, the messages, every parameter, the repeat and the sample, and
-never a host or path. A failure is kept too: a replay gives it again, a live run asks anew.
+A key covers the model's identity, the messages, every parameter, the repeat and the sample, but no host or path.
+Failures are stored too: a replay returns them, and a live run calls again.
 """
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ Mode = Literal["live", "record", "replay"]
 SCHEMA = ("CREATE TABLE IF NOT EXISTS calls (key TEXT PRIMARY KEY, messages TEXT NOT NULL, parameters TEXT NOT NULL,"
           " reply TEXT, failure TEXT, hash TEXT NOT NULL)",)
 _KEEP = "INSERT OR REPLACE INTO calls VALUES (?, ?, ?, ?, ?, ?)"
-_NEAREST_OF = 50_000_000  # characters of recorded prompts among which the nearest to a missed one is looked for
+_MAX_SEARCHED = 50_000_000  # characters of recorded prompts that are searched for the nearest one
 
 
 def store_call(database: Database, *row: str | None) -> None:
-    """Keep a call: its key, messages, parameters, and reply or failure."""
+    """Store a call: key, messages, parameters, and reply or failure."""
     database.put(_KEEP, (*row, row_hash(*row)))
 
 
 def call_key(identity: str, messages: Sequence[Message], parameters: Mapping[str, Any], repeat: int,
              sample: int) -> str:
-    """Return the SHA-256 over everything that decides the reply."""
+    """Return the SHA-256 over everything that determines the reply."""
     content = [identity, [[message.role, message.content, *_of_tools(message)] for message in messages], parameters,
                repeat, sample]
     text = json.dumps(content, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
@@ -55,7 +55,7 @@ def _compared(content: str, of_tools: list[Any]) -> str:
 
 
 class Journal:
-    """Reads and keeps calls in a database's table `calls`; without a database it keeps nothing.
+    """Reads and stores calls in a database's table `calls`; without a database it stores nothing.
 
     Args:
         mode: `live` only writes; `record` reads through; `replay` never calls out.
@@ -67,14 +67,14 @@ class Journal:
         self._failed: dict[str, Failure] = {}
 
     def turn(self, key: str) -> AbstractAsyncContextManager[None]:
-        """Hold this while a call is made, so that an equal one of another cell waits and gets the same outcome. Else
-        the later of two outcomes would stand in the journal, and a replay would differ from the run."""
+        """Lock a call while it is made, so that an equal call of another cell waits for its outcome. Otherwise the
+        journal would hold the later of two outcomes, and a replay would differ from the run."""
         if self.database is None or self.mode == "live":
             return nullcontext()
         return self._turns.setdefault(key, asyncio.Lock())
 
     def find(self, key: str) -> Reply | Failure | None:
-        """Return the recorded outcome of a call; failures of an earlier process in mode `replay` only."""
+        """Return the stored outcome of a call; failures of earlier processes in mode `replay` only."""
         if self.database is None or self.mode == "live":
             return None
         rows = self.database.read("SELECT * FROM calls WHERE key = ?", (key,))
@@ -89,7 +89,7 @@ class Journal:
 
     async def keep(self, key: str, messages: Sequence[Message], parameters: Mapping[str, Any],
                    outcome: Reply | Failure) -> None:
-        """Write the outcome of a call and return when it is durable. A replay writes nothing."""
+        """Store the outcome of a call; it is durable on return. A replay stores nothing."""
         if self.database is None or self.mode == "replay":
             return
         if isinstance(outcome, Failure):
@@ -102,13 +102,13 @@ class Journal:
         await self.database.durable()
 
     def miss(self, key: str, messages: Sequence[Message], parameters: Mapping[str, Any]) -> ReplayMiss:
-        """Return the error of a replay that the journal cannot answer: how the nearest recorded call differs."""
+        """Return the error of a call that a replay does not find: how the nearest stored call differs."""
         wanted = "\n".join(_compared(message.content, _of_tools(message)) for message in messages)
         said = f"; {self._nearest(wanted, parameters)}" if self._prompts else ", nor any other"
-        return ReplayMiss(f"the journal holds no call {key[:12]}{said}", "replay_miss", 0)
+        return ReplayMiss(f"no recorded reply to call {key[:12]}{said}", "replay_miss", 0)
 
     def _nearest(self, wanted: str, parameters: Mapping[str, Any]) -> str:
-        place = bisect_left(self._prompts, (wanted, ""))  # among sorted texts the nearest stands beside the place
+        place = bisect_left(self._prompts, (wanted, ""))  # the nearest text is next to the insertion point
         same = [key for _, key in takewhile(lambda one: one[0] == wanted, islice(self._prompts, place, None))]
         if same:
             return self._apart(same, parameters)
@@ -117,7 +117,7 @@ class Journal:
                 f"{wanted[at:at + 40]!r}")
 
     def _apart(self, keys: Sequence[str], parameters: Mapping[str, Any]) -> str:
-        """How a call differs from those with its prompt. A repeat has a seed of its own; what is left is the model."""
+        """Describe how a call differs from stored calls with the same prompt."""
         assert self.database is not None
         known = [json.loads(self.database.read("SELECT parameters FROM calls WHERE key = ?", (key,))[0][0])
                  for key in keys]
@@ -131,11 +131,11 @@ class Journal:
 
     @cached_property
     def _prompts(self) -> list[tuple[str, str]]:
-        """Recorded prompts with the key of their call, sorted: a replay adds none, so they are read once."""
+        """Return stored prompts with the keys of their calls, sorted; read once, since a replay adds none."""
         if self.database is None:
             return []
         prompts: list[tuple[str, str]] = []
-        room = _NEAREST_OF
+        room = _MAX_SEARCHED
         for key, messages in self.database.rows("SELECT key, messages FROM calls"):
             prompt = "\n".join(_compared("".join(map(self.database.text, parts)), of_tools)
                                for _, parts, *of_tools in json.loads(messages))
@@ -152,30 +152,30 @@ def _common_prefix(one: str, other: str) -> int:
 
 
 Exchange = Generator[Generate, Reply | Failure, End]
-"""Yields calls, is sent their outcomes, and returns what they came to."""
+"""A generator that yields calls, receives their outcomes, and returns a result."""
 
 
 @dataclass(frozen=True, slots=True)
 class ExchangeResult(Generic[End]):
-    """What a talk came to, and what its calls used and cost."""
+    """The result of an exchange, with its usage and cost."""
 
     end: End
     usage: Usage = field(default_factory=Usage)
     cost: Cost = field(default_factory=Cost)
 
 
-async def complete_with_repair(model: Model | None, talk: Exchange[End],
+async def complete_with_repair(model: Model | None, exchange: Exchange[End],
                                deadline: Callable[[], float]) -> ExchangeResult[End]:
-    """Play a talk to its end. Raises RunError where it makes a call and there is no model."""
+    """Play an exchange to its end. Raises RunError if it makes a call and there is no model."""
     sent: Reply | Failure | None = None
     usage, cost, started = Usage(), Cost(), time.monotonic()
     while True:
         try:
-            action = next(talk) if sent is None else talk.send(sent)
+            action = next(exchange) if sent is None else exchange.send(sent)
         except StopIteration as end:
             return ExchangeResult(end.value, usage, replace(cost, seconds=time.monotonic() - started))
         if model is None:
-            raise RunError(f"a call for {action.purpose} asks for a model, and none is open")
+            raise RunError(f"a call for {action.purpose} needs a model, and none is open")
         asked = await model.ask(action, deadline())
         sent = asked.outcome
         usage += sent.usage if isinstance(sent, Reply) else Usage(calls=1)
@@ -183,7 +183,7 @@ async def complete_with_repair(model: Model | None, talk: Exchange[End],
 
 
 class Client(Protocol):
-    """Reaches the model over the wire; `ModelClient` is the real one."""
+    """Sends calls to a model; `ModelClient` implements it."""
 
     @property
     def identity(self) -> str: ...
@@ -195,11 +195,11 @@ class Client(Protocol):
 
 
 class Model:
-    """Asks the client for what the journal does not hold.
+    """Answers calls from the journal, or else from the client.
 
     Args:
-        max_tokens: limit on a reply where the action names none.
-        repeat: which repeat of the cell this is; part of every key.
+        max_tokens: limit on a reply if the action names none.
+        repeat: number of the cell's repeat; part of every key.
     """
 
     def __init__(self, client: Client, journal: Journal, max_tokens: int, repeat: int = 0) -> None:
@@ -210,11 +210,11 @@ class Model:
         return call_key(self.client.identity, action.messages, self._parameters(action), self.repeat, action.sample)
 
     async def ask(self, action: Generate, deadline: float, tell: OnEvent | None = None) -> CallOutcome:
-        """Return the outcome of a call, durable in the journal before it is handed on.
+        """Return the outcome of a call, after it is durable in the journal.
 
         Args:
             deadline: of the question, in `time.monotonic` seconds.
-            tell: told the pieces of a reply that comes over the wire, as they come.
+            tell: called with pieces of the reply as they arrive from the client.
         """
         parameters = self._parameters(action)
         key = call_key(self.client.identity, action.messages, parameters, self.repeat, action.sample)

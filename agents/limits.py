@@ -1,4 +1,4 @@
-"""Limits of model calls: the time that one has, how many a server takes at once, and windows of concurrent tasks."""
+"""Limits of model calls: deadlines, adaptive concurrency, and bounded concurrent work."""
 from __future__ import annotations
 
 import asyncio
@@ -12,15 +12,15 @@ from ragbed.documents.http import backoff_delay
 
 
 class CallClock:
-    """A call's own deadline and its question's, over one `asyncio.timeout`.
+    """The deadlines of a call and of its question, over one `asyncio.timeout`.
 
-    The call's seconds run while it has a place, attempts and the waits between them included, and for as long as
-    the server asked it to wait; while it only queues behind other calls they stand still. The question's never do.
+    The call's time runs while it holds a slot, including retries and the waits that the server asks for. It is paused
+    while the call queues behind others. The question's time is never paused.
 
     Args:
         timeout: the timeout that the call runs under, set to the question's deadline.
-        seconds: that the call has.
-        question: its deadline, in the event loop's seconds; None where it has none.
+        seconds: time of the call.
+        question: deadline of the question, in the event loop's time; None if it has none.
     """
 
     def __init__(self, timeout: asyncio.Timeout, seconds: float, question: float | None) -> None:
@@ -30,22 +30,22 @@ class CallClock:
 
     @property
     def left(self) -> float:
-        """Return the seconds until whichever deadline comes first."""
+        """Return the seconds until the earlier deadline."""
         now = asyncio.get_running_loop().time()
         if self._until is not None:
             return self._until - now
         return self._left if self._question is None else min(self._left, self._question - now)
 
     def run(self) -> None:
-        """Let the call's time run: it has a place; raise TimeoutError where there is no time left."""
+        """Start the call's time. Raises TimeoutError if none is left."""
         left = self.left
         if left <= 0 or self._timeout.expired():
-            raise TimeoutError  # a timeout that is over would let one more request out
+            raise TimeoutError  # an expired timeout would let one more request through
         self._until = asyncio.get_running_loop().time() + left
         self._timeout.reschedule(self._until)
 
-    def stand_still(self, asked: float = 0.0) -> None:
-        """Stop the call's time, but for the seconds `asked`, which count: it queues for a place."""
+    def pause(self, asked: float = 0.0) -> None:
+        """Pause the call's time while it queues; the seconds that the server `asked` to wait still count."""
         self._left = self._left if self._until is None else self.left
         self._left -= asked
         self._until = None
@@ -56,41 +56,39 @@ class CallClock:
 
 @dataclass(slots=True)
 class CallSlot:
-    """One call's claim to be sent; for one call alone."""
+    """The claim of one call to be sent."""
 
-    age: int  # how many calls claimed before it, which decides who is next
-    taken: bool = False  # whether the call has a place now
-    round: int = 0  # the number of decreases before it was last given a place
+    age: int  # number of earlier claims; the oldest call is next
+    taken: bool = False  # whether the call holds a slot
+    round: int = 0  # number of decreases before it last got a slot
 
 
 class CallSlots:
-    """Places for the calls to one model, given to the oldest call first.
+    """Slots for concurrent calls to one model, given to the oldest call first.
 
     Additive increase, multiplicative decrease (D.-M. Chiu and R. Jain, "Analysis of the Increase and Decrease
-    Algorithms for Congestion Avoidance in Computer Networks", 1989): each success adds 1 / places, so that a whole
-    round of them adds one place; a refusal for the number of calls halves the places, once for all requests that
-    were sent before the last decrease (as RFC 3168, 6.1.2, has it for packets), so that one burst counts once.
+    Algorithms for Congestion Avoidance in Computer Networks", 1989). Each success adds 1 / slots, so that a round of
+    successes adds one slot. A rate-limited request halves the slots, once for all requests sent before the last
+    decrease (as in RFC 3168, 6.1.2), so that a burst counts once.
 
-    A refused call gives its place back and queues by its age, which is before all that came later. Nobody is sent
-    before the time that the server asked for, or a back-off of our own where it asked for none: each request until
-    then would be refused too, and may count against the limit.
+    A rate-limited call returns its slot and queues by age. No call is sent before the time that the server asked for,
+    or our own back-off: it would be rejected too, and may count against the limit.
 
     Args:
-        ceiling: the most places, and the number at the beginning.
-        longest: seconds that calls are held back at most. Where the server asks for more, each call is sent and
-            told so itself: none may wait so long.
+        ceiling: maximum number of slots, and the number at the start.
+        longest: maximum seconds to hold calls back. If the server asks for more, each call is sent and fails by itself.
 
     Attributes:
-        waiting: calls that queue for a place now.
-        refusals: requests that were refused for their number.
+        waiting: calls in the queue.
+        refusals: number of rate-limited requests.
     """
 
     def __init__(self, ceiling: int, longest: float = inf) -> None:
         self.waiting = self.refusals = 0
         self._ceiling, self._longest = ceiling, longest
         self._size = float(ceiling)
-        self._in_use = self._peak = 0  # places taken: now, and the most since the last decrease
-        self._round = self._in_a_row = 0  # decreases: ever, and since the last success
+        self._in_use = self._peak = 0  # slots in use: now, and the maximum since the last decrease
+        self._round = self._in_a_row = 0  # decreases: in total, and since the last success
         self._claims = 0
         self._until = 0.0
         self._timer: asyncio.TimerHandle | None = None
@@ -98,25 +96,25 @@ class CallSlots:
 
     @property
     def count(self) -> int:
-        """Return the number of places that there are now."""
+        """Return the current number of slots."""
         return int(self._size)
 
     @property
     def held(self) -> float:
-        """Return the seconds for which nobody is sent yet."""
+        """Return the seconds for which all calls are held back."""
         return max(self._until - asyncio.get_running_loop().time(), 0.0)
 
     def claim(self) -> CallSlot:
-        """Return a claim for the next call."""
+        """Return the claim of a new call."""
         self._claims += 1
         return CallSlot(self._claims)
 
     def may_send(self, place: CallSlot) -> bool:
-        """Say whether the call need not wait."""
+        """Tell whether the call can be sent now."""
         return place.taken and not self.held
 
     async def take(self, place: CallSlot) -> None:
-        """Wait for a place, behind older calls only. A place that the call has goes back first."""
+        """Wait for a slot, behind older calls only, after returning the slot that the call holds."""
         self.give_back(place)
         turn = asyncio.get_running_loop().create_future()
         heappush(self._queue, (place.age, turn))
@@ -126,7 +124,7 @@ class CallSlots:
             if not turn.done():
                 await turn
         except asyncio.CancelledError:
-            if turn.done() and not turn.cancelled():  # it was given a place that it will not use
+            if turn.done() and not turn.cancelled():  # it got a slot that it will not use
                 self._free()
             raise
         finally:
@@ -134,29 +132,28 @@ class CallSlots:
         place.taken, place.round = True, self._round
 
     def give_back(self, place: CallSlot) -> None:
-        """Give the place to the next call, where this one has one."""
+        """Return the slot of a call, if it holds one."""
         if place.taken:
             place.taken = False
             self._free()
 
     def succeeded(self) -> None:
-        """Tell that a request was answered."""
+        """Count a request that was answered."""
         self._in_a_row = 0
         self._size = min(self._size + 1 / self._size, float(self._ceiling))
 
     def refused(self, place: CallSlot, asked: float | None) -> float:
-        """Take back the place of a call whose request was refused for the number of requests, and return the seconds
-        that it has to wait; `asked` are those that the server names."""
+        """Return the slot of a rate-limited call, and return the seconds to wait; the server `asked` for as many."""
         self.refusals += 1
         first = place.round == self._round
         if first:
-            # Places that nobody used say nothing about what the server takes.
+            # Unused slots say nothing about what the server accepts.
             self._size = max(min(self._size, self._peak) / 2, 1.0)
             self._peak = self._in_use
             self._round += 1
             self._in_a_row += 1
         if asked:
-            # Jitter on top of what is asked, so that several processes do not come back at once.
+            # Jitter, so that several processes do not return at once.
             wait = asked + min(0.1 * backoff_delay(self._in_a_row), 1.0)
         else:
             wait = backoff_delay(self._in_a_row) if first else self.held
@@ -170,7 +167,7 @@ class CallSlots:
         self._hand_out()
 
     def _hand_out(self) -> None:
-        """Give free places to whoever is next. A place is counted here, so that nobody can take it in between."""
+        """Give free slots to the next calls. They are counted here, so that nobody else takes them."""
         if not self._queue:
             return
         if self.held:
@@ -179,7 +176,7 @@ class CallSlots:
             return
         while self._queue and self._in_use < self.count:
             _, turn = heappop(self._queue)
-            if not turn.done():  # else it was cancelled
+            if not turn.done():  # unless it was cancelled
                 turn.set_result(None)
                 self._in_use += 1
         self._peak = max(self._peak, self._in_use)
@@ -193,8 +190,7 @@ Item = TypeVar("Item")
 
 
 async def run_bounded(items: Iterable[Item], window: int, work: Callable[[Item], Awaitable[None]]) -> None:
-    """Work on all items, at most `window` at once; the next begins as soon as one is done. What ends one ends them all,
-    with its own error."""
+    """Work on all items, at most `window` at a time. An error cancels the others, and is raised."""
     left = iter(items)
 
     async def drain() -> None:

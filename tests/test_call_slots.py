@@ -209,7 +209,7 @@ async def test_the_clock_of_a_call_stands_still_while_it_queues_and_the_question
             clock = CallClock(timeout, 10.0, None)
             clock.run()
             await asyncio.sleep(0.5)
-            clock.stand_still(asked=3)
+            clock.pause(asked=3)
             assert clock.left == 6.5
             await asyncio.sleep(100)
             assert clock.left == 6.5

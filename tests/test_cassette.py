@@ -168,7 +168,7 @@ def test_settings_of_a_target_replay_what_they_have_in_common_with_the_recorded_
     (cell,) = json.loads(out)["cells"]
     assert (cell["n"], cell["outcomes"]["error"]) == (6, 6)
     assert f"6 calls or searches are not in {file}" in err
-    assert "6 failed with replay_miss, the first: the journal holds no call" in err
+    assert "6 failed with replay_miss, the first: no recorded reply to call" in err
     assert "the nearest recorded prompt differs from character" in err
     assert f"`ragbed run {other} --retry` asks them again" in err
 

@@ -91,7 +91,7 @@ async def test_a_question_over_its_budget_says_so_even_when_it_was_resumed_at_ev
     server = serve(["<Answer>Norway</Answer>"] * 2)
     answer = await answer_of(server, two_searches, limits)
     assert answer["outcome"] == "budget"
-    assert answer["failure"].startswith("the question may ")
+    assert answer["failure"].startswith("limit of ")
     assert len(server.requests) == 1
 
 

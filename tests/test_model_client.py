@@ -163,7 +163,7 @@ async def test_an_unknown_model_and_a_spent_account_end_the_run(serve):
 async def test_a_refused_temperature_is_said_plainly(serve):
     line = {"status": 400, "error": {"message": "Unsupported value: 'temperature' does not support 0"}}
     said = str(await failure(serve([line])))
-    assert "refuses the temperature" in said
+    assert "rejects the temperature" in said
     assert "calls: {temperature: null}" in said
 
 

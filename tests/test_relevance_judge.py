@@ -114,7 +114,7 @@ async def test_no_passage_or_query_steps_out_of_its_frame(serve, closing):
 
 
 @pytest.mark.parametrize(("status", "error", "says"), [
-    (500, CallError, "HTTP 500"), (401, ModelError, "refuses the key")])
+    (500, CallError, "HTTP 500"), (401, ModelError, "rejects the key")])
 async def test_a_call_that_fails_is_no_grade_and_no_further_passage_is_asked_about(serve, status, error, says):
     failing = {"status": status, "error": {"message": "broken"}}
     server = serve(lambda body: failing if passage_of(body) == "p3" else "1")

@@ -143,7 +143,7 @@ def test_an_edited_journal_is_found_and_not_replayed(finished, town, ragbed):
     status, checks = finished()
     assert (status, wrong(checks)) == (1, ["calls"])
     ragbed.refuses("run", town.folder / "town.yaml", "--journal", "replay",
-                   says=["records.sqlite: the call ", "was altered since it was kept"])
+                   says=["records.sqlite: call ", "was altered after it was written"])
     alter(town, "UPDATE texts SET content = content || '.' WHERE hash = (SELECT min(hash) FROM texts)")
     assert wrong(finished()[1]) == ["texts", "calls"]
 
