@@ -36,7 +36,7 @@ class _Saved(BaseModel):
 
 
 class SavedCall(_Saved):
-    """The outcome of a call, as `CallOutcome.to_json` has it."""
+    """The outcome of a call; see `CallOutcome.to_json`."""
 
     key: str
     reply: Reply | None = None
@@ -52,7 +52,7 @@ class SavedCall(_Saved):
 
 
 class SavedStep(_Saved):
-    """A step: hashes of its actions, and chunk ids, calls, or the failure of all of its searches."""
+    """A step: hashes of its actions, and chunk ids, calls, or the failure of its searches."""
 
     actions: list[str] = Field(min_length=1)
     seconds: float = Field(ge=0, allow_inf_nan=False)
@@ -81,28 +81,27 @@ class SavedState(_Saved):
 
 
 def check_mark(made: Mapping[str, Any], now: Mapping[str, Any]) -> None:
-    """Make sure that a question goes on with what it was begun with; else raise RecipeMismatch, which says what
-    differs. A mark is settings, and the identities of model and index, by name."""
+    """Raise RecipeMismatch, with the differences, unless a question was started with these settings, model and index."""
     differing = [name for name in now if made.get(name) != now[name]]
     if differing:
-        told = "; ".join("the index holds something else" if name == "index" else
+        changes = "; ".join("the index has other content" if name == "index" else
                          f"{name} was {json.dumps(made.get(name))[:80]} and is {json.dumps(now[name])[:80]}"
                          for name in differing)
-        raise RecipeMismatch(f"the question cannot go on, for it was begun otherwise: {told}")
+        raise RecipeMismatch(f"the question was started with other settings: {changes}")
 
 
 def check_state(state: Any, place: str) -> State:
-    """Return what was kept at a place as a state; raise SettingsError where it is none."""
+    """Validate a stored state. Raises SettingsError, which names the `place`, if it is invalid."""
     try:
         return cast("State", SavedState.model_validate(state).model_dump(exclude_unset=True))
     except ValidationError as error:
-        where = ".".join(map(str, error.errors(include_url=False, include_input=False)[0]["loc"])) or "all of it"
-        raise SettingsError(f"{place}: was changed since it was written ({where}); ask the question again") from None
+        where = ".".join(map(str, error.errors(include_url=False, include_input=False)[0]["loc"])) or "the state"
+        raise SettingsError(f"{place}: invalid state ({where}); ask the question again") from None
 
 
 def restore(play: Session, results: Sequence[Mapping[str, Any]]) -> None:
-    """Bring a fresh playback to where the recorded results leave it, with what they used of its budget. Raises
-    RecipeMismatch: the recipe asks for something other than what was recorded, or the index lacks what was found."""
+    """Replay recorded results in a new session, with their share of its budget. Raises RecipeMismatch if the recipe
+    asks for something else than was recorded, or the index lacks a passage."""
     for entry in results:
         node = "generate" if "asked" in entry else "search"
         wanted = [*map(search_hash, play.pending_searches()), *map(play.runtime.key, play.pending_calls())]
@@ -120,25 +119,25 @@ def restore(play: Session, results: Sequence[Mapping[str, Any]]) -> None:
         else:
             play.add_replies([CallOutcome.from_json(one) for one in entry["asked"]])
         play.started -= entry.get("seconds", 0.0)
-        play.reported = len(play.trace)  # nobody is told of these steps again
+        play.reported = len(play.trace)  # these steps are not emitted again
 
 
 class PlainJson:
-    """Serialise for LangGraph's checkpointers: JSON, which is read as data and brings no type to life."""
+    """Serialise states of LangGraph's checkpointers as JSON, so that reading constructs no classes."""
 
     def dumps_typed(self, value: Any) -> tuple[str, bytes]:
-        """Write a value; what is no JSON, such as the error of a step, as its text."""
+        """Write a value; other types than JSON's, such as errors, as text."""
         return "json", json.dumps(value, default=str).encode()
 
     def loads_typed(self, data: tuple[str, bytes]) -> Any:
-        """Read what `dumps_typed` wrote; raise SettingsError for anything else."""
+        """Read what `dumps_typed` wrote. Raises SettingsError for anything else."""
         kind, content = data
         try:
             if kind == "json":
                 return loads(content)
         except ValueError:
             pass
-        raise SettingsError("the store of threads holds what ragbed did not write; name another one")
+        raise SettingsError("the store of threads holds data that ragbed did not write; name another one")
 
 
 @contextlib.asynccontextmanager
@@ -146,11 +145,11 @@ async def open_checkpointer(place: str | Path) -> AsyncIterator[Any]:
     """Open a store of threads for `Assistant.open`, and close it at the end.
 
     Args:
-        place: a SQLite file, made where there is none; or PostgreSQL, as `postgres://USER:PASSWORD@HOST/DATABASE`.
+        place: a SQLite file, created if missing; or `postgres://USER:PASSWORD@HOST/DATABASE`.
 
     Raises:
-        MissingExtra: the package that it needs is not installed.
-        SettingsError: it cannot be opened; the password is not shown.
+        MissingExtra: its package is not installed.
+        SettingsError: it cannot be opened; the message hides the password.
     """
     async with contextlib.AsyncExitStack() as opened:
         is_server = str(place).startswith(("postgres://", "postgresql://"))
@@ -171,11 +170,11 @@ async def _open_sqlite(path: Path, opened: contextlib.AsyncExitStack) -> Any:
         saver = AsyncSqliteSaver(connection, serde=PlainJson())
         await saver.setup()
     except sqlite3.Error as error:
-        raise SettingsError(f"{path}: cannot keep threads: {error}") from error
+        raise SettingsError(f"{path}: cannot store threads: {error}") from error
     return saver
 
 
-_MOST_CONNECTIONS, _PATIENCE = 16, 10  # of one process; seconds until a server has to answer
+_MAX_CONNECTIONS, _TIMEOUT = 16, 10  # per process; seconds
 
 
 async def _open_postgres(url: str, opened: contextlib.AsyncExitStack) -> Any:
@@ -189,21 +188,21 @@ async def _open_postgres(url: str, opened: contextlib.AsyncExitStack) -> Any:
         raise MissingExtra("langgraph-checkpoint-postgres", "postgres") from error
     try:
         parts = conninfo_to_dict(url)
-    except psycopg.Error:  # which would show the password
-        raise SettingsError("the threads' place is no address of a PostgreSQL server; write "
+    except psycopg.Error:  # its message would show the password
+        raise SettingsError("the store of threads is not an address of a PostgreSQL server; write "
                             "postgres://USER:PASSWORD@HOST/DATABASE") from None
-    address = make_conninfo(url, connect_timeout=_PATIENCE)
+    address = make_conninfo(url, connect_timeout=_TIMEOUT)
     try:
-        # One connection first, for the reason why there is none: the pool would only say that it waited.
+        # One connection first, since the pool would report a timeout instead of the reason.
         async with AsyncPostgresSaver.from_conn_string(address, serde=PlainJson()) as first:
             await first.setup()
-        pool: Any = AsyncConnectionPool(  # whose type does not know the rows of its `kwargs`
-            address, min_size=1, max_size=_MOST_CONNECTIONS, timeout=_PATIENCE, open=False,
-            check=AsyncConnectionPool.check_connection,  # the server may have been started anew
+        pool: Any = AsyncConnectionPool(  # its type does not know the rows of its `kwargs`
+            address, min_size=1, max_size=_MAX_CONNECTIONS, timeout=_TIMEOUT, open=False,
+            check=AsyncConnectionPool.check_connection,  # the server may have been restarted
             kwargs={"autocommit": True, "prepare_threshold": 0, "row_factory": dict_row})
         await opened.enter_async_context(pool)
     except psycopg.Error as error:
         named = f"PostgreSQL on {parts.get('host', 'this machine')}, database {parts.get('dbname', '')!r}"
-        raise SettingsError(f"{named}: cannot keep threads: "
+        raise SettingsError(f"{named}: cannot store threads: "
                             f"{sanitize_line(str(error), str(parts.get('password', '')))}") from None
     return AsyncPostgresSaver(pool, serde=PlainJson())

@@ -1,8 +1,7 @@
-"""Searches as a question makes them, and as they are kept, so that a replay needs neither index nor embedder.
+"""Searches of questions, and a store of their results, so that a replay needs neither index nor embedder.
 
-A retriever blocks, so it is searched off the event loop; equal searches are made once. What is kept of a search has the
-hash of its request as key: plain JSON that names what is searched by its content, and all else that decides what is
-found.
+A retriever blocks, so it runs in a thread, and equal searches run once. A result is stored under the hash of its
+request: JSON with everything that determines what is found, where the index is identified by its content.
 """
 from __future__ import annotations
 
@@ -26,14 +25,14 @@ from ragbed.strategies.types import Search
 
 SCHEMA = ("CREATE TABLE IF NOT EXISTS searches (key TEXT PRIMARY KEY, request TEXT NOT NULL, found TEXT NOT NULL,"
           " hash TEXT NOT NULL)",)
-_SHOWN = 80  # characters of a request that was missed
+_MAX_SHOWN = 80  # characters of a query in an error
 
 Request = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class FoundHits:
-    """Hits that came of a request, with notes, and the sources, by id, of the documents that only an index knows."""
+    """Hits of a request, with notes, and source paths by document id."""
 
     hits: Sequence[Hit]
     notes: tuple[str, ...] = ()
@@ -41,7 +40,7 @@ class FoundHits:
 
     @classmethod
     def placed(cls, chunks: Sequence[Chunk], by: str, notes: tuple[str, ...] = ()) -> FoundHits:
-        """Make hits of chunks that were not compared with anything, in their order."""
+        """Make hits of chunks that were not scored, in their order."""
         return cls([Hit(chunk, 0.0, rank, by) for rank, chunk in enumerate(chunks, 1)], notes)
 
     @property
@@ -50,24 +49,24 @@ class FoundHits:
 
 
 def store_search(database: Database, request: Request, found: str) -> None:
-    """Keep what was found, as JSON, under the hash of its request."""
+    """Store a result, as JSON, under the hash of its request."""
     row = request_key(request), request_json(request), found
     database.put("INSERT OR REPLACE INTO searches VALUES (?, ?, ?, ?)", (*row, row_hash(*row)))
 
 
 def request_key(request: Request) -> str:
-    """Return the SHA-256 over everything that decides what is found."""
+    """Return the SHA-256 of a request."""
     return hashlib.sha256(request_json(request).encode()).hexdigest()
 
 
 def request_json(request: Request) -> str:
-    """Return the request as it is kept."""
+    """Return a request in its stored form."""
     return json.dumps(request, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
 
 
 class SearchStore:
-    """Reads and keeps what was found in a database's table `searches`; before `begin` it keeps nothing. `source_of`
-    gives the source path of a document that an index knows, else its id."""
+    """Reads and stores results in a database's table `searches`; before `begin` it stores nothing. `source_of` returns
+    the source path of a document, or its id."""
 
     def __init__(self, source_of: Callable[[str], str] | None = None) -> None:
         self.sources: dict[str, str] = {}
@@ -76,11 +75,11 @@ class SearchStore:
         self._reads = False
 
     def begin(self, database: Database, mode: Mode) -> None:
-        """Keep in this database, and read from it but in the mode `live`."""
+        """Store in this database, and read from it unless the mode is `live`."""
         self._database, self._reads = database, mode != "live"
 
-    def taken(self, request: Request, make: Callable[[], FoundHits] | None, name: str) -> FoundHits:
-        """Return what is kept for a request, or make and keep it. Raises ReplayMiss if there is nothing to make it."""
+    def find_or_make(self, request: Request, make: Callable[[], FoundHits] | None, name: str) -> FoundHits:
+        """Return the stored result of a request, or make and store one. Raises ReplayMiss if `make` is None."""
         known = self.find(request)
         if known is None:
             if make is None:
@@ -90,7 +89,7 @@ class SearchStore:
         return known
 
     def find(self, request: Request) -> FoundHits | None:
-        """Return what is kept for the request; None where nothing is."""
+        """Return the stored result of a request, if there is one."""
         if self._database is None or not self._reads:
             return None
         rows = self._database.read("SELECT * FROM searches WHERE key = ?", (request_key(request),))
@@ -104,7 +103,7 @@ class SearchStore:
                         tuple(fields["notes"]), fields["sources"])
 
     def keep(self, request: Request, found: FoundHits) -> None:
-        """Keep findings; they are durable with the record or call that is kept next."""
+        """Store a result; it is durable with the next record or call."""
         if self._database is None:
             return
         sources = {hit.chunk.document: self._source_of(hit.chunk.document) for hit in found.hits} \
@@ -115,10 +114,10 @@ class SearchStore:
 
 
 def search_miss(request: Request, name: str) -> ReplayMiss:
-    """Make the error of a replay for which the journal does not hold what a request to search `name` found."""
-    said = str(request.get("query") or request.get("question") or request.get("gold"))
-    shown = said if len(said) <= _SHOWN else said[:_SHOWN] + "..."
-    return ReplayMiss(f"the journal holds nothing that {name} found for {shown!r} ({request_key(request)[:12]})",
+    """Return the error of a replay whose journal has no result of a request to search `name`."""
+    query = str(request.get("query") or request.get("question") or request.get("gold"))
+    shown = query if len(query) <= _MAX_SHOWN else query[:_MAX_SHOWN] + "..."
+    return ReplayMiss(f"no recorded result of {name} for {shown!r} ({request_key(request)[:12]})",
                       "replay_miss", 0)
 
 
@@ -143,13 +142,13 @@ Query = TypeVar("Query", bound=Hashable, contravariant=True)
 
 
 class Searchable(Protocol[Query]):
-    """A `Retriever` where the queries are texts, a `Pool` where they name a scope too."""
+    """A `Retriever` if queries are texts, a `Pool` if they also name a scope."""
 
     def search(self, queries: Sequence[Query], k: int) -> list[list[Hit]]: ...
 
 
 def fixed_chunks(chunks: Sequence[Chunk]) -> SearchFunction:
-    """Return a function whose every search gives these chunks, which were placed: no thread, nothing remembered."""
+    """Return a search function that always returns these chunks."""
 
     async def search(action: Search) -> Sequence[Chunk]:
         return chunks
@@ -159,16 +158,16 @@ def fixed_chunks(chunks: Sequence[Chunk]) -> SearchFunction:
 
 @dataclass(frozen=True, slots=True)
 class StoredRetriever(Generic[Asked]):
-    """A place where the searches of one retriever are kept."""
+    """How the searches of one retriever are stored."""
 
     searches: SearchStore
-    name: str  # of what is searched, for the message of a miss
-    request: Callable[[Asked, int], Request]  # names a search by the content of what is searched
+    name: str  # of the retriever, for errors
+    request: Callable[[Asked, int], Request]  # the JSON request of a query
 
 
 @dataclass(slots=True)
 class SearchTimes:
-    """Queries and seconds of a retriever's first search, which loads what it needs, and of those after it."""
+    """Queries and seconds of a retriever: of its first search, which also loads it, and of later ones."""
 
     first: float | None = None
     alone: int = 0
@@ -176,7 +175,7 @@ class SearchTimes:
     seconds: float = 0.0
 
     def add(self, queries: int, seconds: float) -> None:
-        """Count a search of so many queries and seconds."""
+        """Count a search."""
         if self.first is None:
             self.first, self.alone = seconds, queries
         else:
@@ -185,30 +184,35 @@ class SearchTimes:
 
     @property
     def rate(self) -> float | None:
-        """Return queries a second after the first search; where there was one search, in that."""
+        """Return queries per second after the first search, or in the first if there was only one."""
         queries, seconds = (self.queries, self.seconds) if self.queries else (self.alone, self.first)
         return queries / seconds if seconds else None
 
 
 class Searcher(Generic[Asked]):
-    """Searches one retriever for many questions and cells; what was asked before is not searched again, and queries
-    that arrive while a search is running are put to the retriever together. A replay has no retriever, and only gives
-    what was kept; hits are looked for there first, and kept there, unless nothing is. `k` chunks are found where the
-    action names no number; `times` are what the searches took that the retriever was asked for. The latest `most` are
-    remembered, all of them where it is None."""
+    """Searches one retriever for many questions and cells.
+
+    Repeated queries are answered from memory, and queries that arrive during a search are batched into the next one.
+
+    Args:
+        retriever: None in a replay, which only returns stored hits.
+        k: number of chunks if a search names none.
+        kept: where hits are read from and stored, if anywhere.
+        most: number of results to remember; None for all.
+    """
 
     def __init__(self, retriever: Searchable[Asked] | None, k: int, kept: StoredRetriever[Asked] | None = None,
                  most: int | None = None) -> None:
         self.retriever, self.k, self.times = retriever, k, SearchTimes()
         self._kept, self._most = kept, most
-        self._asked: dict[tuple[Asked, int], asyncio.Task[list[Hit]]] = {}  # those under way
+        self._asked: dict[tuple[Asked, int], asyncio.Task[list[Hit]]] = {}  # running
         self._found: OrderedDict[tuple[Asked, int], list[Hit]] = OrderedDict()
         self._waiting: list[Asked] = []
         self._turn = asyncio.Lock()
-        self._thread = ThreadPoolExecutor(1, "search")  # one: the embedder uses every core by itself
+        self._thread = ThreadPoolExecutor(1, "search")  # one, since the embedder uses every core
 
     async def hits(self, query: Asked, k: int) -> list[Hit]:
-        """Return the hits of one query; raises what the retriever raises, and ReplayMiss where there is none."""
+        """Return the hits of one query. Raises what the retriever raises, or ReplayMiss if there is no retriever."""
         key = (query, k)
         if key in self._found:
             self._found.move_to_end(key)
@@ -228,7 +232,7 @@ class Searcher(Generic[Asked]):
         return [hit.chunk for hit in await self.hits(search.query, search.k or self.k)]
 
     def within(self: Searcher[Within], scope: str) -> SearchFunction:
-        """Return a function that searches one scope of a pool."""
+        """Return a search function for one scope of a pool."""
 
         async def search(action: Search) -> Sequence[Chunk]:
             return [hit.chunk for hit in await self.hits(Within(scope, action.query), action.k or self.k)]
@@ -243,7 +247,7 @@ class Searcher(Generic[Asked]):
                 batch, self._waiting = list(dict.fromkeys([query, *self._waiting])), []
                 try:
                     found = await self._run(batch, k)
-                except CallError:  # of a model that a retriever asks; whose query it was is not known
+                except CallError:  # of a relevance judge; which query failed is unknown, so search for this one alone
                     if len(batch) == 1:
                         raise
                     batch, found = [query], await self._run([query], k)
@@ -269,5 +273,5 @@ class Searcher(Generic[Asked]):
         return found
 
     def close(self) -> None:
-        """End the thread."""
+        """Stop the thread."""
         self._thread.shutdown()

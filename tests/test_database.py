@@ -92,7 +92,7 @@ def test_a_file_that_cannot_be_written_is_read_as_it_is_and_says_so_where_it_is_
     whole.put("INSERT INTO numbers VALUES (7)", ())
     whole.close()
     log.mkdir()  # no log can be made, as in a folder that is read-only
-    with pytest.raises(RunError, match=r"d: unable to open database file; the file and its folder have to be .*copy"):
+    with pytest.raises(RunError, match=r"d: unable to open database file; file and folder must exist and be writable; copy"):
         Database(tmp_path / "d", SCHEMA)
     database = Database(tmp_path / "d", SCHEMA, reading=True)
     assert (database.read("SELECT value FROM numbers"), database.text(key)) == ([(7,)], "kept")
@@ -129,7 +129,7 @@ def test_rows_come_in_the_order_of_their_numbers_and_are_refused_where_one_was_r
     late = database.rows_by_number("numbers", "value", "SELECT rowid FROM numbers")
     next(late)
     database.put("DELETE FROM numbers WHERE value = 999", ())
-    with pytest.raises(RunError, match="replaced while they were read"):
+    with pytest.raises(RunError, match="replaced rows during reading"):
         list(late)
     database.close()
 

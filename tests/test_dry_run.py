@@ -144,7 +144,8 @@ def test_how_many_questions_their_limits_may_end_is_said(plan):
     note = "`limits` may end up to 6 of 12 questions, in 1 of 2 cells, before they have an answer: "
     limited = plan(conditions="retrieved", retriever={"kind": "dense", "k": 5}, limits={"calls": 2},
                    reasoning=["direct", "least_to_most"])
-    assert [one for one in limited["notes"] if one.startswith(note)] == [note + "limit of 2 calls per question reached."]
+    assert [one for one in limited["notes"] if one.startswith(note)] == [
+        note + "limit of 2 calls per question reached."]
     free = plan(conditions="retrieved", retriever={"kind": "dense", "k": 5}, reasoning=["direct", "least_to_most"])
     assert not [one for one in free["notes"] if "may end" in one]
 

@@ -182,7 +182,7 @@ async def test_what_differs_is_one_line_and_where_things_are_makes_no_difference
     server = serve(PLAN[1:])
     for changes, says in (
             ({"model": f"{server.url}#n"}, 'model was "m" and is "n"'), ({"k": 1}, "k was 2 and is 1"),
-            ({"index": index.parent / "other"}, "the index holds something else"),
+            ({"index": index.parent / "other"}, "the index has other content"),
             ({"reasoning": "direct"}, 'reasoning was "least_to_most" and is "direct"'),
             ({"limits": Limits(calls=3)}, 'limits was {"calls": 40'), ({"framing": "none"}, "framing was ")):
         async with Assistant.open(settings(index, server, **changes)) as assistant:
@@ -237,7 +237,7 @@ async def test_a_question_of_a_thread_that_was_stopped_goes_on(serve, index):
         assert [list(entry)[1] for entry in state["results"]] == ["found", "asked", "asked"]
         with pytest.raises(SettingsError, match="a question of the thread 'mine' has not ended"):
             await assistant.ask("Where is Rome?", thread="mine")
-        with pytest.raises(SettingsError, match="no question is kept under the thread 'yours'"):
+        with pytest.raises(SettingsError, match="no thread 'yours'"):
             await assistant.resume("yours")
         answer = await assistant.resume("mine")
         assert (answer.text, len(answer.trace), answer.usage.calls) == ("Norway [1] [8]", 5, 4)

@@ -76,7 +76,7 @@ async def test_reasoning_timings_and_cached_tokens_are_kept(serve, name):
                                 delta("length"), event(choices=[], usage=usage, timings={"prompt_ms": 1.5}), DONE]}])
     done, told = await heard(server)
     assert (done.reply.reasoning, done.reply.text, done.reply.finish_reason) == ("Let me see.", "Paris", "length")
-    assert (done.reply.usage.cached_tokens, done.timings) == (600, {"prompt_ms": 1.5})
+    assert (done.reply.usage.cached_tokens, done.server_timings) == (600, {"prompt_ms": 1.5})
     assert told.text("reasoning") == "Let me see."
 
 

@@ -214,10 +214,10 @@ async def test_a_database_that_was_tampered_with_executes_nothing(serve, index, 
     assert marker.exists()  # what LangGraph's own serialiser does with it
     marker.unlink()
     hostile = {"lc": 2, "type": "constructor", "id": ["os", "system"], "args": [f"touch {marker}"]}
-    tampered = {"packed": ("type = 'msgpack', checkpoint = ?", packed, "holds what ragbed did not write"),
-                "pickled": ("type = 'pickle', checkpoint = ?", b"cos\nsystem\n.", "holds what ragbed did not write"),
+    tampered = {"packed": ("type = 'msgpack', checkpoint = ?", packed, "holds data that ragbed did not write"),
+                "pickled": ("type = 'pickle', checkpoint = ?", b"cos\nsystem\n.", "holds data that ragbed did not write"),
                 "named": ("checkpoint = replace(checkpoint, '\"turns\": []', ?)", f'"turns": [{json.dumps(hostile)}]',
-                          r"the thread 'named': was changed since it was written \(turns.0.question\)")}
+                          r"the thread 'named': invalid state \(turns.0.question\)")}
     async with open_checkpointer(file) as saver, Assistant.open(settings(index, serve(says)), saver) as assistant:
         for thread, (change, content, told) in tampered.items():
             await assistant.ask(FIRST, thread=thread)
@@ -232,8 +232,8 @@ async def test_a_store_that_cannot_be_opened_is_one_line_without_the_password(po
     (tmp_path / "text").write_text("no database at all, and long enough to be looked at as one " * 20)
     wrong = postgres[0].replace(PASSWORD, "other-secret")
     port = wrong.rpartition(":")[2].partition("/")[0]
-    for place, says_so in ((tmp_path / "text", "cannot keep threads: file is not a database"),
-                           (tmp_path / "none" / "t.sqlite", "cannot keep threads: unable to open database file"),
+    for place, says_so in ((tmp_path / "text", "cannot store threads: file is not a database"),
+                           (tmp_path / "none" / "t.sqlite", "cannot store threads: unable to open database file"),
                            (wrong, "password authentication failed"), ("postgres://u:other-secret@[x/y", "no address"),
                            (wrong.replace(port, "1"), "PostgreSQL on 127.0.0.1, database 'postgres': cannot keep")):
         with pytest.raises(SettingsError, match=says_so) as error:

@@ -197,7 +197,7 @@ class SearchCache:
     def take(self, key: IndexKey, request: Request, make: Callable[[Index], FoundHits]) -> FoundHits:
         """Return the kept result of a request to an index, or make it. Raises ReplayMiss if neither is possible."""
         index = self._indexes.get(key)
-        return self.searches.taken({"of": self.content(key), **request},
+        return self.searches.find_or_make({"of": self.content(key), **request},
                                    None if index is None else lambda: make(index), content_name("index", *key))
 
     def index_searches(self, key: IndexKey, how: str) -> StoredRetriever[str]:
