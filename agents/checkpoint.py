@@ -81,7 +81,7 @@ class SavedState(_Saved):
 
 
 def check_mark(made: Mapping[str, Any], now: Mapping[str, Any]) -> None:
-    """Raise RecipeMismatch, with the differences, unless a question was started with these settings, model and index."""
+    """Raise RecipeMismatch, with the differences, unless a question was started with the settings `now`."""
     differing = [name for name in now if made.get(name) != now[name]]
     if differing:
         changes = "; ".join("the index has other content" if name == "index" else

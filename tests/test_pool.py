@@ -264,7 +264,7 @@ async def test_what_was_found_is_given_again_without_a_retriever_and_nothing_els
     assert await replay.hits("a", 5) == hits
     assert again.searches.sources == {"oslo": "oslo.md"}
     for query, k in (("a", 4), ("b", 5)):
-        with pytest.raises(ReplayMiss, match="the journal holds nothing that the index found for"):
+        with pytest.raises(ReplayMiss, match="no recorded result of the index for"):
             await replay.hits(query, k)
     replay.close()
     other = Searcher(None, 5, kept(database, "replay", of="other pages"))

@@ -215,7 +215,7 @@ async def test_a_database_that_was_tampered_with_executes_nothing(serve, index, 
     marker.unlink()
     hostile = {"lc": 2, "type": "constructor", "id": ["os", "system"], "args": [f"touch {marker}"]}
     tampered = {"packed": ("type = 'msgpack', checkpoint = ?", packed, "holds data that ragbed did not write"),
-                "pickled": ("type = 'pickle', checkpoint = ?", b"cos\nsystem\n.", "holds data that ragbed did not write"),
+                "pickled": ("type = 'pickle', checkpoint = ?", b"cos\nsystem\n.", "data that ragbed did not write"),
                 "named": ("checkpoint = replace(checkpoint, '\"turns\": []', ?)", f'"turns": [{json.dumps(hostile)}]',
                           r"the thread 'named': invalid state \(turns.0.question\)")}
     async with open_checkpointer(file) as saver, Assistant.open(settings(index, serve(says)), saver) as assistant:
