@@ -24,17 +24,17 @@ from ragbed.agents.session import Runtime, Session
 from ragbed.agents.settings import Limits, ModelSettings
 from ragbed.agents.types import Answer, failed_answer
 from ragbed.documents.errors import SettingsError
-from ragbed.documents.types import digest, encodable
+from ragbed.documents.types import digest, replace_surrogates
 from ragbed.retrieval.filters.terms import Where
 from ragbed.retrieval.index import Index
 from ragbed.retrieval.pool import RetrieverChoice, WholeSearch
 from ragbed.retrieval.rerankers.reranker import RerankerDeps
 from ragbed.retrieval.retrievers import RetrieverSettings
 from ragbed.strategies.catalogue import SEARCH_ONLY
-from ragbed.strategies.history import in_conversation
+from ragbed.strategies.history import with_history
 from ragbed.strategies.prompting import PROMPT_VARIANTS
-from ragbed.strategies.settings.choosing import Strategy, chosen
 from ragbed.strategies.settings.plugins import FAMILIES
+from ragbed.strategies.settings.strategy_config import Strategy, parse_strategy
 from ragbed.strategies.types import AnswerFormat, Exemplar, Failure, Framing, Layout, Rules, Task, Turn
 
 _MAX_SEARCHES = 1_000  # kept in memory
@@ -97,7 +97,7 @@ class Assistant:
                      "retrieval": retrieval.said, "history": history.said, "temperature": settings.calls.temperature,
                      "reasoning_effort": settings.calls.reasoning_effort, "model": client.identity,
                      "index": index.content}
-        self._reasoning = in_conversation(history.function, reasoning.function)
+        self._reasoning = with_history(history.function, reasoning.function)
         self._retrieval = retrieval.function
         self._live: dict[str, Session | None] = {}
         self.graph = build_graph(self, checkpointer, self.made)
@@ -273,11 +273,11 @@ def _turns(state: State) -> list[dict[str, str]]:
 
 def _storable(text: str) -> str:
     """Drop NUL characters, which PostgreSQL cannot store, and lone surrogates, which no store can."""
-    return encodable(text.replace("\0", ""))
+    return replace_surrogates(text.replace("\0", ""))
 
 
 def _chosen(settings: AssistantSettings) -> Strategies:
-    reasoning, retrieval, history = (chosen(family, getattr(settings, family)) for family in FAMILIES)
+    reasoning, retrieval, history = (parse_strategy(family, getattr(settings, family)) for family in FAMILIES)
     if reasoning.kind == SEARCH_ONLY:
         raise SettingsError("reasoning: search_only gives no answer; use `ragbed search`")
     return reasoning, retrieval, history

@@ -15,8 +15,8 @@ from ragbed.agents.types import Cost, error_from_failure
 from ragbed.documents.errors import CallError
 from ragbed.retrieval.rerankers.reranker import JudgeReranker, RerankerDeps, template
 from ragbed.strategies.parts.reading import LOWEST, Grade, read_grade
-from ragbed.strategies.prompting import fill_framed
-from ragbed.strategies.reading import outside_think
+from ragbed.strategies.prompting import fill_untrusted_text
+from ragbed.strategies.reading import strip_thinking
 from ragbed.strategies.types import Failure, Generate, Message, Reply, Usage
 
 _AT_ONCE = 16  # passages that are asked about; more would only queue before the calls of questions
@@ -97,13 +97,13 @@ class RelevanceJudge:
         # All prompts share the instructions, so they are a part of their own.
         text = template("relevance")
         first = text.index("<query>")
-        asked = fill_framed(text[first:], "relevance", {"query": query, "passage": passage})
+        asked = fill_untrusted_text(text[first:], "relevance", {"query": query, "passage": passage})
         messages: tuple[Message, ...] = (Message("user", (text[:first], asked)),)
         deadline = time.monotonic() + self._seconds
         self.tally.graded += 1
         for purpose in ("relevance", "relevance_repair"):
             reply = await self._ask(Generate(messages, purpose, max_tokens=self._settings.max_tokens), deadline)
-            grade = None if reply.finish_reason == "length" else read_grade(outside_think(reply.text))
+            grade = None if reply.finish_reason == "length" else read_grade(strip_thinking(reply.text))
             if grade is not None:
                 return grade
             messages += (Message("assistant", (reply.text or "(empty)",)),

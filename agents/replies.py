@@ -9,7 +9,7 @@ from typing import Any
 from ragbed.agents.settings import Price
 from ragbed.documents.http import MAX_REPLY_BYTES, BadReply, is_loopback, known_keys
 from ragbed.documents.json import loads
-from ragbed.documents.types import encodable
+from ragbed.documents.types import replace_surrogates
 from ragbed.strategies.types import Reply, Usage
 
 Pricer = Callable[[int, int, int], "float | None"]
@@ -196,7 +196,7 @@ class StreamAssembler:
         if held:
             text, self._held[kind] = text[:-held], text[-held:]
         if text:
-            self._tell(kind, encodable(text))
+            self._tell(kind, replace_surrogates(text))
 
     def _take_call(self, call: Mapping[str, Any]) -> None:
         known = self._call(call)

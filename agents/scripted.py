@@ -28,7 +28,7 @@ from ragbed.agents.settings import Limits
 from ragbed.agents.types import Answer, CallOutcome
 from ragbed.documents.errors import ScriptEnded
 from ragbed.documents.types import Chunk, digest
-from ragbed.strategies.settings import choosing
+from ragbed.strategies.settings import strategy_config
 from ragbed.strategies.types import Failure, Generate, Reasoning, Reply, Retrieval, Search, Task, Usage
 
 ScriptedLine = str | Reply | Failure  # what a scripted model replies to one call; a text is a reply of that text
@@ -87,9 +87,9 @@ class Scripted:
              retrieval: str | Mapping[str, Any] | Retrieval = "once", **changes: Any) -> Answer:
         """Play a question to its end, by strategies or their names or settings; raise ScriptEnded where a call is made
         that no line is left for. `changes` are of the task, such as `rules="open"`."""
-        gather = retrieval if callable(retrieval) else choosing.retrieval(retrieval)
+        gather = retrieval if callable(retrieval) else strategy_config.retrieval(retrieval)
         task = Task(**{"id": "q", "question": question, "retrieval": gather, **changes})
-        return drive(reasoning if callable(reasoning) else choosing.reasoning(reasoning), task,
+        return drive(reasoning if callable(reasoning) else strategy_config.reasoning(reasoning), task,
                      lambda calls: list(map(self._reply, calls)), self._find, self.limits)
 
     @property

@@ -13,9 +13,9 @@ from ragbed.agents.types import Answer, CallOutcome, Cost, DecisionStep, Generat
 from ragbed.documents.errors import RecipeFailed
 from ragbed.documents.http import redact_keys
 from ragbed.documents.types import Chunk, digest
-from ragbed.strategies.answering import without_sub_answers
+from ragbed.strategies.answering import strip_sub_answers
 from ragbed.strategies.choice import read_choice
-from ragbed.strategies.protocol import MOST_DECISIONS, actions_of, draft_of
+from ragbed.strategies.protocol import MAX_DECISIONS, check_draft, list_actions
 from ragbed.strategies.reading import is_only_citations, read_citations
 from ragbed.strategies.types import (
     Action,
@@ -224,15 +224,15 @@ class Session:
         try:
             try:
                 asked = self._next(value)
-                self._is_list, self.pending = isinstance(asked, list), actions_of(asked)
+                self._is_list, self.pending = isinstance(asked, list), list_actions(asked)
             except StopIteration as end:
-                self.draft, self.pending = without_sub_answers(draft_of(end.value), self.task), []
+                self.draft, self.pending = strip_sub_answers(check_draft(end.value), self.task), []
         except RecipeFailed as error:
             self._end(Failure("strategy", redact_keys(str(error))))
 
     def _next(self, value: Any) -> Any:
         """Return the recipe's next actions, after decisions and empty lists, which need no work."""
-        for _ in range(MOST_DECISIONS):
+        for _ in range(MAX_DECISIONS):
             asked = self._run_recipe(self._recipe.send, value)
             if isinstance(asked, Decision):
                 self.trace.append(DecisionStep.of(asked))

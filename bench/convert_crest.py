@@ -21,7 +21,7 @@ from ragbed.experiments import Benchmark, Question
 from ragbed.experiments.benchmarks.crest import Split
 from ragbed.experiments.guests.datasets.hotpotqa import HotpotQa
 from ragbed.experiments.metrics import contains_answer
-from ragbed.strategies.normalising import normalize_answer
+from ragbed.strategies.normalizing import normalize_answer
 
 
 @dataclass(frozen=True, slots=True)

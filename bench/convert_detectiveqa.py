@@ -19,7 +19,7 @@ from ragbed.documents import BenchmarkError, parse_document
 from ragbed.documents.rows import Row, read_json, read_rows, read_text
 from ragbed.experiments.benchmarks.base import files_in
 from ragbed.experiments.benchmarks.fields import lettered
-from ragbed.strategies.normalising import normalize_answer
+from ragbed.strategies.normalizing import normalize_answer
 
 _QUESTIONS = Path(__file__).with_name("novel_questions.json")
 _START = re.compile(r"\*\*\* ?START OF (?:THE|THIS) PROJECT GUTENBERG EBOOK.*?\*\*\*", re.DOTALL)

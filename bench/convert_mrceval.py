@@ -17,7 +17,7 @@ from ragbed.documents.rows import Row, read_json, read_rows
 from ragbed.experiments.benchmarks.base import files_below
 from ragbed.experiments.benchmarks.fields import lettered
 from ragbed.experiments.guests.datasets.morehopqa import MoreHopQa
-from ragbed.strategies.normalising import normalize_answer
+from ragbed.strategies.normalizing import normalize_answer
 
 _OPTIONS = 4  # at most
 

@@ -20,7 +20,7 @@ from .errors import (
 )
 from .parse import parse_document
 from .sources import Source, find_sources, unread_files
-from .tables import SourceTable, TableCell, TableRow, tables_of
+from .tables import SourceTable, TableCell, TableRow, find_tables
 from .types import FORMATS, Chunk, Chunker, Document, Format, Page, digest
 from .workers import read_document, read_documents
 
@@ -58,9 +58,9 @@ __all__ = [
     "UserError",
     "digest",
     "find_sources",
+    "find_tables",
     "parse_document",
     "read_document",
     "read_documents",
-    "tables_of",
     "unread_files",
 ]

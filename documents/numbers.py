@@ -31,7 +31,7 @@ def is_year(text: str) -> bool:
     return _YEAR.fullmatch(text) is not None
 
 
-def with_signs(cells: Sequence[str]) -> list[str]:
+def join_signs(cells: Sequence[str]) -> list[str]:
     """Return a row whose lone signs and units are joined to the number beside them; elsewhere they stay."""
     line = list(cells)
     for index in range(len(line) - 1, 0, -1):
@@ -43,13 +43,13 @@ def with_signs(cells: Sequence[str]) -> list[str]:
     return line
 
 
-def together(left: str, right: str) -> str:
+def join_unit(left: str, right: str) -> str:
     """Return a sign and its number, or a number and its unit, in one cell."""
     return f"{left} {right}" if right.isalpha() else left + right
 
 
 def _join(line: list[str], left: int, right: int, into: int) -> None:
-    joined = together(line[left], line[right])
+    joined = join_unit(line[left], line[right])
     line[left] = line[right] = ""
     line[into] = joined
 
@@ -118,7 +118,7 @@ class TextValue:
 
 
 @lru_cache(maxsize=256)
-def values(text: str) -> tuple[TextValue, ...]:
+def find_values(text: str) -> tuple[TextValue, ...]:
     """Return the numbers and dates of the text, in order, none inside another.
 
     `5/3/2023` is read month first unless that is no month. A month and day without a year count only where the

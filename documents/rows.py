@@ -23,7 +23,7 @@ _SKIPPED: ContextVar[tuple[list[str], bool] | None] = ContextVar("_SKIPPED", def
 
 
 @contextmanager
-def skipping(wanted: bool) -> Iterator[list[str]]:
+def skip_bad_records(wanted: bool) -> Iterator[list[str]]:
     """Leave records out that do not fit, inside, and list what is amiss with each; where that is not `wanted`, the
     error says that it could be."""
     skipped: list[str] = []
@@ -34,8 +34,8 @@ def skipping(wanted: bool) -> Iterator[list[str]]:
         _SKIPPED.reset(before)
 
 
-def fitting(make: Callable[[S], T], records: Iterable[S]) -> Iterator[T]:
-    """Yield what is made of each record; one that does not fit is an error, or left out inside `skipping`."""
+def convert_records(make: Callable[[S], T], records: Iterable[S]) -> Iterator[T]:
+    """Yield what is made of each record; one that does not fit is an error, or left out inside `skip_bad_records`."""
     way = _SKIPPED.get()
     for record in records:
         try:
@@ -175,7 +175,7 @@ def _is_lines(file: Path) -> bool:
 def _json_whole(file: Path) -> Iterator[Row]:
     """The rows of a list, or of one object; `line` counts records, since a record may stand on several lines."""
     content = read_json(file)
-    return fitting(lambda one: _row(file, *one, f"{file}, record {one[0]}: expected a JSON object"),
+    return convert_records(lambda one: _row(file, *one, f"{file}, record {one[0]}: expected a JSON object"),
                    enumerate(content if isinstance(content, list) else [content], start=1))
 
 
@@ -232,7 +232,7 @@ def _json_lines(file: Path) -> Iterator[Row]:
 
     with file.open("rb") as lines:
         stripped = (line.removeprefix(b"\xef\xbb\xbf").strip() for line in lines)
-        yield from fitting(row, (one for one in enumerate(stripped, start=1) if one[1]))
+        yield from convert_records(row, (one for one in enumerate(stripped, start=1) if one[1]))
 
 
 def _parquet(file: Path) -> Iterator[Row]:

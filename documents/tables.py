@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from ragbed.documents.chunkers.spans import Span
 from ragbed.documents.numbers import SIGNS, UNITS, is_number, is_year
 from ragbed.documents.parsers.clean_html import CONTAINERS, HEADINGS, PHRASING, VOID, Close, Event, Open
-from ragbed.documents.parsers.plain import PipeRow, laid_out, rows_of_table, write_table
+from ragbed.documents.parsers.plain import PipeRow, lay_out, read_table_rows, write_table
 from ragbed.documents.parsers.table_cells import HtmlRow
 from ragbed.documents.types import Document
 
@@ -44,13 +44,13 @@ class SourceTable:
     page: int | None  # where it begins; None without pages
 
 
-def tables_of(document: Document) -> list[SourceTable]:
+def find_tables(document: Document) -> list[SourceTable]:
     """Return the tables of a document, in order. Those used for layout are left out: of one column, of one row, without
     a header, and those that hold another table."""
     found: list[SourceTable] = []
     after = 0
     for place in _places(document.html):
-        rows = rows_of_table(place.events)
+        rows = read_table_rows(place.events)
         cells = [cell for row in rows for cell in row.cells]
         if len(cells) != len(place.cells) or len(rows) < 2 or any(cell.nested for cell in cells):
             continue
@@ -95,7 +95,7 @@ def _lines(written: str, start: int, heads: int) -> list[Line]:
 def _read(rows: Sequence[HtmlRow], spans: dict[int, Span],
           plain: tuple[str, int] | None) -> tuple[tuple[str, ...], tuple[TableRow, ...]]:
     """The header and the rows below it, of a table whose plain text starts at a place."""
-    filled, columns = laid_out(rows)
+    filled, columns = lay_out(rows)
     if len(columns) < 2:
         return (), ()
     heads = sum(row.head for row in filled)

@@ -22,7 +22,7 @@ def digest(*parts: str) -> str:
     return state.hexdigest()[:32]
 
 
-def encodable(text: str) -> str:
+def replace_surrogates(text: str) -> str:
     """Return the text with U+FFFD for each half of a surrogate pair that stands alone, which has no form in UTF-8."""
     return text if text.isascii() else text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 

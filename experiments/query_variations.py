@@ -17,13 +17,13 @@ from typing import Literal, get_args
 
 from ragbed.agents.journal import Exchange, ExchangeResult, Model, complete_with_repair
 from ragbed.documents.errors import SettingsError
-from ragbed.documents.numbers import values
+from ragbed.documents.numbers import find_values
 from ragbed.retrieval.lexical.korean import nouns_of
 from ragbed.retrieval.lexical.tokens import is_korean
-from ragbed.strategies.parts.conversation import asking_for
-from ragbed.strategies.parts.reading import listed
+from ragbed.strategies.parts.conversation import ask_without_documents
+from ragbed.strategies.parts.reading import read_list
 from ragbed.strategies.prompting import fill
-from ragbed.strategies.reading import fold, is_refusal, outside_think
+from ragbed.strategies.reading import fold, is_refusal, strip_thinking
 from ragbed.strategies.types import Failure, Generate, Message
 
 Kind = Literal["as_asked", "typos", "keywords", "paraphrase", "lower_case"]
@@ -150,12 +150,12 @@ def ask_paraphrase(text: str) -> Exchange[AskedQuestion]:
     One is used that is no refusal, differs from the question in more than case and punctuation, is not three times as
     long, and keeps every number by its value, every capitalised word, what stands in quotation marks, and a negation.
     """
-    call, flaw = asking_for("paraphrase", "paraphrase", query=text), ""
+    call, flaw = ask_without_documents("paraphrase", "paraphrase", query=text), ""
     for _ in range(2):
         reply = yield Generate(call.messages, call.purpose, max_tokens=512, temperature=0.0, see_failure=True)
         if isinstance(reply, Failure):
             return AskedQuestion(text, failure=reply)
-        lines = listed(re.sub(r"</?\w+>", "\n", outside_think(reply.text)).strip(), "", 1)
+        lines = read_list(re.sub(r"</?\w+>", "\n", strip_thinking(reply.text)).strip(), "", 1)
         said = lines[0].strip("\"“”` ") if lines and reply.finish_reason != "length" else ""
         flaw = _flaw(said, text)
         if not flaw:
@@ -173,8 +173,8 @@ def _flaw(said: str, text: str) -> str:
     if len(said) > 3 * max(len(text), 100):
         return "it is too long"
     names = [word for word in re.findall(r"\w+", text) if word != word.lower() and not _is_function_word(word.lower())]
-    there, numbers = f" {fold(said)} ", {one.token for one in values(said)}
-    lost = [one.token for one in values(text) if one.token not in numbers]
+    there, numbers = f" {fold(said)} ", {one.token for one in find_values(said)}
+    lost = [one.token for one in find_values(text) if one.token not in numbers]
     lost += [name for name in (*names, *_QUOTED.findall(text))  # Korean joins particles to a name
              if (f" {fold(name)} " if name.isascii() else fold(name)) not in there]
     denies, denied = (bool(_NEGATION.search(one.lower())) for one in (said, text))

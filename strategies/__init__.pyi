@@ -1,11 +1,11 @@
-from .answering import answer, draft, inquiry, opening
+from .answering import answer, ask, ask_for_answer, draft
 from .catalogue import ANSWERING, CRESTS, HISTORY, REASONING, RETRIEVAL
-from .history import in_conversation
-from .parts.merging import beyond, fused
+from .history import with_history
+from .parts.merging import fuse, new_passages
 from .parts.reading import says_nothing
 from .prompting import fill, show_documents, template
-from .reading import REFUSAL, is_refusal, outside_think, read_answer, read_citations
-from .settings.choosing import Strategy, chosen, sweep
+from .reading import REFUSAL, is_refusal, read_answer, read_citations, strip_thinking
+from .settings.strategy_config import Strategy, parse_strategy, sweep
 from .types import (
     Action,
     AnswerFormat,
@@ -36,7 +36,7 @@ from .types import (
     Task,
     Turn,
     Usage,
-    driven,
+    drive,
 )
 
 __all__ = [
@@ -77,21 +77,21 @@ __all__ = [
     "Turn",
     "Usage",
     "answer",
-    "beyond",
-    "chosen",
+    "ask",
+    "ask_for_answer",
     "draft",
-    "driven",
+    "drive",
     "fill",
-    "fused",
-    "in_conversation",
-    "inquiry",
+    "fuse",
     "is_refusal",
-    "opening",
-    "outside_think",
+    "new_passages",
+    "parse_strategy",
     "read_answer",
     "read_citations",
     "says_nothing",
     "show_documents",
+    "strip_thinking",
     "sweep",
     "template",
+    "with_history",
 ]

@@ -6,8 +6,16 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from ragbed.strategies.prompting import closing, fill, first_message, instruction, numbers, system_message, template
-from ragbed.strategies.reading import is_refusal, outside_think, read_citations
+from ragbed.strategies.prompting import (
+    fill,
+    first_message,
+    instruction,
+    shown_numbers,
+    sub_answer_instruction,
+    system_message,
+    template,
+)
+from ragbed.strategies.reading import is_refusal, read_citations, strip_thinking
 from ragbed.strategies.types import Draft, Evidence, Form, Generate, Message, Recipe, Reply, Task
 
 
@@ -16,52 +24,54 @@ def answer(task: Task, name: str, evidence: Evidence, *notes: str, thinks: bool 
     """Make one call over the evidence with the instruction `prompts/<name>.md`, its fields filled in, and return the
     draft that its reply is, with these notes; `thinks` says whether the instruction asks for reasoning before the
     answer, `last` is as in `draft`."""
-    call = opening(task, instruction(task, name, **fields), evidence, thinks)
+    call = ask_for_answer(task, instruction(task, name, **fields), evidence, thinks)
     return (yield from draft(call, task, *notes, thinks=thinks, last=last))
 
 
-def opening(task: Task, instruction: str, evidence: Evidence, thinks: bool = True) -> Generate:
+def ask_for_answer(task: Task, instruction: str, evidence: Evidence, thinks: bool = True) -> Generate:
     """Return the call for a final answer that begins a conversation: documents, rules, question and instruction."""
-    said = instruction + form_of(task, thinks)
-    first = first_message(task, evidence, said, form=form_named(task, thinks))
-    return asking(task, (system_message(), first), evidence, thinks)
+    said = instruction + form_instruction(task, thinks)
+    first = first_message(task, evidence, said, form=answer_form(task, thinks))
+    return ask_for_answer_in(task, (system_message(), first), evidence, thinks)
 
 
-def inquiry(task: Task, instruction: str, evidence: Evidence, purpose: str, rules: bool = False) -> Generate:
-    """Return a call that begins like `opening`, with rules and exemplars if `rules`, and asks for no answer yet."""
-    first = first_message(task, evidence, instruction, rules, form=form_named(task), later=True)
-    return Generate((system_message(), first), purpose, numbers(task, evidence))
+def ask(task: Task, instruction: str, evidence: Evidence, purpose: str, rules: bool = False) -> Generate:
+    """Return a call that begins like `ask_for_answer`, with rules and exemplars if `rules`, and asks for no answer
+    yet."""
+    first = first_message(task, evidence, instruction, rules, form=answer_form(task), later=True)
+    return Generate((system_message(), first), purpose, shown_numbers(task, evidence))
 
 
-def asking(task: Task, messages: tuple[Message, ...], evidence: Evidence, thinks: bool = True) -> Generate:
-    """Return the call for a final answer with these messages, which show the evidence and end with `form_of`."""
+def ask_for_answer_in(task: Task, messages: tuple[Message, ...], evidence: Evidence, thinks: bool = True) -> Generate:
+    """Return the call for a final answer with these messages, which show the evidence and end with
+    `form_instruction`."""
     schema = answer_schema(task, thinks) if task.answer_format == "json" else None
-    return Generate(messages, "answer", numbers(task, evidence), schema=schema)
+    return Generate(messages, "answer", shown_numbers(task, evidence), schema=schema)
 
 
 def draft(call: Generate, task: Task, *notes: str, thinks: bool = True, last: bool = False) -> Recipe:
     """Make the call for a final answer, and read the draft from its reply. With `last` the recipe ends with it as it
     is, so that those who watch may be shown the reply as the answer while it comes."""
-    form = form_named(task, thinks)
+    form = answer_form(task, thinks)
     reply: Reply = yield replace(call, answers=form) if last else call
     return Draft.from_reply(reply, *notes, form=form)
 
 
-def form_named(task: Task, thinks: bool = True) -> Form:
+def answer_form(task: Task, thinks: bool = True) -> Form:
     """Return the form that a final answer is asked for in: an answer without reasoning needs no tags."""
     if task.answer_format == "json":
         return "fields"
     return "tags" if thinks else "plain"
 
 
-def form_of(task: Task, thinks: bool = True) -> str:
+def form_instruction(task: Task, thinks: bool = True) -> str:
     """Return what follows the instruction of a final answer: its form, and how to answer the sub-questions too."""
-    form = form_named(task, thinks)
+    form = answer_form(task, thinks)
     if form == "fields":
         named = "; ".join(template(f"field_{name}") for name in answer_schema(task, thinks)["properties"])
         return f"\n\n{fill('form_json', fields=named)}{_brief_of(task, form)}"
     tags = f" {fill('form_tags', cited=template('form_cited') if task.cites else '')}" if form == "tags" else ""
-    return tags + _brief_of(task, form) + closing(task)
+    return tags + _brief_of(task, form) + sub_answer_instruction(task)
 
 
 def _brief_of(task: Task, form: Form) -> str:
@@ -97,12 +107,12 @@ def read_sub_answers(text: str, count: int) -> tuple[str | None, ...]:
     """Read the answers to the sub-questions 1 to `count` from a reply, None for each that has no line of the form. A
     line is `Sub-answer N: ...`, with or without emphasis or a list mark. Of two lines with one number the last counts.
     A number out of range is nobody's, and what stands in `<think>` is no line."""
-    lines = _LINE.findall(outside_think(text))
+    lines = _LINE.findall(strip_thinking(text))
     found = {int(number): _TAG.split(answer, maxsplit=1)[0].strip(" \t\r*_") for number, answer in lines}
     return tuple(found.get(number) or None for number in range(1, count + 1))
 
 
-def without_sub_answers(draft: Draft, task: Task) -> Draft:
+def strip_sub_answers(draft: Draft, task: Task) -> Draft:
     """Return the draft with its final answer alone where sub-answers are asked for too."""
     if not task.with_sub_answers:
         return draft

@@ -11,7 +11,7 @@ import re
 from collections.abc import Sequence
 from functools import lru_cache
 
-from ragbed.strategies.normalising import EDGE, by_text, plain
+from ragbed.strategies.normalizing import EDGE, match_option_text, straighten
 from ragbed.strategies.reading import fold, read_answer, strip_citations
 
 Options = Sequence[tuple[str, str]]
@@ -84,7 +84,7 @@ def read_choice(text: str, options: Options) -> str | None:
     if not options:
         return None
     forms = _forms(tuple(label for label, _ in options))
-    final = plain(strip_citations(_ends(read_answer(text)[0])))
+    final = straighten(strip_citations(_ends(read_answer(text)[0])))
     bare = _MARKUP.sub("", _BOXED.sub(" answer: ", _ends(final)))  # folding makes up to eighteen characters of one
     said = _LINE_MARK.sub("", _LINES.sub("\n", _SPACES.sub(" ", bare)).strip())
     whole = forms.label(said.strip(" .,:;!()[]{}<>'\"。、"))
@@ -97,7 +97,7 @@ def read_choice(text: str, options: Options) -> str | None:
                   forms.in_passing(said, options)):
         if found:
             return next(iter(found)) if len(found) == 1 else None
-    return by_text(said, options)
+    return match_option_text(said, options)
 
 
 def is_only_choice(text: str, options: Options) -> bool:
@@ -114,14 +114,14 @@ def _ends(text: str) -> str:
 
 def _line(said: str, start: int, options: Options) -> str:
     """What is left of the line; empty where that is too long to be an option's text."""
-    end = start + max(len(plain(text)) for _, text in options) + _LONGEST_MARKS
+    end = start + max(len(straighten(text)) for _, text in options) + _LONGEST_MARKS
     line, ended, _ = said[start:end].partition("\n")
     return line if ended or end >= len(said) else ""
 
 
 class _Forms:
     def __init__(self, labels: tuple[str, ...]) -> None:
-        keys = [plain(label) for label in labels]
+        keys = [straighten(label) for label in labels]
         folded = [key.casefold() for key in keys]
         known = {key.casefold(): label for key, fold_, label in zip(keys, folded, labels, strict=True)
                  if folded.count(fold_) == 1}
@@ -160,7 +160,7 @@ class _Forms:
             stands = _stands(said, found)
             if not stands:
                 rest = _line(said, found.end(), options).strip(" .")
-                stands = not rest[:1].islower() and rest in {plain(text).strip(" .") for _, text in options}
+                stands = not rest[:1].islower() and rest in {straighten(text).strip(" .") for _, text in options}
             if stands and not _NEGATION.search(before) and not _DISMISSED.match(said, found.end()):
                 last = found
         return set() if last is None else {self._lone(said, last, options)}

@@ -12,10 +12,10 @@ from typing import Annotated
 
 from pydantic import Field
 
-from ragbed.strategies.parts.conversation import asking_for
-from ragbed.strategies.parts.reading import NO_ANSWER, listed
-from ragbed.strategies.prompting import fill_quoting
-from ragbed.strategies.reading import outside_think, strip_citations
+from ragbed.strategies.parts.conversation import ask_without_documents
+from ragbed.strategies.parts.reading import NO_ANSWER, read_list
+from ragbed.strategies.prompting import fill_untrusted
+from ragbed.strategies.reading import strip_citations, strip_thinking
 from ragbed.strategies.types import (
     Decision,
     History,
@@ -25,8 +25,8 @@ from ragbed.strategies.types import (
     Standalone,
     Task,
     Turn,
-    driven,
-    gathering,
+    drive,
+    mark_gathering,
 )
 
 Most = Annotated[int, Field(ge=1, le=50)]  # turns, the last ones
@@ -47,15 +47,15 @@ def none(task: Task) -> Standalone:
 def window(task: Task, *, turns: Most = 2, characters: Longest = 200) -> Standalone:
     """Put the last turns before the question."""
     yield from ()
-    return fill_quoting("window", turns=shown(task.turns[-turns:], characters), query=task.question)
+    return fill_untrusted("window", turns=format_turns(task.turns[-turns:], characters), query=task.question)
 
 
 def rewrite(task: Task, *, turns: Most = 5, characters: Longest = 600) -> Standalone:
     """Write the question anew, by one call, so that it names what it is about."""
-    reply: Reply = yield asking_for("rewrite", "rewrite", turns=shown(task.turns[-turns:], characters),
-                                    query=task.question)
-    said = _MARK.sub("\n", outside_think(reply.text)).strip()
-    written = next(iter(listed(_NAMED.sub("", said), "", 1)), "").strip("\"'“”` ")
+    before = format_turns(task.turns[-turns:], characters)
+    reply: Reply = yield ask_without_documents("rewrite", "rewrite", turns=before, query=task.question)
+    said = _MARK.sub("\n", strip_thinking(reply.text)).strip()
+    written = next(iter(read_list(_NAMED.sub("", said), "", 1)), "").strip("\"'“”` ")
     most = max(_LONGEST_REPLY, _GROWTH * len(task.question))
     if not written or len(written) > most or reply.finish_reason == "length":
         yield Decision("keeps the question", "no question came" if not written else "the reply is too long for one")
@@ -63,7 +63,7 @@ def rewrite(task: Task, *, turns: Most = 5, characters: Longest = 600) -> Standa
     return written
 
 
-def shown(turns: Sequence[Turn], characters: int) -> str:
+def format_turns(turns: Sequence[Turn], characters: int) -> str:
     """Return turns as prompts show them: two lines each, a text cut after so many characters."""
     def line(text: str) -> str:
         text = " ".join(strip_citations(text).split())
@@ -72,7 +72,7 @@ def shown(turns: Sequence[Turn], characters: int) -> str:
     return "\n".join(f"Question: {line(turn.question)}\nAnswer: {line(turn.answer) or NO_ANSWER}" for turn in turns)
 
 
-def turns_of(messages: Iterable[tuple[str, str]]) -> tuple[Turn, ...]:
+def read_turns(messages: Iterable[tuple[str, str]]) -> tuple[Turn, ...]:
     """Return the turns of a conversation of roles and texts: each message of the role `user` with those that answer it.
     """
     turns: list[Turn] = []
@@ -84,13 +84,13 @@ def turns_of(messages: Iterable[tuple[str, str]]) -> tuple[Turn, ...]:
     return tuple(turns)
 
 
-def in_conversation(history: History, reasoning: Reasoning) -> Reasoning:
+def with_history(history: History, reasoning: Reasoning) -> Reasoning:
     """Return a strategy that answers the question as the history strategy words it; one without turns before it is
     answered as it came."""
     def recipe(task: Task) -> Recipe:
         if not task.turns:
             return (yield from reasoning(task))
-        asked = yield from driven(history(task), gathering)
+        asked = yield from drive(history(task), mark_gathering)
         if asked != task.question:
             yield Decision(ASKS, asked)
         return (yield from reasoning(replace(task, question=asked, turns=())))

@@ -28,36 +28,36 @@ _CONTROL = re.compile(r"(?=[<＜\[])(?:[<＜](?=[|｜])|[<＜](?=/?(?:(?:start|e
                       r"|<(?=</?SYS>>))", re.IGNORECASE)
 
 
-def opening_of(*names: str) -> re.Pattern[str]:
+def mark_pattern(*names: str) -> re.Pattern[str]:
     """Return a pattern that finds the `<` of marks of these names, in any case and spacing."""
     spaced = "|".join(name.replace("_", r"[\s_-]*") for name in names)
     return re.compile(rf"[<＜](?=[\s/／]*(?:{spaced})(?!\w))", re.IGNORECASE)
 
 
 @cache
-def marks_of(text: str) -> re.Pattern[str] | None:
+def prompt_mark_pattern(text: str) -> re.Pattern[str] | None:
     """Return a pattern that finds the `<` of the marks in which a prompt has its material; None where it has none."""
     names = re.findall(r"^</(\w+)>$", text, re.MULTILINE)
-    return opening_of(*names) if names else None
+    return mark_pattern(*names) if names else None
 
 
-_DOCUMENT_MARKS = opening_of("documents", "answer", "thinking", "think")
+_DOCUMENT_MARKS = mark_pattern("documents", "answer", "thinking", "think")
 
 
-def without_turns(text: str) -> str:
+def neutralize_turns(text: str) -> str:
     """Return the text without what begins or ends a turn of the conversation: `<|im_end|>` becomes `(|im_end|>`."""
     return _CONTROL.sub("(", text)
 
 
 @lru_cache(maxsize=512)  # of several calls and strategies over the same passages
-def framed(content: str, framing: Framing) -> str:
+def frame_content(content: str, framing: Framing) -> str:
     """Return what a document says, as it is shown between the marks. Nothing in it ends the documents, begins another
     one with a number of its own, passes for a turn of the conversation, or for tags of the answer: the first character
     of each becomes `(`."""
     if framing == "none":
         return content
     if any(sign in content for sign in "<＜["):  # most texts have none, and patterns look at every character
-        content = _NUMBER_LINE.sub(r"\1(\2)\3", _DOCUMENT_MARKS.sub("(", without_turns(content)))
+        content = _NUMBER_LINE.sub(r"\1(\2)\3", _DOCUMENT_MARKS.sub("(", neutralize_turns(content)))
     return _LINE_START.sub("> ", content.rstrip("\n")) if framing == "datamarked" else content
 
 
@@ -103,18 +103,18 @@ def instruction(task: Task, name: str, **fields: str) -> str:
     return fill(name, **fields)
 
 
-def fill_framed(text: str, name: str, fields: Mapping[str, str]) -> str:
+def fill_untrusted_text(text: str, name: str, fields: Mapping[str, str]) -> str:
     """Fill in fields that strangers wrote, each between marks such as `<passage>` on lines of their own. No mark of the
     text begins or ends in a field, such as `</passage>` in a passage, which would put what follows it among the
     instructions: its `<` becomes `(`, in any case and spacing. Nothing in it begins a turn either."""
-    marks = marks_of(text)
-    inside = {field: without_turns(value) for field, value in fields.items()}
+    marks = prompt_mark_pattern(text)
+    inside = {field: neutralize_turns(value) for field, value in fields.items()}
     return fill_text(text, name, {field: marks.sub("(", value) for field, value in inside.items()} if marks else inside)
 
 
-def fill_quoting(name: str, **fields: str) -> str:
-    """Fill a template that has what a model wrote, or a stranger, between marks: see `fill_framed`."""
-    return fill_framed(template(name), name, fields)
+def fill_untrusted(name: str, **fields: str) -> str:
+    """Fill a template that has what a model wrote, or a stranger, between marks: see `fill_untrusted_text`."""
+    return fill_untrusted_text(template(name), name, fields)
 
 
 @cache
@@ -132,7 +132,7 @@ def show_documents(task: Task, evidence: Evidence) -> str:
     if not evidence:
         return "Documents: none.\n\n"
     shown = "".join((f"[{passage.number}]\n" if task.separators else "")
-                    + f"{framed(passage.chunk.content, task.framing)}\n\n" for passage in evidence)
+                    + f"{frame_content(passage.chunk.content, task.framing)}\n\n" for passage in evidence)
     if task.framing == "none":
         return f"Documents:\n\n{shown}"
     quoted = f"{template('framed_datamarked')} " if task.framing == "datamarked" else ""
@@ -168,7 +168,7 @@ def _solution(task: Task, exemplar: Exemplar, form: Form) -> str:
     return json.dumps(said, ensure_ascii=False)
 
 
-def rules_of(task: Task) -> str:
+def rule_text(task: Task) -> str:
     """Return the rules that every prompt for a final answer states."""
     name = f"rules_{task.rules.replace('-', '_')}"
     if task.rules == "closed-book" and task.chooses:
@@ -192,7 +192,7 @@ def _question(task: Task) -> str:
     return f"{asked}\nSub-questions:{listed}{references}"
 
 
-def closing(task: Task) -> str:
+def sub_answer_instruction(task: Task) -> str:
     """Return the end of a final answer's prompt: how to answer the sub-questions too, where that is asked for."""
     if not task.with_sub_answers or not task.sub_questions:
         return ""
@@ -213,15 +213,15 @@ def first_message(task: Task, evidence: Evidence, instruction: str, rules: bool 
             would answer a question after it at once.
     """
     documents = show_documents(task, evidence)
-    rule_text, exemplars = (rules_of(task) + "\n\n", show_exemplars(task, form, later)) if rules else ("", "")
+    rules_shown, exemplars = (rule_text(task) + "\n\n", show_exemplars(task, form, later)) if rules else ("", "")
     before, after = ("", f"\n\n{instruction}") if instruction_last or later else (f"{instruction}\n\n", "")
     if task.layout == "documents_first":
         shared = (documents, exemplars) if exemplars else (documents,)
-        return Message("user", (*shared, f"{rule_text}{before}{_question(task)}{after}"))
+        return Message("user", (*shared, f"{rules_shown}{before}{_question(task)}{after}"))
     shown = documents.rstrip()
     if instruction_last:
-        return Message("user", (f"{rule_text}{exemplars}{_question(task)}\n\n", shown, f"\n\n{instruction}"))
-    return Message("user", (f"{rule_text}{instruction}\n\n{exemplars}{_question(task)}\n\n", shown))
+        return Message("user", (f"{rules_shown}{exemplars}{_question(task)}\n\n", shown, f"\n\n{instruction}"))
+    return Message("user", (f"{rules_shown}{instruction}\n\n{exemplars}{_question(task)}\n\n", shown))
 
 
 def system_message() -> Message:
@@ -229,6 +229,6 @@ def system_message() -> Message:
     return Message("system", (template("system"),))
 
 
-def numbers(task: Task, evidence: Evidence) -> tuple[int, ...]:
+def shown_numbers(task: Task, evidence: Evidence) -> tuple[int, ...]:
     """Return the evidence numbers that a prompt of this task over this evidence shows; under `closed-book` none."""
     return () if task.rules == "closed-book" else tuple(passage.number for passage in evidence)

@@ -9,12 +9,12 @@ from typing import Any, get_args
 from ragbed.documents.errors import RecipeFailed
 from ragbed.strategies.types import Action, Decision, Draft, Generate, Message, Role, Search
 
-MOST_DECISIONS = 5_000
+MAX_DECISIONS = 5_000
 """Of a recipe between two things that it asks for, empty lists included: one that goes on so would never end. A
 thousand samples may each decide several times before the next call."""
 
 
-def actions_of(asked: Any) -> list[Action]:
+def list_actions(asked: Any) -> list[Action]:
     """Return what a recipe asks for as a list. Raises RecipeFailed: it is neither one search or call nor several of one
     kind, or lacks what they need."""
     actions = asked if isinstance(asked, list) else [asked]
@@ -32,14 +32,14 @@ def actions_of(asked: Any) -> list[Action]:
 
 
 def check_asked(asked: Any) -> None:
-    """Check that a recipe may yield this; raise RecipeFailed as `actions_of` does."""
+    """Check that a recipe may yield this; raise RecipeFailed as `list_actions` does."""
     if isinstance(asked, Decision):
         _demand("a decision", (("whose words are no texts", _are((asked.what, asked.why), str)),))
     elif not isinstance(asked, list) or asked:
-        actions_of(asked)
+        list_actions(asked)
 
 
-def draft_of(value: Any) -> Draft:
+def check_draft(value: Any) -> Draft:
     """Return what a recipe ends with; raise RecipeFailed where it is no draft, or one that no record can hold."""
     if not isinstance(value, Draft):
         raise RecipeFailed(f"the strategy returned {type(value).__name__}, not a Draft")

@@ -31,7 +31,7 @@ def read_answer(text: str) -> tuple[str, bool]:
     thinking. What a reasoning model thinks in `<think>`, closed or cut, is never the answer, whatever tags it quotes
     there.
     """
-    text = outside_think(text)
+    text = strip_thinking(text)
     *before, last = _ANSWER.split(text)
     if not before:
         return _STRAY.sub("", _THINKING.sub("", text)).strip(), False
@@ -39,14 +39,14 @@ def read_answer(text: str) -> tuple[str, bool]:
     return (f"{said} {after[0]}" if said and after and is_only_citations(after[0]) else said), True
 
 
-def outside_answer(text: str) -> str:
+def text_outside_answer(text: str) -> str:
     """Return what a final reply says outside its answer tags, tags removed: all of it where there are none."""
     *before, last = _ANSWER.split(text)
     pieces = [*before, *_ANSWER_END.split(last)[1:]] if before else [text]
     return _STRAY.sub("", "\n".join(pieces)).strip()
 
 
-def outside_think(text: str) -> str:
+def strip_thinking(text: str) -> str:
     """Return the text outside `<think>`; a closing tag may come alone, where the server wrote the first."""
     first, *rest = _THINK.split(text)
     kept, inside = [first], False
@@ -59,7 +59,7 @@ def outside_think(text: str) -> str:
     return "".join(kept)
 
 
-def citation_marks(text: str) -> list[tuple[int, int, tuple[int, ...]]]:
+def find_citations(text: str) -> list[tuple[int, int, tuple[int, ...]]]:
     """Return the place of each bracket such as `[1]`, `[1, 2]` or `[1-3]`, start and end in code points, with the
     numbers that it cites. A range that runs backwards or over more than 100 numbers counts as its two ends."""
     marks = []
@@ -79,7 +79,7 @@ def renumber_citations(text: str, number_of: Mapping[int, int], beyond: int) -> 
     if all(old == new for old, new in number_of.items()):
         return text
     parts, at = [], 0
-    for start, end, numbers in citation_marks(text):
+    for start, end, numbers in find_citations(text):
         cited = dict.fromkeys(number_of.get(number, beyond + max(number, 1)) for number in numbers)
         parts += [text[at:start], f"[{', '.join(map(str, cited))}]"]
         at = end
@@ -87,8 +87,8 @@ def renumber_citations(text: str, number_of: Mapping[int, int], beyond: int) -> 
 
 
 def read_citations(text: str) -> tuple[int, ...]:
-    """Read the cited numbers in order of first mention; see `citation_marks`."""
-    return tuple(dict.fromkeys(number for *_, numbers in citation_marks(text) for number in numbers))
+    """Read the cited numbers in order of first mention; see `find_citations`."""
+    return tuple(dict.fromkeys(number for *_, numbers in find_citations(text) for number in numbers))
 
 
 def strip_citations(text: str) -> str:
@@ -123,6 +123,6 @@ def is_refusal(text: str) -> bool:
     return (fold(strip_citations(text)).removeprefix("i ") + " ").startswith(_FOLDED_REFUSAL + " ")
 
 
-def refused_as_published(text: str) -> bool:
+def is_published_refusal(text: str) -> bool:
     """Tell whether an answer is a refusal by CReSt's published rule: it contains `unanswerable`, in any case."""
     return "unanswerable" in text.lower()

@@ -258,19 +258,19 @@ class Task:
 
     def gather(self, query: str) -> Gathering:
         """Return the evidence that the retrieval strategy finds for the query; its calls are marked as `gathering`."""
-        return driven(self.retrieval(self, query), gathering)
+        return drive(self.retrieval(self, query), mark_gathering)
 
     def rng(self) -> random.Random:
         """Return a fresh generator, seeded by question and cell."""
         return random.Random(f"{self.seed}:{self.id}")
 
 
-def gathering(asked: Any) -> Any:
+def mark_gathering(asked: Any) -> Any:
     """Mark a call as one on which the answer does not rest."""
     return replace(asked, gathering=True) if isinstance(asked, Generate) else asked
 
 
-def driven(recipe: Generator[Any, Any, End], rewrite: Callable[[Any], Any] = lambda asked: asked,
+def drive(recipe: Generator[Any, Any, End], rewrite: Callable[[Any], Any] = lambda asked: asked,
            came: Callable[[Any, Any], None] = lambda asked, result: None) -> Generator[Any, Any, End]:
     """Play a recipe inside another one to its end, and return what it returns. Whatever it asks for, each of a list
     alone, goes out as `rewrite` returns it; `came` is told that and its result. Its answer is not yet the final one."""

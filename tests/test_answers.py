@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragbed.documents.numbers import values
+from ragbed.documents.numbers import find_values
 from ragbed.experiments.metrics import Scored, best_overlap, contains_answer, exact_match, score, token_f1, tokens
-from ragbed.strategies.normalising import normalize_answer, with_values
+from ragbed.strategies.normalizing import normalize_answer, with_values
 
 
 @pytest.mark.parametrize(("text", "normal"), [
@@ -39,7 +39,7 @@ def test_normalising_twice_changes_nothing_but_articles_that_punctuation_hid(tex
     ("1990s", ["1990"]), ("0.1314", ["0.1314"]), ("no figure", []),
 ])
 def test_numbers_are_read_as_values(text, expected):
-    assert [value.number for value in values(text)] == [Decimal(number) for number in expected]
+    assert [value.number for value in find_values(text)] == [Decimal(number) for number in expected]
 
 
 @pytest.mark.parametrize("text", [
@@ -47,7 +47,7 @@ def test_numbers_are_read_as_values(text, expected):
     "2023년 5월 3일", "2023년5월3일", "5/3/2023",
 ])
 def test_one_date_in_many_forms_is_one_value(text):
-    assert [value.date for value in values(text)] == [(2023, 5, 3)]
+    assert [value.date for value in find_values(text)] == [(2023, 5, 3)]
 
 
 @pytest.mark.parametrize(("text", "date"), [
@@ -55,15 +55,15 @@ def test_one_date_in_many_forms_is_one_value(text):
     ("2023년 5월", (2023, 5, None)),
 ])
 def test_partial_dates_keep_what_they_say(text, date):
-    assert [value.date for value in values(text)] == [date]
+    assert [value.date for value in find_values(text)] == [date]
 
 
 def test_a_verb_is_no_month():
-    assert [value.number for value in values("you may 3 times")] == [Decimal(3)]
+    assert [value.number for value in find_values("you may 3 times")] == [Decimal(3)]
 
 
 def test_an_exacter_date_says_a_coarser_one_and_its_year():
-    day, month, year = (values(text)[0] for text in ("May 3, 2023", "May 2023", "2023"))
+    day, month, year = (find_values(text)[0] for text in ("May 3, 2023", "May 2023", "2023"))
     assert day.says(month)
     assert day.says(year)
     assert not month.says(day)
@@ -78,15 +78,15 @@ def test_equal_values_become_the_same_word():
 
 @given(st.text(alphabet="0123456789.,-/ 년월일만억조May%k", max_size=80))
 def test_values_never_overlap_whatever_the_text(text):
-    found = values(text)
+    found = find_values(text)
     assert all(one.end <= other.start for one, other in pairwise(found))
 
 
 def test_a_run_of_more_than_forty_digits_is_no_value_whatever_stands_around_it():
-    assert [value.number for value in values("1" + "0" * 39 + " 7")] == [Decimal(10) ** 39, 7]
+    assert [value.number for value in find_values("1" + "0" * 39 + " 7")] == [Decimal(10) ** 39, 7]
     for endless in ("9" * 1_100_000, "0." + "9" * 1_100_000, "1" + ",000" * 300_000):
-        assert [value.number for value in values(f"{endless} 7")] == [7]
-    assert [value.number for value in values("1억" + "9" * 1_100_000 + " 7")] == [1, 7]
+        assert [value.number for value in find_values(f"{endless} 7")] == [7]
+    assert [value.number for value in find_values("1억" + "9" * 1_100_000 + " 7")] == [1, 7]
 
 
 def test_token_f1_by_hand():

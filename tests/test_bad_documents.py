@@ -12,10 +12,10 @@ import pymupdf
 import pytest
 
 from ragbed.documents import Document, DocumentError, find_sources, parse_document, read_documents
-from ragbed.documents.numbers import values
+from ragbed.documents.numbers import find_values
 from ragbed.documents.workers import Worker
 from ragbed.retrieval.lexical.tokens import normal
-from ragbed.strategies.normalising import normalize_answer
+from ragbed.strategies.normalizing import normalize_answer
 
 
 def pdf(text: str = "Some words", **options: object) -> bytes:
@@ -142,7 +142,7 @@ def test_order_is_that_of_the_sources_however_long_each_takes(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("read", [lambda text: parse_document(text.encode(), "a.txt"), normalize_answer, normal,
-                                  values])
+                                  find_values])
 def test_a_run_of_marks_without_end_is_read_at_once(read):
     begun = time.perf_counter()
     read("3 e" + "\u0316\u0301" * 100_000)

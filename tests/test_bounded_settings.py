@@ -2,13 +2,13 @@
 import pytest
 
 from ragbed.documents import SettingsError
-from ragbed.strategies import chosen, sweep
+from ragbed.strategies import parse_strategy, sweep
 
 
 @pytest.mark.parametrize("name", ["\x1b[2J\nevil", "a\nb", "\ud800", "\u202eevil", " ", "\t", "x" * 81])
 def test_a_name_that_a_table_cannot_show_is_refused(name):
     with pytest.raises(SettingsError, match="a name is one line of at most 80 characters") as refused:
-        chosen("reasoning", {"kind": "direct", "name": name})
+        parse_strategy("reasoning", {"kind": "direct", "name": name})
     assert str(refused.value).isprintable()
 
 
@@ -30,8 +30,8 @@ def test_samples_of_samples_are_counted_before_any_is_drawn():
         return said
 
     with pytest.raises(SettingsError, match="it draws 10,000 samples of one question, one within another; 1,000 are"):
-        chosen("reasoning", nested(100, 100))
+        parse_strategy("reasoning", nested(100, 100))
     with pytest.raises(SettingsError, match="it draws 3,125 samples"):
-        chosen("reasoning", nested(None, None, None, None, None))
-    around = chosen("reasoning", {"kind": "supported", "of": nested(100, 10)})
+        parse_strategy("reasoning", nested(None, None, None, None, None))
+    around = parse_strategy("reasoning", {"kind": "supported", "of": nested(100, 10)})
     assert around.samples == 1_000

@@ -3,7 +3,7 @@ from disciplined import Told, decided
 from gathering import QUESTION
 
 from ragbed.strategies import REFUSAL
-from ragbed.strategies.settings.choosing import reasoning
+from ragbed.strategies.settings.strategy_config import reasoning
 
 FOUND = {QUESTION: "jaws", "Who directed Jaws?": "jaws", "Where was Spielberg born?": "spielberg", "": "shark"}
 REPLIES = {"plan": "1. Who directed Jaws?\n2. Where was Spielberg born?",

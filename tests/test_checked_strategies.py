@@ -6,7 +6,7 @@ from gathering import QUESTION
 
 from ragbed.agents import Limits
 from ragbed.strategies import REFUSAL, Exemplar, Reply
-from ragbed.strategies.settings.choosing import reasoning
+from ragbed.strategies.settings.strategy_config import reasoning
 
 STRATEGIES = ["chain_of_verification", "reflect", "quote_first", "table_first", "program_aided"]
 CONVERSING = ["ircot", "self_ask", "react", {"kind": "react", "tools": "text"}]

@@ -3,7 +3,7 @@ from pathlib import Path
 
 from ragbed.experiments.benchmarks import load_demo
 from ragbed.experiments.benchmarks.jsonl import FOLDER
-from ragbed.strategies.normalising import normalize_answer
+from ragbed.strategies.normalizing import normalize_answer
 
 PAGES = {path.name: path.read_text(encoding="utf-8") for path in (FOLDER / "pages").iterdir()}
 

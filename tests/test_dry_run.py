@@ -9,7 +9,7 @@ import pytest
 from ragbed.experiments import Question
 from ragbed.experiments.running.budget import about_tokens
 from ragbed.experiments.running.jobs import SAMPLE, spread
-from ragbed.strategies import answer, catalogue, inquiry, template
+from ragbed.strategies import answer, ask, catalogue, template
 
 DATA = Path(__file__).parent / "data"
 
@@ -81,7 +81,7 @@ def loops(task):
     """Asks whether the evidence is enough until it is, five times at most: a user's strategy, known to no table."""
     evidence = yield from task.gather(task.question)
     for _ in range(4):
-        reply = yield replace(inquiry(task, template("direct"), evidence, "enough"), max_tokens=10)
+        reply = yield replace(ask(task, template("direct"), evidence, "enough"), max_tokens=10)
         if "Yes" in reply.text:
             break
     return (yield from answer(task, "direct", evidence, thinks=False))

@@ -12,7 +12,7 @@ from ragbed.agents.scripted import unsatisfied_reply
 from ragbed.documents import Chunk
 from ragbed.experiments.running.bounds import bounds_of
 from ragbed.strategies import ANSWERING, REASONING, REFUSAL, RETRIEVAL, Task
-from ragbed.strategies.settings import choosing
+from ragbed.strategies.settings import strategy_config
 
 UNCONTENT = """Something else is missing, namely {new}.
 Needed: {new}
@@ -74,8 +74,8 @@ MIXED = [*(raised(name, REASONING[name]) for name in ANSWERING if name != "few_s
     ("sufficient", "corrective"), ("supported", "adaptive")], ids=str)
 def test_no_mix_of_replies_makes_fewer_or_more_calls_than_planned(reasoning, retrieval):
     limits = Limits(calls=200, searches=200, tokens=10**9, max_tokens=64)
-    task = Task("q", "Who built the bridge?", choosing.retrieval(retrieval))
-    tasks = SimpleNamespace(reasoning=choosing.reasoning(reasoning), settings=SimpleNamespace(limits=limits),
+    task = Task("q", "Who built the bridge?", strategy_config.retrieval(retrieval))
+    tasks = SimpleNamespace(reasoning=strategy_config.reasoning(reasoning), settings=SimpleNamespace(limits=limits),
                             plan=SimpleNamespace(follow_up=None), whole=lambda question: task,
                             sub_answers=lambda question: "none")
     bounds = bounds_of(tasks, None, lambda k, turn: [document(turn, place) for place in range(3)], None)

@@ -5,8 +5,8 @@ import pytest
 from gathering import Scene, decisions
 
 from ragbed.documents import SettingsError
-from ragbed.strategies import chosen
-from ragbed.strategies.settings.choosing import reasoning
+from ragbed.strategies import parse_strategy
+from ragbed.strategies.settings.strategy_config import reasoning
 
 MILL = {"question": "Which mill opened first?", "documents": ["The north mill opened in 1871.", "The south in 1880."],
         "reasoning": "1871 comes before 1880.", "answer": "The north mill [1]"}
@@ -53,14 +53,14 @@ def test_samples_of_few_shot_over_least_to_most_show_them_where_rules_are_shown(
 
 def test_settings_keep_the_path_tables_the_name_of_the_file_and_its_content_is_a_source(write):
     file = write(MILL)
-    found = chosen("reasoning", {"kind": "self_consistency", "of": {"kind": "few_shot", "exemplars": file}})
+    found = parse_strategy("reasoning", {"kind": "self_consistency", "of": {"kind": "few_shot", "exemplars": file}})
     assert found.said == {"kind": "self_consistency", "of": {"kind": "few_shot", "exemplars": file}}
     assert found.label == "self_consistency(few_shot(exemplars=mills.jsonl))"
     before = found.sources
     assert list(before) == [file]
     write({**MILL, "answer": "The south mill"})
     assert found.sources == before
-    after = chosen("reasoning", found.said).sources
+    after = parse_strategy("reasoning", found.said).sources
     assert list(after) == [file]
     assert after != before
 
@@ -74,7 +74,7 @@ def test_what_does_not_fit_is_one_line(settings, says, monkeypatch, tmp_path, wr
     write(MILL)
     monkeypatch.chdir(tmp_path)
     with pytest.raises(SettingsError) as refused:
-        chosen("reasoning", {"kind": "few_shot", **settings})
+        parse_strategy("reasoning", {"kind": "few_shot", **settings})
     assert says in str(refused.value)
     assert "\n" not in str(refused.value)
 

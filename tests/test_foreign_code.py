@@ -8,8 +8,8 @@ import pytest
 from ragbed import check_strategy
 from ragbed.documents import RecipeFailed, SettingsError
 from ragbed.experiments.settings.file import read_content
-from ragbed.strategies import Task, chosen
-from ragbed.strategies.settings.plugins import family_of
+from ragbed.strategies import Task, parse_strategy
+from ragbed.strategies.settings.plugins import guess_family
 
 HEAD = "import os\nimport re\nfrom ragbed.strategies.types import *\nclass Odd(Exception): pass\n"
 RECIPE = HEAD + "def recipe(task: Task) -> Recipe:\n    yield from task.gather(task.question)\n    "
@@ -31,11 +31,11 @@ def here(tmp_path, monkeypatch):
 def test_an_exception_of_any_class_is_one_line_at_import_and_in_a_recipe(here, line, said):
     (here / "odd.py").write_text(f"{HEAD}{line}\n")
     with pytest.raises(SettingsError, match=r"^odd\.py: odd\.py:5: ") as refused:
-        chosen("reasoning", "odd.py:recipe")
+        parse_strategy("reasoning", "odd.py:recipe")
     assert said in str(refused.value)
     (here / "plays.py").write_text(RECIPE + line)
-    recipe = chosen("reasoning", {"kind": "self_consistency", "of": "plays.py:recipe"}).function(
-        Task("q", "Who?", chosen("retrieval", "once").function))
+    recipe = parse_strategy("reasoning", {"kind": "self_consistency", "of": "plays.py:recipe"}).function(
+        Task("q", "Who?", parse_strategy("retrieval", "once").function))
     next(recipe)
     with pytest.raises(RecipeFailed, match=r"^plays\.py:recipe: plays\.py:7: ") as failed:
         recipe.send([()])
@@ -94,7 +94,7 @@ def test_what_a_strategy_leaves_running_or_prints_without_end_holds_no_check_up(
 def test_the_family_of_a_file_is_read_and_not_executed(here):
     (here / "both.py").write_text("raise SystemExit\ndef one(task): yield\ndef two(task, query, *, k=3): yield\n"
                                   "def three(task: Task) -> types.Standalone: yield\n")
-    assert [family_of(f"both.py:{name}") for name in ("one", "two", "three", "absent")] == [
+    assert [guess_family(f"both.py:{name}") for name in ("one", "two", "three", "absent")] == [
         "reasoning", "retrieval", "history", "reasoning"]
 
 
@@ -118,7 +118,7 @@ def test_a_path_that_names_no_source_is_one_line(here, kind, said):
     (here / "folder.py").mkdir()
     (here / "huge.py").write_text("#" * 1_000_001)
     os.mkfifo(here / "pipe.py")
-    for refuses in (lambda: chosen("reasoning", kind), lambda: family_of(kind)):
+    for refuses in (lambda: parse_strategy("reasoning", kind), lambda: guess_family(kind)):
         with pytest.raises(SettingsError) as refused:
             refuses()
         assert said in str(refused.value)

@@ -10,8 +10,8 @@ from ragbed.agents.checkpoint import restore
 from ragbed.agents.graph import recursion_limit
 from ragbed.agents.session import Runtime, Session
 from ragbed.documents import CallError, CallTimeout, Chunk, Document, IndexFolderError, RecipeMismatch
-from ragbed.strategies import REFUSAL, Draft, Recipe, Reply, Search, Task, inquiry
-from ragbed.strategies.settings.choosing import reasoning, retrieval
+from ragbed.strategies import REFUSAL, Draft, Recipe, Reply, Search, Task, ask
+from ragbed.strategies.settings.strategy_config import reasoning, retrieval
 
 PAGES = [Document(name, f"{name}.txt", name, "", text) for name, text in
          (("oslo", "Oslo is the capital of Norway."), ("bergen", "Bergen is a port."), ("rome", "Rome is in Italy."))]
@@ -23,9 +23,9 @@ BY_ID = {chunk.id: chunk for chunk in CHUNKS.values()}
 def two_searches(task: Task) -> Recipe:
     """Searches, asks, searches again, and asks over both findings."""
     first = yield Search("first")
-    yield inquiry(task, "Answer.", first, "look")
+    yield ask(task, "Answer.", first, "look")
     second = yield Search("second")
-    reply: Reply = yield inquiry(task, "Answer.", second, "answer")
+    reply: Reply = yield ask(task, "Answer.", second, "answer")
     return Draft.from_reply(reply)
 
 
@@ -33,7 +33,7 @@ def many_at_once(task: Task) -> Recipe:
     """Two searches at once, three calls at once, none at all, and an answer made of what came back, in order."""
     left, right = yield [Search("first"), Search("second")]
     evidence = left + right
-    replies = yield [inquiry(replace(task, question=f"slow {n}"), "Answer.", evidence, "solve") for n in (3, 2, 1)]
+    replies = yield [ask(replace(task, question=f"slow {n}"), "Answer.", evidence, "solve") for n in (3, 2, 1)]
     none = yield []
     return Draft.from_reply(Reply(" ".join(reply.text for reply in replies) + f" {none} [1] [3]"))
 

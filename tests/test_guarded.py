@@ -7,8 +7,8 @@ import pytest
 from gathering import Scene
 
 from ragbed.strategies import REASONING
-from ragbed.strategies.settings.choosing import reasoning
-from ragbed.strategies.settings.parameters import hints_of
+from ragbed.strategies.settings.parameters import parameter_hints
+from ragbed.strategies.settings.strategy_config import reasoning
 
 SOURCE = '''
 from ragbed.strategies.types import Decision, Draft, Gathering, Generate, Passage, Recipe, Search, Task
@@ -109,7 +109,7 @@ def test_so_is_a_retrieval_strategy(bad, around, function, said):
 
 
 def test_every_strategy_that_takes_another_is_tested_here():
-    assert sorted(AROUND) == sorted(name for name, function in REASONING.items() if "of" in hints_of(function))
+    assert sorted(AROUND) == sorted(name for name, function in REASONING.items() if "of" in parameter_hints(function))
 
 
 def test_a_run_goes_on_after_it(bad, town, serve, ragbed):

@@ -2,7 +2,7 @@
 import pytest
 
 from ragbed.agents import DecisionStep, Scripted
-from ragbed.strategies import Turn, chosen, in_conversation
+from ragbed.strategies import Turn, parse_strategy, with_history
 
 FOLLOW_UP = "And who built it?"
 TURNS = (Turn("What is the oldest bridge of Kessel?", "The Anker bridge [1], of 1871 [2, 3]."),
@@ -12,7 +12,7 @@ WRITTEN = "Who built the Anker bridge of Kessel?"
 
 def play(history, lines=(), question=FOLLOW_UP, turns=TURNS, **changes):
     model = Scripted({"answer": "Ida Rohn [1]", **dict(lines)}, ["Ida Rohn built the Anker bridge."])
-    recipe = in_conversation(chosen("history", history).function, chosen("reasoning", "direct").function)
+    recipe = with_history(parse_strategy("history", history).function, parse_strategy("reasoning", "direct").function)
     return model, model.play(recipe, question, turns=turns, **changes)
 
 
@@ -76,7 +76,8 @@ def test_what_models_write_around_the_question_is_left_out(reply):
 def test_strategies_that_search_again_know_the_written_question_alone():
     model = Scripted({"rewrite": WRITTEN, "self_ask": "Follow-up: none", "answer": "<Answer>Ida Rohn [1]</Answer>"},
                      ["Ida Rohn built the Anker bridge."])
-    recipe = in_conversation(chosen("history", "rewrite").function, chosen("reasoning", "self_ask").function)
+    recipe = with_history(parse_strategy("history", "rewrite").function,
+                          parse_strategy("reasoning", "self_ask").function)
     assert model.play(recipe, FOLLOW_UP, turns=TURNS).outcome == "answered"
     assert not any(FOLLOW_UP in call.messages[-1].content for call in model.calls if call.purpose != "rewrite")
 

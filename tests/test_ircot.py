@@ -3,7 +3,7 @@ import pytest
 from gathering import QUESTION, Scene, decisions
 
 from ragbed.strategies.reasoning.ircot import thought
-from ragbed.strategies.settings.choosing import reasoning as chosen
+from ragbed.strategies.settings.strategy_config import reasoning as chosen
 
 LIBRARY = {QUESTION: "jaws", "Jaws was directed by Steven Spielberg.": "spielberg jaws",
            "Steven Spielberg was born in Ohio.": "ohio spielberg"}

@@ -3,8 +3,8 @@ import pytest
 from gathering import Scene
 
 from ragbed.documents import SettingsError
-from ragbed.strategies import Reply, chosen
-from ragbed.strategies.settings.choosing import reasoning
+from ragbed.strategies import Reply, parse_strategy
+from ragbed.strategies.settings.strategy_config import reasoning
 
 
 def played(said, **changes):
@@ -51,4 +51,4 @@ def test_samples_of_it_keep_their_effort():
     ({"max_tokens": 10**30}, "max_tokens: Input should be less than or equal to 1000000")])
 def test_an_effort_that_no_server_knows_and_tokens_beyond_reason_are_refused(settings, says):
     with pytest.raises(SettingsError, match=says):
-        chosen("reasoning", {"kind": "native", **settings})
+        parse_strategy("reasoning", {"kind": "native", **settings})

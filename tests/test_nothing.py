@@ -4,7 +4,7 @@ from growth import grows_linearly
 
 from ragbed.strategies import says_nothing
 from ragbed.strategies.parts.quotes import read_quotes
-from ragbed.strategies.parts.reading import Critique, begins_with_nothing, listed, read_critique
+from ragbed.strategies.parts.reading import Critique, begins_with_nothing, read_critique, read_list
 from ragbed.strategies.reasoning.self_ask import follow_up
 from ragbed.strategies.support.check import read_sufficiency
 
@@ -22,14 +22,14 @@ def test_nothing_is_nothing_to_every_reader(text):
     assert read_critique(f"Fault: {text}", "Q?") == Critique()
     assert read_sufficiency(f"Missing: {text}\nSufficiency: 9").missing == ""
     assert follow_up(f"Follow-up: {text}").query == ""
-    assert listed(f"1. {text}", "Q?") == []
+    assert read_list(f"1. {text}", "Q?") == []
 
 
 @pytest.mark.parametrize("text", SOMETHING)
 def test_what_lacks_something_says_so(text):
     assert not says_nothing(text)
     assert read_critique(f"Fault: {text}", "Q?").faults == (text,)
-    assert listed(text, "Q?") == [text]
+    assert read_list(text, "Q?") == [text]
 
 
 @pytest.mark.parametrize("text", ["결함 없음", "결함이 없습니다. 초안이 맞습니다.", "没有错误，草稿正确。", "없음"])

@@ -13,7 +13,7 @@ from pptx.chart.data import CategoryChartData
 from pptx.enum.chart import XL_CHART_TYPE
 from pptx.util import Inches
 
-from ragbed.documents import DocumentError, find_sources, parse_document, read_documents, tables_of, unread_files
+from ragbed.documents import DocumentError, find_sources, find_tables, parse_document, read_documents, unread_files
 
 MATH = "http://schemas.openxmlformats.org/officeDocument/2006/math"
 
@@ -57,7 +57,7 @@ def test_a_word_document_is_its_headings_lists_and_tables_without_what_is_hidden
     assert "<strong>by 4%</strong>" in document.html
     assert "<script" not in document.html
     assert (document.hidden, document.pages) == (16, ())
-    (table,) = tables_of(document)
+    (table,) = find_tables(document)
     assert (table.caption, table.header, table.page) == ("Output", ("Town", "2023", "2024"), None)
     assert [[cell.text for cell in row.cells] for row in table.rows] == [["Arlen", "7", "8"], ["Total", "15", "15"]]
 
@@ -110,7 +110,7 @@ def test_a_presentation_is_a_page_a_slide_with_tables_charts_and_notes():
     assert document.plain[last.plain:].startswith("## Figures\n\n| Town | Flour | Flour |\n")
     assert document.plain.endswith("In a group\n\n")
     assert document.hidden == len("Secret") + len("Unseen")
-    table, chart = tables_of(document)
+    table, chart = find_tables(document)
     assert (table.header, table.page) == (("Town", "Flour", "Flour"), 3)
     assert (chart.header, [[cell.text for cell in row.cells] for row in chart.rows]) == (
         ("", "Arlen"), [["2023", "1.5"], ["2024", ""]])

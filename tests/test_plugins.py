@@ -9,13 +9,13 @@ import pytest
 from ragbed.documents import SettingsError
 from ragbed.experiments import read_settings
 from ragbed.experiments.settings.file import read_runs
-from ragbed.strategies import Task, chosen
+from ragbed.strategies import Task, parse_strategy
 
 MINE = '''
 """Asks twice."""
 from typing import Annotated
 from pydantic import Field
-from ragbed.strategies.answering import draft, opening
+from ragbed.strategies.answering import draft, ask_for_answer
 from ragbed.strategies.types import Decision, Gathering, Recipe, Search, Task
 
 def recipe(task: Task, *, times: Annotated[int, Field(ge=1, le=3)] = 1, words: list[str] = []) -> Recipe:
@@ -24,7 +24,7 @@ def recipe(task: Task, *, times: Annotated[int, Field(ge=1, le=3)] = 1, words: l
     yield Decision("looks again", f"{times} times")
     for turn in range(times):
         evidence = yield from task.gather(f"{task.question} {turn}")
-    return (yield from draft(opening(task, "Answer as my own strategy does.", evidence), task))
+    return (yield from draft(ask_for_answer(task, "Answer as my own strategy does.", evidence), task))
 
 def gathers(task: Task, query: str) -> Gathering:
     """Searches once."""
@@ -59,32 +59,33 @@ def mine(tmp_path, monkeypatch):
 
 
 def test_a_strategy_of_a_file_has_settings_a_label_and_the_hash_of_its_source(mine):
-    found = chosen("reasoning", {"kind": "mine.py:recipe", "times": "2"})
+    found = parse_strategy("reasoning", {"kind": "mine.py:recipe", "times": "2"})
     assert (found.said, found.label) == ({"kind": "mine.py:recipe", "times": 2}, "mine(times=2)")
-    assert chosen("reasoning", {"kind": "mine.py:recipe", "times": 1}).said == "mine.py:recipe"
+    assert parse_strategy("reasoning", {"kind": "mine.py:recipe", "times": 1}).said == "mine.py:recipe"
     assert list(found.sources) == ["mine.py:recipe"]
-    recipe = found.function(Task("q", "Who?", chosen("retrieval", "once").function))
+    recipe = found.function(Task("q", "Who?", parse_strategy("retrieval", "once").function))
     assert next(recipe).query == "Who?"
 
 
 def test_a_plug_in_is_part_of_other_strategies_and_keeps_its_name_apart(mine):
-    within = chosen("reasoning", {"kind": "self_consistency", "of": "mine.py:recipe", "samples": 3})
+    within = parse_strategy("reasoning", {"kind": "self_consistency", "of": "mine.py:recipe", "samples": 3})
     assert within.label == "self_consistency(mine, samples=3)"
     assert list(within.sources) == ["mine.py:recipe"]
     assert within.files == ("mine.py:recipe",)
     (mine.parent / "direct.py").write_text(MINE)
-    assert chosen("reasoning", "direct.py:recipe").label == "direct.py"
-    assert chosen("reasoning", "mine.py:recipe").label == "mine"
+    assert parse_strategy("reasoning", "direct.py:recipe").label == "direct.py"
+    assert parse_strategy("reasoning", "mine.py:recipe").label == "mine"
 
 
 def test_settings_that_were_checked_are_taken_as_they_are_and_nothing_is_executed(mine):
-    said = chosen("reasoning", {"kind": "mine.py:recipe", "times": 2}).said
+    said = parse_strategy("reasoning", {"kind": "mine.py:recipe", "times": 2}).said
     mine.write_text("raise SystemExit")
     other = mine.with_name("other.py")
     other.write_text("raise SystemExit")
-    found = chosen("reasoning", {**said, "kind": "other.py:recipe"}, execute=False)
+    found = parse_strategy("reasoning", {**said, "kind": "other.py:recipe"}, execute=False)
     assert (found.label, found.has_plugins, found.files) == ("other(times=2)", True, ("other.py:recipe",))
-    within = chosen("reasoning", {"kind": "self_consistency", "of": "other.py:recipe", "samples": 3}, execute=False)
+    sampled = {"kind": "self_consistency", "of": "other.py:recipe", "samples": 3}
+    within = parse_strategy("reasoning", sampled, execute=False)
     assert within.label == "self_consistency(other, samples=3)"
     with pytest.raises(SettingsError, match=r"other\.py: other\.py:1: SystemExit"):
         found.loaded()
@@ -107,7 +108,7 @@ def test_settings_that_were_checked_are_taken_as_they_are_and_nothing_is_execute
     ("mien", "unknown reasoning strategy 'mien'; there are: direct, ")])
 def test_what_does_not_fit_is_one_line(mine, kind, said):
     with pytest.raises(SettingsError) as refused:
-        chosen("reasoning", kind)
+        parse_strategy("reasoning", kind)
     assert said in str(refused.value)
     assert "\n" not in str(refused.value)
 
@@ -127,7 +128,7 @@ def test_a_file_that_cannot_be_taken_is_one_line_that_names_the_place(mine, sour
     path = mine.with_name("bad.py")
     path.write_bytes(source if isinstance(source, bytes) else source.encode())
     with pytest.raises(SettingsError) as refused:
-        chosen("reasoning", "bad.py:recipe")
+        parse_strategy("reasoning", "bad.py:recipe")
     assert said in str(refused.value)
     assert "\n" not in str(refused.value)
     assert not (mine.parent / "__pycache__").exists()
@@ -161,12 +162,12 @@ def installed(tmp_path, monkeypatch):
 
 
 def test_a_strategy_of_an_installed_package_is_named_like_ours_and_listed_with_its_package(installed, ragbed):
-    found = chosen("reasoning", {"kind": "asks_twice", "times": 2})
+    found = parse_strategy("reasoning", {"kind": "asks_twice", "times": 2})
     assert (found.label, list(found.sources)) == ("asks_twice(times=2)", ["asks_twice"])
-    assert chosen("retrieval", "finds_nothing").label == "finds_nothing"
-    assert chosen("reasoning", "direct").function.__module__ == "ragbed.strategies.reasoning.direct"
+    assert parse_strategy("retrieval", "finds_nothing").label == "finds_nothing"
+    assert parse_strategy("reasoning", "direct").function.__module__ == "ragbed.strategies.reasoning.direct"
     with pytest.raises(SettingsError, match=r"broken, of my-strategies 1\.2: my_strategies:absent: AttributeError"):
-        chosen("reasoning", "broken")
+        parse_strategy("reasoning", "broken")
     status, out, _ = ragbed("list", "strategies", "--json")
     rows = {(row["kind"], row["name"], row["from"]): row["does"] for row in json.loads(out)["strategies"]}
     assert status == 0
@@ -266,4 +267,4 @@ def test_a_strategy_within_itself_is_one_line():
     said["of"] = said
     for execute in (True, False):
         with pytest.raises(SettingsError, match="strategies within strategies beyond reason"):
-            chosen("reasoning", said, execute)
+            parse_strategy("reasoning", said, execute)

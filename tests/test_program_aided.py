@@ -3,7 +3,7 @@ import pytest
 from disciplined import Told, decided
 from gathering import QUESTION
 
-from ragbed.strategies.settings.choosing import reasoning
+from ragbed.strategies.settings.strategy_config import reasoning
 
 TEXTS = {"sales": "Sales were 1,200 in 2020 and 1,500 in 2021."}
 FIRST = "old = 1,200 [1]\nnew = 1500\ngrowth = (new - base) / base"

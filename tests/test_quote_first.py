@@ -5,8 +5,8 @@ from gathering import QUESTION
 
 from ragbed.documents import Chunk
 from ragbed.strategies import REFUSAL, Passage
-from ragbed.strategies.parts.quotes import Offered, Quote, found_quotes, quoted, read_quotes
-from ragbed.strategies.settings.choosing import reasoning
+from ragbed.strategies.parts.quotes import OfferedQuote, Quote, find_quotes, read_quotes, reduce_to_quotes
+from ragbed.strategies.settings.strategy_config import reasoning
 
 TEXTS = {"jaws": "Jaws is a film. It was directed by “Steven Spielberg” in 1975. It made money.",
          "spielberg": "Steven Spielberg was born in Cincinnati, Ohio. He lives elsewhere.", "shark": "Sharks swim."}
@@ -82,27 +82,28 @@ def passage(number, text, format="plain"):
     ("a b", "a", None), ("straße", "STRASSE", "straße")])
 def test_a_quote_is_found_where_its_words_and_marks_stand_in_order(source, said, span):
     evidence = (passage(1, source),)
-    found = [quote for quote in found_quotes([Offered(said)], evidence) if quote]
-    assert [one.chunk.content for one in quoted(evidence, found)] == ([span] if span else [])
+    found = [quote for quote in find_quotes([OfferedQuote(said)], evidence) if quote]
+    assert [one.chunk.content for one in reduce_to_quotes(evidence, found)] == ([span] if span else [])
 
 
 @pytest.mark.parametrize("said", [
     "Town 4 1,444 people & dogs", "<td>Town&nbsp;4</td> <td>1,444 people &amp; dogs</td>"])
 def test_in_html_tags_and_entities_make_no_difference(said):
     evidence = (passage(1, "<tr><td>Town&nbsp;4</td><td>1,444 people &amp; dogs</td></tr>", "html"),)
-    assert found_quotes([Offered(said)], evidence) == [Quote(1, ((8, 51),))]
+    assert find_quotes([OfferedQuote(said)], evidence) == [Quote(1, ((8, 51),))]
 
 
 def test_a_quote_goes_to_the_document_it_names_or_to_the_first_that_has_it():
     evidence = (passage(2, "same words"), passage(5, "same words"))
-    numbers = [quote.number for quote in found_quotes([Offered("same words", n) for n in (5, 2, 9, None)], evidence)]
+    offered = [OfferedQuote("same words", n) for n in (5, 2, 9, None)]
+    numbers = [quote.number for quote in find_quotes(offered, evidence)]
     assert numbers == [5, 2, 2, 2]
 
 
 def test_quotes_that_overlap_are_shown_once_and_in_the_order_of_the_document():
     evidence = (passage(1, "one two three four five six"),)
-    found = found_quotes([Offered("five six"), Offered("one two"), Offered("two three")], evidence)
-    assert quoted(evidence, found)[0].chunk.content == "one two three\nfive six"
+    found = find_quotes([OfferedQuote("five six"), OfferedQuote("one two"), OfferedQuote("two three")], evidence)
+    assert reduce_to_quotes(evidence, found)[0].chunk.content == "one two three\nfive six"
 
 
 @pytest.mark.parametrize(("reply", "offered"), [
@@ -113,7 +114,7 @@ def test_quotes_that_overlap_are_shown_once_and_in_the_order_of_the_document():
     ("<think>[1] no</think>[1] yes it is", [("yes it is", 1)]), ('[1] ""', []), ("None of them.", []),
     ("No man is an island.", [("No man is an island.", None)])])
 def test_quotes_are_read_in_the_forms_that_models_write(reply, offered):
-    assert read_quotes(reply, 8) == [Offered(*one) for one in offered]
+    assert read_quotes(reply, 8) == [OfferedQuote(*one) for one in offered]
 
 
 def test_no_more_quotes_are_taken_than_were_asked_for():

@@ -7,8 +7,8 @@ from ragbed.agents import CallLimits, Journal, Limits, Model, ModelSettings, Sta
 from ragbed.agents.graph import recursion_limit
 from ragbed.agents.session import Runtime, Session
 from ragbed.strategies import Task
-from ragbed.strategies.settings.choosing import reasoning as chosen
-from ragbed.strategies.settings.choosing import retrieval
+from ragbed.strategies.settings.strategy_config import reasoning as chosen
+from ragbed.strategies.settings.strategy_config import retrieval
 
 LIBRARY = {QUESTION: "jaws", "director of Jaws": "spielberg jaws", "Spielberg born": "ohio spielberg", "sharks": "fish"}
 ANSWER = "<Answer>Cincinnati [3]</Answer>"

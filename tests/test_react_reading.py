@@ -11,10 +11,10 @@ from ragbed.agents.checkpoint import restore
 from ragbed.agents.journal import call_key
 from ragbed.agents.session import Runtime, Session
 from ragbed.strategies import Failure, Reply, Task
-from ragbed.strategies.parts.tool_calls import calls_of, refuses_tools
+from ragbed.strategies.parts.tool_calls import read_calls, refuses_tools
 from ragbed.strategies.reasoning.react import action
-from ragbed.strategies.settings.choosing import reasoning as chosen
-from ragbed.strategies.settings.choosing import retrieval
+from ragbed.strategies.settings.strategy_config import reasoning as chosen
+from ragbed.strategies.settings.strategy_config import retrieval
 
 LIBRARY = {QUESTION: "jaws", "director of Jaws": "spielberg jaws", "Spielberg born": "ohio spielberg", "sharks": "fish"}
 ANSWER = "<Answer>Cincinnati [3]</Answer>"
@@ -69,9 +69,9 @@ def test_the_first_action_of_a_text_is_read(text, query):
 
 
 def test_what_a_model_makes_up_after_its_action_does_not_stay():
-    assert action("Thought: x\nSearch: Ada\nResult: made up\nFinish").said == "Thought: x\nSearch: Ada\n"
+    assert action("Thought: x\nSearch: Ada\nResult: made up\nFinish").kept == "Thought: x\nSearch: Ada\n"
 
 
 @pytest.mark.parametrize("piece", ["search: ", "Action: ", "*", '{"name": "search"', '"query": "\\', "finish", "\n> "])
 def test_a_monstrous_reply_takes_no_time(piece):
-    grows_linearly(lambda n: (action(piece * n), calls_of(Reply(piece * n), 0)), 20_000)
+    grows_linearly(lambda n: (action(piece * n), read_calls(Reply(piece * n), 0)), 20_000)

@@ -19,7 +19,7 @@ from ragbed.strategies import (
     show_documents,
     template,
 )
-from ragbed.strategies.parts.reading import listed
+from ragbed.strategies.parts.reading import read_list
 
 EVIDENCE = tuple(Passage(n, Chunk(f"c{n}", "d", "plain", 0, 9, text)) for n, text in
                  ((1, "Paris is in France."), (3, "Rome is in Italy.")))
@@ -95,7 +95,7 @@ def test_least_to_most_without_sub_questions_answers_the_question_alone_and_says
 
 def test_at_most_six_sub_questions_are_kept_without_numbers_and_repeats():
     text = "\n".join(["Sub-question 1: a?", "(2) b?", "* c?", "Q3: d?", "e?", "**f?**", "g?", "A?"])
-    assert listed(text, "x") == ["a?", "b?", "c?", "d?", "e?", "f?"]
+    assert read_list(text, "x") == ["a?", "b?", "c?", "d?", "e?", "f?"]
 
 
 @pytest.mark.parametrize(("line", "kept"), [
@@ -107,7 +107,7 @@ def test_at_most_six_sub_questions_are_kept_without_numbers_and_repeats():
     ("**Question 2:** What?", "What?"), ("## 3) What?", "What?"), ("•What?", "What?"), ("b) What?", "What?"),
     ("1. 1984 was what?", "1984 was what?"), ("12. Who?", "Who?")])
 def test_numbering_is_removed_and_nothing_of_the_question(line, kept):
-    assert listed(line, "x") == [kept]
+    assert read_list(line, "x") == [kept]
 
 
 def test_least_to_most_neither_solves_nor_carries_on_what_a_model_thinks_aloud():

@@ -5,7 +5,7 @@ from gathering import QUESTION
 
 from ragbed.strategies import REFUSAL
 from ragbed.strategies.parts.reading import Critique, read_critique
-from ragbed.strategies.settings.choosing import reasoning
+from ragbed.strategies.settings.strategy_config import reasoning
 
 FOUND = {QUESTION: "jaws", "Steven Spielberg birthplace": "spielberg jaws", "Cincinnati state": "ohio", "": "shark"}
 TEXTS = {"jaws": "Jaws is a film that Steven Spielberg directed.", "spielberg": "Spielberg was born in Cincinnati.",

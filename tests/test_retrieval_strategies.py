@@ -3,7 +3,7 @@ import pytest
 from gathering import QUESTION, Scene, decisions
 
 from ragbed.strategies import answer
-from ragbed.strategies.parts.merging import in_order
+from ragbed.strategies.parts.merging import concatenate
 
 
 def test_wordings_are_searched_at_once_and_what_several_found_comes_first():
@@ -191,7 +191,7 @@ def test_a_sub_question_is_gathered_for_by_itself():
     def asks_twice(task):
         first = yield from task.gather("Who directed Jaws?")
         second = yield from task.gather("Where was Spielberg born?")
-        return (yield from answer(task, "direct", in_order([first, second])))
+        return (yield from answer(task, "direct", concatenate([first, second])))
 
     scene = Scene({"x?": "a b", "Who directed Jaws?": "b", "Where was Spielberg born?": "c", "y?": "d"},
                   {"queries": ["x?", "y?"]})

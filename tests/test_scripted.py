@@ -18,7 +18,7 @@ from ragbed.strategies import (
     Search,
     Task,
     answer,
-    inquiry,
+    ask,
 )
 
 JAWS = "Spielberg of Cincinnati directed Jaws."
@@ -27,7 +27,7 @@ JAWS = "Spielberg of Cincinnati directed Jaws."
 def looks_up(task: Task) -> Recipe:
     """Asks what is missing, searches for it, and answers."""
     evidence = yield from task.gather(task.question)
-    reply: Reply = yield inquiry(task, "What is missing?", evidence, "missing")
+    reply: Reply = yield ask(task, "What is missing?", evidence, "missing")
     evidence += yield from task.gather(reply.text)
     return (yield from answer(task, "direct", evidence, thinks=False))
 

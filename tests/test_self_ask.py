@@ -3,7 +3,7 @@ import pytest
 from gathering import QUESTION, Scene, decisions
 
 from ragbed.strategies.reasoning.self_ask import follow_up
-from ragbed.strategies.settings.choosing import reasoning as chosen
+from ragbed.strategies.settings.strategy_config import reasoning as chosen
 
 LIBRARY = {QUESTION: "jaws", "Who directed Jaws?": "spielberg jaws", "Where was Steven Spielberg born?": "ohio"}
 TURNS = ["Follow-up: Who directed Jaws?", "So far: Steven Spielberg [2].\nFollow-up: Where was Steven Spielberg born?",
@@ -95,4 +95,4 @@ def test_the_first_follow_up_of_a_reply_is_read_in_the_forms_that_models_write(t
 
 
 def test_what_a_model_makes_up_after_its_follow_up_does_not_stay_in_the_conversation():
-    assert follow_up("Follow-up: Who?\nSo far: made up.\nFollow-up: When?").said == "Follow-up: Who?\n"
+    assert follow_up("Follow-up: Who?\nSo far: made up.\nFollow-up: When?").kept == "Follow-up: Who?\n"

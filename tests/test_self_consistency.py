@@ -6,9 +6,9 @@ from gathering import Scene, decisions
 
 from ragbed.agents import Limits
 from ragbed.documents import SettingsError
-from ragbed.strategies import REFUSAL, Draft, Reply, Task, Usage, chosen
-from ragbed.strategies.parts.voting import answer_of, tally
-from ragbed.strategies.settings.choosing import reasoning
+from ragbed.strategies import REFUSAL, Draft, Reply, Task, Usage, parse_strategy
+from ragbed.strategies.parts.voting import tally, vote_key
+from ragbed.strategies.settings.strategy_config import reasoning
 
 LIBRARY = {"": "jaws spielberg"}
 
@@ -81,7 +81,7 @@ def test_options_are_compared_by_label_and_an_answer_that_names_none_has_no_vote
     ("Yes", "No.", False), ("No one", "No", False), ("서울 [1]", "서울", True), ("+", "-", False)])
 def test_numbers_and_dates_are_compared_by_value_and_polar_answers_by_their_word(one, other, same):
     task = Task("q", "?", None)
-    keys = [answer_of(task, Draft(text, (), False, True, True), ()) for text in (one, other)]
+    keys = [vote_key(task, Draft(text, (), False, True, True), ()) for text in (one, other)]
     assert (keys[0] == keys[1]) is same
 
 
@@ -150,7 +150,7 @@ def test_sub_answers_are_no_part_of_the_vote():
     ({"draws": 3}, "no parameter is called draws; there are: of, samples, temperature, threshold, tokens")])
 def test_settings_that_cannot_be_are_one_line(settings, says):
     with pytest.raises(SettingsError) as refused:
-        chosen("reasoning", {"kind": "self_consistency", **settings})
+        parse_strategy("reasoning", {"kind": "self_consistency", **settings})
     assert says in str(refused.value)
     assert "\n" not in str(refused.value)
 

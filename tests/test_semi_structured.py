@@ -5,7 +5,7 @@ from growth import grows_linearly
 
 from ragbed.strategies import Reply
 from ragbed.strategies.reasoning.semi_structured import labels
-from ragbed.strategies.settings.choosing import reasoning
+from ragbed.strategies.settings.strategy_config import reasoning
 
 SAID = ("<Thinking>Found: Jaws is by Spielberg [1]\nFound: nothing more\nStep: so Spielberg\n</Thinking>"
         "<Answer>Cincinnati [1]</Answer>")

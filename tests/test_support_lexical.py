@@ -3,7 +3,7 @@ import pytest
 
 from ragbed.documents import Chunk
 from ragbed.strategies import Draft, Passage, Task
-from ragbed.strategies.support.check import MOST_STATEMENTS, statements_of
+from ragbed.strategies.support.check import MOST_STATEMENTS, read_statements
 from ragbed.strategies.support.lexical import Score, not_stated, score
 
 QUESTION = "Where was the director of Jaws born?"
@@ -91,7 +91,7 @@ def test_numbers_and_dates_are_compared_as_values(sentence, text, absent):
 
 def pieces(text, cited=(), **changes):
     task = Task("q", QUESTION, None, **changes)
-    return [(one.text, one.cited) for one in statements_of(Draft(text, cited, False, True, True), task)]
+    return [(one.text, one.cited) for one in read_statements(Draft(text, cited, False, True, True), task)]
 
 
 def test_an_answer_falls_into_sentences_with_what_each_cites():

@@ -5,8 +5,8 @@ from growth import grows_linearly
 
 from ragbed.documents import Chunk
 from ragbed.strategies import Passage
-from ragbed.strategies.parts.quotes import FactRow, checked_rows, read_rows, shown_rows
-from ragbed.strategies.settings.choosing import reasoning
+from ragbed.strategies.parts.quotes import FactRow, check_rows, format_rows, read_rows
+from ragbed.strategies.settings.strategy_config import reasoning
 
 TEXTS = {"jaws": "Jaws made $476 million in 1975.", "et": "E.T. made $793 million in 1982.", "shark": "Sharks swim."}
 REPLY = """| subject | property | value | document |
@@ -65,8 +65,8 @@ def test_rows_are_read_in_the_forms_that_models_write(line, row):
 def test_a_value_of_one_figure_is_looked_up_too_and_never_inside_a_longer_one():
     evidence = (Passage(1, Chunk("c", "d", "plain", 0, 9, "It has 15 legs.")),
                 Passage(2, Chunk("e", "d", "plain", 0, 9, "It has 5 legs.")))
-    assert checked_rows([FactRow(("a", "legs", "5"), 1)], evidence) == [FactRow(("a", "legs", "5"), 2, True)]
-    assert shown_rows([FactRow(("a", "b"), 2), FactRow(("a", "b"))], True) == "| a | b | [2] |\n| a | b | - |"
+    assert check_rows([FactRow(("a", "legs", "5"), 1)], evidence) == [FactRow(("a", "legs", "5"), 2, True)]
+    assert format_rows([FactRow(("a", "b"), 2), FactRow(("a", "b"))], True) == "| a | b | [2] |\n| a | b | - |"
 
 
 @pytest.mark.parametrize("piece", ["|", "| ", "|a", "\n", "|-", "[1]|"])

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from openpyxl import Workbook
 
-from ragbed.documents import Document, DocumentError, find_sources, parse_document, tables_of
+from ragbed.documents import Document, DocumentError, find_sources, find_tables, parse_document
 
 
 def page(body):
@@ -27,7 +27,7 @@ def written(document, table):
 def test_a_table_has_its_caption_header_and_rows_and_each_cell_its_two_places():
     document = page("<h2>Sales</h2><table><thead><tr><th>Shop<th>Sold</thead>"
                     "<tr><td><b>R&amp;D</b> Oslo<td>3|4<tr><td>Bergen<td> 17 </table>")
-    (table,) = tables_of(document)
+    (table,) = find_tables(document)
     assert (table.document, table.caption, table.header, table.page) == (document.id, "Sales", ("Shop", "Sold"), None)
     assert texts(table) == [["R&D Oslo", "3|4"], ["Bergen", "17"]]
     assert written(document, table) == [["R&D Oslo", "3\\|4"], ["Bergen", "17"]]
@@ -42,7 +42,7 @@ def test_a_table_has_its_caption_header_and_rows_and_each_cell_its_two_places():
 def test_spanned_cells_stand_in_every_row_and_column_and_titles_above_each_other_are_joined():
     document = page("<table><caption>Results</caption><tr><th rowspan=2>Team<th colspan=2>2023</tr><tr><th>Won<th>Lost"
                     "</tr><tr><td rowspan=2>Ajax<td>3<td>1</tr><tr><td colspan=2>none</tr></table>")
-    (table,) = tables_of(document)
+    (table,) = find_tables(document)
     assert (table.caption, table.header) == ("Results", ("Team", "2023 Won", "2023 Lost"))
     assert texts(table) == [["Ajax", "3", "1"], ["Ajax", "none", "none"]]
     assert written(document, table) == [["Ajax", "3", "1"], ["Ajax", "none", None]]
@@ -52,7 +52,7 @@ def test_spanned_cells_stand_in_every_row_and_column_and_titles_above_each_other
 
 def test_a_sign_in_a_cell_of_its_own_stands_with_its_number():
     document = page("<table><tr><td><td colspan=3>2022<tr><td>Cash<td>$<td>17<td>%<tr><td>Debt<td><td>2<td></table>")
-    (table,) = tables_of(document)
+    (table,) = find_tables(document)
     assert texts(table)[0] == ["Cash", "$17%"]
     assert written(document, table)[0] == ["Cash", "$17%"]
     assert document.html[slice(*table.rows[0].cells[1].html)] == "$</td>\n<td>17</td>\n<td>%"
@@ -63,13 +63,13 @@ def test_a_sign_in_a_cell_of_its_own_stands_with_its_number():
     "<table><tr><td>1<td>2</tr><tr><td>3<td>4</tr></table>",
     "<table><tr><th>a<th>b<tr><td><table><tr><td>1<td>2</table><td>c</table>"])
 def test_tables_for_layout_are_left_out(body):
-    assert tables_of(page(body)) == []
+    assert find_tables(page(body)) == []
 
 
 def test_equal_tables_have_each_their_own_place_and_an_indented_one_has_none_in_plain():
     table = "<table><tr><th>a<th>b<tr><td>1<td>2</table>"
     document = page(f"{table}<p>Between.</p>{table}<blockquote>{table}</blockquote>")
-    first, second, third = tables_of(document)
+    first, second, third = find_tables(document)
     assert first.plain[1] < document.plain.index("Between.") < second.plain[0]
     assert (third.plain, third.rows[0].cells[1].plain) == (None, None)
     assert document.html[slice(*third.rows[0].cells[1].html)] == "2"
@@ -84,9 +84,9 @@ TAGS = ["table", "tr", "td", "th", "p", "br", "b", "thead", "caption", "li", "ul
 @given(st.lists(st.sampled_from([*ODD, *(f"<{end}{tag}>" for tag in TAGS for end in ("", "/"))]), max_size=60))
 def test_no_markup_makes_it_raise_and_every_place_holds_its_text(parts):
     soup = "<table><tr><th>x<th>y<tr>" + "".join(parts)
-    tables_of(Document("id", "s", "t", soup, soup))
+    find_tables(Document("id", "s", "t", soup, soup))
     document = page(soup)
-    for table in tables_of(document):
+    for table in find_tables(document):
         assert all(len(row.cells) == len(table.header) for row in table.rows)
         for cell in (cell for row in table.rows for cell in row.cells if cell.plain):
             assert document.plain[slice(*cell.plain)].replace("\\|", "|") == cell.text
@@ -98,7 +98,7 @@ def test_no_markup_makes_it_raise_and_every_place_holds_its_text(parts):
     ("A.TSV", "Städte\tHöhe in m\nKöln\t53\n\nAlpen, oben\t1.200\n".encode("utf-16"))])
 def test_separated_values_are_a_table_whatever_separates_them(name, data):
     document = parse_document(data, name)
-    (table,) = tables_of(document)
+    (table,) = find_tables(document)
     assert document.title == name
     assert table.header == ("Städte", "Höhe in m")
     assert texts(table) == written(document, table) == [["Köln", "53"], ["Alpen, oben", "1.200"]]
@@ -124,7 +124,7 @@ def hide(book):
 
 def test_a_workbook_is_its_sheets_with_their_values_as_they_are_seen():
     document = parse_document(workbook(hide), "shops.xlsx")
-    (table,) = tables_of(document)
+    (table,) = find_tables(document)
     assert document.plain.startswith("## Shops\n\nOur shops\n\n| Town |")
     assert (table.caption, table.header) == ("Shops", ("Town", "Opened", "Area", "Share"))
     assert texts(table) == [["Oslo", "2019-05-01", "0.3", "12.5%"], ["Bergen", "2020-01-01 09:30:00", "40", "TRUE"]]

@@ -4,7 +4,7 @@ from gathering import Scene, decisions
 
 from ragbed.agents import Limits
 from ragbed.strategies.reasoning.tree_of_thought import voted
-from ragbed.strategies.settings.choosing import reasoning
+from ragbed.strategies.settings.strategy_config import reasoning
 
 LIBRARY = {"": "jaws spielberg"}
 PROPOSED = ["Find the director\nFind the film\nGuess",

@@ -5,9 +5,9 @@ from pydantic import BeforeValidator, Field
 
 from ragbed.documents.chunkers.sections import Sections
 from ragbed.documents.chunkers.sizes import CrestSizes, Fixed, Recursive, Sentences
-from ragbed.documents.chunkers.spans import by_name
+from ragbed.documents.chunkers.spans import expand_kind
 
 ChunkerSettings = Annotated[CrestSizes | Fixed | Recursive | Sections | Sentences, Field(discriminator="kind"),
-                            BeforeValidator(by_name)]
+                            BeforeValidator(expand_kind)]
 
 __all__ = ["ChunkerSettings", "CrestSizes", "Fixed", "Recursive", "Sections", "Sentences"]

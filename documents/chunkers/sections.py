@@ -9,7 +9,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from ragbed.documents.chunkers.spans import Piece, Span, after, chunks_of, merged, whole
+from ragbed.documents.chunkers.spans import Piece, Span, make_chunks, merge, next_safe_cut, safe_cut
 from ragbed.documents.numbers import is_number, is_year
 from ragbed.documents.parsers.clean_html import VOID
 from ragbed.documents.types import Chunk, Document, Format
@@ -106,9 +106,9 @@ def last_break(text: str, start: int, limit: int, format: Format) -> int:
     for pattern in BREAKS:
         ends = [match.end() for match in pattern.finditer(text, start, limit)]
         for end in reversed(ends[-3:]):
-            if whole(text, end, format) == end:
+            if safe_cut(text, end, format) == end:
                 return end
-    return whole(text, limit, format)
+    return safe_cut(text, limit, format)
 
 
 _HEADING_LINE = re.compile(r"#{1,6} |<h[1-6]\b")
@@ -144,7 +144,7 @@ class Sections(BaseModel):
         """Return the chunks of that rendering, in order; their spans are the whole of it."""
         text = document.text(format)
         pieces = [piece for section in _sections(outline(text, format)) for piece in self._fit(text, section, format)]
-        return chunks_of(document, format, self._merged(text, pieces))
+        return make_chunks(document, format, self._merged(text, pieces))
 
     def _fit(self, text: str, section: Sequence[OutlineBlock], format: Format) -> Iterator[Piece]:
         if section[-1].end - section[0].start <= self.largest:
@@ -204,7 +204,7 @@ class Sections(BaseModel):
 
     def _cut(self, text: str, start: int, limit: int, format: Format) -> int:
         cut = last_break(text, (3 * start + limit) // 4, limit, format)
-        return cut if cut > start else after(text, limit, format)
+        return cut if cut > start else next_safe_cut(text, limit, format)
 
     def _merged(self, text: str, pieces: Iterable[Piece]) -> Iterator[Piece]:
         """Neighbours joined up to `target`, and small ones, which say little alone, up to `largest`.
@@ -222,7 +222,7 @@ class Sections(BaseModel):
             introduces = small(held) and _HEADING_LINE.match(text, held[0]) is not None
             return fits(held, piece, self.largest if introduces else self.target if not piece[2] else 0)
 
-        return merged(text, merged(text, pieces, together), lambda held, piece: (
+        return merge(text, merge(text, pieces, together), lambda held, piece: (
             (small(held) or small(piece)) and fits(held, piece, self.largest)))
 
 

@@ -10,7 +10,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from ragbed.documents.chunkers.spans import Span, after, chunks_of, packed, whole, whole_ones
+from ragbed.documents.chunkers.spans import Span, make_chunks, next_safe_cut, pack, safe_cut, safe_cuts
 from ragbed.documents.types import Chunk, Document, Format, digest
 
 
@@ -32,7 +32,7 @@ class Overlapping(BaseModel):
     def chunk(self, document: Document, format: Format) -> list[Chunk]:
         """Return the chunks of that rendering, in order of their start; blank spans join their neighbour."""
         spans = self.spans(document.text(format), format)
-        return chunks_of(document, format, ((start, end, "") for start, end in spans))
+        return make_chunks(document, format, ((start, end, "") for start, end in spans))
 
     def spans(self, text: str, format: Format) -> Iterator[Span]:
         """Return the spans of the chunks of a text."""
@@ -57,12 +57,12 @@ class Fixed(Overlapping):
         while end < len(text):
             end = self._end(text, start, format)
             yield start, end
-            following = whole(text, end - self.overlap, format)
+            following = safe_cut(text, end - self.overlap, format)
             start = following if following > start and self._end(text, following, format) > end else end
 
     def _end(self, text: str, start: int, format: Format) -> int:
-        end = whole(text, min(start + self.size, len(text)), format)
-        return end if end > start else after(text, start + self.size, format)
+        end = safe_cut(text, min(start + self.size, len(text)), format)
+        return end if end > start else next_safe_cut(text, start + self.size, format)
 
 
 class Recursive(Overlapping):
@@ -99,10 +99,10 @@ class Recursive(Overlapping):
             if piece[1] - piece[0] <= self.size or piece == span:
                 small.append(piece)
                 continue
-            yield from packed(small, self.size, self.overlap)
+            yield from pack(small, self.size, self.overlap)
             small = []
             yield from self.within(text, piece, rest, format)
-        yield from packed(small, self.size, self.overlap)
+        yield from pack(small, self.size, self.overlap)
 
     def _pieces(self, text: str, span: Span, separators: Sequence[str], format: Format) -> tuple[
             list[Span], Sequence[str]]:
@@ -111,12 +111,12 @@ class Recursive(Overlapping):
             return [span], ()
         for place, separator in enumerate(separators):
             behind = (match.end() for match in re.compile(re.escape(separator)).finditer(text, start, end))
-            if cuts := whole_ones(text, span, (at for at in behind if at < end), format):
+            if cuts := safe_cuts(text, span, (at for at in behind if at < end), format):
                 return list(pairwise([start, *cuts, end])), separators[place + 1:]
         anywhere: list[Span] = []
         while start < end:
-            cut = whole(text, min(start + self.size, end), format)
-            cut = cut if cut > start else min(after(text, start + self.size, format), end)
+            cut = safe_cut(text, min(start + self.size, end), format)
+            cut = cut if cut > start else min(next_safe_cut(text, start + self.size, format), end)
             anywhere.append((start, cut))
             start = cut
         return anywhere, ()
@@ -143,8 +143,8 @@ class Sentences(Overlapping):
     def spans(self, text: str, format: Format) -> Iterator[Span]:
         words = Recursive(size=self.size, separators=(" ",))
         ends = (match.end() for match in _END.finditer(text) if match.end() < len(text))
-        sentences = pairwise([0, *whole_ones(text, (0, len(text)), ends, format), len(text)])
-        return packed((part for span in sentences for part in words.within(text, span, words.separators, format)),
+        sentences = pairwise([0, *safe_cuts(text, (0, len(text)), ends, format), len(text)])
+        return pack((part for span in sentences for part in words.within(text, span, words.separators, format)),
                       self.size, self.overlap)
 
 
@@ -180,4 +180,4 @@ class CrestSizes(BaseModel):
         cuts = [0]
         while cuts[-1] < end:
             cuts.append(min(cuts[-1] + random.randint(self.smallest, self.largest), end))
-        return chunks_of(document, format, ((start, stop, "") for start, stop in pairwise(cuts)))
+        return make_chunks(document, format, ((start, stop, "") for start, stop in pairwise(cuts)))

@@ -8,7 +8,7 @@ from typing import Any
 from ragbed.documents.types import Chunk, Document, Format
 
 
-def by_name(value: Any) -> Any:
+def expand_kind(value: Any) -> Any:
     """Return the settings that a kind's name stands for: its defaults. Anything else as it is."""
     return {"kind": value} if isinstance(value, str) else value
 
@@ -22,13 +22,13 @@ _ENTITY_REACH = 34
 _TAG_REACH = 65_536
 
 
-def chunks_of(document: Document, format: Format, pieces: Iterable[Piece]) -> list[Chunk]:
+def make_chunks(document: Document, format: Format, pieces: Iterable[Piece]) -> list[Chunk]:
     """Return the chunks over pieces in order of their start; blank ones are joined to their neighbour."""
-    apart = merged(document.text(format), pieces, lambda held, piece: False)
+    apart = merge(document.text(format), pieces, lambda held, piece: False)
     return [Chunk.of(document, format, *piece) for piece in apart]
 
 
-def merged(text: str, pieces: Iterable[Piece], together: Callable[[Piece, Piece], bool]) -> Iterator[Piece]:
+def merge(text: str, pieces: Iterable[Piece], together: Callable[[Piece, Piece], bool]) -> Iterator[Piece]:
     """Join neighbours that belong `together`, as one piece, which begins with the prefix of the first. Blank pieces are
     joined to the piece before (or, at the beginning, after) them."""
     held: Piece | None = None
@@ -46,7 +46,7 @@ def merged(text: str, pieces: Iterable[Piece], together: Callable[[Piece, Piece]
         yield held
 
 
-def packed(spans: Iterable[Span], size: int, overlap: int) -> Iterator[Span]:
+def pack(spans: Iterable[Span], size: int, overlap: int) -> Iterator[Span]:
     """Join neighbouring spans up to `size` characters; a longer one stays alone. Each joined one begins with as many of
     the last spans before it as fit into `overlap` characters and leave room for the next."""
     held: list[Span] = []
@@ -60,14 +60,14 @@ def packed(spans: Iterable[Span], size: int, overlap: int) -> Iterator[Span]:
         yield held[0][0], held[-1][1]
 
 
-def whole(text: str, position: int, format: Format) -> int:
+def safe_cut(text: str, position: int, format: Format) -> int:
     """Return the last place at or before `position` that is not inside a tag or an entity of HTML."""
     if format == "plain" or not 0 < position < len(text):
         return position
     return min(_before(text, position, "<", _TAG, _TAG_REACH), _before(text, position, "&", _ENTITY, _ENTITY_REACH))
 
 
-def whole_ones(text: str, span: Span, positions: Iterable[int], format: Format) -> list[int]:
+def safe_cuts(text: str, span: Span, positions: Iterable[int], format: Format) -> list[int]:
     """Return those of the positions in a part, which are in order, that are not inside a tag or an entity of HTML."""
     if format == "plain":
         return list(positions)
@@ -82,9 +82,9 @@ def whole_ones(text: str, span: Span, positions: Iterable[int], format: Format) 
     return found
 
 
-def after(text: str, position: int, format: Format) -> int:
+def next_safe_cut(text: str, position: int, format: Format) -> int:
     """Return the first place at or after `position` that is not inside a tag or an entity of HTML."""
-    begin = whole(text, position, format)
+    begin = safe_cut(text, position, format)
     if begin == position:
         return position
     match = _TAG.match(text, begin) or _ENTITY.match(text, begin)

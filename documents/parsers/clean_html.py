@@ -33,7 +33,7 @@ _SPACES = re.compile(r"[^\S\n]")
 TAGS = re.compile("[\U000e0000-\U000e007f]")
 
 
-def normalised(text: str) -> str:
+def normalize_text(text: str) -> str:
     """NFC, `\\n` as the only line end, no control characters, soft hyphens, zero-width spaces or surrogates.
 
     NFC, because the same Korean syllable is one code point in most files and two or three in those that come
@@ -44,7 +44,7 @@ def normalised(text: str) -> str:
     return normalize("NFC", _UNWANTED.sub("", _LINE_END.sub("\n", text)))
 
 
-def plain_spaces(text: str) -> str:
+def simplify_spaces(text: str) -> str:
     """Return every kind of space, such as the no-break space, as an ordinary one; lines are kept."""
     return _SPACES.sub(" ", text)
 
@@ -58,9 +58,9 @@ def write_html(events: Iterable[Event]) -> str:
     parts: list[str] = []
     for event in events:
         if isinstance(event, str):
-            parts.append(escaped(event))
+            parts.append(escape(event))
         elif isinstance(event, Open):
-            attributes = "".join(f' {name}="{escaped(value).replace(chr(34), "&quot;")}"'
+            attributes = "".join(f' {name}="{escape(value).replace(chr(34), "&quot;")}"'
                                  for name, value in event.attributes)
             line_end = "\n" if event.tag in CONTAINERS or event.tag == "hr" else ""
             parts.append(f"<{event.tag}{attributes}>{line_end}")
@@ -69,7 +69,7 @@ def write_html(events: Iterable[Event]) -> str:
     return "".join(parts)
 
 
-def escaped(text: str) -> str:
+def escape(text: str) -> str:
     """Text with the characters escaped that HTML reads as markup."""
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
@@ -139,7 +139,7 @@ class Tidy:
 
     def image(self, alt: str) -> None:
         """A picture's alternative text."""
-        if alt := " ".join(plain_spaces(normalised(alt)).split()):
+        if alt := " ".join(simplify_spaces(normalize_text(alt)).split()):
             self._space = True
             self._begin()
             self.events.extend((Open("img", (("alt", alt),)), Close("img")))
@@ -168,7 +168,7 @@ class Tidy:
 
     def text(self, raw: str) -> None:
         """Adds text; white space is collapsed outside `pre`."""
-        text = normalised(raw)
+        text = normalize_text(raw)
         self.hidden += 0 if keep_hidden_text() else len(TAGS.findall(raw))
         if self._inside("pre"):
             self.events.append(text.replace("\t", "    "))

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from ragbed.documents.parse import Parsed, decode
-from ragbed.documents.parsers.clean_html import HEADINGS, Tidy, normalised, write_html
+from ragbed.documents.parsers.clean_html import HEADINGS, Tidy, normalize_text, write_html
 from ragbed.documents.parsers.plain import write_plain
 from ragbed.documents.paths import keep_hidden_text
 
@@ -60,7 +60,7 @@ def parse_page(page: str) -> Parsed:
         _walk(soup, tidy)
         # Not by a CSS selector: the library that reads those fails on CPython 3.11.2, which Debian 12 has.
         titles = (tag for tag in soup.find_all("title", limit=100) if tag.find_parent("svg") is None)
-        texts = (" ".join(normalised(tag.get_text(" ")).split())
+        texts = (" ".join(normalize_text(tag.get_text(" ")).split())
                  for tag in (next(titles, None), *map(soup.find, ("h1", "h2", "h3")))
                  if tag is not None and not any(map(_is_hidden, (tag, *tag.parents))))
         return Parsed(next(filter(None, texts), ""), write_html(tidy.events), write_plain(tidy.events),

@@ -12,7 +12,7 @@ from xml.parsers.expat import ExpatError
 
 from ragbed.documents.errors import DocumentError, MissingExtra
 from ragbed.documents.parse import Parsed
-from ragbed.documents.parsers.clean_html import HEADINGS, Open, Tidy, normalised
+from ragbed.documents.parsers.clean_html import HEADINGS, Open, Tidy, normalize_text
 from ragbed.documents.parsers.html import parse_page
 from ragbed.documents.parsers.plain import write_pages
 from ragbed.documents.paths import keep_hidden_text
@@ -33,7 +33,7 @@ _REWRITTEN = re.compile(rb"vanish|ruby|oMath")
 
 
 @contextmanager
-def opened_archive(data: bytes, source: str) -> Iterator[io.BytesIO]:
+def open_archive(data: bytes, source: str) -> Iterator[io.BytesIO]:
     """Give an Office file, which is a ZIP archive, to a library. Raises DocumentError where it is none, is encrypted,
     or unpacks to more than the limit, and where the library finds it damaged."""
     if data.startswith(b"\xd0\xcf\x11\xe0"):
@@ -59,7 +59,7 @@ def parse_docx(data: bytes, source: str) -> Parsed:
     MissingExtra.check("office", "mammoth")
     import mammoth
 
-    with opened_archive(data, source) as file:
+    with open_archive(data, source) as file:
         seen, hidden = _seen(file)
         page = mammoth.convert_to_html(seen, style_map=_STYLES, include_embedded_style_map=False,
                                        convert_image=mammoth.images.img_element(lambda image: {})).value
@@ -105,10 +105,10 @@ def parse_pptx(data: bytes, source: str) -> Parsed:
     MissingExtra.check("office", "pptx")
     from pptx import Presentation
 
-    with opened_archive(data, source) as file:
+    with open_archive(data, source) as file:
         show = Presentation(file)
         slides = [_slide(slide) for slide in show.slides]
-        title = " ".join(normalised(show.core_properties.title or "").split())
+        title = " ".join(normalize_text(show.core_properties.title or "").split())
     html, plain, pages = write_pages(tidy.events for tidy in slides)
     heading = next((tidy.events[at + 1] for tidy in slides for at, event in enumerate(tidy.events)
                     if isinstance(event, Open) and event.tag in HEADINGS), "")

@@ -6,20 +6,20 @@ from typing import Any
 
 from ragbed.documents.errors import DocumentError
 from ragbed.documents.parse import Parsed
-from ragbed.documents.parsers.clean_html import Close, Event, Open, normalised
+from ragbed.documents.parsers.clean_html import Close, Event, Open, normalize_text
 from ragbed.documents.parsers.pdf_paragraphs import (
     Box,
-    Habits,
+    LayoutHabits,
     PdfLine,
     PdfParagraph,
-    by_block,
-    joined,
-    lines_of,
-    paragraphs_of,
-    without_hidden,
+    drop_hidden_words,
+    group_by_block,
+    join_lines,
+    make_lines,
+    make_paragraphs,
 )
-from ragbed.documents.parsers.pdf_rows import rows_of
-from ragbed.documents.parsers.pdf_tables import DrawnGrid, PdfTable, aligned_tables, drawn_grids, inside
+from ragbed.documents.parsers.pdf_rows import make_rows
+from ragbed.documents.parsers.pdf_tables import DrawnGrid, PdfTable, find_aligned_tables, find_drawn_grids, is_inside
 from ragbed.documents.parsers.plain import write_pages
 
 _TAGS = {"heading1": "h1", "heading2": "h2", "heading3": "h3"}
@@ -55,12 +55,12 @@ def _parsed(file: Any, source: str) -> Parsed:
     layouts = [_layout(page) for page in file]
     if not any(lines for _, lines, _, _ in layouts):
         raise DocumentError(source, "no text: its pages are probably scanned, and there is no text recognition here")
-    habits = Habits.of([(height, lines) for height, lines, _, _ in layouts])
+    habits = LayoutHabits.of([(height, lines) for height, lines, _, _ in layouts])
     blocks = [_blocks(lines, grids, habits, height) for height, lines, grids, _ in layouts]
     html, plain, pages = write_pages(list(_events(page, number)) for number, page in enumerate(blocks, 1))
     heading = next((block.text for page in blocks for block in page if isinstance(block, PdfParagraph)
                     and block.kind in _TAGS), "")
-    title = " ".join(normalised((file.metadata or {}).get("title") or "").split())
+    title = " ".join(normalize_text((file.metadata or {}).get("title") or "").split())
     return Parsed(title or heading, html, plain, pages, sum(hidden for _, _, _, hidden in layouts))
 
 
@@ -70,31 +70,31 @@ def _layout(page: Any) -> tuple[float, list[PdfLine], list[DrawnGrid], int]:
     flags = pymupdf.TEXTFLAGS_DICT & ~pymupdf.TEXT_PRESERVE_IMAGES & ~pymupdf.TEXT_PRESERVE_LIGATURES
     text = page.get_textpage(flags=flags)
     blocks = page.get_text("dict", textpage=text)["blocks"]
-    words, hidden = without_hidden(blocks, page.get_text("words", textpage=text))
-    return page.rect.height, lines_of(blocks, words), drawn_grids(page), hidden
+    words, hidden = drop_hidden_words(blocks, page.get_text("words", textpage=text))
+    return page.rect.height, make_lines(blocks, words), find_drawn_grids(page), hidden
 
 
 Block = PdfTable | PdfParagraph
 
 
-def _blocks(lines: list[PdfLine], grids: list[DrawnGrid], habits: Habits, height: float) -> list[Block]:
+def _blocks(lines: list[PdfLine], grids: list[DrawnGrid], habits: LayoutHabits, height: float) -> list[Block]:
     placed: list[tuple[tuple[float, float], Block]] = []
     rest = lines
     for grid in grids:
-        members = [line for line in rest if any(inside(line.box, box) for row in grid.cells for box, _ in row)]
+        members = [line for line in rest if any(is_inside(line.box, box) for row in grid.cells for box, _ in row)]
         if members and not grid.crushes(members):
-            table = grid.filled(members, lambda cell: joined(cell, habits))
+            table = grid.filled(members, lambda cell: join_lines(cell, habits))
             placed.append(((min(line.block for line in members), table.box[1]), table))
             rest = _without(rest, members)
-    alone = [row.cells[0] for row in rows_of(rest) if len(row.cells) == 1]
+    alone = [row.cells[0] for row in make_rows(rest) if len(row.cells) == 1]
     running = [line for line in alone
                if sum(map(str.isalpha, line.text)) > 3 and habits.edge(line.text, line.box, height)]
-    for table, taken in aligned_tables(_without(rest, running)):
-        members = [line for line in rest if any(inside(line.box, box) for box in taken)]
+    for table, taken in find_aligned_tables(_without(rest, running)):
+        members = [line for line in rest if any(is_inside(line.box, box) for box in taken)]
         placed.append(((min(line.block for line in members), table.box[1]), table))
         rest = _without(rest, members)
-    for group in by_block(rest):
-        for paragraph in paragraphs_of(group, habits, height):
+    for group in group_by_block(rest):
+        for paragraph in make_paragraphs(group, habits, height):
             placed.append(((group[0].block, paragraph.box[1]), paragraph))
     margins = {"header": -1, "footer": 1}
     placed.sort(key=lambda item: (margins.get(getattr(item[1], "kind", ""), 0), item[0]))

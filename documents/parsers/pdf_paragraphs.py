@@ -9,7 +9,7 @@ from itertools import groupby, pairwise
 from typing import Any
 
 from ragbed.documents.numbers import CURRENCIES, is_number
-from ragbed.documents.parsers.clean_html import normalised, plain_spaces
+from ragbed.documents.parsers.clean_html import normalize_text, simplify_spaces
 from ragbed.documents.paths import keep_hidden_text
 
 Box = tuple[float, float, float, float]
@@ -38,9 +38,9 @@ class PdfLine:
         return self.box[3] - self.box[1]
 
 
-def without_hidden(blocks: Sequence[dict[str, Any]], words: Iterable[Word]) -> tuple[list[Word], int]:
+def drop_hidden_words(blocks: Sequence[dict[str, Any]], words: Iterable[Word]) -> tuple[list[Word], int]:
     """Return the words that a reader can see, and how many characters are of others: drawn invisibly, as the recognised
-    text of a scan is too, which is kept where nothing on the page is seen; or far too small. Arguments as `lines_of`.
+    text of a scan is too, which is kept where nothing on the page is seen; or far too small. Arguments as `make_lines`.
     """
     spans = [(number, index, span) for number, block in enumerate(blocks)
              for index, raw in enumerate(block.get("lines", ())) for span in raw["spans"] if span["text"].strip()]
@@ -54,7 +54,7 @@ def without_hidden(blocks: Sequence[dict[str, Any]], words: Iterable[Word]) -> t
         box[0] <= (word[0] + word[2]) / 2 <= box[2] for box in boxes[word[5], word[6]])], hidden
 
 
-def lines_of(blocks: Sequence[dict[str, Any]], words: Iterable[Word]) -> list[PdfLine]:
+def make_lines(blocks: Sequence[dict[str, Any]], words: Iterable[Word]) -> list[PdfLine]:
     """Return the lines of a page, of `page.get_text("dict")["blocks"]` and, with the same flags,
     `page.get_text("words")`; those without a visible character are left out."""
     placed: dict[tuple[int, int], list[Word]] = defaultdict(list)
@@ -78,13 +78,13 @@ def _parts(raw: dict[str, Any], words: list[Word], block: int) -> list[PdfLine]:
             groups.append([])
         groups[-1].append(word)
     spaced = not raw["spans"][-1]["text"][-1:].strip()
-    texts = [" ".join(plain_spaces(normalised(" ".join(word[4] for word in group))).split()) for group in groups]
+    texts = [" ".join(simplify_spaces(normalize_text(" ".join(word[4] for word in group))).split()) for group in groups]
     lines = [PdfLine(text, (group[0][0], raw["bbox"][1], max(word[2] for word in group), raw["bbox"][3]), size,
                   bold, block, spaced) for text, group in zip(texts, groups, strict=True)]
     return [line for line in lines if line.text]
 
 
-def bounds(boxes: Iterable[Box]) -> Box:
+def bounding_box(boxes: Iterable[Box]) -> Box:
     """Return the smallest box around all."""
     found = list(boxes)
     return (min(box[0] for box in found), min(box[1] for box in found),
@@ -115,7 +115,7 @@ class PdfParagraph:
 
 
 @dataclass(frozen=True, slots=True)
-class Habits:
+class LayoutHabits:
     """Habits that hold for the whole document."""
 
     body: float  # the size of most of its text, in points
@@ -125,7 +125,7 @@ class Habits:
     spaces_kept: bool  # whether lines of Korean end with a space where a word does
 
     @classmethod
-    def of(cls, pages: Sequence[tuple[float, Sequence[PdfLine]]]) -> Habits:
+    def of(cls, pages: Sequence[tuple[float, Sequence[PdfLine]]]) -> LayoutHabits:
         """Return the habits of pages, each given by its height and its lines."""
         sizes: Counter[float] = Counter()
         edges: Counter[str] = Counter()
@@ -169,7 +169,7 @@ def _edge(box: Box, height: float) -> str:
     return "footer" if box[1] > (1 - _MARGIN) * height else ""
 
 
-def paragraphs_of(lines: Iterable[PdfLine], habits: Habits, height: float) -> list[PdfParagraph]:
+def make_paragraphs(lines: Iterable[PdfLine], habits: LayoutHabits, height: float) -> list[PdfParagraph]:
     """Return the paragraphs of one block, whose lines come in reading order."""
     groups: list[list[PdfLine]] = []
     for line in lines:
@@ -179,7 +179,7 @@ def paragraphs_of(lines: Iterable[PdfLine], habits: Habits, height: float) -> li
             groups.append([line])
     made = []
     for group in groups:
-        text, box = joined(group, habits), bounds(line.box for line in group)
+        text, box = join_lines(group, habits), bounding_box(line.box for line in group)
         made.append(PdfParagraph(_BULLET.sub("", text), habits.edge(text, box, height) or _kind(text, group, habits),
                                  max(group, key=lambda line: len(line.text)).size, box))
     return made
@@ -192,7 +192,7 @@ def _continues(above: PdfLine, line: PdfLine) -> bool:
             and not _ITEM.match(line.text) and line.box[1] - above.box[3] < 0.8 * line.height)
 
 
-def _kind(text: str, lines: list[PdfLine], habits: Habits) -> str:
+def _kind(text: str, lines: list[PdfLine], habits: LayoutHabits) -> str:
     if _BULLET.match(text):
         return "list"
     ratio = max(line.size for line in lines) / habits.body if habits.body else 1.0
@@ -207,7 +207,7 @@ def _kind(text: str, lines: list[PdfLine], habits: Habits) -> str:
     return "heading3" if bold and ratio > 0.95 and not text.endswith((".", ",", ";")) else "paragraph"
 
 
-def joined(lines: Sequence[PdfLine], habits: Habits) -> str:
+def join_lines(lines: Sequence[PdfLine], habits: LayoutHabits) -> str:
     """Lines in reading order as running text."""
     text = lines[0].text if lines else ""
     for above, line in pairwise(lines):
@@ -224,6 +224,6 @@ def joined(lines: Sequence[PdfLine], habits: Habits) -> str:
     return " ".join(text.split())
 
 
-def by_block(lines: Iterable[PdfLine]) -> list[list[PdfLine]]:
+def group_by_block(lines: Iterable[PdfLine]) -> list[list[PdfLine]]:
     """Consecutive lines of the same block."""
     return [list(group) for _, group in groupby(lines, key=lambda line: line.block)]

@@ -5,8 +5,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from ragbed.documents.numbers import SIGNS, UNITS, is_number, together
-from ragbed.documents.parsers.pdf_paragraphs import Box, PdfLine, bounds
+from ragbed.documents.numbers import SIGNS, UNITS, is_number, join_unit
+from ragbed.documents.parsers.pdf_paragraphs import Box, PdfLine, bounding_box
 
 _SHORT = 30
 _PROSE = 40
@@ -25,7 +25,7 @@ class TextRow:
 
     @property
     def box(self) -> Box:
-        return bounds(cell.box for cell in self.cells)
+        return bounding_box(cell.box for cell in self.cells)
 
     def numeric(self) -> bool:
         """Tell whether a cell after the first is a number."""
@@ -36,7 +36,7 @@ class TextRow:
         return len(self.cells) > 1 and (self.numeric() or all(len(cell.text) <= _SHORT for cell in self.cells))
 
 
-def rows_of(lines: Sequence[PdfLine]) -> list[TextRow]:
+def make_rows(lines: Sequence[PdfLine]) -> list[TextRow]:
     """Return the page's rows from top to bottom; lone currency signs and brackets joined to their number."""
     groups: list[list[PdfLine]] = []
     for line in sorted(lines, key=lambda line: (line.box[1] + line.box[3], line.box[0])):
@@ -59,13 +59,14 @@ def _joined(cells: list[PdfLine]) -> list[PdfLine]:
         if last and ((last.text in SIGNS and (is_number(cell.text) or cell.text in SIGNS))
                      or (cell.text in UNITS and is_number(last.text))):
             sign = last.sign if cell.text in UNITS else cell.box[0] - last.box[0]
-            result[-1] = replace(last, text=together(last.text, cell.text), box=bounds((last.box, cell.box)), sign=sign)
+            result[-1] = replace(last, text=join_unit(last.text, cell.text),
+                                 box=bounding_box((last.box, cell.box)), sign=sign)
         else:
             result.append(cell)
     return result
 
 
-def table_regions(rows: Sequence[TextRow]) -> list[tuple[int, int, int]]:
+def find_table_regions(rows: Sequence[TextRow]) -> list[tuple[int, int, int]]:
     """Return where tables are: for each the first header row, the first body row and the end.
 
     A table is a run of tabular rows with few lone labels between them, at least two of its rows with numbers,

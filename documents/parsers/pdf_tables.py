@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from ragbed.documents.numbers import is_number, is_year
-from ragbed.documents.parsers.clean_html import normalised
-from ragbed.documents.parsers.pdf_paragraphs import Box, PdfLine, bounds
-from ragbed.documents.parsers.pdf_rows import TextRow, rows_of, table_regions
+from ragbed.documents.parsers.clean_html import normalize_text
+from ragbed.documents.parsers.pdf_paragraphs import Box, PdfLine, bounding_box
+from ragbed.documents.parsers.pdf_rows import TextRow, find_table_regions, make_rows
 
 _RULES = 3
 
@@ -50,11 +50,11 @@ class DrawnGrid:
         The text is taken from whole lines, since MuPDF's joins Korean words and moves their commas; where a line
         runs across a border, MuPDF's is right.
         """
-        held = [(line.box, box) for line in lines for row in self.cells for box, _ in row if inside(line.box, box)]
+        held = [(line.box, box) for line in lines for row in self.cells for box, _ in row if is_inside(line.box, box)]
         own = not any(line[2] > box[2] + 3 or line[0] < box[0] - 3 for line, box in held)
         lefts = sorted({round(box[0]) for row in self.cells for box, _ in row})
         tops = sorted({round(box[1]) for row in self.cells for box, _ in row})
-        rows = [[PdfCell(join([line for line in lines if inside(line.box, box)]) if own else text,
+        rows = [[PdfCell(join([line for line in lines if is_inside(line.box, box)]) if own else text,
                            _covered(lefts, box[0], box[2]), _covered(tops, box[1], box[3])) for box, text in row]
                 for row in self.cells]
         return PdfTable(rows, 1, self.box)
@@ -62,11 +62,11 @@ class DrawnGrid:
 
     def crushes(self, lines: Sequence[PdfLine]) -> bool:
         """Tell whether its cells hold rows of their own: then only part of the table's grid is drawn."""
-        held = [[line for line in lines if inside(line.box, box)] for row in self.cells for box, _ in row]
-        return sum(len(row.cells) > 1 for cell in held for row in rows_of(cell)) > 1
+        held = [[line for line in lines if is_inside(line.box, box)] for row in self.cells for box, _ in row]
+        return sum(len(row.cells) > 1 for cell in held for row in make_rows(cell)) > 1
 
 
-def drawn_grids(page: Any) -> list[DrawnGrid]:
+def find_drawn_grids(page: Any) -> list[DrawnGrid]:
     """Tables of a page that draws a grid of lines."""
     if not _has_grid(page.get_drawings()):
         return []
@@ -75,7 +75,7 @@ def drawn_grids(page: Any) -> list[DrawnGrid]:
         texts = raw.extract()
         if len(texts) < 2 or raw.col_count < 2 or sum(bool(text) for line in texts for text in line) < 4:
             continue
-        cells = [[(tuple(box), normalised(text or "").strip())
+        cells = [[(tuple(box), normalize_text(text or "").strip())
                   for box, text in zip(row.cells, line, strict=True) if box]
                  for row, line in zip(raw.rows, texts, strict=True)]
         grids.append(DrawnGrid([row for row in cells if row], tuple(raw.bbox)))
@@ -100,7 +100,7 @@ def _covered(starts: list[int], low: float, high: float) -> int:
     return max(1, bisect_left(starts, round(high) - 1) - bisect_left(starts, round(low)))
 
 
-def inside(box: Box, outer: Box) -> bool:
+def is_inside(box: Box, outer: Box) -> bool:
     """Tell whether the middle of `box` lies in `outer`."""
     x, y = (box[0] + box[2]) / 2, (box[1] + box[3]) / 2
     return outer[0] <= x <= outer[2] and outer[1] <= y <= outer[3]
@@ -113,11 +113,11 @@ _NEAR = 40.0
 _LEAST = 0.12
 
 
-def aligned_tables(lines: Sequence[PdfLine]) -> list[tuple[PdfTable, list[Box]]]:
+def find_aligned_tables(lines: Sequence[PdfLine]) -> list[tuple[PdfTable, list[Box]]]:
     """Tables that only their alignment shows, each with the boxes of the lines that it took."""
-    rows = rows_of(lines)
+    rows = make_rows(lines)
     result: list[tuple[PdfTable, list[Box]]] = []
-    for head, start, end in table_regions(rows):
+    for head, start, end in find_table_regions(rows):
         columns = _columns(rows[start:end])
         if len(columns) < 2:
             continue
@@ -125,7 +125,7 @@ def aligned_tables(lines: Sequence[PdfLine]) -> list[tuple[PdfTable, list[Box]]]
         cells = [_spread(row, columns) for row in rows[head:body]]
         cells += _unwrapped([(row.box, _placed(row, columns)) for row in rows[body:end]])
         taken = [cell.box for row in rows[head:end] for cell in row.cells]
-        result.append((PdfTable(cells, body - head, bounds(taken)), taken))
+        result.append((PdfTable(cells, body - head, bounding_box(taken)), taken))
     return result
 
 

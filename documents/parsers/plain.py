@@ -6,9 +6,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby, takewhile
 
-from ragbed.documents.numbers import with_signs
+from ragbed.documents.numbers import join_signs
 from ragbed.documents.parsers.clean_html import HEADINGS, Event, Open, write_html
-from ragbed.documents.parsers.table_cells import HtmlCell, HtmlRow, Place, allowance, expanded
+from ragbed.documents.parsers.table_cells import HtmlCell, HtmlRow, Place, expand_cells, max_padding
 from ragbed.documents.types import Page
 
 
@@ -39,25 +39,25 @@ class PipeRow:
     texts: list[str]
 
 
-def laid_out(rows: Sequence[HtmlRow]) -> tuple[list[PipeRow], list[int]]:
+def lay_out(rows: Sequence[HtmlRow]) -> tuple[list[PipeRow], list[int]]:
     """Return the rows that have text, and the numbers of the columns that are written of them."""
     heads = len(list(takewhile(HtmlRow.heads, rows)))
     filled: list[PipeRow] = []
-    for index, places in enumerate(expanded(rows, heads)):
+    for index, places in enumerate(expand_cells(rows, heads)):
         line = [text for text, _ in places]
         if any(line):
-            filled.append(PipeRow(index < heads, places, line if index < heads else with_signs(line)))
+            filled.append(PipeRow(index < heads, places, line if index < heads else join_signs(line)))
     return filled, _kept(filled)
 
 
 def _pipes(rows: list[HtmlRow]) -> list[str]:
-    filled, columns = laid_out(rows)
+    filled, columns = lay_out(rows)
     keeping, width = set(columns), len(columns)
     lines = [(row.head, [text for column, text in enumerate(row.texts) if column in keeping]) for row in filled]
     if width < 2:
         return [line[0] for _, line in lines]
     heads_of = [line for head, line in lines if head] or [[""] * width]
-    fill = sum(width - len(line) for _, line in lines) * 3 <= allowance(rows)
+    fill = sum(width - len(line) for _, line in lines) * 3 <= max_padding(rows)
     written_lines = ["| " + " | ".join(line + [""] * (width - len(line) if fill else 0)) + " |"
                      for line in [*heads_of, *(line for head, line in lines if not head)]]
     written_lines.insert(len(heads_of), "|" + " --- |" * width)
@@ -129,7 +129,7 @@ def write_pages(events: Iterable[Sequence[Event]]) -> tuple[str, str, tuple[Page
     return "".join(html), "".join(plain), tuple(pages)
 
 
-def rows_of_table(events: Iterable[Event]) -> list[HtmlRow]:
+def read_table_rows(events: Iterable[Event]) -> list[HtmlRow]:
     """Return the rows with cells of the one table whose events these are, without its closing tag."""
     writer = _Writer()
     for event in events:

@@ -13,8 +13,8 @@ from typing import Any
 from ragbed.documents.errors import DocumentError, MissingExtra
 from ragbed.documents.numbers import is_number, is_year
 from ragbed.documents.parse import Parsed, decode
-from ragbed.documents.parsers.clean_html import Close, Event, Open, normalised, write_html
-from ragbed.documents.parsers.office import opened_archive
+from ragbed.documents.parsers.clean_html import Close, Event, Open, normalize_text, write_html
+from ragbed.documents.parsers.office import open_archive
 from ragbed.documents.parsers.plain import write_plain
 from ragbed.documents.paths import keep_hidden_text
 
@@ -27,7 +27,7 @@ _SHARE = re.compile(r"0\.?(0*)%")
 def parse_csv(data: bytes, source: str) -> Parsed:
     """Read a table of separated values; what separates them is found by their look. Raises DocumentError where the data
     is binary, or has too many cells."""
-    text = normalised(decode(data, source))
+    text = normalize_text(decode(data, source))
     csv.field_size_limit(_LONGEST)  # the process's own: others read longer ones
     try:
         delimiter = csv.Sniffer().sniff(text[:_SAMPLE], ",;\t|").delimiter
@@ -50,7 +50,7 @@ def parse_xlsx(data: bytes, source: str) -> Parsed:
 
     events: list[Event] = []
     hidden = 0
-    with opened_archive(data, source) as file, warnings.catch_warnings():
+    with open_archive(data, source) as file, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of styles and extensions, which are not read
         book = load_workbook(file, read_only=True, data_only=True, keep_links=False)
         left = _CELLS
@@ -62,7 +62,7 @@ def parse_xlsx(data: bytes, source: str) -> Parsed:
                 hidden += sum(len(text) for row in rows for text in row)
             elif any(map(any, rows)):
                 events += _sheet(sheet.title, rows)
-    title = " ".join(normalised(book.properties.title or "").split())
+    title = " ".join(normalize_text(book.properties.title or "").split())
     return Parsed(title, write_html(events), write_plain(events), hidden=hidden)
 
 
@@ -86,11 +86,11 @@ def _value(cell: Any) -> str:
     if isinstance(value, int | float):
         share = _SHARE.search(cell.number_format or "")
         return f"{value * 100:.{len(share[1])}f}%" if share else f"{value:.15g}"
-    return " ".join(normalised(str(value)).split())
+    return " ".join(normalize_text(str(value)).split())
 
 
 def _sheet(name: str, rows: Sequence[Sequence[str]]) -> Iterator[Event]:
-    yield from (Open("h2"), normalised(name), Close("h2"))
+    yield from (Open("h2"), normalize_text(name), Close("h2"))
     for filled, group in groupby(rows, key=any):
         if filled:
             yield from _table(list(group))

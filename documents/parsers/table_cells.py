@@ -49,7 +49,7 @@ class HtmlRow:
             is_year(title) or not is_number(title) for title in titles)
 
 
-def allowance(rows: Sequence[HtmlRow]) -> int:
+def max_padding(rows: Sequence[HtmlRow]) -> int:
     """Limit the length of a table, in characters, to some times its own text, however far its cells claim to reach."""
     return _SPARE + 3 * sum(len(block) + _BAR for row in rows for cell in row.cells for block in cell.blocks or [""])
 
@@ -58,14 +58,14 @@ Place = tuple[str, HtmlCell | None]
 """What is written at a row and column, and the cell that reaches there."""
 
 
-def expanded(rows: Sequence[HtmlRow], heads: int) -> list[list[Place]]:
+def expand_cells(rows: Sequence[HtmlRow], heads: int) -> list[list[Place]]:
     """Return the places by row and column.
 
     A spanned cell is written in each row that it spans and, in header rows, in each column. Where that exceeds
     the table's allowance it is written once and leaves its other places empty; where even those are too many,
     it spans nothing.
     """
-    limit = allowance(rows)
+    limit = max_padding(rows)
     for repeat in (True, False):
         grid = _Grid(rows, heads, repeat, limit).fill()
         if grid is not None:

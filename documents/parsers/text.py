@@ -4,7 +4,7 @@ from __future__ import annotations
 import re
 
 from ragbed.documents.parse import Parsed, decode
-from ragbed.documents.parsers.clean_html import TAGS, Close, Event, Open, normalised, plain_spaces, write_html
+from ragbed.documents.parsers.clean_html import TAGS, Close, Event, Open, normalize_text, simplify_spaces, write_html
 from ragbed.documents.parsers.html import parse_page
 from ragbed.documents.paths import keep_hidden_text
 
@@ -17,7 +17,7 @@ def parse_text(data: bytes, source: str) -> Parsed:
     """Take the text as it is, normalised, and in paragraphs of HTML; what is aligned with spaces stays so. Raises
     DocumentError where the data is binary."""
     decoded = decode(data, source)
-    text = plain_spaces(normalised(decoded).expandtabs(4))
+    text = simplify_spaces(normalize_text(decoded).expandtabs(4))
     events: list[Event] = []
     for paragraph in _BLANK.split(text.strip("\n")):
         if paragraph.strip():

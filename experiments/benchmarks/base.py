@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
 from pydantic import BaseModel, ConfigDict, Field
 
 from ragbed.documents.errors import BenchmarkError
-from ragbed.documents.rows import Row, fitting, read_rows, skipping
+from ragbed.documents.rows import Row, convert_records, read_rows, skip_bad_records
 from ragbed.documents.types import Document, digest
 from ragbed.experiments.benchmarks.hub import fetch_files
 from ragbed.experiments.question import ANSWERS, Benchmark, Question, Scheme
@@ -83,7 +83,7 @@ class Selection(BaseModel):
     def load(self) -> Benchmark:
         """Load the selected questions. Raises BenchmarkError if a file cannot be read, a record does not fit, or two
         have the same id."""
-        with skipping(self.skip_bad) as skipped:
+        with skip_bad_records(self.skip_bad) as skipped:
             whole = self.whole()
         return self.select(replace(whole, skipped=tuple(skipped)))
 
@@ -158,7 +158,7 @@ class RecordFiles(Selection):
 
     def loaded(self) -> Iterable[Loaded]:
         """Yield the question of each record, in order, with its documents."""
-        return fitting(self.question, self.rows())
+        return convert_records(self.question, self.rows())
 
     def question(self, row: Row) -> Loaded:
         """Return the question of one record, and the documents of its chunks. Raises BenchmarkError with file, line,

@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from ragbed.documents.errors import BenchmarkError
-from ragbed.documents.rows import Row, fitting, read_rows
+from ragbed.documents.rows import Row, convert_records, read_rows
 from ragbed.documents.types import Chunk, Document, digest
 from ragbed.experiments.benchmarks.base import About, Loaded, Selection, alternating, collect_questions, last_words
 from ragbed.experiments.benchmarks.fields import choices, distinct, gold_chunk, tagged
@@ -78,7 +78,7 @@ class Crest(Selection):
         splits = []
         for split, files in _files(fetch_files(self.path)).items():
             seen: Counter[str] = Counter()  # ids may repeat within a split: each language may count from 1
-            splits.append(list(fitting(partial(_question, split=split, seen=seen),
+            splits.append(list(convert_records(partial(_question, split=split, seen=seen),
                                        chain.from_iterable(map(read_rows, files)))))
         return Benchmark("crest", *collect_questions(alternating(splits)))
 

@@ -23,7 +23,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Literal
 
-from ragbed.documents.rows import Row, fitting, read_rows, skipping
+from ragbed.documents.rows import Row, convert_records, read_rows, skip_bad_records
 from ragbed.experiments.benchmarks.base import About, Loaded, Selection, collect_questions, files_below
 from ragbed.experiments.benchmarks.detectiveqa_novels import TITLES, Novel, Shelf, language_named, language_of
 from ragbed.experiments.benchmarks.fields import choices, gold_chunk, letter_of, tagged
@@ -63,10 +63,10 @@ class DetectiveQa(Selection):
         """Load the selected questions, and only their novels."""
         path = fetch_files(self.path, also=_NOVELS)
         shelf = Shelf(fetch_files(self.novels, also=_NOVELS) if self.novels else path if path.is_dir() else path.parent)
-        with skipping(self.skip_bad) as skipped:
+        with skip_bad_records(self.skip_bad) as skipped:
             records = {question.id: (question, row) for question, row in _records(path)}
             chosen = self.select(Benchmark("detectiveqa", tuple(question for question, _ in records.values())))
-            questions, documents = collect_questions(fitting(lambda question: _over(*records[question.id], shelf.novel(
+            questions, documents = collect_questions(convert_records(lambda question: _over(*records[question.id], shelf.novel(
                 question.tags["novel"][0], question.tags["language"][0])), chosen.questions))
         return replace(chosen, questions=questions, documents=documents, skipped=tuple(skipped))
 
@@ -92,7 +92,7 @@ def _records(path: Path) -> Iterator[tuple[Question, Row]]:
 
     files = (file for file in files_below(path, (".json", ".jsonl")) if file.name not in TITLES)
     rows = chain.from_iterable(map(read_rows, files))
-    return fitting(made, chain.from_iterable(fitting(parts, rows)))
+    return convert_records(made, chain.from_iterable(convert_records(parts, rows)))
 
 
 def _question(row: Row) -> Question:

@@ -38,7 +38,7 @@ from pydantic import (
 
 from ragbed.documents.errors import BenchmarkError
 from ragbed.documents.paths import expand_path
-from ragbed.documents.rows import Row, fitting, read_rows
+from ragbed.documents.rows import Row, convert_records, read_rows
 from ragbed.documents.types import Format, digest
 from ragbed.experiments.benchmarks.base import About, Selection
 from ragbed.experiments.benchmarks.fields import chained, stated_options, with_label
@@ -154,7 +154,7 @@ def read_questions(path: Path) -> tuple[Question, ...]:
             row.fail("id", f"a unique id (line {seen[question.id]} has it too)", question.id)
         return question
 
-    questions = tuple(fitting(made, read_rows(path)))
+    questions = tuple(convert_records(made, read_rows(path)))
     if not questions:
         raise BenchmarkError(f"{path}: has no questions; write one as a JSON object a line")
     return questions

@@ -25,7 +25,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Literal
 
-from ragbed.documents.rows import Row, fitting
+from ragbed.documents.rows import Row, convert_records
 from ragbed.documents.types import Chunk
 from ragbed.experiments.benchmarks.base import About, Loaded, RecordFiles
 from ragbed.experiments.benchmarks.fields import distinct, passage, tagged
@@ -136,7 +136,7 @@ class Mdbench(RecordFiles):
                 return None
             return _question(row, distinct(row.stated_id("example_id") or str(place), seen), self.unwrap)
 
-        return filter(None, fitting(made, enumerate(map(_renamed, self.rows()), start=1)))
+        return filter(None, convert_records(made, enumerate(map(_renamed, self.rows()), start=1)))
 
 
 def _question(row: Row, id: str, unwrap: bool = True) -> Loaded:

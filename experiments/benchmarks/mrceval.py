@@ -20,7 +20,7 @@ from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import Literal
 
-from ragbed.documents.rows import Row, fitting
+from ragbed.documents.rows import Row, convert_records
 from ragbed.experiments.benchmarks.base import About, Loaded, RecordFiles
 from ragbed.experiments.benchmarks.fields import choices, distinct, gold_chunk, letter_of, passages, tagged
 from ragbed.experiments.question import Question, Scheme
@@ -81,7 +81,7 @@ class Mrceval(RecordFiles):
     def loaded(self) -> Iterable[Loaded]:
         """Yield the questions; those without an id are numbered by sub-task."""
         seen: Counter[str] = Counter()
-        return fitting(partial(_question, seen=seen), self.rows())
+        return convert_records(partial(_question, seen=seen), self.rows())
 
 
 def _question(row: Row, seen: Counter[str]) -> Loaded:

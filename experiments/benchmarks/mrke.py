@@ -25,7 +25,7 @@ from dataclasses import replace
 from itertools import chain
 from typing import Any, Literal
 
-from ragbed.documents.rows import Row, fitting
+from ragbed.documents.rows import Row, convert_records
 from ragbed.experiments.benchmarks.base import About, Loaded, RecordFiles
 from ragbed.experiments.benchmarks.fields import chained, distinct, gold_chunk, join_sentences, passages, tagged
 from ragbed.experiments.question import Question, Scheme
@@ -78,7 +78,7 @@ class Mrke(RecordFiles):
             id = distinct(row.stated_id() or row.stated_id("_id") or str(place), seen)
             return [one for one in _questions(row, id) if self.versions in ("both", *one[0].tags["version"])]
 
-        return chain.from_iterable(fitting(made, enumerate(self.rows(), start=1)))
+        return chain.from_iterable(convert_records(made, enumerate(self.rows(), start=1)))
 
 
 def _questions(row: Row, id: str) -> Iterator[Loaded]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ragbed.documents.errors import BenchmarkError
-from ragbed.documents.rows import Row, fitting, read_rows, read_text
+from ragbed.documents.rows import Row, convert_records, read_rows, read_text
 from ragbed.documents.types import Chunk, Document
 from ragbed.experiments.benchmarks.base import files_below
 from ragbed.experiments.benchmarks.fields import passage
@@ -32,7 +32,7 @@ def read_corpus(files: Iterable[Path]) -> tuple[dict[str, Document], tuple[Chunk
             row.fail("_id", "an id that no other document has", document.id)
         return chunk
 
-    chunks = tuple(fitting(made, chain.from_iterable(map(read_rows, files))))
+    chunks = tuple(convert_records(made, chain.from_iterable(map(read_rows, files))))
     return documents, chunks
 
 
@@ -85,7 +85,7 @@ def judged_questions(qrels: Qrels, topics: Mapping[str, str], where: Path) -> tu
             Gold(document, relevance=grade) for document, grade in grades.items() if grade > 0), irrelevant=tuple(
                 document for document, grade in grades.items() if grade == 0))
 
-    return tuple(fitting(made, qrels.items()))
+    return tuple(convert_records(made, qrels.items()))
 
 
 def collection_files(folder: Path, name: str, suffixes: tuple[str, ...] = RECORDS) -> list[Path]:
@@ -105,8 +105,8 @@ def _read(file: Path, keep: Callable[[Row], None], row: Callable[[Path, tuple[in
         rows: Iterable[Row | None] = read_rows(file)
     else:
         lines = enumerate(read_text(file).split("\n"), start=1)
-        rows = fitting(partial(row, file), (one for one in lines if one[1].strip()))
-    for _ in fitting(keep, filter(None, rows)):
+        rows = convert_records(partial(row, file), (one for one in lines if one[1].strip()))
+    for _ in convert_records(keep, filter(None, rows)):
         pass
 
 

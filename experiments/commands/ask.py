@@ -118,12 +118,12 @@ def _settings(index: Path, model: str | None, reasoning: str, retrieval: str, k:
     from ragbed.agents.settings import Limits, ModelSettings
     from ragbed.experiments.settings.file import parse_retriever, parse_strategy
     from ragbed.experiments.terminal.display import note
-    from ragbed.strategies.settings.choosing import chosen
+    from ragbed.strategies.settings.strategy_config import parse_strategy
 
     kind, conditions = parse_retriever(retriever, where or [])
     return AssistantSettings(index=index, model=model or default_model(note), k=k, retriever=kind, where=conditions,
-                             reasoning=chosen("reasoning", parse_strategy(reasoning, "--reasoning")).said,
-                             retrieval=chosen("retrieval", parse_strategy(retrieval, "--retrieval")).said,
+                             reasoning=parse_strategy("reasoning", parse_strategy(reasoning, "--reasoning")).said,
+                             retrieval=parse_strategy("retrieval", parse_strategy(retrieval, "--retrieval")).said,
                              limits=Limits(max_tokens=max_tokens),
                              calls=ModelSettings(temperature=_temperature(temperature)))
 
@@ -131,12 +131,12 @@ def _settings(index: Path, model: str | None, reasoning: str, retrieval: str, k:
 def given_settings(**options: Any) -> dict[str, Any]:
     """Return the settings of an assistant that options name, by name, without those that were not given."""
     from ragbed.experiments.settings.file import parse_retriever, parse_strategy
-    from ragbed.strategies.settings.choosing import chosen
+    from ragbed.strategies.settings.strategy_config import parse_strategy
 
     given = {name: value for name, value in options.items() if value is not None}
     for family in ("reasoning", "retrieval"):
         if family in given:
-            given[family] = chosen(family, parse_strategy(given[family], f"--{family}")).said
+            given[family] = parse_strategy(family, parse_strategy(given[family], f"--{family}")).said
     if "retriever" in given or "where" in given:
         given["retriever"], given["where"] = parse_retriever(given.get("retriever", "dense"), given.get("where", []))
     return given
@@ -144,11 +144,11 @@ def given_settings(**options: Any) -> dict[str, Any]:
 
 def _turns(file: Path) -> tuple[Turn, ...]:
     from ragbed.documents.rows import read_rows
-    from ragbed.strategies.history import turns_of
+    from ragbed.strategies.history import read_turns
 
     messages = [(row.text("role"), row.text("content")) if row.fields.get("role") in ("user", "assistant") else
                 row.fail("role", "user or assistant", row.fields.get("role")) for row in read_rows(file)]
-    return turns_of(messages)
+    return read_turns(messages)
 
 
 def _temperature(text: str) -> float | None:

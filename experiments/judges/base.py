@@ -13,7 +13,7 @@ from ragbed.documents.types import digest
 from ragbed.experiments.metrics import Scoring, extract_reasoning, text_as_published
 from ragbed.experiments.question import Question, Rubric, Scheme
 from ragbed.experiments.record import Grade, Result, Verdict
-from ragbed.strategies.prompting import fill_framed
+from ragbed.strategies.prompting import fill_untrusted_text
 
 GRADES: tuple[Grade, ...] = get_args(Grade)  # from the best to the worst
 JudgeExchange = Exchange[Verdict]
@@ -66,7 +66,7 @@ def template(name: str) -> str:
 
 def fill(name: str, fields: Mapping[str, str]) -> str:
     """Fill the template's fields in, none of which ends its frame; KeyError where they are not those that it has."""
-    return fill_framed(template(name), f"{name} of the judge", fields)
+    return fill_untrusted_text(template(name), f"{name} of the judge", fields)
 
 
 @cache

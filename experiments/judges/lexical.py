@@ -12,11 +12,11 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from ragbed.documents.numbers import values
+from ragbed.documents.numbers import find_values
 from ragbed.experiments.judges.base import GRADES, GradingInput, JudgeExchange
 from ragbed.experiments.metrics import contains_answer, is_korean, token_f1
 from ragbed.experiments.record import Grade, Verdict
-from ragbed.strategies.normalising import normalize_answer, with_values
+from ragbed.strategies.normalizing import normalize_answer, with_values
 from ragbed.strategies.reading import fold, strip_citations
 from ragbed.strategies.support.lexical import FUNCTION_WORDS
 
@@ -40,7 +40,7 @@ def find_held_steps(steps: Sequence[str], reasoning: str) -> tuple[int, ...]:
 
 
 def _units(text: str) -> Iterator[str]:
-    yield from (value.token for value in values(text))
+    yield from (value.token for value in find_values(text))
     for word in fold(text).split():
         if _UNSPACED.search(word):
             yield from (word[at:at + 2] for at in range(max(len(word) - 1, 1)))
@@ -93,7 +93,7 @@ def grade(text: str, answer: str) -> Grade:
     polar = _POLAR.get(normalize_answer(answer))
     if polar is not None:
         return "Correct" if _polarity(text) is polar else "Wrong"
-    wanted, found = values(answer), values(text)
+    wanted, found = find_values(answer), find_values(text)
     bare = len(found) == 1 and with_values(text) == found[0].token
     matched = sum(any(other.says(value) and (other.percent == value.percent or (bare and value.percent))
                       for other in found) for value in wanted)

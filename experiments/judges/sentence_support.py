@@ -23,7 +23,7 @@ from ragbed.experiments.question import Question, Scheme
 from ragbed.experiments.record import Result, Support, SupportLabel, SupportLevel
 from ragbed.strategies.reading import read_answer, read_citations, strip_citations
 from ragbed.strategies.retrieval.none import none
-from ragbed.strategies.support.check import Statement, read_grades, statements_of
+from ragbed.strategies.support.check import Statement, read_grades, read_statements
 from ragbed.strategies.support.lexical import score
 from ragbed.strategies.types import Draft, Failure, Generate, Message, Passage, Task
 
@@ -52,7 +52,7 @@ def extract_claims(result: Result, question: Question, cell: Cell, passages: Map
     if answered and cell.separators and cell.rules in ("grounded", "open"):
         cited = () if read_citations(result.text) else result.cited
         task = Task(question.id, question.text, none, options=question.options, rules=cell.rules)
-        sentences = statements_of(Draft(result.text, cited, False, True, result.tagged), task)
+        sentences = read_statements(Draft(result.text, cited, False, True, result.tagged), task)
     kept = {label.text: bool(label.vital) for label in result.support.nuggets} if result.support else {}
     nuggets = (question.nuggets or kept) if result.answerable else {}
     gold = tuple(gold or question.answers) if check.makes_nuggets and result.answerable and not nuggets else ()

@@ -32,7 +32,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from ragbed.strategies.reading import refused_as_published
+from ragbed.strategies.reading import is_published_refusal
 
 if TYPE_CHECKING:
     from ragbed.experiments.metrics.scored import Scored, Scores
@@ -73,7 +73,7 @@ def score_as_published(item: Scored) -> Scores:
     """Score one question as the published code does; metrics that the paper does not have are None."""
     if not item.text:
         return dict.fromkeys(_NAMES)
-    refused = refused_as_published(item.text)
+    refused = is_published_refusal(item.text)
     scores = _refusals(item, refused)
     if item.answerable:
         shares: Scores = {name: float(item.grade == of) for name, of in _SHARES.items()} if item.grade else {}

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from ragbed.agents.types import Outcome
-from ragbed.documents.numbers import values
+from ragbed.documents.numbers import find_values
 from ragbed.documents.types import normalize
-from ragbed.strategies.normalising import normalize_answer, with_values
+from ragbed.strategies.normalizing import normalize_answer, with_values
 from ragbed.strategies.reading import fold, strip_citations
 
 _HANGUL = re.compile(r"[\uac00-\ud7a3]")
@@ -142,7 +142,7 @@ def _joined(text: str, answer: str) -> bool:
 
 def _rounds(text: str, answer: str) -> bool:
     """Whether the text's one number rounds to an answer that is nothing but a number with decimals."""
-    ours, gold = values(text), values(answer)
+    ours, gold = find_values(text), find_values(answer)
     if len(ours) != 1 or len(gold) != 1 or ours[0].number is None or gold[0].token != with_values(answer):
         return False
     number = gold[0].number

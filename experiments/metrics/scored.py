@@ -9,7 +9,7 @@ from ragbed.agents.types import Outcome
 from ragbed.experiments.question import Attack, Gold, Question, World
 from ragbed.experiments.record import Grade, Result, StoredPassage, StoredStep, Support, Verdict
 from ragbed.strategies.choice import Options, is_only_choice
-from ragbed.strategies.reading import outside_answer, read_answer
+from ragbed.strategies.reading import read_answer, text_outside_answer
 from ragbed.strategies.types import Rules
 
 Scoring = Literal["corrected", "as-published"]
@@ -208,5 +208,5 @@ def extract_reasoning(result: Result, options: Options) -> str:
 def _besides(step: StoredStep, options: Options) -> str:
     if step.purpose != "answer":
         return step.text.strip()
-    besides = outside_answer(step.text)
+    besides = text_outside_answer(step.text)
     return "" if options and is_only_choice(besides, options) else besides

@@ -14,8 +14,8 @@ from ragbed.experiments.query_variations import QueryVariation
 from ragbed.experiments.question import Benchmark
 from ragbed.experiments.settings.retrievers import Finder, RetrieverFactor, label
 from ragbed.strategies.catalogue import CRESTS, SEARCH_ONLY
-from ragbed.strategies.settings.choosing import Strategy
 from ragbed.strategies.settings.plugins import FAMILIES, Family
+from ragbed.strategies.settings.strategy_config import Strategy
 
 if TYPE_CHECKING:
     from ragbed.experiments.settings import RunSettings

@@ -9,7 +9,7 @@ from functools import cached_property
 from ragbed.documents.types import Chunk, Document
 from ragbed.experiments.question import Question
 from ragbed.experiments.running.gold import Level
-from ragbed.strategies.normalising import normalize_answer
+from ragbed.strategies.normalizing import normalize_answer
 from ragbed.strategies.types import Evidence, Passage
 
 _SHARED = 0.8  # the share of the shorter text's words that makes two texts one passage

@@ -14,7 +14,7 @@ from ragbed.documents.types import Chunk, Document
 from ragbed.experiments.conditions import Perturbation, apply_perturbation, draw_lazily
 from ragbed.experiments.metrics import contains_answer
 from ragbed.experiments.question import Benchmark, Gold, Question, unique_gold
-from ragbed.strategies.normalising import normalize_answer
+from ragbed.strategies.normalizing import normalize_answer
 from ragbed.strategies.types import Passage
 
 SourceOf = Callable[[str], str]

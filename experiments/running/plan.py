@@ -27,11 +27,11 @@ from ragbed.experiments.settings.pipelines import PipelineSettings
 from ragbed.experiments.settings.retrievers import Finder
 from ragbed.experiments.statistics import cluster_questions
 from ragbed.strategies.catalogue import RETRIEVAL
-from ragbed.strategies.history import in_conversation
-from ragbed.strategies.settings.choosing import Strategy, known
+from ragbed.strategies.history import with_history
 from ragbed.strategies.settings.exemplars import read_exemplars
-from ragbed.strategies.settings.parameters import default_of, hints_of
+from ragbed.strategies.settings.parameters import parameter_default, parameter_hints
 from ragbed.strategies.settings.plugins import FAMILIES, Family
+from ragbed.strategies.settings.strategy_config import Strategy, built_in
 from ragbed.strategies.types import Evidence, Exemplar, Reasoning, Retrieval, Task
 
 _THRESHOLD = "threshold"
@@ -121,8 +121,8 @@ class Plan:
 
     def loading(self, labels: Mapping[Family, Collection[str]]) -> Plan:
         """Return the plan with these strategies loaded. Raises SettingsError if one cannot be loaded."""
-        strategies = {family: {label: one.loaded() if label in labels[family] else one for label, one in known.items()}
-                      for family, known in self.strategies.items()}
+        strategies = {family: {label: one.loaded() if label in labels[family] else one for label, one in built_in.items()}
+                      for family, built_in in self.strategies.items()}
         return replace(self, strategies=strategies, functions=_functions(strategies))
 
     @property
@@ -239,7 +239,7 @@ class Tasks:
             return self.plan.pipelines[self.cell.model].recipe
         function: Reasoning = self.plan.functions["reasoning", self.cell.reasoning]
         history = self.cell.history
-        return function if history is None else in_conversation(self.plan.functions["history", history], function)
+        return function if history is None else with_history(self.plan.functions["history", history], function)
 
     @property
     def retrieval(self) -> Retrieval:
@@ -279,8 +279,8 @@ def _threshold(strategy: Strategy) -> float | None:
     loading them."""
     value = strategy.values.get(_THRESHOLD)
     if value is None and not strategy.is_plugin:
-        function = known("reasoning")[strategy.kind]
-        value = default_of(function, _THRESHOLD) if _THRESHOLD in hints_of(function) else None
+        function = built_in("reasoning")[strategy.kind]
+        value = parameter_default(function, _THRESHOLD) if _THRESHOLD in parameter_hints(function) else None
     return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 

@@ -22,7 +22,7 @@ from ragbed.experiments.benchmarks.fields import with_references
 from ragbed.experiments.record import Record, Result, StoredMessage, StoredPassage, StoredStep, StoredSub, Timing
 from ragbed.strategies.answering import read_sub_answers
 from ragbed.strategies.prompting import fill
-from ragbed.strategies.reading import is_refusal, refused_as_published, strip_citations
+from ragbed.strategies.reading import is_published_refusal, is_refusal, strip_citations
 from ragbed.strategies.types import Usage
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ def make_result(cell: Cell, question: Question, answerable: bool, answer: Answer
     """Return the answer as it is stored, without verdict and scores; its texts go to the database."""
     return Result(
         cell=cell.id, question=question.id, answerable=answerable, outcome=answer.outcome,
-        text=answer.text, refused=answer.refused, refused_as_published=refused_as_published(answer.text),
+        text=answer.text, refused=answer.refused, refused_as_published=is_published_refusal(answer.text),
         cited=answer.cited, invalid_citations=answer.invalid_citations, tagged=answer.tagged, notes=answer.notes,
         evidence=tuple(_stored_passage(passage, passage.number not in answer.shown, view, source_of, database)
                        for passage in answer.ranked),

@@ -31,10 +31,10 @@ from ragbed.experiments.runs.manifest import manifest_of
 from ragbed.experiments.runs.store import RunFolder, hold
 from ragbed.experiments.settings import RunSettings
 from ragbed.retrieval.types import Progress
-from ragbed.strategies.reading import refused_as_published
-from ragbed.strategies.settings.choosing import Strategy
-from ragbed.strategies.settings.plugins import FAMILIES, file_of
-from ragbed.strategies.settings.source import hash_of
+from ragbed.strategies.reading import is_published_refusal
+from ragbed.strategies.settings.plugins import FAMILIES, parse_file_kind
+from ragbed.strategies.settings.source import hash_file
+from ragbed.strategies.settings.strategy_config import Strategy
 from ragbed.strategies.types import Failure, Generate, Reply, Search
 
 
@@ -52,12 +52,12 @@ def hindrance(strategy: Strategy, recorded: Mapping[str, str], allowed: Collecti
     """Return why a strategy of a run cannot be played; empty if it can. `recorded` has the hashes of sources in the
     run's manifest, `allowed` the files that the user allows to execute; both by the name that settings use."""
     for kind in strategy.files:
-        place = file_of(kind)
+        place = parse_file_kind(kind)
         assert place is not None
         if kind not in allowed:
             return f"{kind} is code that came with the run; read it, then give --plugin {kind} to execute it"
         try:
-            if hash_of(place[0]) != recorded.get(kind):
+            if hash_file(place[0]) != recorded.get(kind):
                 return f"{kind} is not the file that the run was made with"
         except SettingsError as error:
             return str(error)
@@ -99,7 +99,7 @@ class Rereader:
         placed = tuple(note for note in result.notes if note.partition(":")[0] in (*PLACING, NOT_PARAPHRASED))
         return result.model_copy(update={
             "outcome": answer.outcome, "text": answer.text, "refused": answer.refused,
-            "refused_as_published": refused_as_published(answer.text), "cited": answer.cited,
+            "refused_as_published": is_published_refusal(answer.text), "cited": answer.cited,
             "invalid_citations": answer.invalid_citations, "tagged": answer.tagged,
             "notes": (*answer.notes, *placed), "failure": answer.failure, "figures": dict(answer.figures)})
 

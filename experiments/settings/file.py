@@ -17,7 +17,7 @@ from ragbed.documents.paths import open_file
 from ragbed.retrieval.filters.terms import Where
 from ragbed.retrieval.retrievers import RetrieverSettings
 from ragbed.retrieval.types import RetrieverKind
-from ragbed.strategies.settings.choosing import Said
+from ragbed.strategies.settings.strategy_config import Spec
 
 if TYPE_CHECKING:
     from ragbed.experiments.settings.run import RunSettings
@@ -203,7 +203,7 @@ def _models_in(annotation: Any) -> list[type[BaseModel]]:
     return [model for part in get_args(annotation) for model in _models_in(part)]
 
 
-def parse_strategy(text: str, option: str) -> Said:
+def parse_strategy(text: str, option: str) -> Spec:
     """Return a strategy from an option's text, such as `direct`, `my.py:recipe` or `{kind: self_consistency, of:
     direct}`. Raises SettingsError: the text is neither a name nor a mapping."""
     value = parse_yaml(text, option)

@@ -33,8 +33,8 @@ from ragbed.experiments.settings.pipelines import pipeline_lists
 from ragbed.experiments.settings.retrievers import RetrieverFactor, SearchSettings, label
 from ragbed.retrieval.embedders import EmbedderSettings
 from ragbed.strategies.prompting import PROMPT_VARIANTS
-from ragbed.strategies.settings.choosing import Family, Strategy, chosen, sweep
 from ragbed.strategies.settings.plugins import FAMILIES
+from ragbed.strategies.settings.strategy_config import Family, Strategy, parse_strategy, sweep
 from ragbed.strategies.types import AnswerFormat, Framing, Rules
 
 if TYPE_CHECKING:
@@ -86,8 +86,8 @@ class _LoadStrategies:
 
     def __call__(self, values: list[Any], info: ValidationInfo) -> list[Strategy]:
         try:
-            found = [chosen(self.family, value, execute=False) for value in values] if _is_checked(info) else [
-                chosen(self.family, one) for value in values for one in sweep(self.family, value)]
+            found = [parse_strategy(self.family, value, execute=False) for value in values] if _is_checked(info) else [
+                parse_strategy(self.family, one) for value in values for one in sweep(self.family, value)]
         except SettingsError as error:
             raise ValueError(str(error)) from error
         if len(found) != len({one.label for one in found}):

@@ -41,7 +41,7 @@ from ragbed.experiments.settings.spending import Budget
 from ragbed.guests import loaded
 from ragbed.retrieval.rerankers.reranker import judges_of
 from ragbed.strategies.catalogue import SEARCH_ONLY
-from ragbed.strategies.settings.choosing import Strategy
+from ragbed.strategies.settings.strategy_config import Strategy
 from ragbed.strategies.types import Layout
 
 

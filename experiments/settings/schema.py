@@ -9,9 +9,9 @@ from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import core_schema
 
 from ragbed.experiments.settings.run import RunSettings
-from ragbed.strategies.settings.choosing import Family, known
 from ragbed.strategies.settings.parameters import fields_schema, takes_several
 from ragbed.strategies.settings.plugins import FAMILIES
+from ragbed.strategies.settings.strategy_config import Family, built_in
 
 _FILE = r"^.+\.py:[A-Za-z_][A-Za-z0-9_]*$"
 _STRATEGY = {"anyOf": [{"type": "string"}, {"additionalProperties": True, "type": "object"}]}
@@ -51,7 +51,7 @@ class _WithDescriptions(GenerateJsonSchema):
 
 
 def _strategy(family: Family) -> dict[str, Any]:
-    names = list(known(family))
+    names = list(built_in(family))
     return {"anyOf": [{"enum": names}, {"type": "string", "pattern": _FILE},
                       {"type": "string", "description": "Name of an installed package's entry point."},
                       *(_parameters(family, name) for name in names),
@@ -61,7 +61,7 @@ def _strategy(family: Family) -> dict[str, Any]:
 
 def _parameters(family: Family, name: str) -> dict[str, Any]:
     """Return the schema of a strategy with parameters. A list instead of one value makes a strategy of each."""
-    function = known(family)[name]
+    function = built_in(family)[name]
     fields = {}
     for field, schema in fields_schema(function).items():
         inner = schema.get("description")

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from ragbed.documents.errors import SettingsError
 from ragbed.strategies.catalogue import HISTORY, REASONING, RETRIEVAL
-from ragbed.strategies.settings.choosing import known
 from ragbed.strategies.settings.parameters import fields_schema
-from ragbed.strategies.settings.plugins import FAMILIES, Family, installed
+from ragbed.strategies.settings.plugins import FAMILIES, Family, installed_plugins
+from ragbed.strategies.settings.strategy_config import built_in
 
 if TYPE_CHECKING:
     from ragbed.experiments.benchmarks import Selection
@@ -26,9 +26,10 @@ _MOST = (("maximum", "at most"), ("exclusiveMaximum", "below"))
 def strategies() -> list[Row]:
     """List the strategies: what each does, its settings with defaults and bounds, whose it is.
     Installed packages are loaded for it; of one that cannot be used `does` says why."""
-    rows = [_row(family, name, function, "ragbed") for family in FAMILIES for name, function in known(family).items()]
+    rows = [_row(family, name, function, "ragbed") for family in FAMILIES
+            for name, function in built_in(family).items()]
     for family in FAMILIES:
-        for found in installed(family, tuple(known(family))):
+        for found in installed_plugins(family, tuple(built_in(family))):
             if isinstance(found, tuple):
                 name, package, why = found
                 rows.append({"kind": family, "name": name, "does": why, "settings": "", "from": package})

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal
 from pydantic import Field
 
 from ragbed.documents.chunkers.sections import BREAKS, last_break, outline
-from ragbed.documents.chunkers.spans import Span, after, whole
+from ragbed.documents.chunkers.spans import Span, next_safe_cut, safe_cut
 from ragbed.documents.types import Chunk, Document, Format, digest
 from ragbed.retrieval.hits import distinct
 from ragbed.retrieval.rerankers.reranker import RerankerDeps
@@ -77,9 +77,9 @@ def free(span: Span, taken: Iterable[Span], length: int) -> Span:
 def _first(text: str, format: Format, start: int, limit: int) -> int:
     for pattern in BREAKS:
         for match in pattern.finditer(text, start - 1, (start + limit) // 2):
-            if whole(text, match.end(), format) == match.end():
+            if safe_cut(text, match.end(), format) == match.end():
                 return match.end()
-    return min(after(text, start, format), limit)
+    return min(next_safe_cut(text, start, format), limit)
 
 
 _FIRST = 4  # hits asked for a parent that is wanted; several lie in one

@@ -10,17 +10,17 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ragbed.strategies.answering import answer, asking, draft, form_of, inquiry
+from ragbed.strategies.answering import answer, ask, ask_for_answer_in, draft, form_instruction
 from ragbed.strategies.parts.lockstep import Lockstep
-from ragbed.strategies.parts.merging import beyond, in_order
+from ragbed.strategies.parts.merging import concatenate, new_passages
 from ragbed.strategies.prompting import (
     fill,
-    fill_quoting,
-    numbers,
+    fill_untrusted,
+    neutralize_turns,
     show_documents,
+    shown_numbers,
     system_message,
     template,
-    without_turns,
 )
 from ragbed.strategies.reading import fold, read_answer
 from ragbed.strategies.types import Asked, Decision, Draft, Evidence, Gathering, Generate, Message, Recipe, Reply, Task
@@ -28,15 +28,15 @@ from ragbed.strategies.types import Asked, Decision, Draft, Evidence, Gathering,
 _LONGEST_QUERY = 2_000  # characters; what is longer is no question, and embedders read less
 
 
-def asking_for(name: str, purpose: str, **fields: str) -> Generate:
+def ask_without_documents(name: str, purpose: str, **fields: str) -> Generate:
     """Return a call that shows no evidence, with the prompt `prompts/<name>.md`; its instruction is a piece of its own,
     so that it is stored once however many queries it is filled with."""
-    text = fill_quoting(name, **fields)
+    text = fill_untrusted(name, **fields)
     cut = text.index("\n<")  # where the first marks begin
     return Generate((system_message(), Message("user", (text[:cut], text[cut:]))), purpose)
 
 
-def said_in(reply: Reply) -> str:
+def reply_line(reply: Reply) -> str:
     """Return what a reply says besides its thinking, on one line of at most 2,000 characters."""
     return " ".join(read_answer(reply.text)[0][:_LONGEST_QUERY].split())
 
@@ -54,7 +54,7 @@ _IDLE = 2  # iterations in a row without news, after which there are none more
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class SearchState:
     """What the searches of a question have brought so far."""
 
     evidence: Evidence = ()  # all of it, each passage once, in the order in which it was found
@@ -65,25 +65,25 @@ class Found:
     idle: int = 0  # how many iterations in a row, the last one among them, brought nothing new
 
 
-Finding = Generator[Asked, Any, Found]
-Otherwise = Callable[[Found], Generator[Asked, Any, Draft | None]]
+Finding = Generator[Asked, Any, SearchState]
+Otherwise = Callable[[SearchState], Generator[Asked, Any, Draft | None]]
 
 
 @dataclass(frozen=True, slots=True)
 class ReadTurn:
     """What a reply comes to."""
 
-    said: str  # what of it stays in the conversation
+    kept: str  # what of it stays in the conversation
     query: str = ""  # what to search for; empty where it asks for nothing
     why: str = ""  # where there is no query: why the iterations end, for a reader
 
 
-def opened(task: Task, found: Found, name: str) -> tuple[Message, ...]:
+def start(task: Task, found: SearchState, name: str) -> tuple[Message, ...]:
     """Return the messages that a conversation begins with; its instruction is `prompts/<name>.md`."""
-    return inquiry(task, template(name), found.evidence, name, rules=True).messages
+    return ask(task, template(name), found.evidence, name, rules=True).messages
 
 
-def searched(task: Task, found: Found, queries: Sequence[str]) -> Finding:
+def search_new(task: Task, found: SearchState, queries: Sequence[str]) -> Finding:
     """Search at once for all that was not searched before, and return what is known then, with a text for each query.
     No search is made where the evidence is placed, since none brings more, nor where all was asked before, which ends
     the iterations."""
@@ -96,18 +96,18 @@ def searched(task: Task, found: Found, queries: Sequence[str]) -> Finding:
     evidence, texts = found.evidence, {}
     lists: list[Evidence] = yield from gather_each(task, asked, Task.gather)
     for query, one in zip(asked, lists, strict=True):
-        if fresh := beyond(evidence, one):  # set apart as the first documents are
+        if fresh := new_passages(evidence, one):  # set apart as the first documents are
             texts[query] = show_documents(task, fresh).removesuffix("\n\n")
         elif one:
             known_numbers = ": " + ", ".join(f"[{passage.number}]" for passage in one) if task.separators else ""
             texts[query] = fill("nothing_new", numbers=known_numbers)
         else:
             texts[query] = template("nothing_found")
-        evidence = in_order((evidence, one))
+        evidence = concatenate((evidence, one))
     count = len(evidence) - len(found.evidence)
     idle = 0 if count else found.idle + 1
     over = f"{_IDLE} iterations in a row brought nothing new" if idle >= _IDLE else ""
-    return Found(evidence, tuple(texts.pop(query, repeated) for query in queries), count, over, known, idle)
+    return SearchState(evidence, tuple(texts.pop(query, repeated) for query in queries), count, over, known, idle)
 
 
 def converse(task: Task, iterations: int, name: str, read: Callable[[str], ReadTurn], stop: tuple[str, ...] = (),
@@ -119,28 +119,28 @@ def converse(task: Task, iterations: int, name: str, read: Callable[[str], ReadT
     gone."""
     if task.rules == "closed-book":
         return (yield from answer(task, "chain_of_thought", (), "no_search"))
-    found = Found((yield from task.gather(task.question)), queries=(fold(task.question),))
+    found = SearchState((yield from task.gather(task.question)), queries=(fold(task.question),))
     if otherwise and (drafted := (yield from otherwise(found))):
         return drafted
-    talk, brought = opened(task, found, f"{name}_first"), ""
+    talk, brought = start(task, found, f"{name}_first"), ""
     for iteration in range(iterations):
         if iteration:
             talk = (*talk, Message("user", (f"{brought}\n\n", template(f"{name}_next"))))
-        reply: Reply = yield Generate(talk, name, numbers(task, found.evidence), stop=stop)
+        reply: Reply = yield Generate(talk, name, shown_numbers(task, found.evidence), stop=stop)
         turn = read(reply.text)
-        talk, brought = (*talk, said(turn.said)), ""
+        talk, brought = (*talk, assistant_message(turn.kept)), ""
         if not turn.query:
             yield Decision("stops", turn.why)
             break
-        found = yield from searched(task, found, [turn.query])
+        found = yield from search_new(task, found, [turn.query])
         brought = found.texts[0]
-        yield went_on(task, iteration, iterations, found)
+        yield next_step(task, iteration, iterations, found)
         if found.over:
             break
-    return (yield from concluded(task, talk, found.evidence, brought))
+    return (yield from final_answer(task, talk, found.evidence, brought))
 
 
-def went_on(task: Task, iteration: int, iterations: int, found: Found) -> Decision:
+def next_step(task: Task, iteration: int, iterations: int, found: SearchState) -> Decision:
     """Return the decision that the next iteration begins, or why there is none."""
     if found.over:
         return Decision("stops", found.over)
@@ -150,18 +150,18 @@ def went_on(task: Task, iteration: int, iterations: int, found: Found) -> Decisi
     return Decision("stops" if last else "goes on", f"iteration {iteration + 1} of {iterations} {brought}")
 
 
-def concluded(task: Task, talk: tuple[Message, ...], evidence: Evidence, brought: str = "",
+def final_answer(task: Task, talk: tuple[Message, ...], evidence: Evidence, brought: str = "",
               tools: tuple[Mapping[str, Any], ...] = ()) -> Recipe:
     """Make the call for the answer, which ends the conversation, and return the draft that its reply is. What the last
     search `brought` stands in it, where no message shows it yet, and so do the tools of the conversation, though none
     can be called any more: servers show them before all else, so that without them nothing would be known again."""
-    last = fill("iterations_answer", question=task.question) + form_of(task)
+    last = fill("iterations_answer", question=task.question) + form_instruction(task)
     parts = (f"{brought}\n\n", last) if brought else (last,)
-    call = asking(task, (*talk, Message("user", parts)), evidence)
+    call = ask_for_answer_in(task, (*talk, Message("user", parts)), evidence)
     call = replace(call, tools=tools, tool_choice="none" if tools else "auto")
     return (yield from draft(call, task, last=True))
 
 
-def said(text: str, longest: int = _LONGEST_TURN) -> Message:
+def assistant_message(text: str, longest: int = _LONGEST_TURN) -> Message:
     """Return a reply as it stays in the conversation: bounded, without what ends a turn, and never empty."""
-    return Message("assistant", (without_turns(text.strip()[:longest]) or "(nothing)",))
+    return Message("assistant", (neutralize_turns(text.strip()[:longest]) or "(nothing)",))

@@ -18,7 +18,7 @@ from ragbed.strategies.reading import fold, is_only_citations, read_answer, read
 from ragbed.strategies.types import Evidence, Passage
 
 _LONGEST_REPLY, _LONGEST_QUOTE, _MOST_LINES = 50_000, 2_000, 100  # characters; lines
-SHORTEST = 2  # letters or digits: one alone stands in every text
+MIN_LETTERS = 2  # letters or digits: one alone stands in every text
 _QUOTATION = "\"'`´“”„‟‘’‚‛«»‹›「」『』′″＂＇"
 _LONE = "\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3\uf900-\ufaff"  # written without spaces, or with endings attached
 _PLAIN = rf"[0-9]++(?:[.,][0-9]++)*+|[{_LONE}]|[^\W_{_LONE}]++|[\s_{_QUOTATION}]++|."
@@ -39,7 +39,7 @@ _NONE = re.compile(r"(?:nothing|no (?:\w+ ){0,3}(?:quotes?|passages?|documents?|
 
 
 @dataclass(frozen=True, slots=True)
-class Offered:
+class OfferedQuote:
     """A quote as the model wrote it, with the number of the document that it names, if any."""
 
     text: str
@@ -54,7 +54,7 @@ class Quote:
     spans: tuple[tuple[int, int], ...]
 
 
-def read_quotes(text: str, most: int) -> list[Offered]:
+def read_quotes(text: str, most: int) -> list[OfferedQuote]:
     """Read the quotes that a reply offers, one on a line, each once: `[2] "the copied words"`. The number may stand
     behind, or be missing. Where some lines have a number or quotation marks, the others are not quotes but what is said
     around them. A line that says that there is none is none."""
@@ -63,23 +63,23 @@ def read_quotes(text: str, most: int) -> list[Offered]:
     formed = [one for one, marked in read if marked] or [
         one for one, _ in read if not one.text.endswith((":", "：")) and not begins_with_nothing(one.text)
         and not _NONE.match(fold(one.text))]
-    known: dict[str, Offered] = {}
+    known: dict[str, OfferedQuote] = {}
     for one in formed:
         known.setdefault(fold(one.text), one)
-    return [one for key, one in known.items() if len(key) >= SHORTEST and key != "none"][:most]
+    return [one for key, one in known.items() if len(key) >= MIN_LETTERS and key != "none"][:most]
 
 
-def _offered(line: str) -> tuple[Offered, bool]:
+def _offered(line: str) -> tuple[OfferedQuote, bool]:
     bare = line[mark.end():] if (mark := _LIST_MARK.match(line)) else line
     number = _NUMBER.match(bare) or _LAST_NUMBER.search(bare)
     said = bare[:number.start()] + bare[number.end():] if number else bare
-    quoted = said.strip().strip("*")
-    text = quoted.strip(_QUOTATION + " ")[:_LONGEST_QUOTE]
-    marked = number is not None or quoted[:1] in tuple(_QUOTATION)
-    return Offered(text, int(number[1]) if number else None), marked
+    reduce_to_quotes = said.strip().strip("*")
+    text = reduce_to_quotes.strip(_QUOTATION + " ")[:_LONGEST_QUOTE]
+    marked = number is not None or reduce_to_quotes[:1] in tuple(_QUOTATION)
+    return OfferedQuote(text, int(number[1]) if number else None), marked
 
 
-def found_quotes(offered: Sequence[Offered], evidence: Evidence, shortest: int = SHORTEST) -> list[Quote | None]:
+def find_quotes(offered: Sequence[OfferedQuote], evidence: Evidence, shortest: int = MIN_LETTERS) -> list[Quote | None]:
     """Find where each quote, of so many letters and digits at least, stands: in the document that it names, else in the
     first that has it; None where in none. It takes time linear in the documents and the quotes, for each quote."""
     texts = {passage.number: _Text(passage) for passage in evidence}
@@ -87,7 +87,7 @@ def found_quotes(offered: Sequence[Offered], evidence: Evidence, shortest: int =
                   if (quote := texts[number].find(one.text, shortest))), None) for one in offered]
 
 
-def quoted(evidence: Evidence, quotes: Iterable[Quote]) -> Evidence:
+def reduce_to_quotes(evidence: Evidence, quotes: Iterable[Quote]) -> Evidence:
     """Return the passages that are quoted, reduced to their quotes: a line each, in the passage's order."""
     spans: dict[int, list[tuple[int, int]]] = {}
     for quote in quotes:
@@ -183,17 +183,17 @@ def read_rows(text: str, most: int, numbered: bool) -> list[FactRow]:
     return [row for row in rows if not all(map(_RULE.fullmatch, row.cells))][:most]
 
 
-def checked_rows(rows: Sequence[FactRow], evidence: Evidence) -> list[FactRow]:
+def check_rows(rows: Sequence[FactRow], evidence: Evidence) -> list[FactRow]:
     """Return the rows with whether their values stand in a document, and in which. A row that names a document that is
     none of the evidence, and whose value is in no other, is left out."""
     shown = {passage.number for passage in evidence}
-    quotes = found_quotes([Offered(row.cells[-1], row.number) for row in rows], evidence, shortest=1)
+    quotes = find_quotes([OfferedQuote(row.cells[-1], row.number) for row in rows], evidence, shortest=1)
     placed = [replace(row, number=quote.number if quote else row.number, found=quote is not None)
               for row, quote in zip(rows, quotes, strict=True)]
     return [row for row in placed if row.number is None or row.number in shown]
 
 
-def shown_rows(rows: Sequence[FactRow], numbered: bool) -> str:
+def format_rows(rows: Sequence[FactRow], numbered: bool) -> str:
     """Return the table as prompts show it, with the numbers of the documents in a last column where `numbered`."""
     return "\n".join("| " + " | ".join([*row.cells, *(["-" if row.number is None else f"[{row.number}]"] * numbered)])
                      + " |" for row in rows)

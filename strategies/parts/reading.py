@@ -9,11 +9,11 @@ import re
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from ragbed.strategies.prompting import without_turns
+from ragbed.strategies.prompting import neutralize_turns
 from ragbed.strategies.reading import fold, read_answer, strip_citations
 from ragbed.strategies.types import Draft
 
-LONGEST_QUERY = 400
+MAX_QUERY = 400
 _LONGEST = 200  # characters that are looked at
 _FAULTS = r"(?:faults?|errors?|problems?|issues?|mistakes?|flaws?)"
 _VERB = (r"(?:mend|correct|change|fix|improve|search|look|find|add|ask|do|work|report|note|calculate|compute)"
@@ -48,7 +48,7 @@ def begins_with_nothing(text: str) -> bool:
 NO_ANSWER = "(no answer)"  # what stands for a draft that has none
 
 
-def revised(before: Draft, after: Draft, **figures: float) -> Draft:
+def mark_revised(before: Draft, after: Draft, **figures: float) -> Draft:
     """Return the later draft with notes and figures of both, more figures, and `revised`: 1.0 where they differ."""
     changed = {"revised": float(fold(before.text) != fold(after.text))}
     return replace(after, notes=tuple(dict.fromkeys([*before.notes, *after.notes])),
@@ -88,7 +88,7 @@ def read_critique(text: str, question: str) -> Critique:
     """Read the lines `Fault: ...` and `Search: ...` of a reply. What else a reply says that has no such lines is one
     fault, unless it begins by saying that there is none. To search for the question itself once more is no query."""
     lines = read_answer(text[:_LONGEST_REPLY])[0].splitlines()
-    faults, queries = _after(_FAULT, lines), [as_query(one) for one in _after(_QUERY, lines)]
+    faults, queries = _after(_FAULT, lines), [to_query(one) for one in _after(_QUERY, lines)]
     if not any(map(_FAULT.match, lines)) and not any(queries):
         said = "\n".join(line for line in lines if not _QUERY.match(line))
         faults = [] if begins_with_nothing(said) else [said]
@@ -102,7 +102,7 @@ def _after(mark: re.Pattern[str], lines: list[str]) -> list[str]:
     return [one for one in said if not says_nothing(one)]
 
 
-MOST_LINES = 6
+MAX_LINES = 6
 _LONGEST_LINE, _LONGEST_LIST = 1_000, 50_000  # characters; a longer line is no question
 # Nothing may follow but space or a mark: `3.5 million`, `U.S.` and `-5 degrees` begin no list.
 _NUMBERING = re.compile(
@@ -110,7 +110,7 @@ _NUMBERING = re.compile(
     r"|(?:sub-?)?(?:question|query)(?:\s?\d{1,2})?\s?[.:)])(?=[\s*]|\Z))+", re.IGNORECASE)
 
 
-def listed(text: str, asked: str, most: int = MOST_LINES) -> list[str]:
+def read_list(text: str, asked: str, most: int = MAX_LINES) -> list[str]:
     """Read up to `most` lines of a reply, without its thinking, numbering, repeats and what was asked itself. Headings,
     which end in a colon, are dropped, and what says that there is none; and so are lines of more than 1,000 characters:
     the model does not ask in them, and each would be repeated in every later prompt."""
@@ -119,14 +119,14 @@ def listed(text: str, asked: str, most: int = MOST_LINES) -> list[str]:
         if len(line) > _LONGEST_LINE:
             continue
         mark = _NUMBERING.match(line)
-        bare = without_turns(line[mark.end() if mark else 0:]).strip().rstrip("*").rstrip()
+        bare = neutralize_turns(line[mark.end() if mark else 0:]).strip().rstrip("*").rstrip()
         key = fold(bare)
         if not says_nothing(bare) and key != fold(asked) and not bare.endswith((":", "：")):
             found.setdefault(key, bare)
     return list(found.values())[:most]
 
 
-def as_query(text: str) -> str:
+def to_query(text: str) -> str:
     """Return the text as a query: one line of at most 400 characters, without citations and quotes around it."""
-    line = " ".join(strip_citations(without_turns(text[:4 * LONGEST_QUERY])).split())
-    return line.strip("\"'`*<>[]() ")[:LONGEST_QUERY]
+    line = " ".join(strip_citations(neutralize_turns(text[:4 * MAX_QUERY])).split())
+    return line.strip("\"'`*<>[]() ")[:MAX_QUERY]

@@ -9,13 +9,20 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
-from ragbed.strategies.parts.conversation import Found, concluded, opened, said, searched, went_on
-from ragbed.strategies.parts.reading import as_query
-from ragbed.strategies.prompting import fill, numbers, template, without_turns
-from ragbed.strategies.reading import outside_think
+from ragbed.strategies.parts.conversation import (
+    SearchState,
+    assistant_message,
+    final_answer,
+    next_step,
+    search_new,
+    start,
+)
+from ragbed.strategies.parts.reading import to_query
+from ragbed.strategies.prompting import fill, neutralize_turns, shown_numbers, template
+from ragbed.strategies.reading import strip_thinking
 from ragbed.strategies.types import Asked, Decision, Draft, Failure, Generate, Message, Reply, Task
 
-MOST_CALLS = 4  # calls of one reply that are carried out
+MAX_CALLS = 4  # calls of one reply that are carried out
 _LONGEST, _LONGEST_TEXT = 4_000, 20_000  # characters of a call's arguments, and of a reply without calls, that are read
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _ID = re.compile(r"[A-Za-z0-9_.:-]{1,128}")
@@ -49,12 +56,12 @@ def search_tools() -> tuple[Mapping[str, Any], ...]:
     return _function("search", query), _function("finish", {})
 
 
-def calls_of(reply: Reply, iteration: int) -> list[ToolCall]:
+def read_calls(reply: Reply, iteration: int) -> list[ToolCall]:
     """Return every call of the reply; where the server read none, those that the model wrote out as JSON in its text.
     One without an id of its own has one of the iteration."""
     calls: list[ToolCall] = []
     if not reply.tool_calls:
-        text = outside_think(reply.text)[:_LONGEST_TEXT]
+        text = strip_thinking(reply.text)[:_LONGEST_TEXT]
         starts = list(_WRITTEN.finditer(text))
         ends = [*(found.start() for found in starts[1:]), len(text)]
         for place, (found, end) in enumerate(zip(starts, ends, strict=False)):
@@ -71,11 +78,11 @@ def calls_of(reply: Reply, iteration: int) -> list[ToolCall]:
     return calls
 
 
-def said_with(reply: Reply, calls: Sequence[ToolCall]) -> Message:
+def reply_message(reply: Reply, calls: Sequence[ToolCall]) -> Message:
     """Return the reply as it stays in the conversation."""
-    text = without_turns(outside_think(reply.text)[:_LONGEST].strip())
+    text = neutralize_turns(strip_thinking(reply.text)[:_LONGEST].strip())
     if not calls:
-        return said(text)
+        return assistant_message(text)
     # Calls that stand in the text are sent as calls, once.
     return Message("assistant", (text,) if text and reply.tool_calls else (), tuple(call.sent for call in calls))
 
@@ -104,45 +111,45 @@ def _call(id: str, function: Any) -> ToolCall:
         except (ValueError, RecursionError):
             arguments = None
     query = arguments.get("query") if name == "search" and isinstance(arguments, Mapping) else None
-    return ToolCall(id, name, as_query(query) if isinstance(query, str) else "")
+    return ToolCall(id, name, to_query(query) if isinstance(query, str) else "")
 
 
-def calling(task: Task, found: Found, iterations: int, auto: bool) -> Generator[Asked, Any, Draft | None]:
+def call_tools(task: Task, found: SearchState, iterations: int, auto: bool) -> Generator[Asked, Any, Draft | None]:
     """Return the draft that calling tools leads to, beside what the first search `found`; None where tools are not
     understood, which only `auto` looks out for: by a server that takes no tools, or a first reply that calls none."""
-    talk = opened(task, found, "react_tools")
+    talk = start(task, found, "react_tools")
     for iteration in range(iterations):
-        reply = yield (call := Generate(talk, "react", numbers(task, found.evidence), tools=search_tools(),
+        reply = yield (call := Generate(talk, "react", shown_numbers(task, found.evidence), tools=search_tools(),
                                         see_failure=auto and not iteration))
         if isinstance(reply, Failure) and refuses_tools(reply):
             yield Decision("goes on in text", "the server takes no tools")
             return None
         if isinstance(reply, Failure):  # of another sort: asked again, it ends the question, as any other call's would
             reply = yield replace(call, see_failure=False)
-        calls = calls_of(reply, iteration)
+        calls = read_calls(reply, iteration)
         if not calls and auto and not iteration:
             yield Decision("goes on in text", "the first reply calls no tool")
             return None
-        made = calls[:MOST_CALLS]
+        made = calls[:MAX_CALLS]
         queries = [one.query for one in made if one.query]
         if queries:
-            found = yield from searched(task, found, queries)
-        talk = (*talk, said_with(reply, made), *_results(made, found, len(calls) - len(made)))
+            found = yield from search_new(task, found, queries)
+        talk = (*talk, reply_message(reply, made), *_results(made, found, len(calls) - len(made)))
         if not calls or any(one.ends for one in made):
             yield Decision("stops", "finish is called" if calls else "the reply calls no tool")
             break
         unread = Decision("goes on", f"iteration {iteration + 1}: no call could be read")
-        yield went_on(task, iteration, iterations, found) if queries else unread
+        yield next_step(task, iteration, iterations, found) if queries else unread
         if found.over:
             break
-    return (yield from concluded(task, talk, found.evidence, tools=search_tools()))
+    return (yield from final_answer(task, talk, found.evidence, tools=search_tools()))
 
 
-def _results(calls: Sequence[ToolCall], found: Found, left_out: int) -> Iterator[Message]:
+def _results(calls: Sequence[ToolCall], found: SearchState, left_out: int) -> Iterator[Message]:
     texts = iter(found.texts)
     for place, call in enumerate(calls, start=1):
         text = template("tool_finished" if call.ends else "tool_unread")
         brought = next(texts) if call.query else text
         more = left_out and place == len(calls)
-        note = ("\n\n", fill("tool_too_many", count=str(left_out), most=str(MOST_CALLS)),) if more else ()
+        note = ("\n\n", fill("tool_too_many", count=str(left_out), most=str(MAX_CALLS)),) if more else ()
         yield Message("tool", (brought, *note), call_id=call.id)

@@ -5,9 +5,9 @@ import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from ragbed.strategies.answering import without_sub_answers
+from ragbed.strategies.answering import strip_sub_answers
 from ragbed.strategies.choice import read_choice
-from ragbed.strategies.normalising import with_values
+from ragbed.strategies.normalizing import with_values
 from ragbed.strategies.reading import is_only_citations, read_citations, strip_citations
 from ragbed.strategies.types import Draft, Task
 
@@ -57,16 +57,16 @@ def tally(task: Task, drafts: Sequence[Draft], shown: Collection[int]) -> Votes:
     """Group the drafts by their answer; `shown` are the evidence numbers that any prompt showed."""
     answers: dict[tuple[str, str], list[Draft]] = {}
     for draft in drafts:
-        if (key := answer_of(task, draft, shown)) is not None:
+        if (key := vote_key(task, draft, shown)) is not None:
             answers.setdefault(key, []).append(draft)
     return Votes(tuple(map(tuple, answers.values())), len(drafts) - sum(map(len, answers.values())))
 
 
-def answer_of(task: Task, draft: Draft, shown: Collection[int]) -> tuple[str, str] | None:
+def vote_key(task: Task, draft: Draft, shown: Collection[int]) -> tuple[str, str] | None:
     """Return what equal answers have in common; None for a draft that holds no answer. Refusals are one answer. Options
     are compared by their label; a text that begins with yes or no and a mark, by that word; any other without its
     citations, case, punctuation and articles, with numbers and dates by their value."""
-    draft = without_sub_answers(draft, task)
+    draft = strip_sub_answers(draft, task)
     if not draft.well_formed:
         return None
     if draft.refused:

@@ -7,12 +7,12 @@ from typing import Annotated
 
 from pydantic import Field
 
-from ragbed.strategies.answering import draft, inquiry, opening
+from ragbed.strategies.answering import ask, ask_for_answer, draft
 from ragbed.strategies.parts.conversation import gather_each
-from ragbed.strategies.parts.merging import in_order
-from ragbed.strategies.parts.reading import NO_ANSWER, listed, revised
-from ragbed.strategies.parts.wrapping import Seen, watched
-from ragbed.strategies.prompting import fill_quoting, template
+from ragbed.strategies.parts.merging import concatenate
+from ragbed.strategies.parts.reading import NO_ANSWER, mark_revised, read_list
+from ragbed.strategies.parts.tracing import EvidenceTrace, traced
+from ragbed.strategies.prompting import fill_untrusted, template
 from ragbed.strategies.reading import read_answer
 from ragbed.strategies.reasoning.direct import direct
 from ragbed.strategies.types import Decision, Evidence, Generate, Reasoning, Recipe, Reply, Task
@@ -29,22 +29,22 @@ def chain_of_verification(task: Task, *, of: Reasoning = direct, questions: Anno
         questions: how many are asked at most.
         searches: whether evidence is gathered for each question.
     """
-    seen = Seen()
-    first = yield from watched(of, task, seen)
+    seen = EvidenceTrace()
+    first = yield from traced(of, task, seen)
     evidence = seen.evidence()
-    asked = fill_quoting("verification_questions", draft=first.text or NO_ANSWER, count=str(questions))
-    plan: Reply = yield inquiry(task, asked, evidence, "plan")
-    checks = listed(plan.text, task.question, questions)
+    asked = fill_untrusted("verification_questions", draft=first.text or NO_ANSWER, count=str(questions))
+    plan: Reply = yield ask(task, asked, evidence, "plan")
+    checks = read_list(plan.text, task.question, questions)
     if not checks:
         yield Decision("keeps the draft", "no question that checks it could be read")
         return replace(first, notes=(*first.notes, "no_checks"))
     more: list[Evidence] = (yield from gather_each(task, checks, Task.gather)) if searches else [()] * len(checks)
-    replies: list[Reply] = yield [_check(task, one, in_order((evidence, found)))
+    replies: list[Reply] = yield [_check(task, one, concatenate((evidence, found)))
                                   for one, found in zip(checks, more, strict=True)]
     answered = "\n".join(f"{one}\n{_said(reply)}" for one, reply in zip(checks, replies, strict=True))
-    told = fill_quoting("verification_answer", draft=first.text or NO_ANSWER, checks=answered)
-    last = yield from draft(opening(task, told, in_order((evidence, *more))), task)
-    made = revised(first, last, checks=len(checks))
+    told = fill_untrusted("verification_answer", draft=first.text or NO_ANSWER, checks=answered)
+    last = yield from draft(ask_for_answer(task, told, concatenate((evidence, *more))), task)
+    made = mark_revised(first, last, checks=len(checks))
     yield Decision("changes the draft" if made.figures["revised"] else "keeps the draft", f"{len(checks)} checks")
     return made
 
@@ -54,7 +54,7 @@ def _check(task: Task, question: str, evidence: Evidence) -> Generate:
     alone = replace(task, question=question, options=(), sub_questions=())
     told = template("verification" if task.rules in ("grounded", "reading") else "verification_open")
     cite = f" {template('verification_cited')}" if task.cites else ""
-    return inquiry(alone, told + cite, evidence, "verify")
+    return ask(alone, told + cite, evidence, "verify")
 
 
 def _said(reply: Reply) -> str:

@@ -12,8 +12,8 @@ from typing import Annotated
 from pydantic import Field
 
 from ragbed.strategies.parts.conversation import ReadTurn, converse
-from ragbed.strategies.parts.reading import as_query
-from ragbed.strategies.reading import outside_think
+from ragbed.strategies.parts.reading import to_query
+from ragbed.strategies.reading import strip_thinking
 from ragbed.strategies.types import Recipe, Task
 
 _LONGEST_THOUGHT = 600  # characters
@@ -33,14 +33,14 @@ def ircot(task: Task, *, iterations: Annotated[int, Field(ge=1, le=10)] = 4) -> 
 
 def thought(text: str) -> ReadTurn:
     """Return the first line of a reply that says something, to search with; nothing where it holds the answer."""
-    lines = outside_think(text)[:20 * _LONGEST_THOUGHT].splitlines()
+    lines = strip_thinking(text)[:20 * _LONGEST_THOUGHT].splitlines()
     bare = (_bare(line) for line in lines)
     step = next((line for line in bare if any(map(str.isalnum, line)) and not line.endswith((":", "："))), "")
     if not step:
         return ReadTurn("", why="the reply holds no thought")
     if _ANSWERS.search(step):
         return ReadTurn(step, why="the thought holds the answer")
-    return ReadTurn(step, as_query(step))
+    return ReadTurn(step, to_query(step))
 
 
 def _bare(line: str) -> str:

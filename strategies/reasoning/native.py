@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from ragbed.strategies.answering import draft, opening
+from ragbed.strategies.answering import ask_for_answer, draft
 from ragbed.strategies.prompting import template
 from ragbed.strategies.types import Recipe, Task
 
@@ -26,6 +26,6 @@ def native(task: Task, *, effort: Effort | None = None,
     says otherwise: what is cut while it thinks holds no answer.
     """
     evidence = yield from task.gather(task.question)
-    call = opening(task, template("native"), evidence, thinks=False)
+    call = ask_for_answer(task, template("native"), evidence, thinks=False)
     return (yield from draft(replace(call, effort=effort, max_tokens=max_tokens), task, thinks=False,
                               last=True))

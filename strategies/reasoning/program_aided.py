@@ -10,11 +10,11 @@ from typing import Annotated
 
 from pydantic import Field
 
-from ragbed.strategies.answering import answer, draft, inquiry, opening
+from ragbed.strategies.answering import answer, ask, ask_for_answer, draft
 from ragbed.strategies.arithmetic import FUNCTIONS, ProgramLine, run
-from ragbed.strategies.parts.conversation import said
+from ragbed.strategies.parts.conversation import assistant_message
 from ragbed.strategies.parts.reading import begins_with_nothing
-from ragbed.strategies.prompting import fill, fill_quoting
+from ragbed.strategies.prompting import fill, fill_untrusted
 from ragbed.strategies.reading import read_answer
 from ragbed.strategies.types import Decision, Draft, Message, Recipe, Reply, Task
 
@@ -29,7 +29,7 @@ def program_aided(task: Task, *, iterations: Annotated[int, Field(ge=1, le=5)] =
     calculation is written `iterations` times at most.
     """
     evidence = yield from task.gather(task.question)
-    asked = inquiry(task, fill("program_aided", functions=", ".join(FUNCTIONS)), evidence, "calculate")
+    asked = ask(task, fill("program_aided", functions=", ".join(FUNCTIONS)), evidence, "calculate")
     lines: tuple[ProgramLine, ...] = ()
     for iteration in range(iterations):
         reply: Reply = yield asked
@@ -39,14 +39,15 @@ def program_aided(task: Task, *, iterations: Annotated[int, Field(ge=1, le=5)] =
         yield Decision("calculates", f"iteration {iteration + 1}: {worked_out}")
         if not failed:
             break
-        told = fill_quoting("program_aided_again", lines="\n".join(map(str, failed)))
-        asked = replace(asked, messages=(*asked.messages, said(reply.text, _LONGEST), Message("user", (told,))))
+        told = fill_untrusted("program_aided_again", lines="\n".join(map(str, failed)))
+        more = assistant_message(reply.text, _LONGEST), Message("user", (told,))
+        asked = replace(asked, messages=(*asked.messages, *more))
     if not lines:
         none = begins_with_nothing(read_answer(reply.text)[0])
         why = "there is nothing to calculate" if none else "no line of one could be read"
         yield Decision("answers without a calculation", why)
         note = "nothing_to_calculate" if none else "no_program"
         return (yield from answer(task, "chain_of_thought", evidence, note))
-    shown = fill_quoting("program_aided_answer", lines="\n".join(map(str, lines)))
-    made: Draft = yield from draft(opening(task, shown, evidence), task)
+    shown = fill_untrusted("program_aided_answer", lines="\n".join(map(str, lines)))
+    made: Draft = yield from draft(ask_for_answer(task, shown, evidence), task)
     return replace(made, figures={"worked_out": 1 - len(failed) / len(lines)})

@@ -10,9 +10,9 @@ from typing import Annotated
 
 from pydantic import Field
 
-from ragbed.strategies.answering import answer, inquiry
-from ragbed.strategies.parts.quotes import found_quotes, quoted, read_quotes
-from ragbed.strategies.prompting import fill, numbers
+from ragbed.strategies.answering import answer, ask
+from ragbed.strategies.parts.quotes import find_quotes, read_quotes, reduce_to_quotes
+from ragbed.strategies.prompting import fill, shown_numbers
 from ragbed.strategies.reading import REFUSAL
 from ragbed.strategies.types import Decision, Draft, Recipe, Reply, Task
 
@@ -24,17 +24,17 @@ def quote_first(task: Task, *, quotes: Annotated[int, Field(ge=1, le=30)] = 8) -
     `quotes_found` is the share of offered quotes, of which `quotes` are asked for at most, that stand in the documents.
     """
     evidence = yield from task.gather(task.question)
-    if not numbers(task, evidence):
+    if not shown_numbers(task, evidence):
         return (yield from answer(task, "chain_of_thought", evidence, "no_quotes"))
     name = "quote_first" if task.separators else "quote_first_uncited"
-    reply: Reply = yield inquiry(task, fill(name, count=str(quotes)), evidence, "quote")
+    reply: Reply = yield ask(task, fill(name, count=str(quotes)), evidence, "quote")
     offered = read_quotes(reply.text, quotes)
-    found = [quote for quote in found_quotes(offered, evidence) if quote]
+    found = [quote for quote in find_quotes(offered, evidence) if quote]
     figures = {"quotes": float(len(offered))} | ({"quotes_found": len(found) / len(offered)} if offered else {})
     if len(found) < len(offered):
         yield Decision("drops quotes", f"{len(offered) - len(found)} of {len(offered)} stand in no document")
     if found:
-        made: Draft = yield from answer(task, "quote_first_answer", quoted(evidence, found))
+        made: Draft = yield from answer(task, "quote_first_answer", reduce_to_quotes(evidence, found))
     elif task.rules == "grounded":
         yield Decision("refuses", "no quote bears on the question")
         made = Draft(REFUSAL, (), True, True, None, ("no_quotes",))

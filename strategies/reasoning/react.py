@@ -15,9 +15,9 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from ragbed.strategies.parts.conversation import ReadTurn, converse
-from ragbed.strategies.parts.reading import as_query
-from ragbed.strategies.parts.tool_calls import calling
-from ragbed.strategies.reading import outside_think
+from ragbed.strategies.parts.reading import to_query
+from ragbed.strategies.parts.tool_calls import call_tools
+from ragbed.strategies.reading import strip_thinking
 from ragbed.strategies.types import Recipe, Task
 
 Tools = Literal["auto", "native", "text"]
@@ -34,15 +34,15 @@ def react(task: Task, *, iterations: Annotated[int, Field(ge=1, le=10)] = 4, too
     With `tools: auto` calls are tried first. It goes on in text where the server says that it takes no tools, and
     where the first reply calls none, as models do that were never shown them; a model that knows them calls `finish`.
     """
-    calls = None if tools == "text" else partial(calling, task, iterations=iterations, auto=tools == "auto")
+    calls = None if tools == "text" else partial(call_tools, task, iterations=iterations, auto=tools == "auto")
     return (yield from converse(task, iterations, "react", action, _STOP, calls))
 
 
 def action(text: str) -> ReadTurn:
     """Return the first action of a reply, and the reply up to it: what follows is what a model makes up."""
-    text = outside_think(text)[:_LONGEST]
+    text = strip_thinking(text)[:_LONGEST]
     act = _ACTION.search(text)
     if act is None:
         return ReadTurn(text, why="the reply holds no action")
-    query = as_query(act[2] or "")
+    query = to_query(act[2] or "")
     return ReadTurn(text[:act.end()], query, "" if query else "finish" if act[3] else "the search has no words")

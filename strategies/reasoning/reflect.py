@@ -5,7 +5,7 @@ draft is written with the faults of all before it in view. What a check misses i
 
 Reflexion learns of its failures from outside: a test that fails, a game that is lost. Here the model criticises itself,
 with no more to go by than the documents; without any such signal Huang et al. 2024 ("Large language models cannot
-self-correct reasoning yet") found that answers got worse. The figure `revised` says how often one was changed.
+self-correct reasoning yet") found that answers got worse. The figure `mark_revised` says how often one was changed.
 """
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from typing import Annotated
 
 from pydantic import Field
 
-from ragbed.strategies.answering import draft, inquiry, opening
+from ragbed.strategies.answering import ask, ask_for_answer, draft
 from ragbed.strategies.parts.conversation import gather_each
-from ragbed.strategies.parts.merging import in_order
-from ragbed.strategies.parts.reading import NO_ANSWER, read_critique, revised
-from ragbed.strategies.parts.wrapping import Seen, watched
-from ragbed.strategies.prompting import fill_quoting, template
+from ragbed.strategies.parts.merging import concatenate
+from ragbed.strategies.parts.reading import NO_ANSWER, mark_revised, read_critique
+from ragbed.strategies.parts.tracing import EvidenceTrace, traced
+from ragbed.strategies.prompting import fill_untrusted, template
 from ragbed.strategies.reading import fold
 from ragbed.strategies.reasoning.direct import direct
 from ragbed.strategies.types import Decision, Draft, Evidence, Generate, Reasoning, Recipe, Reply, Task
@@ -30,8 +30,8 @@ def reflect(task: Task, *, of: Reasoning = direct, iterations: Annotated[int, Fi
 
     The figure `iterations` is how often a draft was checked; with `searches`, what a check misses is searched for.
     """
-    seen, faults, check = Seen(), list[str](), 0
-    first = latest = yield from watched(of, task, seen)
+    seen, faults, check = EvidenceTrace(), list[str](), 0
+    first = latest = yield from traced(of, task, seen)
     evidence = seen.evidence()
     searching = searches and task.rules != "closed-book"
     for check in range(1, iterations + 1):
@@ -44,20 +44,20 @@ def reflect(task: Task, *, of: Reasoning = direct, iterations: Annotated[int, Fi
         known = evidence
         if queries:
             yield Decision("searches again", f"check {check} asks for {len(queries)} search{'es' * (len(queries) > 1)}")
-            evidence = in_order((evidence, *(yield from gather_each(task, queries, Task.gather))))
+            evidence = concatenate((evidence, *(yield from gather_each(task, queries, Task.gather))))
         faults += [*found.faults, *(f"Missing: {query}" for query in queries)]
-        before, said = latest, fill_quoting("reflect_revise", draft=_text(latest), faults="\n".join(faults))
-        latest = yield from draft(opening(task, said, evidence), task)
+        before, said = latest, fill_untrusted("reflect_revise", draft=_text(latest), faults="\n".join(faults))
+        latest = yield from draft(ask_for_answer(task, said, evidence), task)
         if fold(latest.text) == fold(before.text) and evidence == known:
             yield Decision("stops", f"check {check} changed nothing")
             break
-    return revised(first, latest, iterations=check)
+    return mark_revised(first, latest, iterations=check)
 
 
 def _critique(task: Task, latest: Draft, evidence: Evidence, searching: bool) -> Generate:
-    said = fill_quoting("reflect_critique", draft=_text(latest))
+    said = fill_untrusted("reflect_critique", draft=_text(latest))
     search = f"\n\n{template('reflect_search')}" if searching else ""
-    return inquiry(task, said + search, evidence, "critique", rules=True)
+    return ask(task, said + search, evidence, "critique", rules=True)
 
 
 def _text(latest: Draft) -> str:

@@ -12,8 +12,8 @@ from typing import Annotated
 from pydantic import Field
 
 from ragbed.strategies.parts.conversation import ReadTurn, converse
-from ragbed.strategies.parts.reading import as_query, says_nothing
-from ragbed.strategies.reading import fold, outside_think
+from ragbed.strategies.parts.reading import says_nothing, to_query
+from ragbed.strategies.reading import fold, strip_thinking
 from ragbed.strategies.types import Recipe, Task
 
 _LONGEST = 20_000  # characters of a reply that are read
@@ -30,7 +30,7 @@ def self_ask(task: Task, *, iterations: Annotated[int, Field(ge=1, le=10)] = 4) 
 def follow_up(text: str) -> ReadTurn:
     """Return the first follow-up question of a reply, and the reply up to it: what follows is what a model makes up.
     Without a line of the form, a reply whose last line is a question asks that."""
-    text = outside_think(text)[:_LONGEST]
+    text = strip_thinking(text)[:_LONGEST]
     asked = _ASKS.search(text)
     last = next((line for line in reversed(text.splitlines()) if line.strip()), "")
     if asked is None and not last.rstrip().endswith(("?", "？")):
@@ -38,4 +38,4 @@ def follow_up(text: str) -> ReadTurn:
     query, kept = (last, text) if asked is None else (asked[1], text[:asked.end()])
     if says_nothing(query) or fold(query[:200]).startswith(_NO_MORE):
         return ReadTurn(kept, why="no follow-up question is left")
-    return ReadTurn(kept, as_query(query))
+    return ReadTurn(kept, to_query(query))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 
-from ragbed.strategies.answering import form_named, opening
+from ragbed.strategies.answering import answer_form, ask_for_answer
 from ragbed.strategies.prompting import fill, template
 from ragbed.strategies.types import Draft, Recipe, Reply, Task
 
@@ -21,11 +21,11 @@ _LABEL = re.compile(r"(?:^|\n|\\n|[\"'>])[ \t]{0,8}(?:[-*•#>]{1,6}[ \t])?[*_]{
 def semi_structured(task: Task) -> Recipe:
     """One call that lists found facts, general knowledge and steps before it answers."""
     evidence = yield from task.gather(task.question)
-    call = opening(task, _instruction(task), evidence)
+    call = ask_for_answer(task, _instruction(task), evidence)
     reply: Reply = yield call
     wanted = {"known" if task.rules == "closed-book" else "found", "step"}
     notes = () if wanted <= labels(reply.text) else ("unstructured",)
-    return Draft.from_reply(reply, *notes, form=form_named(task))
+    return Draft.from_reply(reply, *notes, form=answer_form(task))
 
 
 def labels(text: str) -> set[str]:

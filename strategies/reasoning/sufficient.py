@@ -11,11 +11,11 @@ from typing import Annotated
 
 from pydantic import Field
 
-from ragbed.strategies.parts.merging import in_order
-from ragbed.strategies.parts.wrapping import with_gathered
+from ragbed.strategies.parts.merging import concatenate
+from ragbed.strategies.parts.tracing import with_evidence
 from ragbed.strategies.reading import REFUSAL, strip_citations
 from ragbed.strategies.reasoning.chain_of_thought import chain_of_thought
-from ragbed.strategies.support.check import judged
+from ragbed.strategies.support.check import judge_sufficiency
 from ragbed.strategies.types import Decision, Draft, Reasoning, Recipe, Task
 
 
@@ -34,17 +34,17 @@ def sufficient(task: Task, *, of: Reasoning = chain_of_thought, threshold: Annot
         draft: Draft = yield from of(task)
         return replace(draft, notes=(*draft.notes, "sufficiency_skipped"))
     evidence = yield from task.gather(task.question)
-    grade = yield from judged(task, evidence)
+    grade = yield from judge_sufficiency(task, evidence)
     for _ in range(iterations):
         if grade.value is None or grade.value >= threshold or not grade.missing:
             break
         yield Decision("searches again", grade.missing)
-        more = in_order((evidence, (yield from task.gather(grade.missing))))
+        more = concatenate((evidence, (yield from task.gather(grade.missing))))
         if len(more) == len(evidence):
             yield Decision("stops searching", "nothing new was found")
             break
         evidence = more
-        grade = yield from judged(task, evidence)
+        grade = yield from judge_sufficiency(task, evidence)
     figures = {} if grade.value is None else {"sufficiency": grade.value}
     low = grade.value is not None and grade.value < threshold
     if low and task.rules == "grounded":
@@ -55,5 +55,5 @@ def sufficient(task: Task, *, of: Reasoning = chain_of_thought, threshold: Annot
     notes = ("sufficiency_unread",) if grade.value is None else ("insufficient",) if low else ()
     if notes:
         yield Decision("answers all the same", notes[0].replace("_", " "))
-    draft = yield from of(with_gathered(task, task.question, evidence))
+    draft = yield from of(with_evidence(task, task.question, evidence))
     return replace(draft, notes=(*draft.notes, *notes), figures={**draft.figures, **figures})

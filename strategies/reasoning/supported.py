@@ -12,11 +12,11 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from ragbed.strategies.answering import without_sub_answers
-from ragbed.strategies.parts.wrapping import Seen, watched
+from ragbed.strategies.answering import strip_sub_answers
+from ragbed.strategies.parts.tracing import EvidenceTrace, traced
 from ragbed.strategies.reading import REFUSAL
 from ragbed.strategies.reasoning.direct import direct
-from ragbed.strategies.support.check import By, checked, repaired
+from ragbed.strategies.support.check import By, check_statements, repair
 from ragbed.strategies.types import Decision, Draft, Reasoning, Recipe, Task
 
 Share = Annotated[float, Field(ge=0, le=1)]
@@ -31,19 +31,19 @@ def supported(task: Task, *, of: Reasoning = direct, by: By = "lexical", thresho
     With `repair` one unsupported sentence is enough for a second call. An answer with less than `share` of its
     sentences supported is refused where the rules offer a refusal, and else, or with `keep`, stays with the note
     `unsupported`. Figures: `sentences_supported`, the share of supported sentences of the answer that was checked last,
-    among those of which it could be told; `repaired`, 1 where the second call was made.
+    among those of which it could be told; `repair`, 1 where the second call was made.
     """
-    seen = Seen()
-    draft = yield from watched(of, task, seen)
+    seen = EvidenceTrace()
+    draft = yield from traced(of, task, seen)
     if draft.refused or not draft.well_formed:
         return draft
     if task.rules in ("choice", "closed-book"):
         return replace(draft, notes=(*draft.notes, "support_skipped"))
-    found = yield from checked(without_sub_answers(draft, task), task, seen, by, threshold)
+    found = yield from check_statements(strip_sub_answers(draft, task), task, seen, by, threshold)
     repairs = otherwise == "repair" and bool(found.unsupported)
     if repairs:
         yield Decision("repairs", found.said())
-        draft, found = yield from repaired(draft, found, task, seen, by)
+        draft, found = yield from repair(draft, found, task, seen, by)
     figures = {**draft.figures, "repaired": float(repairs)}
     if draft.refused or found.share is None:
         notes = () if draft.refused else ("support_unread" if found.findings else "support_skipped",)

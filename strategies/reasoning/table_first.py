@@ -10,9 +10,9 @@ from typing import Annotated
 
 from pydantic import Field
 
-from ragbed.strategies.answering import answer, draft, inquiry, opening
-from ragbed.strategies.parts.quotes import checked_rows, read_rows, shown_rows
-from ragbed.strategies.prompting import fill, fill_quoting, numbers
+from ragbed.strategies.answering import answer, ask, ask_for_answer, draft
+from ragbed.strategies.parts.quotes import check_rows, format_rows, read_rows
+from ragbed.strategies.prompting import fill, fill_untrusted, shown_numbers
 from ragbed.strategies.types import Decision, Draft, Recipe, Reply, Task
 
 
@@ -25,18 +25,18 @@ def table_first(task: Task, *, rows: Annotated[int, Field(ge=1, le=40)] = 12) ->
     document as it is.
     """
     evidence = yield from task.gather(task.question)
-    shown = numbers(task, evidence)
+    shown = shown_numbers(task, evidence)
     numbered = bool(shown) and task.separators
     asked = fill("table_first" if numbered else "table_first_uncited", count=str(rows))
-    reply: Reply = yield inquiry(task, asked, evidence, "table")
+    reply: Reply = yield ask(task, asked, evidence, "table")
     read = read_rows(reply.text, rows, numbered)
-    kept = checked_rows(read, evidence) if shown else read
+    kept = check_rows(read, evidence) if shown else read
     if len(kept) < len(read):
         yield Decision("drops rows", f"{len(read) - len(kept)} of {len(read)} name a document that was not shown")
     if not kept:
         yield Decision("answers without a table", "no row could be read")
         return (yield from answer(task, "chain_of_thought", evidence, "no_table"))
-    table = fill_quoting("table_first_answer", table=shown_rows(kept, numbered))
-    made: Draft = yield from draft(opening(task, table, evidence), task)
+    table = fill_untrusted("table_first_answer", table=format_rows(kept, numbered))
+    made: Draft = yield from draft(ask_for_answer(task, table, evidence), task)
     found = {"rows_found": sum(row.found for row in kept) / len(read)} if shown else {}
     return replace(made, figures={"rows": float(len(kept)), **found})

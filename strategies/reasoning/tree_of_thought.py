@@ -14,9 +14,9 @@ from typing import Annotated
 
 from pydantic import Field
 
-from ragbed.strategies.answering import answer, draft, inquiry, opening
-from ragbed.strategies.parts.reading import listed
-from ragbed.strategies.prompting import fill_quoting
+from ragbed.strategies.answering import answer, ask, ask_for_answer, draft
+from ragbed.strategies.parts.reading import read_list
+from ragbed.strategies.prompting import fill_untrusted
 from ragbed.strategies.reading import fold, read_answer
 from ragbed.strategies.types import Decision, Evidence, Generate, Recipe, Reply, Task
 
@@ -40,7 +40,7 @@ def tree_of_thought(task: Task, *, depth: Annotated[int, Field(ge=1, le=10)] = 3
     for level in range(1, depth + 1):
         proposed: list[Reply] = yield [_call(task, evidence, "propose", count=str(branches), steps=_shown(steps))
                                        for steps in kept]
-        grown = _grown(kept, [listed(one.text, task.question, branches) for one in proposed])
+        grown = _grown(kept, [read_list(one.text, task.question, branches) for one in proposed])
         if grown == kept:
             yield Decision("stops", f"no step was proposed at depth {level}")
             break
@@ -54,12 +54,12 @@ def tree_of_thought(task: Task, *, depth: Annotated[int, Field(ge=1, le=10)] = 3
         yield Decision("keeps", _told(order, len(grown), counts))
     if not kept[0]:
         return (yield from answer(task, "chain_of_thought", evidence, "no_steps"))
-    call = opening(task, fill_quoting("tree_of_thought_answer", steps=_shown(kept[0])), evidence)
+    call = ask_for_answer(task, fill_untrusted("tree_of_thought_answer", steps=_shown(kept[0])), evidence)
     return (yield from draft(call, task, last=True))
 
 
 def _call(task: Task, evidence: Evidence, purpose: str, **fields: str) -> Generate:
-    return inquiry(task, fill_quoting(f"tree_of_thought_{purpose}", **fields), evidence, purpose)
+    return ask(task, fill_untrusted(f"tree_of_thought_{purpose}", **fields), evidence, purpose)
 
 
 def _grown(kept: Sequence[Steps], proposed: Sequence[list[str]]) -> list[Steps]:

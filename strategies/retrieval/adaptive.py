@@ -5,7 +5,7 @@ has to be looked up.
 """
 from __future__ import annotations
 
-from ragbed.strategies.parts.conversation import asking_for
+from ragbed.strategies.parts.conversation import ask_without_documents
 from ragbed.strategies.reading import fold, read_answer
 from ragbed.strategies.retrieval.iterative import iterative
 from ragbed.strategies.retrieval.none import none
@@ -23,7 +23,7 @@ def adaptive(task: Task, query: str, *, simple: Retrieval = none, moderate: Retr
     So where `simple` brings no evidence under them, `moderate` follows.
     """
     ways = {"simple": simple, "moderate": moderate, "complex": complex}
-    reply: Reply = yield asking_for("adaptive", "classify", query=query)
+    reply: Reply = yield ask_without_documents("adaptive", "classify", query=query)
     words = fold(read_answer(reply.text)[0][:_LONGEST_SAID]).split()
     said = [way for way in ways if way in words]
     if len(said) != 1:

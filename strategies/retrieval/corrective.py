@@ -11,10 +11,10 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from ragbed.strategies.parts.conversation import asking_for
-from ragbed.strategies.parts.merging import beyond, named
-from ragbed.strategies.parts.reading import listed, read_grade
-from ragbed.strategies.reading import fold, outside_think
+from ragbed.strategies.parts.conversation import ask_without_documents
+from ragbed.strategies.parts.merging import format_numbers, new_passages
+from ragbed.strategies.parts.reading import read_grade, read_list
+from ragbed.strategies.reading import fold, strip_thinking
 from ragbed.strategies.retrieval.once import once
 from ragbed.strategies.types import Asked, Decision, Evidence, Gathering, Reply, Retrieval, Task
 
@@ -37,16 +37,16 @@ def corrective(task: Task, query: str, *, over: Retrieval = once, iterations: An
     found = yield from over(task, query)
     kept, tried = (yield from _graded(query, found, threshold)), [query]
     while len(kept) < least and len(tried) < iterations:
-        reply: Reply = yield asking_for("corrective_rewrite", "rewrite", query=query, tried="\n".join(tried))
+        reply: Reply = yield ask_without_documents("corrective_rewrite", "rewrite", query=query, tried="\n".join(tried))
         known = [*map(fold, tried)]
-        rewritten = next((line for line in listed(reply.text, query) if fold(line) not in known), None)
+        rewritten = next((line for line in read_list(reply.text, query) if fold(line) not in known), None)
         if rewritten is None:
             yield Decision("stops", "no new query came")
             break
         yield Decision("searches again", f"{len(kept)} of {len(found)} left")
         tried.append(rewritten)
         more = yield from over(task, rewritten)
-        fresh = beyond(found, more)
+        fresh = new_passages(found, more)
         if not fresh:
             yield Decision("stops", "the search brought nothing new")
             break
@@ -60,14 +60,15 @@ def corrective(task: Task, query: str, *, over: Retrieval = once, iterations: An
 def _graded(query: str, evidence: Evidence, threshold: int) -> Generator[Asked, Any, Evidence]:
     """The passages that help. They are graded without their numbers, so that what is dropped cannot be cited."""
     replies: list[Reply] = yield [
-        asking_for("corrective_grade", "grade", query=query, passage=passage.chunk.content[:_LONGEST_PASSAGE])
+        ask_without_documents("corrective_grade", "grade", query=query,
+                              passage=passage.chunk.content[:_LONGEST_PASSAGE])
         for passage in evidence]
-    grades = [read_grade(outside_think(reply.text)[:_LONGEST_SAID]) for reply in replies]
+    grades = [read_grade(strip_thinking(reply.text)[:_LONGEST_SAID]) for reply in replies]
     graded = list(zip(evidence, grades, strict=True))
     unread = tuple(passage for passage, grade in graded if grade is None)
     dropped = tuple(passage for passage, grade in graded if grade is not None and grade < threshold)
     if unread:
-        yield Decision("keeps ungraded", f"{named(unread)}: the grade cannot be read")
+        yield Decision("keeps ungraded", f"{format_numbers(unread)}: the grade cannot be read")
     if dropped:
-        yield Decision("drops", named(dropped))
-    return beyond(dropped, evidence)
+        yield Decision("drops", format_numbers(dropped))
+    return new_passages(dropped, evidence)

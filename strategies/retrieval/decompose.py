@@ -9,9 +9,9 @@ from typing import Annotated
 
 from pydantic import Field
 
-from ragbed.strategies.parts.conversation import asking_for, gather_each
-from ragbed.strategies.parts.merging import Keep, in_turn
-from ragbed.strategies.parts.reading import listed
+from ragbed.strategies.parts.conversation import ask_without_documents, gather_each
+from ragbed.strategies.parts.merging import Keep, interleave
+from ragbed.strategies.parts.reading import read_list
 from ragbed.strategies.retrieval.once import once
 from ragbed.strategies.types import Decision, Gathering, Reply, Retrieval, Task
 
@@ -19,8 +19,8 @@ from ragbed.strategies.types import Decision, Gathering, Reply, Retrieval, Task
 def decompose(task: Task, query: str, *, over: Retrieval = once, parts: Annotated[int, Field(ge=1, le=10)] = 4,
               keep: Keep = None) -> Gathering:
     """Search for up to `parts` sub-questions, which one call writes, beside the query; their chunks take turns."""
-    reply: Reply = yield asking_for("decompose", "decompose", query=query, count=str(parts))
-    asked = listed(reply.text, query, parts)
+    reply: Reply = yield ask_without_documents("decompose", "decompose", query=query, count=str(parts))
+    asked = read_list(reply.text, query, parts)
     if not asked:
         yield Decision("searches as asked", "no sub-questions came")
-    return in_turn((yield from gather_each(task, [query, *asked], over)), keep)
+    return interleave((yield from gather_each(task, [query, *asked], over)), keep)

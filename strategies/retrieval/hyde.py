@@ -11,8 +11,8 @@ from typing import Annotated
 
 from pydantic import Field
 
-from ragbed.strategies.parts.conversation import asking_for, gather_each, said_in
-from ragbed.strategies.parts.merging import Keep, fused
+from ragbed.strategies.parts.conversation import ask_without_documents, gather_each, reply_line
+from ragbed.strategies.parts.merging import Keep, fuse
 from ragbed.strategies.retrieval.once import once
 from ragbed.strategies.types import Decision, Gathering, Reply, Task
 
@@ -22,13 +22,13 @@ _TEMPERATURE = 0.7
 def hyde(task: Task, query: str, *, samples: Annotated[int, Field(ge=1, le=10)] = 1, beside: bool = False,
          keep: Keep = None) -> Gathering:
     """Search for passages that might answer the query, each written by a call, in its place or `beside` it."""
-    call = asking_for("hyde", "passage", query=query)
+    call = ask_without_documents("hyde", "passage", query=query)
     if samples > 1:
         call = replace(call, temperature=_TEMPERATURE)
     replies: list[Reply] = yield [replace(call, sample=sample) for sample in range(samples)]
-    passages = [passage for reply in replies if (passage := said_in(reply))]
+    passages = [passage for reply in replies if (passage := reply_line(reply))]
     if len(passages) < samples:
         what = "searches less" if passages else "searches as asked"
         yield Decision(what, f"{len(passages)} of {samples} passages came")
     queries = [query, *passages] if beside or not passages else passages
-    return fused((yield from gather_each(task, queries, once)), keep)
+    return fuse((yield from gather_each(task, queries, once)), keep)

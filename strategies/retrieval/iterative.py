@@ -10,9 +10,9 @@ from typing import Annotated
 
 from pydantic import Field
 
-from ragbed.strategies.answering import inquiry
-from ragbed.strategies.parts.conversation import said_in
-from ragbed.strategies.parts.merging import Keep, beyond, bound, in_order
+from ragbed.strategies.answering import ask
+from ragbed.strategies.parts.conversation import reply_line
+from ragbed.strategies.parts.merging import Keep, concatenate, keep_limit, new_passages
 from ragbed.strategies.prompting import template
 from ragbed.strategies.reading import strip_citations
 from ragbed.strategies.retrieval.once import once
@@ -28,15 +28,15 @@ def iterative(task: Task, query: str, *, over: Retrieval = once, iterations: Ann
     about = replace(task, question=query, options=(), sub_questions=(), with_sub_answers=False)
     found, said = [(yield from over(task, query))], ""
     for _ in range(1, iterations):
-        reply: Reply = yield inquiry(about, template("iterative"), found[-1], "draft")
-        drafted = strip_citations(said_in(reply))
+        reply: Reply = yield ask(about, template("iterative"), found[-1], "draft")
+        drafted = strip_citations(reply_line(reply))
         if drafted in ("", said):
             yield Decision("stops", "the draft says nothing new" if drafted else "no draft to search with")
             break
         said = drafted
         yield Decision("searches again", "with the last draft")
         found.append((yield from over(task, f"{query} {drafted}")))
-        if not beyond(in_order(found[:-1]), found[-1]):
+        if not new_passages(concatenate(found[:-1]), found[-1]):
             yield Decision("stops", "the search brought nothing new")
             break
-    return in_order(reversed(found))[:bound(found, keep)]
+    return concatenate(reversed(found))[:keep_limit(found, keep)]

@@ -9,9 +9,9 @@ from typing import Annotated
 
 from pydantic import Field
 
-from ragbed.strategies.parts.conversation import asking_for, gather_each
-from ragbed.strategies.parts.merging import Keep, fused
-from ragbed.strategies.parts.reading import listed
+from ragbed.strategies.parts.conversation import ask_without_documents, gather_each
+from ragbed.strategies.parts.merging import Keep, fuse
+from ragbed.strategies.parts.reading import read_list
 from ragbed.strategies.retrieval.once import once
 from ragbed.strategies.types import Decision, Gathering, Reply, Retrieval, Task
 
@@ -19,8 +19,8 @@ from ragbed.strategies.types import Decision, Gathering, Reply, Retrieval, Task
 def multi_query(task: Task, query: str, *, over: Retrieval = once, queries: Annotated[int, Field(ge=1, le=10)] = 3,
                 keep: Keep = None) -> Gathering:
     """Search for up to `queries` other wordings of the query, which one call writes, beside its own."""
-    reply: Reply = yield asking_for("multi_query", "queries", query=query, count=str(queries))
-    worded = listed(reply.text, query, queries)
+    reply: Reply = yield ask_without_documents("multi_query", "queries", query=query, count=str(queries))
+    worded = read_list(reply.text, query, queries)
     if len(worded) < queries:
         yield Decision("searches less", f"{len(worded)} of {queries} wordings came")
-    return fused((yield from gather_each(task, [query, *worded], over)), keep)
+    return fuse((yield from gather_each(task, [query, *worded], over)), keep)

@@ -2,17 +2,17 @@
 shows worked examples for each of its datasets; here a description of the task stands for them."""
 from __future__ import annotations
 
-from ragbed.strategies.parts.conversation import asking_for, gather_each
-from ragbed.strategies.parts.merging import Keep, in_turn
-from ragbed.strategies.parts.reading import listed
+from ragbed.strategies.parts.conversation import ask_without_documents, gather_each
+from ragbed.strategies.parts.merging import Keep, interleave
+from ragbed.strategies.parts.reading import read_list
 from ragbed.strategies.retrieval.once import once
 from ragbed.strategies.types import Decision, Gathering, Reply, Retrieval, Task
 
 
 def step_back(task: Task, query: str, *, over: Retrieval = once, keep: Keep = None) -> Gathering:
     """Search for a more general question, which one call writes, beside the query; their chunks take turns."""
-    reply: Reply = yield asking_for("step_back", "step_back", query=query)
-    general = listed(reply.text, query, 1)
+    reply: Reply = yield ask_without_documents("step_back", "step_back", query=query)
+    general = read_list(reply.text, query, 1)
     if not general:
         yield Decision("searches as asked", "no more general question came")
-    return in_turn((yield from gather_each(task, [query, *general], over)), keep)
+    return interleave((yield from gather_each(task, [query, *general], over)), keep)

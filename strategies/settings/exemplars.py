@@ -33,7 +33,7 @@ class Exemplars:
         return exemplars_hash(self.examples) or ""
 
 
-def opened(file: Any, reads: bool = True) -> Exemplars:
+def open_exemplars(file: Any, reads: bool = True) -> Exemplars:
     """Return a file that settings name, with its examples if it `reads` them; SettingsError where it does not fit."""
     if not isinstance(file, str | Path):
         raise SettingsError(f"exemplars: expected the path of a file, not {file!r:.80}")

@@ -22,7 +22,7 @@ _TAKEN = ("kind", "name")  # which settings of every strategy have
 
 
 @cache
-def hints_of(function: Callable[..., Any]) -> dict[str, Any]:
+def parameter_hints(function: Callable[..., Any]) -> dict[str, Any]:
     """Return the annotation of every parameter by name, those after the star in the function's signature; SettingsError
     where one has none, or one that cannot be resolved."""
     try:
@@ -39,7 +39,7 @@ def hints_of(function: Callable[..., Any]) -> dict[str, Any]:
     return {name: hints[name] for name in named}
 
 
-def checked(kind: str, function: Callable[..., Any], given: Mapping[str, Any],
+def validate_parameters(kind: str, function: Callable[..., Any], given: Mapping[str, Any],
             opened: Callable[[str, Any], Any]) -> dict[str, Any]:
     """Return the values of the parameters that are given to the strategy `kind`, each as its annotation demands, in the
     signature's order; `opened` returns those of a `reasoning` or `retrieval` strategy, or of a file of `exemplars`.
@@ -56,18 +56,18 @@ def checked(kind: str, function: Callable[..., Any], given: Mapping[str, Any],
         if first["type"] == "missing":
             raise SettingsError(f"strategy {kind}: {place} has to be given") from error
         raise SettingsError(f"strategy {kind}: {place}: {first['msg'].removeprefix('Value error, ')}") from error
-    return {name: getattr(values, name) for name in hints_of(function) if name in given}
+    return {name: getattr(values, name) for name in parameter_hints(function) if name in given}
 
 
-def default_of(function: Callable[..., Any], name: str) -> Any:
+def parameter_default(function: Callable[..., Any], name: str) -> Any:
     """Return the default of a parameter; `inspect.Parameter.empty` where it has to be given."""
     return inspect.signature(function).parameters[name].default
 
 
-def spread(function: Callable[..., Any], given: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+def expand_sweep(function: Callable[..., Any], given: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     """Yield the settings of a sweep one by one, where parameters that are no lists are given lists; SettingsError where
     a list is empty, or they are more than a run could ask."""
-    hints = hints_of(function)
+    hints = parameter_hints(function)
     lists = {name: value for name, value in given.items()
              if isinstance(value, list) and name in hints and not _takes_several(hints[name])}
     for name, value in lists.items():
@@ -88,8 +88,8 @@ def is_strategy(hint: Any) -> bool:
 @cache
 def _model(function: Callable[..., Any]) -> type[BaseModel]:
     fields: dict[str, Any] = {}
-    for name, hint in hints_of(function).items():
-        default, bare = default_of(function, name), _bare(hint)
+    for name, hint in parameter_hints(function).items():
+        default, bare = parameter_default(function, name), _bare(hint)
         if bare in (Reasoning, Retrieval, Exemplars):
             hint = Annotated[Any, PlainValidator(partial(_open, bare.__name__.lower()))]
         fields[name] = (hint, ... if default is inspect.Parameter.empty else default)
@@ -118,8 +118,8 @@ def fields_schema(function: Callable[..., Any]) -> dict[str, dict[str, Any]]:
     """Return the JSON Schema of each parameter by name, with its default where it has one that JSON can say. One that
     is a strategy has the name of its family as its description: `reasoning` or `retrieval`."""
     found: dict[str, dict[str, Any]] = {}
-    for name, hint in hints_of(function).items():
-        default, bare = default_of(function, name), _bare(hint)
+    for name, hint in parameter_hints(function).items():
+        default, bare = parameter_default(function, name), _bare(hint)
         if is_strategy(hint):
             usual = {"default": default.__name__} if inspect.isfunction(default) else {}
             found[name] = {"description": bare.__name__.lower(), **usual}
@@ -136,4 +136,4 @@ def fields_schema(function: Callable[..., Any]) -> dict[str, dict[str, Any]]:
 
 def takes_several(function: Callable[..., Any], name: str) -> bool:
     """Tell whether a list given for a parameter is one value of it, and no sweep."""
-    return _takes_several(hints_of(function)[name])
+    return _takes_several(parameter_hints(function)[name])

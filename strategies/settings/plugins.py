@@ -17,21 +17,21 @@ from typing import Any, Literal, get_args
 from ragbed.documents.errors import RecipeFailed, SettingsError
 from ragbed.documents.types import digest
 from ragbed.documents.user_code import UserCode
-from ragbed.strategies.protocol import check_asked, draft_of
-from ragbed.strategies.settings.parameters import hints_of
-from ragbed.strategies.settings.source import executed, place_of, signature_of
+from ragbed.strategies.protocol import check_asked, check_draft
+from ragbed.strategies.settings.parameters import parameter_hints
+from ragbed.strategies.settings.source import execute_file, read_signature, resolve_file
 from ragbed.strategies.types import Passage
 
 Family = Literal["reasoning", "retrieval", "history"]
 FAMILIES: tuple[Family, ...] = get_args(Family)
-USUAL = "recipe"  # the function of a file that needs no naming in tables
+DEFAULT_FUNCTION = "recipe"  # the function of a file that needs no naming in tables
 _GIVEN = {"reasoning": ("task",), "retrieval": ("task", "query"), "history": ("task",)}
 
 
 def check_function(family: str, kind: str, function: Callable[..., Any]) -> None:
     """Make sure that a function is a strategy of the family. Raises SettingsError: it is no generator function, is of
     the other family, or its settings are no annotated parameters after a star."""
-    named = str(getattr(function, "__name__", USUAL))
+    named = str(getattr(function, "__name__", DEFAULT_FUNCTION))
     where, shape = f"{family} strategy {kind}", f"def {named}({', '.join(_GIVEN[family])}, *, ...)"
     if inspect.isasyncgenfunction(function) or inspect.iscoroutinefunction(function):
         raise SettingsError(f"{where}: it is async; a recipe is a plain generator, which ragbed plays: write {shape}")
@@ -41,7 +41,7 @@ def check_function(family: str, kind: str, function: Callable[..., Any]) -> None
                             "`return (yield from ...)`")
     given, collects = _leading(function)
     if len(given) == len(_GIVEN[family]) and not collects:
-        hints_of(function)
+        parameter_hints(function)
         return
     other = "reasoning" if family == "retrieval" else "retrieval"
     if given == _GIVEN[other]:
@@ -56,7 +56,7 @@ def _leading(function: Callable[..., Any]) -> tuple[tuple[str, ...], bool]:
             any(one.kind in (one.VAR_POSITIONAL, one.VAR_KEYWORD) for one in known))
 
 
-def guarded(family: Family, kind: str, function: Callable[..., Any]) -> Callable[..., Any]:
+def guard_recipe(family: Family, kind: str, function: Callable[..., Any]) -> Callable[..., Any]:
     """Return the function with whatever it raises raised as RecipeFailed, in one line, and with all that it yields and
     returns checked, before the strategy around it takes it; settings call it `kind`."""
 
@@ -90,7 +90,7 @@ def guarded(family: Family, kind: str, function: Callable[..., Any]) -> Callable
 
 
 def _check_answer(value: Any) -> None:
-    if draft_of(value).gathered is not None:
+    if check_draft(value).gathered is not None:
         raise RecipeFailed("the strategy makes a draft with gathered, which only search_only does")
 
 
@@ -122,28 +122,28 @@ class Plugin:
     package: str = ""  # name and version of the package that offers it; empty for a file
 
 
-def file_of(kind: str) -> tuple[Path, str] | None:
+def parse_file_kind(kind: str) -> tuple[Path, str] | None:
     """Return the file and the function that a kind names, or None where it names no file."""
     path, colon, name = kind.rpartition(":")
     return (Path(path), name) if colon and path.endswith(".py") else None
 
 
-def label_of(kind: str) -> str:
+def plugin_label(kind: str) -> str:
     """Return what tables call a plug-in: the name of its file, with the function where that is not `recipe`."""
-    place = file_of(kind)
+    place = parse_file_kind(kind)
     if place is None:
         return kind
-    return place[0].stem if place[1] == USUAL else f"{place[0].stem}:{place[1]}"
+    return place[0].stem if place[1] == DEFAULT_FUNCTION else f"{place[0].stem}:{place[1]}"
 
 
-def plugin(family: Family, kind: str, known: tuple[str, ...]) -> Plugin:
+def load_plugin(family: Family, kind: str, known: tuple[str, ...]) -> Plugin:
     """Return the strategy of a file `FILE.py:FUNCTION`, relative to the current folder, or of an entry point of that
     name; SettingsError says what is amiss, and where, and which are `known` to those who misspelt one."""
-    place = file_of(kind)
+    place = parse_file_kind(kind)
     if place is not None:
         return _of_file(family, kind, *place)
     if kind.endswith(".py"):
-        raise SettingsError(f"{family} strategy {kind}: name its function too, as in {kind}:{USUAL}")
+        raise SettingsError(f"{family} strategy {kind}: name its function too, as in {kind}:{DEFAULT_FUNCTION}")
     found = [one for one in _offered(family) if one.name == kind]
     if not found:
         raise SettingsError(f"unknown {family} strategy {kind!r}; there are: {', '.join(known)}; one of your own is "
@@ -154,30 +154,30 @@ def plugin(family: Family, kind: str, known: tuple[str, ...]) -> Plugin:
     return _of_package(family, found[0])
 
 
-def installed(family: Family, known: tuple[str, ...]) -> Iterator[Plugin | tuple[str, str, str]]:
+def installed_plugins(family: Family, known: tuple[str, ...]) -> Iterator[Plugin | tuple[str, str, str]]:
     """Yield the strategies that installed packages offer; of one that cannot be used, its name, its package and why."""
     for one in _offered(family):
         if one.name in known:
             yield one.name, _package(one), f"not used: {one.name} is ragbed's own; offer it under another name"
             continue
         try:
-            yield plugin(family, one.name, known)
+            yield load_plugin(family, one.name, known)
         except SettingsError as error:
             yield one.name, _package(one), f"cannot be used: {error}"
 
 
-def family_of(kind: str) -> Family:
+def guess_family(kind: str) -> Family:
     """Return which family the strategy of a file or of an entry point is of, by how it reads: nothing is executed."""
-    place = file_of(kind)
+    place = parse_file_kind(kind)
     if place is None:
         return next((family for family in FAMILIES if any(one.name == kind for one in _offered(family))), "reasoning")
     file, name = place
-    count, returned = signature_of(place_of(file), str(file), name)
+    count, returned = read_signature(resolve_file(file), str(file), name)
     return "retrieval" if count == 2 else "history" if returned.endswith("Standalone") else "reasoning"
 
 
 def _of_file(family: Family, kind: str, file: Path, name: str) -> Plugin:
-    module, content = executed(place_of(file), str(file))
+    module, content = execute_file(resolve_file(file), str(file))
     function = getattr(module, name, None)
     if function is None:
         there = [name for name, value in vars(module).items() if inspect.isgeneratorfunction(value)

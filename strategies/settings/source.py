@@ -36,7 +36,7 @@ class _Text(ExecutionLoader):
 
 
 @cache
-def executed(file: Path, named: str) -> tuple[ModuleType, str]:
+def execute_file(file: Path, named: str) -> tuple[ModuleType, str]:
     """Return the module of a file, by its whole path and as the user names it, and the hash of the source that was
     executed, which is read once in a process. Raises SettingsError where there is no such file, it needs another file
     beside it, or its code fails."""
@@ -55,7 +55,7 @@ def executed(file: Path, named: str) -> tuple[ModuleType, str]:
     return module, digest(text)
 
 
-def place_of(path: Path) -> Path:
+def resolve_file(path: Path) -> Path:
     """Return the whole path of a file that settings name; raise SettingsError where it can name none."""
     try:
         return expand_path(path).resolve()
@@ -63,27 +63,27 @@ def place_of(path: Path) -> Path:
         raise SettingsError(str(error)) from error
 
 
-def signature_of(file: Path, named: str, function: str) -> tuple[int, str]:
+def read_signature(file: Path, named: str, function: str) -> tuple[int, str]:
     """Return how many parameters a function of a file has before the star, and how it annotates what it returns; 0 and
-    nothing where it has no such function. The file is read and not executed. Errors are those of `executed` before it
-    executes."""
+    nothing where it has no such function. The file is read and not executed. Errors are those of `execute_file` before
+    it executes."""
     tree, _ = _parsed(_read(file, named), file, named)
     return next(((len(node.args.posonlyargs) + len(node.args.args), ast.unparse(node.returns) if node.returns else "")
                  for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and node.name == function), (0, ""))
 
 
-def parameters_of(file: Path, named: str, function: str) -> list[str]:
+def read_parameters(file: Path, named: str, function: str) -> list[str]:
     """Return the names of the parameters of a function of a file, which is read and not executed; none where it has no
-    such function. Errors are those of `executed` before it executes."""
+    such function. Errors are those of `execute_file` before it executes."""
     tree, _ = _parsed(_read(file, named), file, named)
     return next(([one.arg for one in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)]
                  for node in tree.body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
                  and node.name == function), [])
 
 
-def hash_of(file: Path) -> str:
-    """Return the hash that `executed` gives a file, which is only read; raise SettingsError where it cannot be."""
-    return digest(_read(place_of(file), str(file)))
+def hash_file(file: Path) -> str:
+    """Return the hash that `execute_file` gives a file, which is only read; raise SettingsError where it cannot be."""
+    return digest(_read(resolve_file(file), str(file)))
 
 
 def _parsed(text: str, file: Path, named: str) -> tuple[ast.Module, CodeType]:

@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, Literal
 
-from ragbed.strategies.answering import draft, inquiry, opening, without_sub_answers
+from ragbed.strategies.answering import ask, ask_for_answer, draft, strip_sub_answers
 from ragbed.strategies.parts.reading import says_nothing
-from ragbed.strategies.parts.wrapping import Seen
-from ragbed.strategies.prompting import fill_quoting, template
+from ragbed.strategies.parts.tracing import EvidenceTrace
+from ragbed.strategies.prompting import fill_untrusted, template
 from ragbed.strategies.reading import fold, is_only_citations, is_refusal, read_answer, read_citations, strip_citations
 from ragbed.strategies.support.lexical import content_words, score
 from ragbed.strategies.types import Asked, Draft, Evidence, Reply, Task
@@ -34,7 +34,7 @@ class Statement:
     cited: tuple[int, ...]  # the numbers that it cites itself, or, where it cites none, that the whole answer does
 
 
-def statements_of(draft: Draft, task: Task) -> tuple[Statement, ...]:
+def read_statements(draft: Draft, task: Task) -> tuple[Statement, ...]:
     """Return the sentences of a draft's answer, without headings, refusals and those that say nothing of their own.
 
     A sentence that says nothing (`Yes.`, `Here is why:`) counts where it is the whole answer. A lone label of an
@@ -43,7 +43,7 @@ def statements_of(draft: Draft, task: Task) -> tuple[Statement, ...]:
     """
     apart = task.rules == "open" and read_citations(draft.text)  # what cites nothing itself cites nothing at all
     pieces = [Statement(strip_citations(piece), read_citations(piece) or (() if apart else draft.cited))
-              for piece in pieces_of(draft.text)]
+              for piece in split_statements(draft.text)]
     if task.rules == "open":
         pieces = [piece for piece in pieces if piece.cited]
     pieces = [piece for piece in pieces if not is_refusal(piece.text)]
@@ -53,7 +53,7 @@ def statements_of(draft: Draft, task: Task) -> tuple[Statement, ...]:
     return tuple(Statement(options.get(one.text.strip(" .()"), one.text), one.cited) for one in found)
 
 
-def pieces_of(text: str) -> list[str]:
+def split_statements(text: str) -> list[str]:
     """Return the sentences of each line; citations that stand alone are of the one before."""
     found: list[list[str]] = []
     for line in text.splitlines():
@@ -106,7 +106,7 @@ _LINE = re.compile(r"^[ \t*_#>`(\[-]{0,8}(?:statement[ \t]?)?(\d{1,3})[*_`)\]]{0
                    re.IGNORECASE | re.MULTILINE)
 
 
-def graded(task: Task, statements: Sequence[Statement], evidence: Evidence) \
+def grade_statements(task: Task, statements: Sequence[Statement], evidence: Evidence) \
         -> Generator[Asked, Any, list[float | None]]:
     """Ask the model how far the documents say each statement: 1, 0.5 or 0; None where the grade could not be read. The
     prompt shows all evidence, so that it begins as the answer's prompt does."""
@@ -117,8 +117,8 @@ def graded(task: Task, statements: Sequence[Statement], evidence: Evidence) \
         names = " ".join(f"[{number}]" for number in one.cited)
         listed.append(f"{place}. {' '.join(one.text[:_LONGEST_STATEMENT].split())}"
                       + (f" (documents {names})" if task.cites and names else ""))
-    said = fill_quoting("support_check", statements="\n".join(listed), count=str(len(statements)))
-    reply: Reply = yield inquiry(task, said, evidence, "check")
+    said = fill_untrusted("support_check", statements="\n".join(listed), count=str(len(statements)))
+    reply: Reply = yield ask(task, said, evidence, "check")
     return read_grades(reply.text, len(statements))
 
 
@@ -148,11 +148,11 @@ class Sufficiency:
     missing: str = ""  # what it would search for; empty where it says nothing is missing, or does not say
 
 
-def judged(task: Task, evidence: Evidence) -> Generator[Asked, Any, Sufficiency]:
+def judge_sufficiency(task: Task, evidence: Evidence) -> Generator[Asked, Any, Sufficiency]:
     """Ask the model in one call whether the evidence suffices; without any the value is 0, and no call is made."""
     if not evidence:
         return Sufficiency(0.0)
-    reply: Reply = yield inquiry(task, template("sufficiency"), evidence, "sufficiency")
+    reply: Reply = yield ask(task, template("sufficiency"), evidence, "sufficiency")
     return read_sufficiency(reply.text)
 
 
@@ -211,17 +211,18 @@ class Checked:
         return f"{len(self.told) - len(self.unsupported)} of {len(self.told)} statements are supported"
 
 
-def checked(draft: Draft, task: Task, seen: Seen, by: By, threshold: float) -> Generator[Asked, Any, Checked]:
+def check_statements(draft: Draft, task: Task, seen: EvidenceTrace, by: By,
+                     threshold: float) -> Generator[Asked, Any, Checked]:
     """Check each statement of the draft against what it cites, or, where the rules ask for no citations, against all
     documents that the last prompt showed. A statement that cites nothing where it has to, or a document that no prompt
     showed, has the value 0."""
     evidence = seen.evidence(draft.cited)
-    statements = statements_of(draft, task)
+    statements = read_statements(draft, task)
     found = {place: StatementCheck(one, 0.0, flaw) for place, one in enumerate(statements)
              if (flaw := _flaw_of_citations(one, task, seen))}
     rest = {place: one for place, one in enumerate(statements) if place not in found}
     if by == "model":
-        values = yield from graded(task, list(rest.values()), evidence)
+        values = yield from grade_statements(task, list(rest.values()), evidence)
         found |= {place: StatementCheck(one, value) for (place, one), value in zip(rest.items(), values, strict=True)}
         rest = {}
     for place, one in rest.items():
@@ -232,7 +233,7 @@ def checked(draft: Draft, task: Task, seen: Seen, by: By, threshold: float) -> G
     return Checked(tuple(found[place] for place in range(len(statements))), threshold)
 
 
-def _flaw_of_citations(one: Statement, task: Task, seen: Seen) -> str:
+def _flaw_of_citations(one: Statement, task: Task, seen: EvidenceTrace) -> str:
     if not task.cites:
         return ""
     unknown = [number for number in one.cited if number not in seen.shown]
@@ -241,20 +242,20 @@ def _flaw_of_citations(one: Statement, task: Task, seen: Seen) -> str:
     return "" if one.cited else "it cites no document"
 
 
-def repaired(first: Draft, found: Checked, task: Task, seen: Seen, by: By) \
+def repair(first: Draft, found: Checked, task: Task, seen: EvidenceTrace, by: By) \
         -> Generator[Asked, Any, tuple[Draft, Checked]]:
     """Ask for a second answer, and return the better supported of the two, with what was found of it. The second counts
     where the two are equal, and where it refuses under rules that offer a refusal. One that cannot be read leaves the
     first as it was, with the note `repair_unread`; one that is worse, with `repair_worse`."""
-    said = fill_quoting("support_repair", answer=without_sub_answers(first, task).text, findings=found.listed())
-    call = opening(task, said, seen.evidence(first.cited), thinks=False)
+    said = fill_untrusted("support_repair", answer=strip_sub_answers(first, task).text, findings=found.listed())
+    call = ask_for_answer(task, said, seen.evidence(first.cited), thinks=False)
     seen.asked(call)
     second: Draft = yield from draft(call, task, *first.notes, thinks=False)
     if second.refused and task.rules == "grounded":
         return replace(second, figures=first.figures), found
     if second.refused or not second.well_formed:
         return replace(first, notes=(*first.notes, "repair_unread")), found
-    again = yield from checked(without_sub_answers(second, task), task, seen, by, found.threshold)
+    again = yield from check_statements(strip_sub_answers(second, task), task, seen, by, found.threshold)
     if again.share is None or again.share < (found.share or 0.0):
         return replace(first, notes=(*first.notes, "repair_worse")), found
     return replace(second, figures=first.figures), again

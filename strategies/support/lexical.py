@@ -15,7 +15,7 @@ from decimal import Decimal
 from functools import cache, lru_cache
 from itertools import product
 
-from ragbed.documents.numbers import TextValue, values
+from ragbed.documents.numbers import TextValue, find_values
 from ragbed.documents.types import normalize
 from ragbed.retrieval.lexical.tokens import HANGUL, UNSPACED, WordTokenizer, normal
 from ragbed.strategies.types import Evidence
@@ -39,12 +39,12 @@ def not_stated(sentence: str, text: str, question: str = "") -> list[str]:
     it may be left out or put in. Up to twenty a number may be a word in the text. Marks of a list are no numbers.
     """
     sentence = normalize("NFKC", _LIST_MARK.sub(" ", sentence))
-    wanted = values(sentence)
+    wanted = find_values(sentence)
     if not wanted:
         return []
     in_words = [TextValue(found.start(), found.end(), Decimal(NUMBER_WORDS.index(found[0].lower())))
                 for found in _NUMBER_WORD.finditer(text)]
-    known = _Known.of([*values(text), *values(question), *in_words], bool(_PERCENT.search(text)))
+    known = _Known.of([*find_values(text), *find_values(question), *in_words], bool(_PERCENT.search(text)))
     scales = _SCALES if _NAMES_SCALE.search(text) else _SCALES[:1]
     written = dict.fromkeys((value, sentence[value.start:value.end].strip()) for value in wanted)
     return list(dict.fromkeys(said for value, said in written if not known.has(value, said, scales)))
@@ -158,7 +158,7 @@ def score(sentence: str, question: str, cited: Evidence) -> Score:
     absent = not_stated(sentence, text, question)
     if absent:
         return Score(0.0, tuple(absent))
-    numbers = {value.number for value in values(text)}
+    numbers = {value.number for value in find_values(text)}
     small = " ".join(word for number, word in enumerate(NUMBER_WORDS) if number in numbers)  # up to twenty, as words
     ours, known = content_words(sentence), all_words(text) | content_words(small)
     weight = min(1.0, (len(ours) + _FIRST) / _WHOLE) if ours else 0.0

@@ -25,8 +25,8 @@ from ragbed.agents.settings import Limits
 from ragbed.documents.errors import SettingsError
 from ragbed.documents.paths import child_environment
 from ragbed.experiments.guests.conformance.playing import difference, examine
-from ragbed.strategies.settings.choosing import Family, Said, chosen, known
-from ragbed.strategies.settings.plugins import FAMILIES, family_of
+from ragbed.strategies.settings.plugins import FAMILIES, guess_family
+from ragbed.strategies.settings.strategy_config import Family, Spec, built_in, parse_strategy
 
 PROMISES: Mapping[str, str] = {
     "protocol": "whatever is replied, it yields searches, calls, lists of either and decisions, raises nothing, and "
@@ -66,7 +66,7 @@ class PromiseVerdict(NamedTuple):
     detail: str  # one line: where it is broken, or what was played
 
 
-def check_strategy(said: Said, seconds: float = 10.0) -> list[PromiseVerdict]:
+def check_strategy(said: Spec, seconds: float = 10.0) -> list[PromiseVerdict]:
     """Check that a strategy keeps each of `PROMISES`, and return a verdict on each in their order; where it never comes
     to an end, on that alone. The strategy is executed, in processes of its own. Raises SettingsError where there is no
     such strategy, it cannot be loaded, or a parameter does not fit.
@@ -76,11 +76,11 @@ def check_strategy(said: Said, seconds: float = 10.0) -> list[PromiseVerdict]:
         seconds: after which one play, which takes milliseconds, is held to be without end.
     """
     kind = str(said.get("kind") if isinstance(said, Mapping) else said)
-    own = next((family for family in FAMILIES if kind in known(family)), None)
-    return check_strategies([(own or family_of(kind), said)], seconds)[0]
+    own = next((family for family in FAMILIES if kind in built_in(family)), None)
+    return check_strategies([(own or guess_family(kind), said)], seconds)[0]
 
 
-def check_strategies(strategies: Sequence[tuple[Family, Said]], seconds: float = 10.0) -> list[list[PromiseVerdict]]:
+def check_strategies(strategies: Sequence[tuple[Family, Spec]], seconds: float = 10.0) -> list[list[PromiseVerdict]]:
     """Check several strategies, as `check_strategy` does, in two processes altogether."""
     order = json.dumps({"strategies": strategies, "seconds": seconds})
     with tempfile.TemporaryDirectory() as folder:
@@ -156,7 +156,7 @@ def broken_rules(source: str | bytes) -> Iterator[tuple[int, str]]:
                 yield getattr(node, "lineno", 0), f"{found[0]}; {why}"
 
 
-def _watch() -> Callable[[Said], AbstractContextManager[dict[str, None]]]:
+def _watch() -> Callable[[Spec], AbstractContextManager[dict[str, None]]]:
     """Begin to see what reaches beyond the process, and return what notes it inside; the settings of the strategy that
     is played there, which it is given, may name files of worked examples."""
     named, seen = "", dict[str, None]()
@@ -175,7 +175,7 @@ def _watch() -> Callable[[Said], AbstractContextManager[dict[str, None]]]:
                 raise PermissionError("a recipe starts no process")
 
     @contextmanager
-    def watching(said: Said) -> Iterator[dict[str, None]]:
+    def watching(said: Spec) -> Iterator[dict[str, None]]:
         nonlocal named
         seen.clear()
         os.ftruncate(1, 0)
@@ -213,7 +213,7 @@ def play() -> None:
             try:
                 with watching(said) as seen:
                     begins(3.0)  # packages that it imports may be large
-                    strategy = chosen(family, said)
+                    strategy = parse_strategy(family, said)
                     found = examine(strategy, begins, again)
                 file = Path(inspect.getfile(inspect.unwrap(getattr(strategy.function, "func", strategy.function))))
                 found["problems"] += [("io", what) for what in seen] + [

@@ -18,10 +18,10 @@ from ragbed.documents.types import Chunk, digest
 from ragbed.documents.user_code import UserCode
 from ragbed.strategies.answering import answer
 from ragbed.strategies.catalogue import RETRIEVAL
-from ragbed.strategies.history import in_conversation
+from ragbed.strategies.history import with_history
 from ragbed.strategies.prompting import PROMPT_VARIANTS
 from ragbed.strategies.reading import REFUSAL
-from ragbed.strategies.settings.choosing import Strategy
+from ragbed.strategies.settings.strategy_config import Strategy
 from ragbed.strategies.types import (
     Draft,
     Evidence,
@@ -204,7 +204,7 @@ class _Play:
             function = partial(inspect.unwrap(getattr(function, "func", function)), **getattr(function, "keywords", {}))
         family, closed = self.strategy.family, changes.get("rules") == "closed-book"
         retrieval = function if family == "retrieval" else RETRIEVAL["none" if closed else "once"]
-        played = {"retrieval": _searches, "history": in_conversation(function, _answers)}.get(family, function)
+        played = {"retrieval": _searches, "history": with_history(function, _answers)}.get(family, function)
         task = Task(id=f"{_TELLING}-question", question=_QUESTION, retrieval=cast(Retrieval, retrieval), seed=7,
                     placed=self.situation.finds == "same", turns=_TURNS if family == "history" else (), **changes)
         ended = drive(played, task,

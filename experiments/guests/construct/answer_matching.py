@@ -4,13 +4,13 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from ragbed.documents.numbers import TextValue, values
+from ragbed.documents.numbers import TextValue, find_values
 from ragbed.experiments.guests.construct.llm import LABELS
 from ragbed.experiments.guests.review.items import Item
 from ragbed.experiments.judges.lexical import grade
 from ragbed.experiments.metrics.matching import contains_answer, is_korean
 from ragbed.strategies.choice import read_choice
-from ragbed.strategies.normalising import normalize_answer, with_values
+from ragbed.strategies.normalizing import normalize_answer, with_values
 from ragbed.strategies.reading import strip_citations
 from ragbed.strategies.support.lexical import NUMBER_WORDS, all_words, content_words
 from ragbed.strategies.types import Draft
@@ -92,7 +92,7 @@ def _has_key_words(text: str, answer: str, question: str) -> bool:
     """Return whether the text has the answer's words in any order, or all of them that are not in the question."""
     if len(text.split()) > max(_SHORT, _RATIO * len(answer.split())) or _is_negated(text) != _is_negated(answer):
         return False
-    known, asked, wanted = (values(one) for one in (text, question, answer))
+    known, asked, wanted = (find_values(one) for one in (text, question, answer))
     stray, missing = _has_unmatched(known, [*wanted, *asked]), _has_unmatched(wanted, known)
     words, said, before = content_words(answer), all_words(text), content_words(question)
     if missing and (stray or _has_unmatched(wanted, [*known, *asked])):

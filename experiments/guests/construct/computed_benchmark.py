@@ -23,7 +23,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Literal
 
-from ragbed.documents.rows import Row, fitting
+from ragbed.documents.rows import Row, convert_records
 from ragbed.documents.types import Chunk, Document, digest
 from ragbed.experiments.benchmarks.base import About, Loaded, RecordFiles
 from ragbed.experiments.benchmarks.fields import gold_chunk, passage, tagged
@@ -50,7 +50,7 @@ class Computed(RecordFiles):
 
     def loaded(self) -> Iterable[Loaded]:
         """Yield the four worlds of each record as questions, one after the other."""
-        return chain.from_iterable(fitting(_questions, self.rows()))
+        return chain.from_iterable(convert_records(_questions, self.rows()))
 
     def files(self) -> list[Path]:
         """List the files that are read: of a set's folder those of its items."""

@@ -16,7 +16,7 @@ from ragbed.experiments.guests.hard_negatives.names import extract_numbers
 from ragbed.experiments.guests.review.items import Evidence, Item, overlaps
 from ragbed.experiments.question import Question
 from ragbed.experiments.running.gold import revealing_answers
-from ragbed.strategies.normalising import normalize_answer
+from ragbed.strategies.normalizing import normalize_answer
 from ragbed.strategies.support.lexical import content_words
 from ragbed.strategies.types import Draft
 

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from ragbed.documents.numbers import values
+from ragbed.documents.numbers import find_values
 from ragbed.documents.types import Chunk, normalize
 from ragbed.experiments.guests.construct.stages import Library
 from ragbed.experiments.guests.review.items import Item
@@ -80,7 +80,7 @@ def _number_variants(answer: str) -> Iterator[tuple[str, str]]:
     """Yield the answer with its first number with or without thousands separators, or its percentage in words; or with
     its first date without the year, or with day and month swapped."""
     text = normalize("NFKC", answer)
-    for value in values(text)[:1]:
+    for value in find_values(text)[:1]:
         written = text[value.start:value.end]
         if value.date is not None:
             year, month, day = value.date

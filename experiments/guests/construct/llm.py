@@ -15,8 +15,8 @@ from ragbed.experiments.guests.construct.stages import Dropped, StageRecipe
 from ragbed.experiments.guests.review.items import Item
 from ragbed.strategies.catalogue import REASONING
 from ragbed.strategies.parts.lockstep import Lockstep
-from ragbed.strategies.prompting import fill_framed
-from ragbed.strategies.types import Draft, Gathering, Generate, Message, Passage, Reply, Rules, Task, driven
+from ragbed.strategies.prompting import fill_untrusted_text
+from ragbed.strategies.types import Draft, Gathering, Generate, Message, Passage, Reply, Rules, Task, drive
 
 Fields = TypeVar("Fields", bound=BaseModel)
 WRITER, SOLVER, JUDGE = "writer", "solver", "judge"
@@ -53,7 +53,7 @@ def ask_structured(role: str, purpose: str, fields: type[Fields], name: str, giv
 
     Returns the reply, and the turn to continue from. Raises Dropped: neither reply fits.
     """
-    asked = fill_framed(load_prompt(name), name, given)
+    asked = fill_untrusted_text(load_prompt(name), name, given)
     messages = tuple(message for turn in before for message in
                      (Message("user", (turn.prompt,)), Message("assistant", (turn.reply,))))
     call = Generate((*messages, Message("user", (asked,))), f"{role}: {purpose}", schema=strict_schema(fields, most),
@@ -61,7 +61,7 @@ def ask_structured(role: str, purpose: str, fields: type[Fields], name: str, giv
     reply: Reply = yield call
     found = _validate(fields, reply)
     if isinstance(found, str):
-        again = fill_framed(load_prompt("repair"), "repair", {"problem": found})
+        again = fill_untrusted_text(load_prompt("repair"), "repair", {"problem": found})
         reply = yield replace(call, purpose=f"{role}: {purpose}, repaired", messages=(
             *call.messages, Message("assistant", (reply.text or "(nothing)",)), Message("user", (again,))))
         found = _validate(fields, reply)
@@ -123,7 +123,7 @@ def solve(role: str, item: Item, chunks: Sequence[Chunk], strategy: str = "direc
     default: Rules = ("choice" if labels else "grounded") if chunks else "closed-book"
     task = Task(item.id, item.question, placed, rules=rules or default, options=labels, placed=True, brief=True,
                 about=str(item.made.get("about", "")))
-    return driven(REASONING[strategy](task), lambda asked: replace(asked, purpose=f"{role}: {asked.purpose}")
+    return drive(REASONING[strategy](task), lambda asked: replace(asked, purpose=f"{role}: {asked.purpose}")
                   if isinstance(asked, Generate) else asked)
 
 

@@ -13,11 +13,11 @@ from decimal import Decimal
 from functools import lru_cache
 from typing import Literal
 
-from ragbed.documents.numbers import values
-from ragbed.documents.tables import SourceTable, tables_of
+from ragbed.documents.numbers import find_values
+from ragbed.documents.tables import SourceTable, find_tables
 from ragbed.documents.types import Document, normalize
 from ragbed.experiments.guests.construct.stages import Dropped
-from ragbed.strategies.normalising import with_values
+from ragbed.strategies.normalizing import with_values
 
 Kind = Literal["number", "date", "text"]
 Date = tuple[int, int, int]
@@ -143,7 +143,7 @@ def parse_number(text: str) -> tuple[Decimal, tuple[str, str]] | None:
 def _parse_date(text: str) -> Date | None:
     if _YEAR.fullmatch(text.strip()):
         return int(text), 0, 0
-    found = values(text)
+    found = find_values(text)
     if len(found) != 1 or found[0].date is None or found[0].token != with_values(text):
         return None
     year, month, day = found[0].date
@@ -170,7 +170,7 @@ def _infer_field(key: str, name: str, raw: Sequence[Value]) -> Field:
 @lru_cache(maxsize=4096)
 def read_tables(document: Document) -> tuple[TypedTable | str, ...]:
     """Return the tables of a document: each as a typed table, or why no question is asked about it."""
-    return tuple(_read_table(document, table) for table in tables_of(document))
+    return tuple(_read_table(document, table) for table in find_tables(document))
 
 
 def _read_table(document: Document, table: SourceTable) -> TypedTable | str:
@@ -264,7 +264,7 @@ def read_sentences(document: Document, start: int, end: int) -> TypedTable:
     for at, text in _sentences(document.plain, start, end):
         if normalize("NFKC", text) != text or _POINTS.match(text):
             continue
-        found = {text[one.start:one.end]: one for one in values(text)}
+        found = {text[one.start:one.end]: one for one in find_values(text)}
         said = next((said for said, one in found.items() if text.count(said) == 1 and (
             _parse_date(said) if one.date else is_distinctive(said) and parse_number(said))), None)
         if said and not _PART.search(masked := text.replace(said, BLANK)) and whole.count(

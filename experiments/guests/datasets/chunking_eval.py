@@ -21,7 +21,7 @@ from typing import Literal
 from ragbed.documents.chunkers import ChunkerSettings, Recursive
 from ragbed.documents.errors import BenchmarkError
 from ragbed.documents.paths import expand_path
-from ragbed.documents.rows import Row, fitting, read_csv, read_text
+from ragbed.documents.rows import Row, convert_records, read_csv, read_text
 from ragbed.documents.types import Document, digest
 from ragbed.experiments.benchmarks.base import About, Selection, files_below
 from ragbed.experiments.benchmarks.fields import distinct
@@ -56,7 +56,7 @@ class ChunkingEval(Selection):
                 raise BenchmarkError(f"{place}: two corpora have the name {file.stem}; rename one")
             corpora[file.stem] = Document(file.stem, file.name, file.stem, "", read_text(file))
         seen: Counter[str] = Counter()
-        made = fitting(partial(_question, corpora=corpora, seen=seen), read_csv(folder / "questions_df.csv"))
+        made = convert_records(partial(_question, corpora=corpora, seen=seen), read_csv(folder / "questions_df.csv"))
         shared = tuple(chunk for document in corpora.values() for chunk in self.chunker.chunk(document, "plain"))
         return Benchmark("chunking_eval", tuple(made), corpora, shared)
 

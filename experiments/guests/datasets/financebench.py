@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Literal
 
 from ragbed.documents.paths import expand_path
-from ragbed.documents.rows import Row, fitting
+from ragbed.documents.rows import Row, convert_records
 from ragbed.documents.types import Chunk, Document, Page
 from ragbed.experiments.benchmarks.base import About, Loaded, RecordFiles, collect_questions
 from ragbed.experiments.benchmarks.fields import tagged
@@ -54,7 +54,7 @@ class FinanceBench(RecordFiles):
         """Return all questions, over the PDFs if they are there."""
         beside = fetch_files(self.path) / "pdfs"
         pdfs = expand_path(self.corpus) if self.corpus is not None else beside if beside.is_dir() else None
-        questions, documents = collect_questions(fitting(partial(_question, pdfs=pdfs), self.rows()))
+        questions, documents = collect_questions(convert_records(partial(_question, pdfs=pdfs), self.rows()))
         return Benchmark("financebench", questions, documents, corpus=None if pdfs is None else str(pdfs))
 
     def files(self) -> list[Path]:

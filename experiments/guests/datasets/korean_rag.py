@@ -19,7 +19,7 @@ from collections.abc import Collection
 from typing import Literal
 
 from ragbed.documents.errors import BenchmarkError
-from ragbed.documents.rows import Row, fitting
+from ragbed.documents.rows import Row, convert_records
 from ragbed.documents.types import Chunk, Document, Page
 from ragbed.experiments.benchmarks.base import About, RecordFiles, collect_questions
 from ragbed.experiments.benchmarks.fields import split_by_field, tagged
@@ -61,8 +61,8 @@ class KoreanRag(RecordFiles):
             return made if pages.setdefault(made.id, made) is made else row.fail(
                 "doc_id", "an id that no other passage has", made.id)
 
-        shared = tuple(Chunk.of(one, "plain", 0, len(one.plain)) for one in fitting(page, passages))
-        questions, _ = collect_questions(fitting(lambda row: (_question(row, pages), ()), asked))
+        shared = tuple(Chunk.of(one, "plain", 0, len(one.plain)) for one in convert_records(page, passages))
+        questions, _ = collect_questions(convert_records(lambda row: (_question(row, pages), ()), asked))
         return Benchmark("korean_rag", questions, pages, shared)
 
 

@@ -29,13 +29,13 @@ from itertools import chain
 from typing import Literal
 
 from ragbed.documents.errors import BenchmarkError
-from ragbed.documents.rows import Row, fitting, read_rows
+from ragbed.documents.rows import Row, convert_records, read_rows
 from ragbed.documents.types import Chunk, Document
 from ragbed.experiments.benchmarks.base import About, RecordFiles, collect_questions, files_below
 from ragbed.experiments.benchmarks.fields import gold_chunk, passage, tagged
 from ragbed.experiments.benchmarks.hub import fetch_files
 from ragbed.experiments.question import Benchmark, Question, Scheme
-from ragbed.strategies.history import turns_of
+from ragbed.strategies.history import read_turns
 
 Passages = dict[str, tuple[Document, Chunk]]  # by id
 _NO_ANSWER = "UNANSWERABLE"
@@ -70,9 +70,9 @@ class Mtrag(RecordFiles):
         passages: Passages = {}
         if self.corpus is not None:
             files = files_below(fetch_files(self.corpus))
-            for _ in fitting(partial(_kept, passages, "_id"), chain.from_iterable(map(read_rows, files))):
+            for _ in convert_records(partial(_kept, passages, "_id"), chain.from_iterable(map(read_rows, files))):
                 pass
-        questions, _ = collect_questions(fitting(lambda row: (_question(row, passages), ()), self.rows()))
+        questions, _ = collect_questions(convert_records(lambda row: (_question(row, passages), ()), self.rows()))
         if self.corpus is not None:
             names = {file.name.partition(".")[0] for file in files}
             questions = tuple(one for one in questions if any(name in one.tags["collection"][0] for name in names))
@@ -100,7 +100,7 @@ def _question(row: Row, passages: Passages) -> Question:
     targets = tuple(target.filled("text") for target in row.parts("targets"))
     return Question(
         id=row.id("task_id"), text=said[-1][1], answers=targets if answerable else (), answerable=answerable,
-        gold=tuple(map(gold_chunk, given)) if answerable else (), provided=given, turns=turns_of(said[:-1]),
+        gold=tuple(map(gold_chunk, given)) if answerable else (), provided=given, turns=read_turns(said[:-1]),
         tags={**tagged(turn=row.id("turn"), conversation=row.id("conversation_id"), collection=row.text("Collection")),
               "answerability": answerability, "question_type": row.texts("Question Type"),
               "multi_turn": row.texts("Multi-Turn")})

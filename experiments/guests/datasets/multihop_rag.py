@@ -27,7 +27,7 @@ from pydantic import Field
 
 from ragbed.documents.chunkers import Sections
 from ragbed.documents.errors import BenchmarkError
-from ragbed.documents.rows import Row, fitting
+from ragbed.documents.rows import Row, convert_records
 from ragbed.documents.types import Chunk, Document, digest
 from ragbed.experiments.benchmarks.base import About, RecordFiles, collect_questions
 from ragbed.experiments.benchmarks.fields import distinct, passage, pieces, split_by_field
@@ -65,9 +65,9 @@ class MultiHopRag(RecordFiles):
         if not articles or not asked:
             raise BenchmarkError(f"{self.path}: expected a folder with the queries in one file and the articles in "
                                  "another, such as MultiHopRAG.json and corpus.json")
-        made = list(fitting(partial(_article, size=self.size), articles))
+        made = list(convert_records(partial(_article, size=self.size), articles))
         corpus, seen = {document.id: document for document, _ in made}, Counter[str]()
-        questions, _ = collect_questions(fitting(lambda row: (_question(row, corpus, seen), ()), asked))
+        questions, _ = collect_questions(convert_records(lambda row: (_question(row, corpus, seen), ()), asked))
         return Benchmark("multihop_rag", questions, corpus,
                          shared=tuple(chunk for _, chunks in made for chunk in chunks))
 

@@ -20,7 +20,7 @@ from dataclasses import replace
 from itertools import chain
 from typing import Literal
 
-from ragbed.documents.rows import Row, fitting
+from ragbed.documents.rows import Row, convert_records
 from ragbed.experiments.benchmarks.base import About, Loaded, SplitFiles
 from ragbed.experiments.benchmarks.fields import gold_chunk, passage
 from ragbed.experiments.question import Question, Scheme
@@ -46,7 +46,7 @@ class Squad2(SplitFiles):
     def rows(self) -> Iterator[Row]:
         """Yield a row for each question, from the nested and the flat file alike."""
         for row in super().rows():
-            yield from chain(*fitting(_questions, row.parts("data"))) if "data" in row.fields else (row,)
+            yield from chain(*convert_records(_questions, row.parts("data"))) if "data" in row.fields else (row,)
 
     def question(self, row: Row) -> Loaded:
         """Return the question of one record."""

@@ -22,7 +22,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
-from ragbed.documents.rows import Row, fitting, read_rows
+from ragbed.documents.rows import Row, convert_records, read_rows
 from ragbed.experiments.benchmarks.base import About, Loaded, SplitFiles
 from ragbed.experiments.benchmarks.hub import fetch_files
 from ragbed.experiments.guests.datasets.titled import Units, with_facts
@@ -60,7 +60,7 @@ class TwoWiki(SplitFiles):
         """Yield the records, each with the aliases of its answer."""
         path = fetch_files(self.path)
         names = _names((path if path.is_dir() else path.parent) / _ALIASES)
-        return fitting(lambda row: replace(
+        return convert_records(lambda row: replace(
             row, fields={**row.fields, "aliases": names.get(row.optional("answer_id"), [])}), super().rows())
 
     def question(self, row: Row) -> Loaded:

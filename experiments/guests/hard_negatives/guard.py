@@ -13,13 +13,13 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from ragbed.documents.numbers import values
+from ragbed.documents.numbers import find_values
 from ragbed.documents.types import Chunk, Format, normalize
 from ragbed.experiments.guests.hard_negatives.names import extract_numbers
 from ragbed.experiments.metrics import contains_answer
 from ragbed.experiments.question import FoundBy, Question
 from ragbed.experiments.running.gold import revealing_answers
-from ragbed.strategies.normalising import normalize_answer, with_values
+from ragbed.strategies.normalizing import normalize_answer, with_values
 
 
 class Thresholds(BaseModel):
@@ -208,7 +208,7 @@ _normalised, _valued = lru_cache(_KEPT)(_plain), lru_cache(_KEPT)(with_values)
 @lru_cache(maxsize=_KEPT)
 def _days(text: str, with_year: bool = False) -> frozenset[tuple[int | None, int | None]]:
     """Month and day of the text's dates that state a year, or of those that state none."""
-    dates = (value.date for value in values(text) if value.date is not None)
+    dates = (value.date for value in find_values(text) if value.date is not None)
     return frozenset((month, day) for year, month, day in dates if day and (year is not None) == with_year)
 
 

@@ -10,7 +10,7 @@ from pydantic import Field
 from ragbed.documents.http import BadReply, sanitize_line
 from ragbed.experiments.guests.pipelines.base import JSONPath, Request, find_all
 from ragbed.experiments.guests.pipelines.http import HttpChannel, URLPipeline
-from ragbed.strategies.reading import citation_marks, renumber_citations
+from ragbed.strategies.reading import find_citations, renumber_citations
 
 if TYPE_CHECKING:
     from ragbed.agents.settings import CallLimits
@@ -74,7 +74,7 @@ def _read_annotations(text: str, completion: dict[str, Any]) -> dict[str, Any]:
     contexts = [{**one, "document": one.get("name")} for one in evidence.values()]
     place_of = {number: place for place, number in enumerate(evidence, start=1)}
     marks: Any = {(start, end): [number for number in numbers if not evidence or number in evidence]
-                  for start, end, numbers in citation_marks(text)}
+                  for start, end, numbers in find_citations(text)}
     cited = []
     for one in _objects(f"{_MESSAGE}.annotations[*]", completion):
         nested = one.get(str(one.get("type")))

@@ -17,15 +17,15 @@ from ragbed.documents.errors import CallError, RagbedError, SettingsError
 from ragbed.documents.http import Response
 from ragbed.documents.user_code import UserCode
 from ragbed.experiments.guests.pipelines.base import FIELDS, Channel, JSONPipeline
-from ragbed.strategies.settings.plugins import file_of
-from ragbed.strategies.settings.source import executed, hash_of, parameters_of, place_of
+from ragbed.strategies.settings.plugins import parse_file_kind
+from ragbed.strategies.settings.source import execute_file, hash_file, read_parameters, resolve_file
 
 if TYPE_CHECKING:
     from ragbed.agents.settings import CallLimits
 
 
 def _check_factory(factory: str) -> str:
-    if file_of(factory) is None:
+    if parse_file_kind(factory) is None:
         raise ValueError(f"{factory!r} does not name a function in a file; write FILE.py:NAME")
     return factory
 
@@ -42,19 +42,19 @@ class FilePipeline(JSONPipeline):
     @property
     def sources(self) -> Sequence[str]:
         """Return the hash of the file."""
-        return [hash_of(self._place[0])]
+        return [hash_file(self._place[0])]
 
     def load(self) -> Any:
         """Execute the file and return its attribute NAME. Raises SettingsError: there is none, or the file fails."""
         file, name = self._place
-        module, _ = executed(place_of(file), str(file))
+        module, _ = execute_file(resolve_file(file), str(file))
         if (found := getattr(module, name, None)) is None:
             raise SettingsError(f"pipeline {self.name}: {file} has no {name}")
         return found
 
     @property
     def _place(self) -> tuple[Path, str]:
-        place = file_of(self.factory)
+        place = parse_file_kind(self.factory)
         assert place is not None  # checked above
         return place
 
@@ -68,12 +68,12 @@ class Python(FilePipeline):
     @model_validator(mode="before")
     @classmethod
     def _request_from_parameters(cls, fields: Any) -> Any:
-        place = file_of(str(fields.get("factory", ""))) if isinstance(fields, dict) else None
+        place = parse_file_kind(str(fields.get("factory", ""))) if isinstance(fields, dict) else None
         if place is None or "request" in fields:
             return fields
         file, function = place
         try:
-            names = parameters_of(place_of(file), str(file), function)
+            names = read_parameters(resolve_file(file), str(file), function)
         except SettingsError as error:
             raise ValueError(str(error)) from None
         request = {name: f"{{{name}}}" for name in FIELDS if name in names}

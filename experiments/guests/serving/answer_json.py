@@ -8,11 +8,11 @@ from typing import Any
 from urllib.parse import quote, urlencode
 
 from ragbed.agents.types import Answer, DecisionStep, GenerateStep, SearchStep, Step
-from ragbed.documents.types import Chunk, encodable
+from ragbed.documents.types import Chunk, replace_surrogates
 from ragbed.experiments.formatting import visible
 from ragbed.retrieval.index import Index
 from ragbed.strategies.history import ASKS
-from ragbed.strategies.reading import citation_marks, outside_answer
+from ragbed.strategies.reading import find_citations, text_outside_answer
 
 _MAX_QUOTE = 2_000  # characters of a passage shown with an answer; its document holds all of it
 _MAX_REPLY = 8_000  # characters of a call's reply; the record holds all of it
@@ -27,11 +27,11 @@ def display_text(answer: Answer) -> str:
     Citations that came in a field of a JSON reply are appended as marks such as `[1]`. For a question that failed, the
     text says why.
     """
-    text = encodable(answer.text)
+    text = replace_surrogates(answer.text)
     if answer.outcome not in ("answered", "refused"):
         why = answer.failure.message if answer.failure else "the model's reply holds no answer"
         return text or f"No answer: {why}."
-    marked = {number for *_, numbers in citation_marks(text) for number in numbers}
+    marked = {number for *_, numbers in find_citations(text) for number in numbers}
     missing = "".join(f"[{number}]" for number in answer.cited if number not in marked)
     return f"{text} {missing}" if missing else text
 
@@ -45,7 +45,7 @@ def answer_json(answer: Answer, text: str, index: Index, **fields: Any) -> dict[
     """
     sources = {passage.number: _source(passage.number, passage.chunk, index, passage.number in answer.cited)
                for passage in answer.in_view}
-    marks = [{"start": start, "end": end, "n": number} for start, end, numbers in citation_marks(text)
+    marks = [{"start": start, "end": end, "n": number} for start, end, numbers in find_citations(text)
              for number in numbers if number in answer.cited]
     standalone = next((step.why for step in answer.trace if isinstance(step, DecisionStep) and step.what == ASKS), None)
     return {**fields, "standalone": standalone, "outcome": answer.outcome, "text": text, "citations": marks,
@@ -89,19 +89,21 @@ def strip_sources(text: str) -> str:
 def _reasoning(answer: Answer) -> str:
     """Return the reasoning that models sent apart from their replies, and the last reply's text before its answer."""
     calls = [step for step in answer.trace if isinstance(step, GenerateStep)]
-    before = outside_answer(calls[-1].text) if calls and answer.tagged and not calls[-1].text.startswith("{") else ""
-    return encodable("\n\n".join(filter(None, [*(call.reasoning for call in calls), before])))
+    tagged = bool(calls) and answer.tagged and not calls[-1].text.startswith("{")
+    before = text_outside_answer(calls[-1].text) if tagged else ""
+    return replace_surrogates("\n\n".join(filter(None, [*(call.reasoning for call in calls), before])))
 
 
 def _step(step: Step) -> dict[str, Any]:
     """Return a step without its prompt."""
     if isinstance(step, DecisionStep):
-        return {"kind": "decision", "what": encodable(step.what), "why": encodable(step.why)}
+        return {"kind": "decision", "what": replace_surrogates(step.what), "why": replace_surrogates(step.why)}
     failure = step.failure.message if step.failure else None
     if isinstance(step, SearchStep):
-        return {"kind": "search", "query": encodable(step.query), "found": list(step.found), "failure": failure}
+        return {"kind": "search", "query": replace_surrogates(step.query), "found": list(step.found),
+                "failure": failure}
     return {"kind": "call", "purpose": step.purpose, "shown": list(step.shown),
-            "text": encodable(step.text[:_MAX_REPLY]), "prompt_tokens": step.usage.prompt_tokens,
+            "text": replace_surrogates(step.text[:_MAX_REPLY]), "prompt_tokens": step.usage.prompt_tokens,
             "completion_tokens": step.usage.completion_tokens, "failure": failure}
 
 

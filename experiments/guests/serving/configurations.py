@@ -27,7 +27,7 @@ from ragbed.retrieval.retrievers import KINDS
 from ragbed.retrieval.storage.manifest import MANIFEST
 from ragbed.strategies.catalogue import SEARCH_ONLY
 from ragbed.strategies.prompting import prompts_hash
-from ragbed.strategies.settings.choosing import chosen
+from ragbed.strategies.settings.strategy_config import parse_strategy
 
 RELOAD_SECONDS = 3.0  # between checks whether an index was replaced
 
@@ -181,7 +181,8 @@ def read_target(target: Path, given: Mapping[str, Any]) -> list[ConfigurationSet
     """
     if (target / MANIFEST).is_file() and not (target / "config.yaml").is_file():
         settings = AssistantSettings(index=target, **given)
-        return [ConfigurationSettings(_model_name(str(chosen("reasoning", settings.reasoning).label)), settings)]
+        label = str(parse_strategy("reasoning", settings.reasoning).label)
+        return [ConfigurationSettings(_model_name(label), settings)]
     if given:
         raise SettingsError(f"{target} is not an index, so its settings say what answers; leave out "
                             f"{', '.join(f'--{name}' for name in given)}")

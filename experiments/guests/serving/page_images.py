@@ -12,7 +12,7 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
-from ragbed.documents.parsers.clean_html import normalised
+from ragbed.documents.parsers.clean_html import normalize_text
 from ragbed.documents.types import Chunk, Document
 from ragbed.retrieval.index import Index
 from ragbed.retrieval.origins import file_of
@@ -166,7 +166,7 @@ def _lines(document: Document, chunk: Chunk, page: int) -> Iterator[str]:
 
 def _letters(text: str) -> str:
     """Return letters and digits only, so that hyphens, bullets and spaces make no difference."""
-    return "".join(filter(str.isalnum, normalised(text)))
+    return "".join(filter(str.isalnum, normalize_text(text)))
 
 
 def _found(words: Sequence[str], needles: Sequence[str]) -> dict[int, tuple[int, int]]:

@@ -15,9 +15,9 @@ from pydantic_core import from_json
 from ragbed.agents.types import Answer, failed_answer
 from ragbed.documents.errors import CallError, SettingsError, UserError
 from ragbed.documents.http import redact_keys
-from ragbed.documents.types import encodable
+from ragbed.documents.types import replace_surrogates
 from ragbed.experiments.guests.serving.answer_json import answer_json, display_text, passage_json
-from ragbed.strategies.reading import outside_think
+from ragbed.strategies.reading import strip_thinking
 from ragbed.strategies.types import Failure, Form, Generate, Message, Reply, Turn
 
 if TYPE_CHECKING:
@@ -121,9 +121,9 @@ class ChatSessions:
         name, probability = await self.traffic.choose(thread, requested)
         record = f"{thread}-{position}" if history is None else uuid4().hex
         earlier = None if history is None else tuple(
-            Turn(encodable(one.question), encodable(one.answer)) for one in history)
+            Turn(replace_surrogates(one.question), replace_surrogates(one.answer)) for one in history)
         configuration = self.configurations[name]
-        turn = ChatTurn(record, thread, position, owner, encodable(question), name,
+        turn = ChatTurn(record, thread, position, owner, replace_surrogates(question), name,
                         configuration.threads if history is None else configuration.assistant, probability, earlier)
         await self.traffic.start(turn)
         return turn
@@ -298,13 +298,13 @@ def _read_plain(raw: str) -> tuple[str, str]:
     """Read a reply that is all answer, except for reasoning and tags that nobody asked for."""
     if "<" not in raw:
         return "", raw
-    shown = _PARTIAL_TAG.sub("", outside_think(raw))
+    shown = _PARTIAL_TAG.sub("", strip_thinking(raw))
     return _read_tags(raw) if _TAG.search(shown) else ("", shown)
 
 
 def _read_tags(raw: str) -> tuple[str, str]:
     """Return the text before the first answer tag, and the text in the last one."""
-    first, *answers = _ANSWER.split(outside_think(raw))
+    first, *answers = _ANSWER.split(strip_thinking(raw))
     shown = _PARTIAL_TAG.sub("", _ANSWER_END.split(answers[-1])[0]) if answers else ""
     return _TAG.sub("", first if answers else _PARTIAL_TAG.sub("", first)).strip(), shown
 

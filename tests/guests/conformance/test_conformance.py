@@ -15,8 +15,8 @@ HEAD = '''
 import json
 import random
 from typing import Any
-from ragbed.strategies.answering import answer, draft, opening
-from ragbed.strategies.prompting import fill_text, first_message, numbers, system_message
+from ragbed.strategies.answering import answer, draft, ask_for_answer
+from ragbed.strategies.prompting import fill_text, first_message, shown_numbers, system_message
 from ragbed.strategies.types import *
 
 SEEN = []
@@ -75,13 +75,13 @@ BAD = {
     "stateless": ("SEEN.append(task.question)\n    evidence = yield Search(task.question, k=len(SEEN))",
                   "played again after other questions, step 1 differs: search for "),
     "answers": (GATHER + """messages = system_message(), first_message(task, evidence, "Answer.")
-    return Draft.from_reply((yield Generate(messages, "answer", numbers(task, evidence))))""",
+    return Draft.from_reply((yield Generate(messages, "answer", shown_numbers(task, evidence))))""",
                 "no call asks for the fields of an answer (as JSON, with a model that answers)"),
     "shown": (GATHER + """messages = system_message(), first_message(task, evidence, "What is it about?")
     reply = yield Generate(messages, "summary")""",
               "call 'summary' shows document [1] and does not name it in `shown`"),
     "gold": (GATHER + """ids = " ".join(passage.chunk.document for passage in evidence)
-    return (yield from draft(opening(task, f"The documents are {ids}. Answer.", evidence), task))""",
+    return (yield from draft(ask_for_answer(task, f"The documents are {ids}. Answer.", evidence), task))""",
              "call 'answer' shows an id, or what else tells where the gold is"),
     "io": (GATHER + """try:
         open("notes.txt").read()
@@ -125,7 +125,7 @@ ODD = [
     (f"{CALL}, tools=(5,))", "protocol", "whose schema or tools are no JSON objects"),
     (f"{TOLD}, (5,)),), 'plan')", "protocol", "whose tool calls are no tuple of JSON objects"),
     (f"{TOLD}, (), 5),), 'plan')", "protocol", "whose tool calls are no tuple of JSON objects"),
-    (f"{SHOWS}'Answer at once.')), 'answer', numbers(task, evidence))), form='plain')", "answers",
+    (f"{SHOWS}'Answer at once.')), 'answer', shown_numbers(task, evidence))), form='plain')", "answers",
      "call 'answer' shows worked examples in another form than it asks for (as published, with exemplars, with a "),
     ("import sys\n    evidence = yield Search('x')\n    sys.__stdout__.write('hello\\n')", "io", "prints 'hello"),
     ("from os import write\n    evidence = yield Search('x')\n    write(1, b'{}')", "io", "prints '{}")]

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from ragbed.documents import parse_document, tables_of
+from ragbed.documents import find_tables, parse_document
 from ragbed.experiments.benchmarks import Mdbench
 from ragbed.experiments.guests.construct.kinds.table_edits import (
     TableEdit,
@@ -148,7 +148,7 @@ PAGE = ("<table><tr><th>gymnast<th>a<th>b<th>total<th>year</tr>" + "".join(
 
 
 def grid():
-    (table,) = tables_of(parse_document(PAGE.encode(), "a.html"))
+    (table,) = find_tables(parse_document(PAGE.encode(), "a.html"))
     return make_grid(table)
 
 

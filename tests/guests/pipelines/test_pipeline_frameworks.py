@@ -11,7 +11,7 @@ import pytest
 import yaml
 from calling import searching
 
-from ragbed.strategies.settings.source import executed
+from ragbed.strategies.settings.source import execute_file
 
 DATA = Path(__file__).parent / "data"
 _FILE = Path(__file__).parents[2] / "data" / "hotpotqa_195" / "hotpot_dev_distractor_v1.jsonl"
@@ -56,7 +56,7 @@ def run(tmp_path, ragbed, serve, monkeypatch):
         return results()
 
     yield start
-    executed.cache_clear()
+    execute_file.cache_clear()
     for name in [name for name in sys.modules if name.startswith("ragbed_plugin_")]:
         del sys.modules[name]
     gc.collect()

@@ -32,7 +32,7 @@ from ragbed.experiments.guests.construct.stages import (
 )
 from ragbed.experiments.guests.review.items import Evidence, Item
 from ragbed.experiments.metrics import contains_answer
-from ragbed.strategies.normalising import normalize_answer
+from ragbed.strategies.normalizing import normalize_answer
 
 INFERRED = -1  # paragraph of a step that follows from other steps
 _MIN_STEPS = 3

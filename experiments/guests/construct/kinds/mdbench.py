@@ -16,7 +16,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
-from ragbed.documents.tables import tables_of
+from ragbed.documents.tables import find_tables
 from ragbed.documents.types import Chunk, Document, digest
 from ragbed.experiments.guests.construct import filters
 from ragbed.experiments.guests.construct.answer_matching import is_correct
@@ -34,7 +34,7 @@ from ragbed.experiments.guests.construct.stages import Dropped, Kind, Library, S
 from ragbed.experiments.guests.review.items import Evidence, Item
 from ragbed.experiments.metrics.matching import contains_answer
 from ragbed.experiments.runs.store import write_lines
-from ragbed.strategies.normalising import normalize_answer
+from ragbed.strategies.normalizing import normalize_answer
 from ragbed.strategies.reading import strip_citations
 
 _MIN_VALIDITY, _MIN_CLARITY = 4, 4  # of 5
@@ -92,7 +92,7 @@ class RowText(BaseModel):
 def instances(library: Library) -> Iterator[Item]:
     """Yield tables of suitable size, each once, in random order."""
     (fewest, most), (narrowest, widest) = library.options.rows, library.options.columns
-    found = [(table, grid) for document in library.documents.values() for table in tables_of(document)
+    found = [(table, grid) for document in library.documents.values() for table in find_tables(document)
              if (grid := make_grid(table)) and fewest <= len(grid.rows) <= most
              and narrowest <= len(grid.header) <= widest]
     library.rng("tables").shuffle(found)

@@ -33,7 +33,7 @@ from ragbed.experiments.metrics.matching import contains_answer
 from ragbed.experiments.question import Question
 from ragbed.experiments.running.gold import Places
 from ragbed.experiments.runs.store import write_lines
-from ragbed.strategies.normalising import normalize_answer, with_values
+from ragbed.strategies.normalizing import normalize_answer, with_values
 
 if TYPE_CHECKING:
     from ragbed.experiments.guests.construct.play import Outcome

@@ -29,7 +29,7 @@ from ragbed.experiments.guests.review.items import Evidence, Item
 from ragbed.experiments.metrics.matching import contains_answer, tokens
 from ragbed.experiments.running.gold import Places
 from ragbed.experiments.runs.store import write_lines
-from ragbed.strategies.normalising import normalize_answer
+from ragbed.strategies.normalizing import normalize_answer
 
 if TYPE_CHECKING:
     from ragbed.experiments.guests.construct.play import Outcome

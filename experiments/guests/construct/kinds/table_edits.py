@@ -7,11 +7,11 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from ragbed.documents.numbers import is_number, is_year, values
+from ragbed.documents.numbers import find_values, is_number, is_year
 from ragbed.documents.tables import SourceTable
 from ragbed.experiments.guests.construct.stages import Dropped
 from ragbed.experiments.metrics.matching import contains_answer
-from ragbed.strategies.normalising import with_values
+from ragbed.strategies.normalizing import with_values
 
 
 class TableEdit(BaseModel):
@@ -85,7 +85,7 @@ def _clean_cell(text: str) -> str:
 
 def parse_number(text: str) -> Decimal | None:
     """Return the value of a text that is one number and nothing else, or None."""
-    found = values(text)
+    found = find_values(text)
     return found[0].number if len(found) == 1 and found[0].start == 0 and found[0].end == len(text) else None
 
 

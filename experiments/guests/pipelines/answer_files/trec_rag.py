@@ -12,8 +12,8 @@ from typing import Any
 from ragbed.documents.rows import Row, read_rows
 from ragbed.experiments.answer_files import Answer, AnswerFormat, Prediction
 from ragbed.experiments.guests.pipelines.answer_files.base import line_writer, prediction
-from ragbed.strategies.reading import citation_marks, strip_citations
-from ragbed.strategies.support.check import pieces_of
+from ragbed.strategies.reading import find_citations, strip_citations
+from ragbed.strategies.support.check import split_statements
 
 
 def _read(file: Path) -> Iterator[Prediction]:
@@ -53,8 +53,8 @@ def _read_sentence(sentence: Row, documents: list[str], grow: bool) -> str:
 def _write_line(answer: Answer) -> Answer:
     """Return one row. The last sentence takes the citations that are not in the text."""
     sentences: list[dict[str, Any]] = [{"text": strip_citations(piece), "citations": [
-        place - 1 for *_, places in citation_marks(piece) for place in places if 0 < place <= len(answer["contexts"])]}
-        for piece in pieces_of(answer["answer"] or "")]
+        place - 1 for *_, places in find_citations(piece) for place in places if 0 < place <= len(answer["contexts"])]}
+        for piece in split_statements(answer["answer"] or "")]
     known = {place for sentence in sentences for place in sentence["citations"]}
     for sentence in sentences[-1:]:
         sentence["citations"] += [place - 1 for place in answer["citations"] if place - 1 not in known]

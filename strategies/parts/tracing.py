@@ -16,12 +16,12 @@ from ragbed.strategies.types import (
     Recipe,
     Search,
     Task,
-    driven,
+    drive,
 )
 
 
 @dataclass(slots=True)
-class Seen:
+class EvidenceTrace:
     """What an inner strategy found and showed so far; `answered_over` are the numbers that its last call for an answer
     showed, in that prompt's order; before there is one, those of its last call of any kind that showed some; None
     before that."""
@@ -54,7 +54,7 @@ class Seen:
         return tuple(self.passages[number] for number in numbers if number in self.passages)
 
 
-def watched(of: Reasoning, task: Task, seen: Seen) -> Recipe:
+def traced(of: Reasoning, task: Task, seen: EvidenceTrace) -> Recipe:
     """Play a strategy over the task, keep what it finds and shows in `seen`, and return its draft. The retrieval
     strategy is watched besides the searches, since it may give what was gathered before."""
     over = task.retrieval
@@ -71,10 +71,10 @@ def watched(of: Reasoning, task: Task, seen: Seen) -> Recipe:
             elif isinstance(action, Search) and isinstance(one, tuple):
                 seen.found(one)
 
-    return (yield from driven(of(replace(task, retrieval=gathered)), came=came))
+    return (yield from drive(of(replace(task, retrieval=gathered)), came=came))
 
 
-def with_gathered(task: Task, query: str, evidence: Evidence) -> Task:
+def with_evidence(task: Task, query: str, evidence: Evidence) -> Task:
     """Return the task with a retrieval that gives this evidence for this query, and searches for all others."""
     over, known = task.retrieval, fold(query)
 

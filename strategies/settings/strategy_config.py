@@ -1,8 +1,8 @@
 """Strategies as settings name them: a name, or a mapping of `kind`, `name` and the strategy's own parameters.
 
-`chosen` checks what the user says, for which a plug-in is loaded, and so executed, and a file of worked examples read.
-Of settings that were checked before, such as those that a run left behind, it executes and reads nothing when told so:
-such a strategy is data, until `loaded` makes it one that can be played.
+`parse_strategy` checks what the user says, for which a plug-in is loaded, and so executed, and a file of worked
+examples read. Of settings that were checked before, such as those that a run left behind, it executes and reads nothing
+when told so: such a strategy is data, until `loaded` makes it one that can be played.
 """
 from __future__ import annotations
 
@@ -15,10 +15,16 @@ from typing import Any, cast
 
 from ragbed.documents.errors import SettingsError
 from ragbed.strategies.catalogue import HISTORY, REASONING, RETRIEVAL, SEARCH_ONLY
-from ragbed.strategies.settings.exemplars import Exemplars, opened
-from ragbed.strategies.settings.parameters import checked, default_of, hints_of, is_strategy, spread
+from ragbed.strategies.settings.exemplars import Exemplars, open_exemplars
+from ragbed.strategies.settings.parameters import (
+    expand_sweep,
+    is_strategy,
+    parameter_default,
+    parameter_hints,
+    validate_parameters,
+)
 from ragbed.strategies.settings.plugins import Family as Family
-from ragbed.strategies.settings.plugins import file_of, guarded, label_of, plugin
+from ragbed.strategies.settings.plugins import guard_recipe, load_plugin, parse_file_kind, plugin_label
 from ragbed.strategies.types import Reasoning, Retrieval
 
 _LONGEST_NAME = 80  # characters
@@ -27,7 +33,7 @@ _MOST_SAMPLES = 1_000  # of one question; limits count what they ask for, and al
 _KNOWN: Mapping[Family, Mapping[str, Callable[..., Any]]] = {
     "reasoning": REASONING, "retrieval": RETRIEVAL, "history": HISTORY}
 
-Said = str | dict[str, Any]
+Spec = str | dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +43,7 @@ class Strategy:
 
     family: Family
     kind: str
-    said: Said  # how settings name it; where it was checked, as short as it can be
+    said: Spec  # how settings name it; where it was checked, as short as it can be
     label: str  # what tables call it
     values: Mapping[str, Any]
     content: str = ""  # a hash of the source of a plug-in that was loaded; else empty
@@ -47,14 +53,14 @@ class Strategy:
     def function(self) -> Callable[..., Any]:
         """The recipe with its parameters bound, of a strategy that was loaded."""
         function = _function(self.family, self.kind)
-        function = guarded(self.family, self.kind, function) if self.is_plugin else function
+        function = guard_recipe(self.family, self.kind, function) if self.is_plugin else function
         values = {name: value.function if isinstance(value, Strategy) else value for name, value in self.values.items()}
         return partial(function, **values) if values else function
 
     @property
     def is_plugin(self) -> bool:
         """Whether it is none of the project's."""
-        return self.kind not in known(self.family)
+        return self.kind not in built_in(self.family)
 
     @property
     def parts(self) -> tuple[Strategy, ...]:
@@ -91,34 +97,34 @@ class Strategy:
 
     def loaded(self) -> Strategy:
         """Return the strategy ready to be played; SettingsError where a plug-in or a file cannot be loaded."""
-        return self if self.is_loaded else chosen(self.family, self.said)
+        return self if self.is_loaded else parse_strategy(self.family, self.said)
 
 
 def reasoning(said: str | Mapping[str, Any]) -> Reasoning:
     """Return the reasoning strategy of that name or with these settings; SettingsError says what does not fit."""
-    return cast(Reasoning, chosen("reasoning", said).function)
+    return cast(Reasoning, parse_strategy("reasoning", said).function)
 
 
 def retrieval(said: str | Mapping[str, Any]) -> Retrieval:
     """Return the retrieval strategy of that name or with these settings; SettingsError says what does not fit."""
-    return cast(Retrieval, chosen("retrieval", said).function)
+    return cast(Retrieval, parse_strategy("retrieval", said).function)
 
 
-def chosen(family: Family, said: Any, execute: bool = True) -> Strategy:
+def parse_strategy(family: Family, said: Any, execute: bool = True) -> Strategy:
     """Return the strategy that settings name. To `execute` is to load plug-ins and read files of worked examples;
     without it the settings were checked before: the parameters of a plug-in are taken as they are, and no file is read.
     Raises SettingsError in one line: it is unknown, a plug-in or a file cannot be loaded, or a parameter does not
     fit."""
     kind, name, given = _taken(family, said)
     try:
-        if execute or kind in known(family):
+        if execute or kind in built_in(family):
             return _opened(family, said, execute)
         return Strategy(family, kind, said, name or _label(kind, given), given)
     except RecursionError:
         raise SettingsError(f"{family}: strategies within strategies beyond reason") from None
 
 
-def known(family: Family) -> Mapping[str, Callable[..., Any]]:
+def built_in(family: Family) -> Mapping[str, Callable[..., Any]]:
     """Return the project's own strategies of a family, by name."""
     return _KNOWN[family]
 
@@ -129,7 +135,7 @@ def sweep(family: Family, said: Any) -> Iterator[Any]:
         yield said
         return
     kind, name, given = _taken(family, said)
-    rows = list(spread(_function(family, kind), given))
+    rows = list(expand_sweep(_function(family, kind), given))
     if name and len(rows) > 1:
         raise SettingsError(f"{family}: {name} would name {len(rows)} strategies; leave its name out")
     yield from ({"kind": kind, **({"name": name} if name else {}), **row} for row in rows)
@@ -138,18 +144,18 @@ def sweep(family: Family, said: Any) -> Iterator[Any]:
 def _opened(family: Family, said: Any, execute: bool) -> Strategy:
     kind, name, given = _taken(family, said)
     function, content = _function(family, kind), ""
-    if kind not in known(family):
-        content = plugin(family, kind, tuple(known(family))).content
-    values = checked(kind, function, given, partial(_value, execute))
+    if kind not in built_in(family):
+        content = load_plugin(family, kind, tuple(built_in(family))).content
+    values = validate_parameters(kind, function, given, partial(_value, execute))
     shown: dict[str, Any] = {}
     for one, value in values.items():
-        default = default_of(function, one)
+        default = parameter_default(function, one)
         if isinstance(value, Strategy):  # as short as it can be
             shown |= {one: value.said} if value.said != getattr(default, "__name__", None) else {}
         elif value != default:  # a number as it was understood
             shown[one] = value if isinstance(value, bool | int | float | str) else given[one]
     label = name or (_label(kind, shown) if content else kind + _in_brackets(function, shown, values))
-    settings: Said = {"kind": kind, **({"name": name} if name else {}), **shown} if shown or name else kind
+    settings: Spec = {"kind": kind, **({"name": name} if name else {}), **shown} if shown or name else kind
     own = values.get("samples", (function.__kwdefaults__ or {}).get("samples", 1))
     parts = [value.samples for value in values.values() if isinstance(value, Strategy)]
     samples = (own if isinstance(own, int) else 1) * max(parts, default=1)
@@ -161,7 +167,7 @@ def _opened(family: Family, said: Any, execute: bool) -> Strategy:
 
 def _files(said: Any) -> Iterator[str]:
     if isinstance(said, str):
-        yield from [said] if file_of(said) else []
+        yield from [said] if parse_file_kind(said) else []
     elif isinstance(said, Mapping | list):
         for value in said.values() if isinstance(said, Mapping) else said:
             yield from _files(value)
@@ -169,16 +175,16 @@ def _files(said: Any) -> Iterator[str]:
 
 def _value(execute: bool, what: str, said: Any) -> Strategy | Exemplars:
     if what == "exemplars":
-        return opened(said, execute)
-    found = chosen(cast(Family, what), said, execute)
+        return open_exemplars(said, execute)
+    found = parse_strategy(cast(Family, what), said, execute)
     if found.kind == SEARCH_ONLY:
         raise SettingsError(f"reasoning: {SEARCH_ONLY} asks for no answer, and can be no part of another strategy")
     return found
 
 
 def _function(family: Family, kind: str) -> Callable[..., Any]:
-    own = known(family)
-    return own[kind] if kind in own else plugin(family, kind, tuple(own)).function
+    own = built_in(family)
+    return own[kind] if kind in own else load_plugin(family, kind, tuple(own)).function
 
 
 def _taken(family: Family, said: Any) -> tuple[str, str, dict[str, Any]]:
@@ -195,7 +201,7 @@ def _taken(family: Family, said: Any) -> tuple[str, str, dict[str, Any]]:
 
 def _in_brackets(function: Callable[..., Any], shown: Mapping[str, Any], values: Mapping[str, Any]) -> str:
     """What differs from the defaults: first strategies, without their parameter's name where it is the only one."""
-    hints = hints_of(function)
+    hints = parameter_hints(function)
     alone = sum(map(is_strategy, hints.values())) == 1
     inner = [f"{'' if alone else f'{name}='}{values[name].label}" for name in shown if is_strategy(hints[name])]
     said = [f"{name}={Path(value).name if isinstance(values[name], Exemplars) else value}"
@@ -205,7 +211,7 @@ def _in_brackets(function: Callable[..., Any], shown: Mapping[str, Any], values:
 
 def _label(kind: str, shown: Mapping[str, Any]) -> str:
     """What tables call a plug-in, which its settings alone say: to look at its function is to execute it."""
-    plain = label_of(kind)
+    plain = plugin_label(kind)
     plain = f"{plain}.py" if plain != kind and plain in (*REASONING, *RETRIEVAL, *HISTORY) else plain
     said = [f"{name}={_plainly(value)}" for name, value in shown.items()]
     return f"{plain}({', '.join(said)})" if said else plain

@@ -7,7 +7,7 @@ import unicodedata
 from collections.abc import Sequence
 from functools import lru_cache
 
-from ragbed.documents.numbers import values
+from ragbed.documents.numbers import find_values
 from ragbed.documents.types import normalize
 from ragbed.strategies.reading import fold
 
@@ -40,7 +40,7 @@ def with_values(text: str, dates: bool = True) -> str:
     """Return the normalised text with every number, and every date if wanted, as one word that equal values share."""
     text = normalize("NFKC", text)
     pieces, at = [], 0
-    for value in values(text):
+    for value in find_values(text):
         if value.date is not None and not dates:
             continue
         pieces += [text[at:value.start], f" {value.token} "]
@@ -57,12 +57,12 @@ _MASK = "\x00"
 _CALLS_WRONG = re.compile(rf"{_WRONG}[^.,;:!。、\n{_MASK}]*{_MASK}|{_MASK}[^.,;:!。、\n{_MASK}]*{_WRONG}")
 
 
-def plain(text: str) -> str:
+def straighten(text: str) -> str:
     """Return the text with full-width and other compatible forms folded, and curly quotes straight."""
     return normalize("NFKC", text).translate({0x2018: "'", 0x2019: "'", 0x201C: '"', 0x201D: '"'})
 
 
-def by_text(said: str, options: Sequence[tuple[str, str]]) -> str | None:
+def match_option_text(said: str, options: Sequence[tuple[str, str]]) -> str | None:
     """Return the label of the one option that the text equals, begins with as a clause, or, being short, holds. Short
     is at most three times the option's length, or ten words. A text that denies something, or calls the option wrong,
     names no option by holding it."""
@@ -80,7 +80,7 @@ def by_text(said: str, options: Sequence[tuple[str, str]]) -> str | None:
 
 def _light(text: str) -> str:
     """Case and space folded; unlike `fold` it keeps the marks that tell 3.5 from 35 and -3 from 3."""
-    return " ".join(plain(text).casefold().split()).strip(" .!。'\"")
+    return " ".join(straighten(text).casefold().split()).strip(" .!。'\"")
 
 
 def _held(said: str, options: Sequence[tuple[str, str]]) -> list[str]:
