@@ -116,27 +116,27 @@ def _settings(index: Path, model: str | None, reasoning: str, retrieval: str, k:
     from ragbed.agents.assistant import AssistantSettings
     from ragbed.agents.discovery import default_model
     from ragbed.agents.settings import Limits, ModelSettings
-    from ragbed.experiments.settings.file import parse_retriever, parse_strategy
+    from ragbed.experiments.settings.file import parse_retriever, parse_spec
     from ragbed.experiments.terminal.display import note
     from ragbed.strategies.settings.strategy_config import parse_strategy
 
     kind, conditions = parse_retriever(retriever, where or [])
     return AssistantSettings(index=index, model=model or default_model(note), k=k, retriever=kind, where=conditions,
-                             reasoning=parse_strategy("reasoning", parse_strategy(reasoning, "--reasoning")).said,
-                             retrieval=parse_strategy("retrieval", parse_strategy(retrieval, "--retrieval")).said,
+                             reasoning=parse_strategy("reasoning", parse_spec(reasoning, "--reasoning")).said,
+                             retrieval=parse_strategy("retrieval", parse_spec(retrieval, "--retrieval")).said,
                              limits=Limits(max_tokens=max_tokens),
                              calls=ModelSettings(temperature=_temperature(temperature)))
 
 
 def given_settings(**options: Any) -> dict[str, Any]:
     """Return the settings of an assistant that options name, by name, without those that were not given."""
-    from ragbed.experiments.settings.file import parse_retriever, parse_strategy
+    from ragbed.experiments.settings.file import parse_retriever, parse_spec
     from ragbed.strategies.settings.strategy_config import parse_strategy
 
     given = {name: value for name, value in options.items() if value is not None}
     for family in ("reasoning", "retrieval"):
         if family in given:
-            given[family] = parse_strategy(family, parse_strategy(given[family], f"--{family}")).said
+            given[family] = parse_strategy(family, parse_spec(given[family], f"--{family}")).said
     if "retriever" in given or "where" in given:
         given["retriever"], given["where"] = parse_retriever(given.get("retriever", "dense"), given.get("where", []))
     return given

@@ -121,8 +121,8 @@ class Plan:
 
     def loading(self, labels: Mapping[Family, Collection[str]]) -> Plan:
         """Return the plan with these strategies loaded. Raises SettingsError if one cannot be loaded."""
-        strategies = {family: {label: one.loaded() if label in labels[family] else one for label, one in built_in.items()}
-                      for family, built_in in self.strategies.items()}
+        strategies = {family: {label: one.loaded() if label in labels[family] else one for label, one in named.items()}
+                      for family, named in self.strategies.items()}
         return replace(self, strategies=strategies, functions=_functions(strategies))
 
     @property

@@ -203,7 +203,7 @@ def _models_in(annotation: Any) -> list[type[BaseModel]]:
     return [model for part in get_args(annotation) for model in _models_in(part)]
 
 
-def parse_strategy(text: str, option: str) -> Spec:
+def parse_spec(text: str, option: str) -> Spec:
     """Return a strategy from an option's text, such as `direct`, `my.py:recipe` or `{kind: self_consistency, of:
     direct}`. Raises SettingsError: the text is neither a name nor a mapping."""
     value = parse_yaml(text, option)

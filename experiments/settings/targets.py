@@ -11,7 +11,7 @@ from ragbed.documents.errors import SettingsError
 from ragbed.documents.paths import expand_path
 from ragbed.documents.types import digest
 from ragbed.experiments.benchmarks import BENCHMARKS
-from ragbed.experiments.settings.file import check_settings, parse_strategy, parse_yaml, read_runs
+from ragbed.experiments.settings.file import check_settings, parse_spec, parse_yaml, read_runs
 from ragbed.experiments.settings.matrix import COLUMNS
 from ragbed.experiments.settings.run import RunSettings
 from ragbed.strategies.catalogue import CRESTS
@@ -85,7 +85,7 @@ def _benchmark_run(kind: str, path: str | None, options: Mapping[str, Any], part
     content: dict[str, Any] = dict(options) if path is None else {"benchmark": {"path": path}, **options}
     for family in FAMILIES:
         if family in content:
-            content[family] = [parse_strategy(text, f"--{family}") for text in content[family]]
+            content[family] = [parse_spec(text, f"--{family}") for text in content[family]]
     if "all" in content.get("reasoning", ()):
         content["reasoning"] = list(CRESTS)
     for text in content.pop("set", ()):

@@ -16,10 +16,10 @@ def check_strategy(strategy: Annotated[str, typer.Argument(metavar="STRATEGY", h
     The strategy is executed many times with scripted replies, in separate processes. Exit status 1: it breaks a rule.
     """
     from ragbed.experiments.guests.conformance.checking import PROMISES, check_strategy
-    from ragbed.experiments.settings.file import parse_strategy
+    from ragbed.experiments.settings.file import parse_spec
     from ragbed.experiments.terminal.display import print_json, print_table, say
 
-    verdicts = check_strategy(parse_strategy(strategy, "STRATEGY"))
+    verdicts = check_strategy(parse_spec(strategy, "STRATEGY"))
     kept, words = all(verdict.passed for verdict in verdicts), {True: "kept", False: "BROKEN", None: "not tested"}
     if json:
         print_json({"strategy": strategy, "passed": kept, "promises": [
