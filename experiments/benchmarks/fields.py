@@ -9,7 +9,7 @@ from typing import Literal
 from ragbed.documents.rows import Row
 from ragbed.documents.types import Chunk, Document, digest
 from ragbed.experiments.question import Gold
-from ragbed.strategies.normalizing import straighten
+from ragbed.strategies.normalising import plain
 
 Options = tuple[tuple[str, str], ...]
 Chain = Literal["masked", "placeholders", "plain"]
@@ -24,7 +24,7 @@ def chained(sub_questions: Sequence[str], sub_answers: Sequence[str]) -> tuple[t
 
     A sub-answer matches in any case, and without the qualifier of a title, as in `Superstore (TV series)`. Answers of
     one character, `yes` and `no` are too common to match. The kind is `masked` if references were put in,
-    `placeholders` if the record has its own `#N`, and `straighten` if sub-questions do not refer to earlier answers, or not
+    `placeholders` if the record has its own `#N`, and `plain` if sub-questions do not refer to earlier answers, or not
     literally.
     """
     masked = tuple(_masked(text, sub_answers[:place]) for place, text in enumerate(sub_questions))
@@ -148,7 +148,7 @@ def stated_options(row: Row, options: Sequence[str] | dict[str, str]) -> Options
     if not isinstance(options, dict) and len(options) > MAX_LETTERS:
         row.fail("options", f"at most {MAX_LETTERS} texts, or a label before each, as in {{\"1\": ...}}", len(options))
     made = tuple(options.items()) if isinstance(options, dict) else lettered(options)
-    labels = [straighten(label).casefold() for label, _ in made]
+    labels = [plain(label).casefold() for label, _ in made]
     texts = [text.strip() for _, text in made]
     for label, _ in made:
         if not _LABEL.fullmatch(label):
