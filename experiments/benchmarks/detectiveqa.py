@@ -66,8 +66,9 @@ class DetectiveQa(Selection):
         with skip_bad_records(self.skip_bad) as skipped:
             records = {question.id: (question, row) for question, row in _records(path)}
             chosen = self.select(Benchmark("detectiveqa", tuple(question for question, _ in records.values())))
-            questions, documents = collect_questions(convert_records(lambda question: _over(*records[question.id], shelf.novel(
-                question.tags["novel"][0], question.tags["language"][0])), chosen.questions))
+            questions, documents = collect_questions(convert_records(
+                lambda question: _over(*records[question.id], shelf.novel(
+                    question.tags["novel"][0], question.tags["language"][0])), chosen.questions))
         return replace(chosen, questions=questions, documents=documents, skipped=tuple(skipped))
 
 

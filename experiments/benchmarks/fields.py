@@ -9,7 +9,7 @@ from typing import Literal
 from ragbed.documents.rows import Row
 from ragbed.documents.types import Chunk, Document, digest
 from ragbed.experiments.question import Gold
-from ragbed.strategies.normalising import plain
+from ragbed.strategies.normalizing import straighten
 
 Options = tuple[tuple[str, str], ...]
 Chain = Literal["masked", "placeholders", "plain"]
@@ -148,7 +148,7 @@ def stated_options(row: Row, options: Sequence[str] | dict[str, str]) -> Options
     if not isinstance(options, dict) and len(options) > MAX_LETTERS:
         row.fail("options", f"at most {MAX_LETTERS} texts, or a label before each, as in {{\"1\": ...}}", len(options))
     made = tuple(options.items()) if isinstance(options, dict) else lettered(options)
-    labels = [plain(label).casefold() for label, _ in made]
+    labels = [straighten(label).casefold() for label, _ in made]
     texts = [text.strip() for _, text in made]
     for label, _ in made:
         if not _LABEL.fullmatch(label):
