@@ -28,7 +28,7 @@ from ragbed.documents.errors import RunError
 from ragbed.documents.json import loads
 from ragbed.documents.paths import open_file
 from ragbed.documents.types import Format
-from ragbed.retrieval.storage.files import in_place_of, why_unwritten
+from ragbed.retrieval.storage.files import explain_write_error, replacing_file
 from ragbed.strategies.types import Failure, Reply
 
 VERSION = 3  # of the format
@@ -236,12 +236,12 @@ def write_cassette(path: Path, ragbed: str, about: Mapping[str, Any], database: 
     """Write the calls and searches that a database's tables hold, and the texts that these need; return how many of
     each. RunError where the file cannot be written, or would be larger than a cassette may be."""
     try:
-        with in_place_of(path) as partial, database.snapshot(), partial.open("xb") as file:
+        with replacing_file(path) as partial, database.snapshot(), partial.open("xb") as file:
             counts = _write(file, {"cassette": "ragbed", "version": VERSION, "ragbed": ragbed, "run": about}, database)
             file.flush()
             os.fsync(file.fileno())
     except OSError as error:
-        raise RunError(f"{path}: {why_unwritten(error)}") from error
+        raise RunError(f"{path}: {explain_write_error(error)}") from error
     return counts
 
 

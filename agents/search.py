@@ -19,7 +19,7 @@ from ragbed.agents.database import Database, row_hash
 from ragbed.agents.journal import Mode
 from ragbed.documents.errors import CallError, ReplayMiss
 from ragbed.documents.types import Chunk
-from ragbed.retrieval.pool import Within
+from ragbed.retrieval.pool import ScopedQuery
 from ragbed.retrieval.types import Hit
 from ragbed.strategies.types import Search
 
@@ -231,11 +231,11 @@ class Searcher(Generic[Asked]):
     async def __call__(self: Searcher[str], search: Search) -> Sequence[Chunk]:
         return [hit.chunk for hit in await self.hits(search.query, search.k or self.k)]
 
-    def within(self: Searcher[Within], scope: str) -> SearchFunction:
+    def within(self: Searcher[ScopedQuery], scope: str) -> SearchFunction:
         """Return a search function for one scope of a pool."""
 
         async def search(action: Search) -> Sequence[Chunk]:
-            return [hit.chunk for hit in await self.hits(Within(scope, action.query), action.k or self.k)]
+            return [hit.chunk for hit in await self.hits(ScopedQuery(scope, action.query), action.k or self.k)]
 
         return search
 

@@ -1,4 +1,4 @@
-"""Building an index: parse, chunk, embed and write, document by document; what was done before is not done again."""
+"""Building, extending and estimating an index: parse, chunk, embed and write. Finished work is never done again."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -10,158 +10,164 @@ from ragbed.documents.errors import IndexFolderError
 from ragbed.documents.shards import Shard
 from ragbed.documents.sources import find_sources
 from ragbed.documents.types import Document, digest
-from ragbed.retrieval.building.before import Before, Staging
+from ragbed.retrieval.building.chunked_documents import BuildJob, LazyEmbedder
 from ragbed.retrieval.building.estimate import BuildEstimate, estimate
-from ragbed.retrieval.building.job import BuildReport, run, unchanged
-from ragbed.retrieval.building.pieces import BuildJob, LazyEmbedder
+from ragbed.retrieval.building.index_writer import BuildReport, unchanged_report, write_index
 from ragbed.retrieval.building.plan import (
-    Work,
+    SourcePlan,
     check_place,
-    of_documents,
-    of_files,
     plan_added,
     plan_files,
     plan_removed,
+    stream_documents,
+    stream_files,
 )
+from ragbed.retrieval.building.previous_index import ParsedDocuments, PreviousIndex
 from ragbed.retrieval.embedders.opening import open_embedder
 from ragbed.retrieval.filters.metadata import Metadata, check_sources
-from ragbed.retrieval.origins import remember
 from ragbed.retrieval.settings import IndexSettings
-from ragbed.retrieval.storage.folder import alone, settled, tidy
+from ragbed.retrieval.source_paths import remember_folders
+from ragbed.retrieval.storage.folder import current_folder, exclusive, remove_leftovers
 from ragbed.retrieval.storage.manifest import ShardEntry
 from ragbed.retrieval.types import Embedder, Progress, silent
 
 __all__ = ["BuildEstimate", "BuildReport", "add_to_index", "build_index", "estimate_index", "index_documents",
            "remove_from_index"]
 
-Estimated = Callable[[BuildEstimate], None]
+OnEstimate = Callable[[BuildEstimate], None]
 
 
 def build_index(sources: Sequence[str | Path], out: Path, settings: IndexSettings | None = None,
                 progress: Progress = silent, embedder: Embedder | None = None,
-                metadata: Metadata | None = None, estimated: Estimated | None = None,
+                metadata: Metadata | None = None, on_estimate: OnEstimate | None = None,
                 shard: Shard | None = None, wait: bool = False) -> BuildReport:
-    """Index files, folders and globs into the folder `out`, replacing the index there, if any.
+    """Index files, folders and globs into the folder `out`, replacing an index there.
 
-    Sources whose bytes were indexed before, under whatever name, are not parsed again; texts embedded before are not
-    embedded again (where `titled`, the name is part of the text, so that a renamed file is embedded anew); what is
-    gone from the sources is gone from the index. Where nothing changed, nothing is written. A kill at any moment
-    leaves the old index in place, and what was parsed and embedded so far in the cache, where the same call finds it.
+        build_index(["reports/"], Path("idx"))
 
-    In memory are, beside the embedder and what faiss builds: the document in hand and a few that are parsed ahead, a
-    block of windows, and some 500 bytes a source.
+    Sources whose bytes were indexed before, under any name, are not parsed again, and texts that were embedded before
+    are not embedded again. (With `titled`, the name is part of the text, so a renamed file is embedded again.) Sources
+    that are gone leave the index. If nothing changed, nothing is written. A kill at any moment leaves the old index in
+    place, and the parsed and embedded parts in the cache, where the same call finds them.
+
+    Memory holds the embedder, what faiss builds, one document and a few that are parsed ahead, a block of windows, and
+    about 500 bytes per source.
 
     Args:
-        embedder: in place of the one that the settings name.
-        metadata: fields of sources, by their relative path.
-        estimated: is told what the build will take, before it starts; measuring that is a part of the build.
-        shard: only the sources of this part are indexed, in a folder of its own beside `out`, to be merged
-            (`retrieval.building.merge`).
-        wait: for another process that is building this index, in the place of an error.
+        embedder: used instead of the one in the settings.
+        metadata: fields of sources, by relative path.
+        on_estimate: called with the estimate before the build starts; measuring it is part of the build.
+        shard: index only the sources of this shard, into its own folder next to `out`.
+        wait: wait for another process that is building this index, instead of raising an error.
 
     Raises:
         DocumentError: a named path does not exist, or metadata does not fit.
-        IndexFolderError: nothing can be indexed, or `out` holds something else, cannot be written, or is being
+        IndexFolderError: nothing can be indexed, or `out` contains something else, cannot be written, or is being
             built by another process.
         SettingsError: the cache folder cannot be written.
         ModelError: the embedder is not on this machine.
     """
-    with _anew(shard.folder(out) if shard else out, settings, embedder, metadata, wait) as job:
+    with _new_job(shard.folder(out) if shard else out, settings, embedder, metadata, wait) as job:
         found = find_sources(sources)
         if shard is not None:
             names = [source.relative for source in found]
             check_sources(job.metadata, names)
             found = [source for source in found if digest(source.relative) in shard]  # the id of its document
             own = {source.relative for source in found}
-            remember(out, found)  # of the whole: merging sees none of these files
-            job = replace(job, metadata={name: said for name, said in job.metadata.items() if name in own},
+            remember_folders(out, found)  # for the whole index: merging does not see the files
+            job = replace(job, metadata={name: fields for name, fields in job.metadata.items() if name in own},
                           shard=ShardEntry(part=str(shard), sources=digest(*names)))
-        return _of_plan(plan_files(found, job.before), job, progress, estimated)
+        return _build_plan(plan_files(found, job.previous), job, progress, on_estimate)
 
 
 def estimate_index(sources: Sequence[str | Path], out: Path, settings: IndexSettings | None = None,
                    embedder: Embedder | None = None, add: bool = False) -> BuildEstimate:
-    """Estimate what `build_index` takes, or `add_to_index` if `add`, measured on a sample that is not done again then;
-    raise UserError as that does."""
-    with _carried(out, embedder) if add else _anew(out, settings, embedder) as job:
+    """Estimate what `build_index`, or with `add` `add_to_index`, would take. Raises the same errors.
+
+    It is measured on a sample, whose results the build reuses.
+    """
+    with _extending_job(out, embedder) if add else _new_job(out, settings, embedder) as job:
         found = find_sources(sources)
-        plan = plan_added(found, job.before) if add and job.before else plan_files(found, job.before)
-        return estimate(job, plan, Staging(job.out))
+        plan = plan_added(found, job.previous) if add and job.previous else plan_files(found, job.previous)
+        return estimate(job, plan, ParsedDocuments(job.out))
 
 
 def index_documents(documents: Iterable[Document], out: Path, settings: IndexSettings | None = None,
                     progress: Progress = silent, embedder: Embedder | None = None,
                     metadata: Metadata | None = None) -> BuildReport:
-    """Index documents that are parsed already, in their order, one by one, so that they may come from a generator; ids
-    and sources stay as they are. Raises DocumentError where two have one source or one id, or metadata is of a source
-    that did not come."""
-    with _anew(out, settings, embedder, metadata) as job, closing(
-            of_documents(documents, job.before, job.metadata)) as arriving:
+    """Index documents that are already parsed, such as from a generator, keeping their order, ids and sources.
+
+    Raises DocumentError: two have the same source or id, or metadata names a source that did not come.
+    """
+    with _new_job(out, settings, embedder, metadata) as job, closing(
+            stream_documents(documents, job.previous, job.metadata)) as stream:
         total = len(documents) if isinstance(documents, Sequence) else None
-        return run(replace(job, total=total), arriving, progress)
+        return write_index(replace(job, total=total), stream, progress)
 
 
 def add_to_index(sources: Sequence[str | Path], out: Path, progress: Progress = silent,
                  embedder: Embedder | None = None, metadata: Metadata | None = None,
-                 estimated: Estimated | None = None) -> BuildReport:
-    """Add sources to an index, in place of those of the same relative path; the rest stays, and so do the settings.
-    Metadata may be of sources that are in the index too; one that is not named keeps its own. Raises IndexFolderError
-    where there is no whole index, or the embedder is not the one it was made with."""
-    with _carried(out, embedder, metadata) as job:
-        assert job.before is not None
-        return _of_plan(plan_added(find_sources(sources), job.before), job, progress, estimated)
+                 on_estimate: OnEstimate | None = None) -> BuildReport:
+    """Add sources to an index, replacing those of the same relative path. Everything else stays, and so do settings.
+
+    Metadata may name sources that are already in the index; others keep their own. Raises IndexFolderError: there is no
+    complete index, or it was made with another embedder.
+    """
+    with _extending_job(out, embedder, metadata) as job:
+        assert job.previous is not None
+        return _build_plan(plan_added(find_sources(sources), job.previous), job, progress, on_estimate)
 
 
 def remove_from_index(names: Sequence[str], out: Path, progress: Progress = silent,
                       embedder: Embedder | None = None) -> BuildReport:
-    """Take sources out of an index: by relative path, the folder that they are below, or a pattern. Raises
-    IndexFolderError where there is no whole index, nothing has such a name, or nothing would be left."""
-    with _carried(out, embedder) as job:
-        assert job.before is not None
-        return _of_plan(plan_removed(names, job.before), job, progress)
+    """Remove sources from an index: by relative path, folder or pattern. Raises IndexFolderError: there is no complete
+    index, a name matches nothing, or nothing would be left."""
+    with _extending_job(out, embedder) as job:
+        assert job.previous is not None
+        return _build_plan(plan_removed(names, job.previous), job, progress)
 
 
 @contextmanager
-def _anew(out: Path, settings: IndexSettings | None, embedder: Embedder | None,
-          metadata: Metadata | None = None, wait: bool = False) -> Iterator[BuildJob]:
+def _new_job(out: Path, settings: IndexSettings | None, embedder: Embedder | None,
+             metadata: Metadata | None = None, wait: bool = False) -> Iterator[BuildJob]:
     place, wanted = out.absolute(), settings or IndexSettings()
     wanted.vectors.allow_server()
-    with alone(place, wait):
+    with exclusive(place, wait):
         check_place(place)
-        before = None
-        with suppress(IndexFolderError):  # none, or none to be trusted: it will be replaced
-            before = Before.checked(settled(place))
+        previous = None
+        with suppress(IndexFolderError):  # no index, or one that cannot be trusted: it is replaced
+            previous = PreviousIndex.open(current_folder(place))
         opened = LazyEmbedder(lambda: embedder or open_embedder(wanted.embedder), None, place)
-        yield BuildJob(place, wanted, before, opened, metadata or {})
+        yield BuildJob(place, wanted, previous, opened, metadata or {})
 
 
 @contextmanager
-def _carried(out: Path, embedder: Embedder | None, metadata: Metadata | None = None) -> Iterator[BuildJob]:
+def _extending_job(out: Path, embedder: Embedder | None, metadata: Metadata | None = None) -> Iterator[BuildJob]:
     place = out.absolute()
-    with alone(place):
+    with exclusive(place):
         check_place(place)
-        before = Before.checked(settled(place))
-        settings = before.manifest.settings
-        opened = LazyEmbedder(lambda: embedder or open_embedder(settings.embedder, place), before.manifest, place)
-        yield BuildJob(place, settings, before, opened, metadata or {}, carried=True)
+        previous = PreviousIndex.open(current_folder(place))
+        settings = previous.manifest.settings
+        opened = LazyEmbedder(lambda: embedder or open_embedder(settings.embedder, place), previous.manifest, place)
+        yield BuildJob(place, settings, previous, opened, metadata or {}, extends=True)
 
 
-def _of_plan(plan: Sequence[Work], job: BuildJob, progress: Progress,
-             estimated: Estimated | None = None) -> BuildReport:
-    check_sources(job.metadata, (work.source for work in plan))
-    remember(job.out, (work.file for work in plan if work.file))
+def _build_plan(plan: Sequence[SourcePlan], job: BuildJob, progress: Progress,
+                on_estimate: OnEstimate | None = None) -> BuildReport:
+    check_sources(job.metadata, (source.name for source in plan))
+    remember_folders(job.out, (source.file for source in plan if source.file))
     job.vectors.check_server()
-    staging = Staging(job.out)
-    report = unchanged(plan, job)
+    parsed = ParsedDocuments(job.out)
+    report = unchanged_report(plan, job)
     if report is not None:
-        tidy(job.out)
+        remove_leftovers(job.out)
     else:
         job = replace(job, total=len(plan))
-        if estimated is not None and plan:
-            expected = estimate(job, plan, staging)
-            estimated(expected)
+        if on_estimate is not None and plan:
+            expected = estimate(job, plan, parsed)
+            on_estimate(expected)
             job = replace(job, windows=expected.windows)
-        with closing(of_files(plan, job.before, staging)) as arriving:
-            report = run(job, arriving, progress)
-    staging.remove()
+        with closing(stream_files(plan, job.previous, parsed)) as stream:
+            report = write_index(job, stream, progress)
+    parsed.remove()
     return report

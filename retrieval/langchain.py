@@ -1,7 +1,7 @@
-"""LangChain's retrievers as ours, and ours as LangChain's.
+"""Using LangChain's retrievers in ragbed, and ragbed's retrievers in LangChain.
 
-LangChain's documents have no offsets and often no lasting id. One that is made here carries the id of its chunk in its
-metadata, and is known again by that, or by its text.
+LangChain's documents have no offsets and often no stable id. Those made here carry the id of their chunk in their
+metadata, by which, or by their text, they are matched to chunks again.
 """
 from __future__ import annotations
 
@@ -21,23 +21,26 @@ if TYPE_CHECKING:
     from langchain_core.documents import Document as LangChainDocument
     from langchain_core.retrievers import BaseRetriever
 
-LONGEST = 500  # characters of a document's name that come from metadata; a longer one is named by its hash
-_START = 2 ** 40  # no text is as long: what says that it begins beyond says nothing
+_MAX_NAME = 500  # characters of a document's name from metadata; a longer one is replaced by its hash
+_MAX_START = 2 ** 40  # characters; a larger start is invalid
 
 
 def as_langchain(retriever: Retriever, k: int = 5, source_of: Callable[[str], str] | None = None) -> BaseRetriever:
-    """Return a retriever for LangChain: `invoke`, `ainvoke`, `batch` (one search for all queries), and streams.
+    """Return a LangChain retriever with `invoke`, `ainvoke`, streams, and `batch`, which is one search for all queries.
 
-    Metadata of its documents: `chunk` (also the document's id), `document`, `source`, `format`, `start`, `end`, `pages`
-    (first and last, or None), `score`, `rank` and `found_by`. Each query has `k` documents; `invoke(query, k=10)` asks
-    for others. `source_of` gives the source of a document, as `Index.source_of` does; None gives its id.
+    The metadata of its documents are `chunk` (also the document's id), `document`, `source`, `format`, `start`, `end`,
+    `pages` (first and last, or None), `score`, `rank` and `found_by`.
+
+    Args:
+        k: documents per query; `invoke(query, k=10)` overrides it.
+        source_of: returns the source of a document id, such as `Index.source_of`. Default: the id.
     """
     made: BaseRetriever = _adapter()(k=k, retriever=retriever, source_of=source_of or str)
     return made
 
 
 def as_documents(chunks: Iterable[Chunk], source_of: Callable[[str], str] = str) -> list[LangChainDocument]:
-    """Return chunks as LangChain's documents, by which `FromLangChain` knows them again."""
+    """Return chunks as LangChain documents, which `FromLangChain` can match to the chunks again."""
     from langchain_core.documents import Document
 
     return [Document(chunk.content, id=chunk.id, metadata={
@@ -47,23 +50,24 @@ def as_documents(chunks: Iterable[Chunk], source_of: Callable[[str], str] = str)
 
 
 class FromLangChain:
-    """A retriever of LangChain as one of ours.
+    """Use a LangChain retriever as a ragbed retriever.
 
-    Where it is known how (a vector store's, or one with a field `k`), it is asked for as many as are wanted, whatever
-    its own number; else it gives what it gives, and the first `k` are taken. A hit has the number that all documents
-    have as `score` or `relevance_score`, if it falls from one to the next, and else 1 / rank.
+    A retriever of a vector store, or one with a field `k`, is asked for the wanted number of documents. Of others, the
+    first `k` documents are used. A hit's score is the metadata `score` or `relevance_score`, if all documents have one
+    and it never increases; otherwise it is 1 / rank.
 
     Args:
-        chunks: all that it may find. A document is the chunk whose id it carries, else one with its text: in the
-            document that it names, else the first. Without chunks every document becomes a chunk of its own, in plain
-            text from 0 or `start_index` on, with an id by its text and by the document or source that it names.
-        name: what hits say that they were found by.
+        chunks: all chunks that it may find. A document is matched by the chunk id in its metadata, or else by its text:
+            first in the document that it names, then anywhere. Without chunks, every document becomes its own chunk of
+            plain text, starting at `start_index` or 0, with an id made from its text and from the document or source
+            that it names.
+        name: `found_by` of the hits.
     """
 
     def __init__(self, retriever: BaseRetriever, chunks: Iterable[Chunk] | None = None,
                  name: str = "langchain") -> None:
         self._retriever = retriever
-        self._known = None if chunks is None else Known(chunks)
+        self._known = None if chunks is None else _ChunkLookup(chunks)
         self._name = name
 
     def search(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
@@ -76,30 +80,30 @@ class FromLangChain:
             asked = asked.model_copy(update={"search_kwargs": {**asked.search_kwargs, "k": k}})
         elif "k" in type(asked).model_fields:
             asked = asked.model_copy(update={"k": k})
-        # One at a time: not every retriever can be asked from several threads.
+        # One at a time: not every retriever is thread-safe.
         return [self._hits(found, k) for found in asked.batch(list(queries), {"max_concurrency": 1})]
 
     def _hits(self, found: Any, k: int) -> list[Hit]:
         from langchain_core.documents import Document
 
         if not isinstance(found, list) or not all(isinstance(one, Document) for one in found):
-            raise SettingsError(f"{self._name}: the retriever returned what is no list of LangChain documents")
+            raise SettingsError(f"{self._name}: the retriever did not return a list of LangChain documents")
         hits = [Hit(self._chunk(one), score, 0, self._name) for one, score in zip(found, _scores(found), strict=True)]
         return [replace(hit, rank=rank) for rank, hit in enumerate(distinct(hits)[:k], 1)]
 
     def _chunk(self, document: LangChainDocument) -> Chunk:
         if self._known is None:
             return _chunk(document)
-        chunk = self._known.of(document)
+        chunk = self._known.find(document)
         if chunk is None:
-            raise SettingsError(f"{self._name}: the retriever returned what is none of the chunks, "
-                                f"{document.page_content[:40]!r}: let documents carry their chunk's id as metadata "
-                                "`chunk`, as those of retrieval.langchain.as_documents do")
+            raise SettingsError(f"{self._name}: the retriever returned a document that is not one of the "
+                                f"chunks, {document.page_content[:40]!r}; put the chunk's id into the metadata "
+                                "`chunk`, as retrieval.langchain.as_documents does")
         return chunk
 
 
-class Known:
-    """Chunks by their ids and texts."""
+class _ChunkLookup:
+    """Finds chunks by their ids and texts."""
 
     def __init__(self, chunks: Iterable[Chunk]) -> None:
         self.chunks: dict[str, Chunk] = {}
@@ -108,8 +112,8 @@ class Known:
             self.chunks[chunk.id] = chunk
             self._texts.setdefault(chunk.content.strip(), []).append(chunk)
 
-    def of(self, document: LangChainDocument) -> Chunk | None:
-        """Return the chunk that a document is; None if it is none of these."""
+    def find(self, document: LangChainDocument) -> Chunk | None:
+        """Return the chunk of a document; None if there is none."""
         for id in (document.metadata.get("chunk"), document.id):
             if isinstance(id, str) and id in self.chunks:
                 return self.chunks[id]
@@ -119,21 +123,21 @@ class Known:
 
 
 def _chunk(document: LangChainDocument) -> Chunk:
-    """A chunk of its own. Its metadata is a stranger's: nothing of it is taken as it is."""
-    text, said = document.page_content, document.metadata
-    name = _name(said.get("document")) or _name(said.get("source")) or digest(text)
-    begin = said.get("start_index")
-    start = begin if isinstance(begin, int) and not isinstance(begin, bool) and 0 <= begin < _START else 0
+    """Return a new chunk. The metadata may be a stranger's, so it is checked."""
+    text, fields = document.page_content, document.metadata
+    name = _name(fields.get("document")) or _name(fields.get("source")) or digest(text)
+    begin = fields.get("start_index")
+    start = begin if isinstance(begin, int) and not isinstance(begin, bool) and 0 <= begin < _MAX_START else 0
     end = start + len(text)
     return Chunk(chunk_id(name, "plain", start, end, text), name, "plain", start, end, text)
 
 
 def _name(value: object) -> str | None:
-    """The name that metadata gives a document; None where it gives none, or one that is no text."""
+    """Return a document's name from metadata; None if it is missing or not text."""
     if not isinstance(value, str | PurePath):
         return None
     text = str(value)
-    return text if len(text) <= LONGEST and text.isprintable() else digest(text)
+    return text if len(text) <= _MAX_NAME and text.isprintable() else digest(text)
 
 
 def _scores(documents: Sequence[LangChainDocument]) -> list[float]:
@@ -146,12 +150,12 @@ def _scores(documents: Sequence[LangChainDocument]) -> list[float]:
 
 @cache
 def _adapter() -> Any:
-    """The class that LangChain is given: made when first needed, as its base is imported only then."""
+    """Return the class of LangChain retrievers, created when first needed, because LangChain is imported then."""
     from langchain_core.retrievers import BaseRetriever
     from langchain_core.runnables.config import run_in_executor
 
     class RagbedRetriever(BaseRetriever):
-        """A retriever of ragbed."""
+        """A ragbed retriever."""
 
         k: int
         retriever: Any

@@ -1,4 +1,4 @@
-"""Memory that a process may still take on this machine."""
+"""Free and used memory of this machine."""
 from __future__ import annotations
 
 import os
@@ -11,14 +11,16 @@ CGROUPS = Path("/sys/fs/cgroup")
 
 
 def free_memory(proc: Path = PROC, cgroups: Path = CGROUPS) -> int | None:
-    """Return the bytes that can be taken without swapping: of the machine, or of the control groups that this process
-    is in. Where the system does not tell what is free, all of its memory; None where it tells nothing."""
-    known = [free for free in (_of_machine(proc), *_of_groups(proc, cgroups)) if free is not None]
+    """Return the bytes that can be used without swapping, within the limits of control groups.
+
+    If the system does not say what is free, return all of its memory; if it says nothing, None.
+    """
+    known = [free for free in (_free_of_machine(proc), *_free_of_groups(proc, cgroups)) if free is not None]
     return min(known, default=None)
 
 
 def peak_memory(children: int = 0) -> int | None:
-    """Return bytes at the peak of this process, and of that many like its largest child; None where no system tells."""
+    """Return the peak bytes of this process and of this many children like the largest; None on Windows."""
     if sys.platform == "win32":
         return None
     import resource
@@ -28,7 +30,7 @@ def peak_memory(children: int = 0) -> int | None:
     return unit * (own + children * child)
 
 
-def _of_machine(proc: Path) -> int | None:
+def _free_of_machine(proc: Path) -> int | None:
     for line in _lines(proc / "meminfo"):
         name, _, rest = line.partition(":")
         if name == "MemAvailable":
@@ -39,15 +41,15 @@ def _of_machine(proc: Path) -> int | None:
         return None
 
 
-def _of_groups(proc: Path, cgroups: Path) -> Iterator[int]:
-    """What is left to each control group (of version 2) that the process is in, and to those that hold it."""
+def _free_of_groups(proc: Path, cgroups: Path) -> Iterator[int]:
+    """Yield the free bytes of each control group (version 2) that this process is in, and of the groups above it."""
     for line in _lines(proc / "self" / "cgroup"):
         own = cgroups / line.removeprefix("0::").strip("/")
         for folder in (own, *own.parents) if line.startswith("0::") else ():
             if folder != cgroups and cgroups not in folder.parents:
                 break
             most, now = ("".join(_lines(folder / f"memory.{name}")).strip() for name in ("max", "current"))
-            if most.isdigit() and now.isdigit():  # `max` is no limit
+            if most.isdigit() and now.isdigit():  # `max` means no limit
                 cached = [int(line.split()[1]) for line in _lines(folder / "memory.stat")
                           if line.startswith("inactive_file ")]
                 yield max(int(most) - int(now) + sum(cached), 0)

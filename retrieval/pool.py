@@ -1,4 +1,4 @@
-"""Pools of chunks without an index folder, and retrievers that are opened when they first search."""
+"""Pools of chunks in memory, and retrievers that are opened at their first search."""
 from __future__ import annotations
 
 import threading
@@ -12,30 +12,35 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ragbed.documents.types import Chunk, Document, digest
-from ragbed.retrieval.filters.terms import narrowed
+from ragbed.retrieval.filters.terms import filter_collection
 from ragbed.retrieval.hits import DECIMALS
 from ragbed.retrieval.rerankers.reranker import RerankerDeps
-from ragbed.retrieval.retrievers.dense import windows_of
+from ragbed.retrieval.retrievers.dense import window_vectors
 from ragbed.retrieval.storage.cache import CachedEmbedder
 from ragbed.retrieval.types import Collection, FieldValue, Hit, Matrix, Progress, Retriever, RetrieverKind, silent
 
 
-def content_of(embedder: str, chunks: Iterable[str]) -> str:
-    """Return a hash of the chunks of a pool, by their ids, and of the embedder, by its identity."""
+def pool_content(embedder: str, chunks: Iterable[str]) -> str:
+    """Return a hash of the ids of a pool's chunks and of the embedder's identity."""
     return digest(embedder, *sorted(chunks))
 
 
-class Within(NamedTuple):
-    """A query among the chunks of one scope."""
+class ScopedQuery(NamedTuple):
+    """A query that searches only the chunks of one scope."""
 
     scope: str
     query: str
 
 
 class Pool:
-    """Chunks, embedded once when a vector is first asked for, and named scopes of them, of which several may hold one.
-    The embedder's vectors are kept on disk, so that no text is embedded twice. The chunks' documents are there by id,
-    as far as they are known."""
+    """Chunks in named scopes, which may overlap, such as the chunks of each question of a benchmark.
+
+    Chunks are embedded when a vector is first needed.
+
+    Args:
+        scopes: chunks by the name of the scope.
+        documents: those that are known, by id.
+    """
 
     def __init__(self, scopes: Mapping[str, Iterable[Chunk]], embedder: CachedEmbedder,
                  documents: Mapping[str, Document] | None = None) -> None:
@@ -49,16 +54,18 @@ class Pool:
 
     @property
     def content(self) -> str:
-        """A hash of what can be found, and by which embedder."""
-        return content_of(self.embedder.identity, self._rows)
+        """Hash of the chunks and of the embedder."""
+        return pool_content(self.embedder.identity, self._rows)
 
     def scope(self, name: str) -> Scope:
-        """Return the chunks of that name, as what a retriever is opened over."""
+        """Return the chunks of a scope as a collection."""
         return Scope(self, self._scopes[name])
 
     def embed(self, progress: Progress = silent) -> None:
-        """Embed every chunk, in windows that the model can read; texts embedded before come from the cache. Raises
-        ModelError where the embedder cannot be loaded, and SettingsError where the cache folder cannot be written."""
+        """Embed every chunk by windows; texts that were embedded before come from the cache.
+
+        Raises ModelError: the embedder cannot be loaded. Raises SettingsError: the cache folder cannot be written.
+        """
         if self._vectors is not None:
             return
         contents = [chunk.content for chunk in self.chunks]
@@ -75,19 +82,19 @@ class Pool:
         self._vectors = self.embedder.embed_passages(texts, advance)
 
     def windows(self, rows: NDArray[np.intp]) -> tuple[Matrix, NDArray[np.intp]]:
-        """Return the vectors of the chunks in these rows, and where those of each begin."""
+        """Return the vectors of the chunks in these rows, and the first row of each chunk."""
         self.embed()
         assert self._vectors is not None
         assert self._firsts is not None
         begins, ends = self._firsts[rows], self._firsts[rows + 1]
         starts = np.cumsum(ends - begins) - (ends - begins)
-        if (begins[1:] == ends[:-1]).all():  # in one piece, which need not be copied
+        if (begins[1:] == ends[:-1]).all():  # contiguous, so no copy is needed
             return self._vectors[begins[0]:ends[-1]], starts
         places = np.arange((ends - begins).sum()) + np.repeat(begins - starts, ends - begins)
         return self._vectors[places], starts
 
     def known(self, chunk: Chunk) -> Matrix | None:
-        """Return the vectors of one chunk; None where it is none of the pool."""
+        """Return the vectors of a chunk; None if it is not in the pool."""
         return self.windows(np.array([self._rows[chunk.id]]))[0] if chunk.id in self._rows else None
 
     def _row(self, chunk: Chunk) -> int:
@@ -99,7 +106,7 @@ class Pool:
 
 @dataclass(frozen=True)
 class Scope:
-    """Some chunks of a pool, as a collection. Every window of them is compared: the search is exact."""
+    """Some chunks of a pool as a collection. Search is exact: every window is compared."""
 
     pool: Pool
     rows: Sequence[int]
@@ -111,12 +118,12 @@ class Scope:
 
     @property
     def content(self) -> str:
-        """A hash of the chunks in their order, and of the embedder."""
+        """Hash of the chunks in order and of the embedder."""
         return digest(self.embedder.identity, *(chunk.id for chunk in self.chunks))
 
     @property
     def text_hash(self) -> str:
-        """A hash of the chunks in their order."""
+        """Hash of the chunks in order."""
         return digest(*(chunk.id for chunk in self.chunks))
 
     @property
@@ -130,7 +137,7 @@ class Scope:
         return self.pool.documents[id]
 
     def metadata(self) -> Iterator[Mapping[str, FieldValue]]:
-        """Give of each chunk its document, format and first page, and, where it is known, its source and title."""
+        """Yield for each chunk document, format and first page, and source and title if they are known."""
         for chunk in self.chunks:
             known = self.pool.documents.get(chunk.document)
             yield {"document": chunk.document, "source": known.source if known else chunk.document,
@@ -144,45 +151,50 @@ class Scope:
             return [[] for _ in queries]
         vectors, starts = self._windows if among is None else self.pool.windows(np.asarray(self.rows)[rows])
         found = []
-        for query in queries:  # one by one: the product of two matrices may differ in the last digits, and ties
+        for query in queries:  # one by one: a product of two matrices may differ in the last digits, and so in ties
             cosines = np.maximum.reduceat(vectors @ query, starts).round(DECIMALS)
             best = np.argsort(-cosines, kind="stable")[:k]
             found.append(list(zip(rows[best].tolist(), cosines[best].tolist(), strict=True)))
         return found
 
     def vectors(self, chunks: Sequence[Chunk]) -> tuple[Matrix, NDArray[np.intp]]:
-        return windows_of(chunks, self.pool.known, lambda document: "", lambda: self.embedder)
+        return window_vectors(chunks, self.pool.known, lambda document: "", lambda: self.embedder)
 
     @cached_property
     def _windows(self) -> tuple[Matrix, NDArray[np.intp]]:
         return self.pool.windows(np.asarray(self.rows))
 
 
-_OPEN = 512  # retrievers kept open: a benchmark has a scope for each question, and asks each more than once
+_MAX_OPEN = 512  # retrievers: a benchmark has a scope per question and asks each several times
 
 
 @dataclass(frozen=True, slots=True)
 class RetrieverChoice:
-    """A kind of retriever, and among which chunks it looks."""
+    """A kind of retriever and a filter.
+
+    Attributes:
+        where: conditions on chunks, which restrict the search itself.
+        deps: returns what opening the retriever may need; called when it is opened.
+    """
 
     kind: RetrieverKind
-    where: tuple[str, ...] = ()  # conditions on chunks, decided before a search
-    deps: Callable[[], RerankerDeps] = RerankerDeps  # what opening it may need, asked for when it is opened
+    where: tuple[str, ...] = ()
+    deps: Callable[[], RerankerDeps] = RerankerDeps
 
     def open(self, collection: Collection) -> Retriever:
-        """Return the retriever over what of the collection meets the conditions. Raises UserError where a model, a
-        package or a field is not to be had."""
-        return self.kind.open(narrowed(collection, self.where), self.deps())
+        """Open the retriever over the chunks that meet the conditions. Raises UserError: a model, package or field is
+        missing."""
+        return self.kind.open(filter_collection(collection, self.where), self.deps())
 
     def identity(self) -> str:
-        """Tells ways of finding apart that find otherwise in equal collections."""
+        """Return text that differs if equal collections would give other hits."""
         where = " and ".join(self.where)
         return f"{self.kind.identity()} where {where}" if where else self.kind.identity()
 
 
 @dataclass(frozen=True)
 class WholeSearch:
-    """One retriever over a collection. It is opened once, however many threads search first."""
+    """One retriever over a collection. It is opened once, even if several threads search at first."""
 
     collection: Collection
     how: RetrieverChoice
@@ -199,7 +211,7 @@ class WholeSearch:
 
 
 class ScopedSearch:
-    """One retriever over each scope of a pool: what it finds depends on the scope alone."""
+    """One retriever per scope of a pool, so that hits depend only on the scope."""
 
     def __init__(self, pool: Pool, how: RetrieverChoice) -> None:
         self.pool = pool
@@ -207,8 +219,8 @@ class ScopedSearch:
         self._open: OrderedDict[str, Retriever] = OrderedDict()
         self._lock = threading.Lock()
 
-    def search(self, queries: Sequence[Within], k: int) -> list[list[Hit]]:
-        if self._how.kind.embeds:  # together, which is faster than scope by scope, and kept from then on
+    def search(self, queries: Sequence[ScopedQuery], k: int) -> list[list[Hit]]:
+        if self._how.kind.embeds:  # all at once, which is faster; they are cached
             self.pool.embedder.embed_queries([one.query for one in queries])
         places: dict[str, list[int]] = defaultdict(list)
         for place, one in enumerate(queries):
@@ -223,7 +235,7 @@ class ScopedSearch:
         with self._lock:
             if scope not in self._open:
                 self._open[scope] = self._how.open(self.pool.scope(scope))
-                if len(self._open) > _OPEN:
+                if len(self._open) > _MAX_OPEN:
                     self._open.popitem(last=False)
             self._open.move_to_end(scope)
             return self._open[scope]

@@ -218,7 +218,7 @@ def test_bad_documents_are_named_with_their_reasons_and_the_others_indexed(ragbe
 
 def test_what_the_user_can_mend_is_one_line(ragbed, index, tmp_path, monkeypatch):
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
-    ragbed.refuses("search", "x", "--index", tmp_path, says=["is no index", "ragbed index"])
+    ragbed.refuses("search", "x", "--index", tmp_path, says=["is not an index", "ragbed index"])
     ragbed.refuses("ask", "x", "--index", tmp_path / "none", says=["does not exist"])
     ragbed.refuses("ask", "x", "--index", index, "--reasoning", "guess", says=["unknown reasoning strategy", "direct"])
     ragbed.refuses("ask", "x", "--index", index, "--retrieval", "guess", says=["unknown retrieval strategy", "once"])

@@ -6,7 +6,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from ragbed.documents import Chunk, Document
 from ragbed.retrieval import Pool, RerankerDeps, RetrieverSettings
-from ragbed.retrieval.filters.terms import narrowed, normal
+from ragbed.retrieval.filters.terms import filter_collection, normalise_filter
 from ragbed.retrieval.storage.cache import CachedEmbedder
 from ragbed.retrieval.types import MAX_PARTS
 
@@ -72,7 +72,7 @@ def test_settings_that_hold_too_many_retrievers_are_refused_at_once(made):
 
 @pytest.mark.parametrize("settings", ["dense", "bm25", "fused", "mmr", "expanded", ALL])
 def test_a_filter_reaches_every_retriever(collection, settings):
-    left = narrowed(collection, normal("source != reefs.txt and source != lamps.txt"))
+    left = filter_collection(collection, normalise_filter("source != reefs.txt and source != lamps.txt"))
     hits = found(left, settings, "northern bell", 9)
     assert {hit.chunk.document for hit in hits} == {"bells"}
-    assert found(narrowed(collection, ("source = none",)), settings, "northern bell") == []
+    assert found(filter_collection(collection, ("source = none",)), settings, "northern bell") == []

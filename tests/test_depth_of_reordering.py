@@ -3,7 +3,7 @@ import pytest
 from test_reranked import Preset
 
 from ragbed.retrieval import Fused
-from ragbed.retrieval.hits import continued
+from ragbed.retrieval.hits import append_rest
 from ragbed.retrieval.retrievers.fused import FusedRetriever
 from ragbed.retrieval.retrievers.reranked import Reranked, RerankedRetriever
 
@@ -27,7 +27,7 @@ def names(retriever, k):
 
 
 def test_what_is_behind_follows_below_in_its_order():
-    found = continued(preset("ab").hits, preset("bcde").hits, 4)
+    found = append_rest(preset("ab").hits, preset("bcde").hits, 4)
     assert [(hit.chunk.id, hit.rank, hit.score) for hit in found] == [
         ("a", 1, 10.0), ("b", 2, 9.0), ("c", 3, 8.0), ("d", 4, 7.0)]
 

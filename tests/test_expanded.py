@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from ragbed.documents import Chunk, Document, Fixed, Page, Sections, parse_document
 from ragbed.retrieval import Expanded, Hit
-from ragbed.retrieval.retrievers.expanded import ExpandedRetriever, sections
+from ragbed.retrieval.retrievers.expanded import ExpandedRetriever, nested_sections
 
 GUIDE = ("# Reefs\n\nCrabs live here.\n\n## North\n\nIt is cold. Few swim.\n\n## South\n\nIt is warm.\n\n"
          "# Bells\n\nThey ring.\n")
@@ -60,13 +60,13 @@ def shown(held, *words, **options):
 def test_sections_are_nested_by_the_level_of_their_headings():
     html = GUIDE.replace("## North", "<h2>North</h2>").replace("# Reefs", "<h1>Reefs</h1>")
     for text, format in ((GUIDE, "plain"), ("Before.\n\n" + GUIDE, "plain"), (html, "html")):
-        spans = sections(text, format)
+        spans = nested_sections(text, format)
         assert spans[0] == (0, len(text))
         assert len(spans) == len(set(spans))
-    assert [GUIDE[start:end].strip().splitlines()[0] for start, end in sections(GUIDE, "plain")[1:]] == [
+    assert [GUIDE[start:end].strip().splitlines()[0] for start, end in nested_sections(GUIDE, "plain")[1:]] == [
         "## North", "## South", "# Reefs", "# Bells"]
-    assert sections("Before.\n\n# A\n\nb", "plain") == [(0, 15), (0, 9), (9, 15)]
-    assert sections("", "plain") == []
+    assert nested_sections("Before.\n\n# A\n\nb", "plain") == [(0, 15), (0, 9), (9, 15)]
+    assert nested_sections("", "plain") == []
 
 
 @pytest.mark.parametrize(("largest", "first", "last"), [

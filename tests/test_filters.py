@@ -1,4 +1,4 @@
-"""Filters: the language of conditions, its one form, and that they decide before a search."""
+"""Filters: the language of parse_conditions, its one form, and that they decide before a search."""
 import datetime
 import re
 
@@ -9,7 +9,13 @@ from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
 from ragbed.documents import Chunk, SettingsError
-from ragbed.retrieval.filters.terms import Narrowed, Where, conditions, narrowed, normal
+from ragbed.retrieval.filters.terms import (
+    FilteredCollection,
+    Where,
+    filter_collection,
+    normalise_filter,
+    parse_conditions,
+)
 
 PAGES = [("annual.pdf", 1, 2023, "Annual report"), ("annual.pdf", 7, 2023, "Annual report"),
          ("notes/old.html", None, 2019, "Old and new"), ("notes/[2].txt", 3, None, "매출 보고서")]
@@ -37,7 +43,7 @@ class Pages:
 
 
 def left(*where):
-    found = narrowed(Pages(), normal(list(where)))
+    found = filter_collection(Pages(), normalise_filter(list(where)))
     return [row for row, _ in found.nearest([None], 10)[0]]
 
 
@@ -81,13 +87,14 @@ def test_a_number_is_not_compared_with_a_text(where):
 
 def test_there_is_one_form():
     form = ("page >= 3", "source = reports/*", 'title ~ "a and b"')
-    assert normal('title ~ "a and b" and source = reports/* AND page>=3 and page >= 3') == form
-    assert normal({"source": "reports/*", "page": ">= 3", "title": ['~ "a and b"']}) == form
-    assert normal({"page": ">=3", "title": "~ a and b", "source": "= reports/*"}) == form
-    assert normal(list(form)) == normal(form) == form
+    assert normalise_filter('title ~ "a and b" and source = reports/* AND page>=3 and page >= 3') == form
+    assert normalise_filter({"source": "reports/*", "page": ">= 3", "title": ['~ "a and b"']}) == form
+    assert normalise_filter({"page": ">=3", "title": "~ a and b", "source": "= reports/*"}) == form
+    assert normalise_filter(list(form)) == normalise_filter(form) == form
     several = {"year": [">= 2020", "< 2023"], "draft": False, "date": datetime.date(2024, 5, 31), "page": None}
-    assert normal(several) == ("date = 2024-05-31", "draft = false", "page = none", "year < 2023", "year >= 2020")
-    assert normal({"fiscal year": 2022, "profit and loss": 3, "a=b": "c"}) == (
+    assert normalise_filter(several) == (
+        "date = 2024-05-31", "draft = false", "page = none", "year < 2023", "year >= 2020")
+    assert normalise_filter({"fiscal year": 2022, "profit and loss": 3, "a=b": "c"}) == (
         '"a=b" = c', '"profit and loss" = 3', "fiscal year = 2022")
 
 
@@ -95,10 +102,10 @@ def test_there_is_one_form():
                                    {"": 3}, {"source": "* and *"}, {"page": 10 ** 5_000}])
 def test_settings_that_are_no_filter_are_refused(where):
     if where == {"page": []}:
-        assert normal(where) == ()
+        assert normalise_filter(where) == ()
         return
     with pytest.raises(SettingsError, match="expected"):
-        normal(where)
+        normalise_filter(where)
     with pytest.raises(ValidationError, match="expected"):
         TypeAdapter(Where).validate_python(where)
 
@@ -106,21 +113,21 @@ def test_settings_that_are_no_filter_are_refused(where):
 @given(st.dictionaries(st.text(min_size=1, max_size=9), st.text(max_size=12) | st.integers() | st.booleans()))
 def test_every_form_that_is_made_reads_back(where):
     try:
-        form = normal(where)
+        form = normalise_filter(where)
     except SettingsError:
         return
-    assert normal(list(form)) == form
-    assert sorted(map(str, conditions(form))) == list(form)
+    assert normalise_filter(list(form)) == form
+    assert sorted(map(str, parse_conditions(form))) == list(form)
 
 
 def test_a_narrowed_collection_is_searched_before_and_says_so():
     whole = Pages()
-    found = narrowed(whole, ("page >= 3",))
+    found = filter_collection(whole, ("page >= 3",))
     assert found.chunks is whole.chunks
     assert found.among.tolist() == [False, True, False, True]
     assert found.nearest([None], 1) == [[(1, 0.9)]]
-    assert len({whole.content, found.content, narrowed(whole, ("page = 7",)).content}) == 3
-    assert narrowed(whole, ("page != 9",)) is whole
-    twice = Narrowed(found, np.array([True, True, False, False]))
+    assert len({whole.content, found.content, filter_collection(whole, ("page = 7",)).content}) == 3
+    assert filter_collection(whole, ("page != 9",)) is whole
+    twice = FilteredCollection(found, np.array([True, True, False, False]))
     assert twice.among.tolist() == [False, True, False, False]
     assert twice.nearest([None], 9, np.array([True, False, True, True])) == [[]]

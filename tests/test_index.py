@@ -170,7 +170,7 @@ def test_what_cannot_be_read_is_named_and_the_rest_is_indexed(folder: Path) -> N
 
 
 def test_nothing_to_index_is_one_line_and_leaves_no_folder(folder: Path) -> None:
-    with pytest.raises(IndexFolderError, match="no file was found of a kind that is read here"):
+    with pytest.raises(IndexFolderError, match="no file of a supported type was found"):
         build(folder)
     (folder / "blank.txt").write_text("")
     with pytest.raises(IndexFolderError, match=r"nothing to index: blank\.txt: "):

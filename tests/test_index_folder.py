@@ -16,7 +16,7 @@ from embedders import Lengths
 
 from ragbed.documents import IndexFolderError, ModelError
 from ragbed.retrieval import Flat, Hnsw, Index, VectorIndex, build_index
-from ragbed.retrieval.storage.folder import replaced, writing
+from ragbed.retrieval.storage.folder import replacing, write_errors
 from ragbed.retrieval.storage.manifest import read_manifest, write_manifest
 
 pytestmark = pytest.mark.usefixtures("own_cache")
@@ -67,7 +67,7 @@ def test_a_missing_file_is_named(index: Path, name: str) -> None:
 
 
 def test_a_folder_that_is_no_index_says_how_to_make_one(tmp_path: Path) -> None:
-    with pytest.raises(IndexFolderError, match="is no index: make one with `ragbed index SOURCES --out"):
+    with pytest.raises(IndexFolderError, match="is not an index; make one with `ragbed index SOURCES --out"):
         Index.open(tmp_path)
     with pytest.raises(IndexFolderError, match="does not exist"):
         Index.open(tmp_path / "nowhere")
@@ -90,7 +90,7 @@ def test_a_folder_of_something_else_is_refused_and_left_as_it_is(tmp_path: Path,
             (folder / name).write_text(content)
     before = _entries(tmp_path)
     for out in ("app", "index"):
-        with pytest.raises(IndexFolderError, match="is not empty and is no index: name another folder"):
+        with pytest.raises(IndexFolderError, match="is not empty and not an index; name another folder"):
             build_index([tmp_path / "page.txt"], tmp_path / out, embedder=Lengths())
     assert [entry for entry in _entries(tmp_path) if not entry.startswith("cache")] == before
 
@@ -99,7 +99,7 @@ def test_what_somebody_put_into_an_index_folder_is_not_lost(index: Path) -> None
     (index / "pages").mkdir()
     (index / "pages" / "one.txt").write_text("the only copy")
     before = _entries(index)
-    with pytest.raises(IndexFolderError, match="is an index, but also holds pages, which would be lost"):
+    with pytest.raises(IndexFolderError, match="is an index, but also contains pages, which would be lost"):
         build_index([index / "pages"], index, embedder=Lengths())
     assert _entries(index) == before
 
@@ -107,7 +107,7 @@ def test_what_somebody_put_into_an_index_folder_is_not_lost(index: Path) -> None
 def test_a_damaged_manifest_does_not_keep_an_index_from_being_built_anew(index: Path) -> None:
     for content in ("", "[" * 100_000, '{"sha256": ' + "[" * 900 + "]" * 900 + ', "version": 2}', "[]"):
         (index / "manifest.json").write_text(content)
-        with pytest.raises(IndexFolderError, match=r"manifest\.json is damaged: build the index anew") as caught:
+        with pytest.raises(IndexFolderError, match=r"manifest\.json is damaged; rebuild the index") as caught:
             Index.open(index, Lengths())
         assert "\n" not in str(caught.value)
         build_index([index.parent / "pages"], index, embedder=Lengths())
@@ -131,7 +131,7 @@ def test_an_index_behind_a_link_is_replaced_and_the_link_stays(index: Path, tmp_
 def test_another_version_is_refused(index: Path) -> None:
     body = json.loads((index / "manifest.json").read_bytes())
     (index / "manifest.json").write_text(json.dumps({**body, "version": 3}))
-    with pytest.raises(IndexFolderError, match="was made by another version of ragbed; build it again"):
+    with pytest.raises(IndexFolderError, match="was made by another version of ragbed; rebuild it"):
         Index.open(index, Lengths())
 
 
@@ -155,8 +155,8 @@ def test_a_full_disk_is_one_line_and_leaves_the_old_content(index: Path, kind: F
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
 
     def write() -> None:
-        with replaced(index) as fresh, writing(index):
-            vectors.write(fresh / "vectors.faiss")
+        with replacing(index) as fresh, write_errors(index):
+            vectors.write(fresh)
 
     resource.setrlimit(resource.RLIMIT_FSIZE, (40_000, limits[1]))
     try:
@@ -201,7 +201,7 @@ def test_a_second_build_of_one_folder_is_refused_while_the_first_goes_on(index: 
     refused: list[str] = []
 
     def progress(stage: str, done: int, total: int | None) -> None:
-        with pytest.raises(IndexFolderError, match="another process is building this; wait for it") as caught:
+        with pytest.raises(IndexFolderError, match="is being built by another process; wait for it") as caught:
             build_index([index.parent / "pages"], index, embedder=Lengths())
         refused.append(str(caught.value))
 
@@ -221,7 +221,7 @@ def test_a_reader_never_takes_a_replaced_index_for_a_damaged_one(index: Path) ->
 
     def replace() -> None:
         for turn in range(30):
-            with replaced(index) as fresh:
+            with replacing(index) as fresh:
                 for name, content in contents[turn % 2].items():
                     (fresh / name).write_bytes(content)
             time.sleep(0.01)
@@ -275,7 +275,7 @@ def test_a_table_damaged_under_a_fitting_hash_is_one_line(index: Path, name: str
         opened = Index.open(index, Lengths())
         return list(opened.metadata()), list(opened.texts()), opened.documents(), opened.search(["text"], 1)
 
-    with pytest.raises(IndexFolderError, match=rf"{name} cannot be read as Parquet of an index: build the index anew"):
+    with pytest.raises(IndexFolderError, match=rf"{name} cannot be read as Parquet of an index; rebuild the index"):
         read()
 
 
@@ -285,7 +285,7 @@ def test_what_others_keep_beside_an_index_is_theirs(index: Path) -> None:
         (index.parent / name / "notes.txt").write_text("mine")
         os.utime(index.parent / name, (0, 0))
     (index.parent / "pages" / "one.txt").write_text("another text")
-    with pytest.raises(IndexFolderError, match=r"\.index\.old is not empty and is no index"):
+    with pytest.raises(IndexFolderError, match=r"\.index\.old is not empty and not an index"):
         build_index([index.parent / "pages"], index, embedder=Lengths())
     (index.parent / ".index.old" / "notes.txt").rename(index.parent / "notes.txt")
     build_index([index.parent / "pages"], index, embedder=Lengths())

@@ -14,10 +14,10 @@ from ragbed.documents import IndexFolderError, ModelError, find_sources
 from ragbed.documents.workers import Worker
 from ragbed.retrieval import Index, IndexSettings, build_index, estimate_index
 from ragbed.retrieval.building import plan
-from ragbed.retrieval.building.before import Staging
 from ragbed.retrieval.building.plan import plan_files
+from ragbed.retrieval.building.previous_index import ParsedDocuments
 from ragbed.retrieval.storage import files, parquet
-from ragbed.retrieval.storage.cache import kept_bytes
+from ragbed.retrieval.storage.cache import stored_bytes
 from ragbed.retrieval.storage.files import unchanged_sha256
 from ragbed.retrieval.storage.manifest import read_manifest, write_manifest
 
@@ -41,8 +41,8 @@ def build(pages, progress=lambda stage, done, total: None):
 def test_a_file_that_changes_while_it_is_read_is_read_again_and_its_hash_is_of_what_was_read(pages):
     seen = plan_files(find_sources([pages]), None)
     (pages / "3.txt").write_text("changed after it was hashed")
-    store = Staging(pages.parent / "index")
-    found = {one.document.source: one for one in plan.of_files(seen, None, store)}
+    store = ParsedDocuments(pages.parent / "index")
+    found = {one.document.source: one for one in plan.stream_files(seen, None, store)}
     store.remove()
     assert found["3.txt"].document.plain.strip() == "changed after it was hashed"
     assert found["3.txt"].sha256 == hashlib.sha256(b"changed after it was hashed").hexdigest()
@@ -53,11 +53,11 @@ def test_a_file_that_never_rests_or_is_gone_is_skipped_with_the_reason(pages, mo
     seen = plan_files(find_sources([pages]), None)
     (pages / "2.txt").unlink()
     turns = iter(range(1_000))
-    monkeypatch.setattr(plan, "hash_of", lambda source: str(next(turns)))
-    store = Staging(pages.parent / "index")
-    found = [str(one) for one in plan.of_files([seen[1], seen[2]], None, store)]
+    monkeypatch.setattr(plan, "file_hash", lambda source: str(next(turns)))
+    store = ParsedDocuments(pages.parent / "index")
+    found = [str(one) for one in plan.stream_files([seen[1], seen[2]], None, store)]
     store.remove()
-    assert found[0] == "1.txt: changes while it is read: index it again when it is still"
+    assert found[0] == "1.txt: changes while it is read; index it again later"
     assert found[1].startswith("2.txt: cannot be read: No such file")
 
 
@@ -66,7 +66,8 @@ def test_a_file_that_the_estimate_could_not_read_is_not_tried_again(pages, monke
     tried, parse = [], Worker.parse
     monkeypatch.setattr(Worker, "parse", lambda worker, source: tried.append(source.relative) or parse(worker, source))
     (pages / "bad.pdf").write_bytes(b"none")
-    report = build_index([pages], pages.parent / "index", SETTINGS, embedder=Lengths(), estimated=lambda estimate: None)
+    report = build_index([pages], pages.parent / "index", SETTINGS, embedder=Lengths(),
+                         on_estimate=lambda estimate: None)
     assert (tried.count("bad.pdf"), [str(one) for one in report.skipped]) == (
         1, ["bad.pdf: not a PDF: it has no PDF header"])
 
@@ -96,9 +97,9 @@ def test_bytes_altered_under_an_old_time_are_found_also_in_a_file_that_is_rememb
 
 @pytest.mark.slow
 def test_an_index_of_many_groups_gives_every_chunk_and_document_in_its_place(pages, monkeypatch):
-    monkeypatch.setattr(parquet, "CHUNKS_A_GROUP", 2)
-    monkeypatch.setattr(parquet, "DOCUMENTS_A_GROUP", 5)
-    monkeypatch.setattr(parquet, "CHARACTERS_A_GROUP", 60)
+    monkeypatch.setattr(parquet, "_CHUNKS_PER_GROUP", 2)
+    monkeypatch.setattr(parquet, "_DOCUMENTS_PER_GROUP", 5)
+    monkeypatch.setattr(parquet, "_CHARACTERS_PER_GROUP", 60)
     for number in range(6, 30):
         (pages / f"{number:02}.txt").write_text(f"page {number} " + "x" * number)
     build(pages)
@@ -123,7 +124,7 @@ def test_an_estimate_is_of_what_is_left_to_do(pages):
     assert (first.documents, first.parsing, first.windows, first.sampled) == (6, 6, 6, 4)
     assert first.embedding <= 6
     assert 0 < first.disk < 100_000
-    assert 0 < first.cache == first.embedding * kept_bytes(Lengths.dimension)
+    assert 0 < first.cache == first.embedding * stored_bytes(Lengths.dimension)
     assert {"parsing", "embedding", "indexing"} == first.seconds.keys()
     assert not out.exists()
     assert build(pages).parsed == 6 - first.sampled
@@ -150,7 +151,8 @@ class Wrong(Lengths):
 
 
 @pytest.mark.parametrize(("embedder", "complaint"), [
-    (Longer(), "the embedder lengths gives 3 numbers, the index has 2: "), (Wrong(), "numbers that are not finite")])
+    (Longer(), "the embedder lengths returns 3 numbers, but the index has 2; "),
+    (Wrong(), "numbers that are not finite")])
 def test_an_embedder_that_gives_other_vectors_than_the_index_has_is_one_line(pages, embedder, complaint):
     build(pages)
     with pytest.raises(ModelError, match=complaint):

@@ -13,8 +13,8 @@ from embedders import Lengths
 from ragbed.documents import Document
 from ragbed.documents.paths import cache_dir
 from ragbed.retrieval import Index, IndexSettings, build_index, index_documents
-from ragbed.retrieval.building import job
-from ragbed.retrieval.storage.folder import replaced
+from ragbed.retrieval.building import index_writer
+from ragbed.retrieval.storage.folder import replacing
 
 pytestmark = pytest.mark.usefixtures("own_cache")
 FILES = 40
@@ -75,7 +75,7 @@ def test_what_a_kill_left_is_removed_also_where_nothing_changed(index):
     build_index([index.parent / "pages"], index, SETTINGS, embedder=Lengths())
     inode = index.stat().st_ino
     (index.parent / ".index.old").mkdir()
-    with suppress(KeyboardInterrupt), replaced(index) as fresh:
+    with suppress(KeyboardInterrupt), replacing(index) as fresh:
         shutil.copytree(fresh, left := fresh.with_name(f"{fresh.name}left"))
         raise KeyboardInterrupt
     assert left.is_dir()
@@ -104,7 +104,7 @@ def test_a_file_that_changed_since_the_kill_is_parsed_again(index):
 
 
 def test_windows_are_embedded_before_the_last_document_has_come(tmp_path, monkeypatch):
-    monkeypatch.setattr(job, "BLOCK", 8)
+    monkeypatch.setattr(index_writer, "BLOCK", 8)
     embedder = Lengths()
     waiting: list[int] = []
 
@@ -125,6 +125,6 @@ def test_windows_are_embedded_before_the_last_document_has_come(tmp_path, monkey
 
 if __name__ == "__main__":
     out = Path(sys.argv[1])
-    job.BLOCK = 10
+    index_writer.BLOCK = 10
     build_index([out.parent / "pages"], out, SETTINGS, lambda stage, done, total: print(stage, done, flush=True),
                 Lengths(0.05))

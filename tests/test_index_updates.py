@@ -77,7 +77,7 @@ def test_sources_are_removed_by_folder_and_pattern_and_an_unknown_one_is_named(i
     add_to_index([more], index, embedder=Words())
     remove_from_index(["a/", "*.html"], index, embedder=Words())
     assert sources(index) == ["b.txt", "cats.txt"]
-    with pytest.raises(IndexFolderError, match=r"no source of the index is called dogs\.html"):
+    with pytest.raises(IndexFolderError, match=r"no source of the index matches dogs\.html"):
         remove_from_index(["b.txt", "dogs.html"], index, embedder=Words())
     with pytest.raises(IndexFolderError, match="nothing would be left in the index"):
         remove_from_index(["*"], index, embedder=Words())
@@ -209,7 +209,7 @@ def test_the_command_adds_removes_checks_and_estimates(ragbed, tmp_path):
             ([pages, "--out", out, "--add", "--size", "200"], "--size cannot be combined with --add"),
             ([pages, "--out", out, "--check"], "--check cannot be combined"),
             (["x", "--out", out, "--remove", "--dry-run"], "--remove cannot be combined with --dry-run"),
-            (["x.txt", "--out", out, "--remove"], "no source of the index is called x.txt"),
+            (["x.txt", "--out", out, "--remove"], "no source of the index matches x.txt"),
             ([pages, "--out", out, "--metadata", tmp_path / "m.jsonl"], "source three.txt is not indexed")):
         ragbed.refuses("index", *asked, says=[says])
     data = bytearray((out / "chunks.parquet").read_bytes())

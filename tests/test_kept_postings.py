@@ -12,7 +12,7 @@ import pytest
 
 from ragbed.documents import Chunk, Document, SettingsError
 from ragbed.retrieval import Bm25, RerankerDeps
-from ragbed.retrieval.filters.terms import narrowed
+from ragbed.retrieval.filters.terms import filter_collection
 from ragbed.retrieval.lexical import postings
 from ragbed.retrieval.lexical.postings import Postings
 from ragbed.retrieval.lexical.tokens import WordTokenizer
@@ -68,7 +68,7 @@ def test_few_chunks_leave_nothing_on_disk(cache):
 def test_a_filter_searches_by_the_same_postings():
     whole = Reefs()
     assert found(whole)
-    odd = narrowed(whole, ["source = 1.txt"])
+    odd = filter_collection(whole, ["source = 1.txt"])
     assert [row for row, _ in found(odd)] == ["7"]
     assert [row for row, _ in found(odd, "reef")] == ["1", "3", "5"]
     assert found(odd, "number8") == []

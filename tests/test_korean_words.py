@@ -10,12 +10,12 @@ from ragbed.documents import MissingExtra
 from ragbed.retrieval import Bm25, RerankerDeps
 from ragbed.retrieval.lexical.korean import KoreanTokenizer
 from ragbed.retrieval.lexical.tokens import WordTokenizer
-from ragbed.retrieval.retrievers.bm25 import tokenizer_of
+from ragbed.retrieval.retrievers.bm25 import make_tokenizer
 
 if importlib.util.find_spec("kiwipiepy") is None:
     pytest.skip("kiwipiepy is not installed; run: pip install 'ragbed[korean]'", allow_module_level=True)
 
-KIWI = tokenizer_of("kiwi", "english", True, True)
+KIWI = make_tokenizer("kiwi", "english", True, True)
 
 
 def tokens(text):
@@ -71,9 +71,9 @@ def test_hostile_text_is_read_around():
 
 def test_the_language_is_found_by_the_chunks():
     assert Bm25().tokenizer_for(Few("서울은 대한민국의 수도이다")) is KIWI
-    assert Bm25().tokenizer_for(Few("Seoul is the capital")) is tokenizer_of("words", "english", True, True)
+    assert Bm25().tokenizer_for(Few("Seoul is the capital")) is make_tokenizer("words", "english", True, True)
     assert Bm25(language="korean").tokenizer_for(Few("Seoul")) is KIWI
-    assert Bm25(tokenizer="words").tokenizer_for(Few("서울")) is tokenizer_of("words", "english", True, True)
+    assert Bm25(tokenizer="words").tokenizer_for(Few("서울")) is make_tokenizer("words", "english", True, True)
 
 
 @pytest.mark.parametrize("package", ["kiwipiepy", "kiwipiepy_model"])

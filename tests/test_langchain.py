@@ -12,7 +12,7 @@ from langchain_core.vectorstores import InMemoryVectorStore
 from ragbed.documents import Chunk, SettingsError
 from ragbed.documents.types import chunk_id
 from ragbed.retrieval import FromLangChain, Hit, as_documents, as_langchain
-from ragbed.retrieval.langchain import LONGEST
+from ragbed.retrieval.langchain import _MAX_NAME
 
 TEXTS = ["Oslo is the capital of Norway.", "Rome is the capital of Italy.", "Crabs live on the northern reef."]
 CHUNKS = [Chunk(f"c{at}", f"d{at}", "plain", 10, 10 + len(text), text, pages=(at + 1, at + 2))
@@ -135,7 +135,7 @@ def test_hostile_metadata_stays_outside(metadata):
         chunk = hit.chunk
         assert chunk.content == TEXTS[0]
         assert chunk.end - chunk.start == len(TEXTS[0])
-        assert 0 < len(chunk.document) <= LONGEST
+        assert 0 < len(chunk.document) <= _MAX_NAME
         assert chunk.document.isprintable()
         assert hit.score == 1
 

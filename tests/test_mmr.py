@@ -1,11 +1,11 @@
-"""Maximal marginal relevance: the published formula, worked by hand, over toy vectors and an index."""
+"""Maximal marginal_relevance relevance: the published formula, worked by hand, over toy vectors and an index."""
 import numpy as np
 from pydantic import TypeAdapter
 
 from ragbed.documents import Chunk
 from ragbed.retrieval import RerankerDeps, RetrieverSettings
-from ragbed.retrieval.retrievers.dense import windows_of
-from ragbed.retrieval.retrievers.diverse import marginal
+from ragbed.retrieval.retrievers.dense import window_vectors
+from ragbed.retrieval.retrievers.diverse import marginal_relevance
 
 READ = TypeAdapter(RetrieverSettings)
 
@@ -45,7 +45,7 @@ class Chunks:
         return (self._header + chunk.content for chunk in self.chunks)
 
     def vectors(self, chunks):
-        return windows_of(chunks, lambda chunk: None, lambda document: self._header, lambda: self.embedder)
+        return window_vectors(chunks, lambda chunk: None, lambda document: self._header, lambda: self.embedder)
 
     def nearest(self, queries, k):
         scored = [[(row, max(float(VECTORS[letter] @ query) for letter in chunk.content.split()))
@@ -63,7 +63,7 @@ def found(collection, k=10, **fields):
 def test_the_formula_by_hand():
     """Relevance 0.9, 0.8, 0.5; the first two are alike by 0.9, the third is alike to them by 0.1 and 0.2."""
     alike = np.array([[1, 0.9, 0.1], [0.9, 1, 0.2], [0.1, 0.2, 1]])
-    taken = marginal(np.array([0.9, 0.8, 0.5]), alike.__getitem__, 0.7, 3)
+    taken = marginal_relevance(np.array([0.9, 0.8, 0.5]), alike.__getitem__, 0.7, 3)
     assert taken == [(0, 0.63),  # 0.7 * 0.9
                      (2, 0.32),  # 0.7 * 0.5 - 0.3 * 0.1, above 0.7 * 0.8 - 0.3 * 0.9 = 0.29
                      (1, 0.29)]

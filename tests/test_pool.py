@@ -15,7 +15,7 @@ from ragbed.agents.search import SCHEMA, Searcher, SearchStore, StoredRetriever
 from ragbed.documents import CallError, Chunk, ReplayMiss
 from ragbed.experiments import read_settings
 from ragbed.retrieval import Dense, Hit, Pool, open_embedder
-from ragbed.retrieval.pool import RetrieverChoice, ScopedSearch, WholeSearch, Within
+from ragbed.retrieval.pool import RetrieverChoice, ScopedQuery, ScopedSearch, WholeSearch
 from ragbed.retrieval.storage.cache import CachedEmbedder
 from ragbed.strategies import Search
 
@@ -37,7 +37,7 @@ def embedder(tmp_path_factory):
 
 
 def searched(pool, *asked, k):
-    return ScopedSearch(pool, RetrieverChoice(Dense())).search([Within(*one) for one in asked], k)
+    return ScopedSearch(pool, RetrieverChoice(Dense())).search([ScopedQuery(*one) for one in asked], k)
 
 
 def found(pool, scope, query, k=10):
@@ -109,9 +109,10 @@ def test_threads_that_search_at_once_open_one_retriever_and_lose_none(pool, monk
         first = [threads.submit(whole.search, [query], 1) for _ in range(8)]
         assert {one.result()[0][0].chunk.id for one in first} == {"c0"}
         assert len(opened) == 1
-        monkeypatch.setattr(ragbed.retrieval.pool, "_OPEN", 1)
+        monkeypatch.setattr(ragbed.retrieval.pool, "_MAX_OPEN", 1)
         scoped = ScopedSearch(pool, RetrieverChoice(Dense()))
-        asked = [threads.submit(scoped.search, [Within(f"own:{'ab'[place % 2]}", query)], 1) for place in range(200)]
+        asked = [threads.submit(scoped.search, [ScopedQuery(f"own:{'ab'[place % 2]}", query)], 1)
+                 for place in range(200)]
         assert [one.result()[0][0].chunk.id for one in asked] == ["c0", "c1"] * 100
 
 

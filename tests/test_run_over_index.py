@@ -36,11 +36,11 @@ def test_an_index_of_another_embedder_is_one_line_before_any_call_is_made(ragbed
     manifest = read_manifest(index)
     other = manifest.embedder.model_copy(update={"identity": "sha256:other"})
     write_manifest(manifest.model_copy(update={"embedder": other}), copy)
-    ragbed.refuses("search", "x", "--index", copy, says=["sha256:other", "build the index anew"])
+    ragbed.refuses("search", "x", "--index", copy, says=["sha256:other", "rebuild the index"])
     server = serve(town.reply)
     ragbed.refuses("ask", "x", "--index", copy, "--model", f"{server.url}#m", says=["sha256:other"])
     path = town.config(server.url, conditions=["closed-book", "retrieved"], retriever={"index": str(copy)})
-    ragbed.refuses("run", path, says=["sha256:other", "build the index anew"])
+    ragbed.refuses("run", path, says=["sha256:other", "rebuild the index"])
     assert server.requests == []
 
 

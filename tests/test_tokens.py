@@ -3,10 +3,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragbed.retrieval.lexical.tokens import is_korean, normal
-from ragbed.retrieval.retrievers.bm25 import tokenizer_of
+from ragbed.retrieval.lexical.tokens import is_korean, normalise
+from ragbed.retrieval.retrievers.bm25 import make_tokenizer
 
-WORDS = tokenizer_of("words", "english", False, False)
+WORDS = make_tokenizer("words", "english", False, False)
 def tokens(text, tokenizer=WORDS):
     (found,) = tokenizer.tokens([text])
     return found
@@ -42,14 +42,14 @@ def test_other_scripts_and_spellings(text, expected):
 
 
 def test_bigrams_cut_hangul_too():
-    bigrams = tokenizer_of("bigrams", "english", True, True)
+    bigrams = make_tokenizer("bigrams", "english", True, True)
     assert tokens("서울에서 the reefs 강", bigrams) == ["서울", "울에", "에서", "reef", "강"]
 
 
 def test_stemming_and_stop_words_are_the_languages():
-    assert tokens("The running of the reefs", tokenizer_of("words", "english", True, True)) == ["run", "reef"]
-    assert tokens("Die Häuser der Stadt", tokenizer_of("words", "german", True, True)) == ["haus", "stadt"]
-    assert tokens("the reefs", tokenizer_of("words", "finnish", False, True)) == ["the", "reefs"]
+    assert tokens("The running of the reefs", make_tokenizer("words", "english", True, True)) == ["run", "reef"]
+    assert tokens("Die Häuser der Stadt", make_tokenizer("words", "german", True, True)) == ["haus", "stadt"]
+    assert tokens("the reefs", make_tokenizer("words", "finnish", False, True)) == ["the", "reefs"]
 
 
 @given(st.text(st.characters(codec="ascii"), max_size=200))
@@ -59,7 +59,7 @@ def test_plain_text_has_the_same_words_whatever_else_stands_beside_it(text):
 
 @given(st.text(max_size=100))
 def test_tokens_are_the_same_whatever_the_case_and_composition(text):
-    assert tokens(normal(text)) == tokens(text)
+    assert tokens(normalise(text)) == tokens(text)
 
 
 @pytest.mark.parametrize(("texts", "korean"), [

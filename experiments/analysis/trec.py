@@ -24,7 +24,7 @@ from ragbed.experiments.metrics import Estimate, Scored, ScoredQuestion, ScoredR
 from ragbed.experiments.question import Question, unique_gold
 from ragbed.experiments.record import Result
 from ragbed.experiments.statistics import Clusters, Comparison, cluster_questions, compare, pair_scores
-from ragbed.retrieval.storage.files import why_unwritten, write_atomically
+from ragbed.retrieval.storage.files import explain_write_error, write_atomically
 
 Rankings = Mapping[str, Sequence[str]]  # ids of documents by query, best first
 _COLUMNS = 6
@@ -65,7 +65,7 @@ def write_run(file: Path, rankings: Rankings, tag: str) -> None:
         file.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(file, gzip.compress(text, mtime=0) if file.suffix == ".gz" else text)
     except OSError as error:
-        raise SettingsError(f"{file}: {why_unwritten(error)}") from error
+        raise SettingsError(f"{file}: {explain_write_error(error)}") from error
 
 
 def _written(rankings: Rankings, tag: str) -> Iterator[str]:

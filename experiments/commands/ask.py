@@ -37,7 +37,7 @@ def search(query: Query, index: IndexFolder,
     from ragbed.experiments.settings.file import parse_retriever
     from ragbed.experiments.terminal.display import note, print_json, say
     from ragbed.experiments.terminal.show import hit_row, place
-    from ragbed.retrieval.filters.terms import narrowed
+    from ragbed.retrieval.filters.terms import filter_collection
     from ragbed.retrieval.index import Index, allow_servers
     from ragbed.retrieval.storage.manifest import read_manifest
 
@@ -52,7 +52,7 @@ def search(query: Query, index: IndexFolder,
     for text in judging.get("notes", ()):
         note(text)
     if not rows:
-        met = narrowed(opened, conditions).among
+        met = filter_collection(opened, conditions).among
         left = len(opened.chunks) if met is None else int(met.sum())
         note(f"nothing was found among {left} of {len(opened.chunks)} chunks" +
              (", those that meet --where" if conditions else ""))

@@ -123,7 +123,7 @@ def _build(sources: list[str], out: Path, settings: IndexSettings | None, metada
     place = shard.folder(out) if shard else out
     unread = [] if remove else _left_out(sources)
 
-    def told(estimate: BuildEstimate) -> None:
+    def on_estimate(estimate: BuildEstimate) -> None:
         estimates.append(estimate)
         if estimate.sampled:
             note(estimate.line())
@@ -135,8 +135,9 @@ def _build(sources: list[str], out: Path, settings: IndexSettings | None, metada
     fields = read_metadata(metadata) if metadata else None
     with Bars() as bars:
         report = remove_from_index(sources, out, bars) if remove else \
-            build_index(sources, out, settings, bars, metadata=fields, estimated=told, shard=shard) if settings else \
-            add_to_index(sources, out, bars, metadata=fields, estimated=told)
+            build_index(sources, out, settings, bars, metadata=fields, on_estimate=on_estimate,
+                        shard=shard) if settings else \
+            add_to_index(sources, out, bars, metadata=fields, on_estimate=on_estimate)
     if settings and before is not None and before.settings != settings:
         note("the index that stood here was made with other settings; options are not remembered, so give them again")
     if settings and before is not None and before.fields and metadata is None:

@@ -7,7 +7,7 @@ from pathlib import Path
 from ragbed.documents.errors import RunError, SettingsError
 from ragbed.experiments.answer_files import Answer, find_answer_format
 from ragbed.experiments.runs.finished import Finished, cells_named
-from ragbed.retrieval.storage.files import in_place_of, why_unwritten
+from ragbed.retrieval.storage.files import explain_write_error, replacing_file
 from ragbed.strategies.reading import renumber_citations
 
 
@@ -22,10 +22,10 @@ def export_answers(run: Finished, path: Path, format: str, cell: str | None = No
     if path.exists():
         raise RunError(f"{path} exists; name another file")
     try:
-        with in_place_of(path) as partial:
+        with replacing_file(path) as partial:
             form.write(answers_of(run, cells), partial)
     except OSError as error:
-        raise RunError(f"{path}: {why_unwritten(error)}") from error
+        raise RunError(f"{path}: {explain_write_error(error)}") from error
     return f"{path}: {len(cells) * len(run.questions)} answers"
 
 

@@ -10,7 +10,7 @@ from ragbed.documents.errors import RunError, SettingsError
 from ragbed.experiments.analysis.cases import find_causes
 from ragbed.experiments.export.tables import ExportedRun, write_csv, write_jsonl, write_parquet
 from ragbed.experiments.runs.finished import Finished
-from ragbed.retrieval.storage.files import in_place_of, why_unwritten
+from ragbed.retrieval.storage.files import explain_write_error, replacing_file
 
 # How a file of each form begins if ragbed wrote it.
 _BEGINNINGS: Mapping[str, re.Pattern[bytes]] = MappingProxyType({
@@ -64,8 +64,8 @@ def export(run: Finished, path: Path) -> str:
     check_replaceable(path, form)
     causes = find_causes(run.cells, run.folder.results(), run.questions, run.scheme.correctness_metrics, run.scoring)
     try:
-        with in_place_of(path) as partial:
+        with replacing_file(path) as partial:
             write(ExportedRun(run, causes), partial)
     except OSError as error:
-        raise RunError(f"{path}: {why_unwritten(error)}") from error
+        raise RunError(f"{path}: {explain_write_error(error)}") from error
     return f"{path}: {len(run.folder.done())} records"

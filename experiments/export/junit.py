@@ -11,7 +11,7 @@ from xml.etree.ElementTree import Element, ElementTree, SubElement
 
 from ragbed.documents.errors import RunError
 from ragbed.experiments.analysis.gates import GateResult
-from ragbed.retrieval.storage.files import why_unwritten, write_atomically
+from ragbed.retrieval.storage.files import explain_write_error, write_atomically
 
 _COUNTERS = {"failure": "failures", "error": "errors", "skipped": "skipped"}
 _NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")  # not allowed in XML 1.0
@@ -46,7 +46,7 @@ def write_gates(results: Sequence[GateResult], left_out: Mapping[str, str], path
     try:
         write_atomically(path, content.getvalue())
     except OSError as error:
-        raise RunError(f"{path}: {why_unwritten(error)}") from error
+        raise RunError(f"{path}: {explain_write_error(error)}") from error
 
 
 def _to_xml(suites: Mapping[str, Sequence[_Test]]) -> Element:

@@ -28,7 +28,7 @@ from ragbed.experiments.report.summary_table import ranked_plot, summary_rows
 from ragbed.experiments.report.summary_text import summary_text
 from ragbed.experiments.report.text import ReportInput, pieces
 from ragbed.experiments.runs.finished import Finished, no_collections
-from ragbed.retrieval.storage.files import in_place_of, why_unwritten, write_atomically
+from ragbed.retrieval.storage.files import explain_write_error, replacing_file, write_atomically
 
 LARGEST = 100_000  # answers that the questions of a page have; of a run with more it shows a sample of the questions
 
@@ -42,7 +42,7 @@ def report_run(run: Finished, views: Sequence[View] = (), largest: int = LARGEST
     ids, most = folder.question_ids(), max(largest // len(run.rows), 1)
     chosen = Random(run.seed).sample(ids, most) if len(ids) > most else None
     try:
-        with in_place_of(run.path / "times.jsonl") as partial, partial.open("x", encoding="utf-8") as file:
+        with replacing_file(run.path / "times.jsonl") as partial, partial.open("x", encoding="utf-8") as file:
             file.writelines(f"{as_json({'cell': cell, 'question': question, **timing.model_dump()})}\n"
                             for cell, question, timing in folder.timings())
         with no_collections():
@@ -56,7 +56,7 @@ def report_run(run: Finished, views: Sequence[View] = (), largest: int = LARGEST
                 (len(ids), run.seed) if chosen else None,
                 [(outcome, kind) for kind, _, outcome in (folder.failures() if chosen else ())], _facts(run)), path)
     except OSError as error:
-        raise RunError(f"{path}: {why_unwritten(error)}") from error
+        raise RunError(f"{path}: {explain_write_error(error)}") from error
     return path
 
 

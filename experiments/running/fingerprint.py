@@ -22,7 +22,7 @@ from ragbed.experiments.runs.manifest import Made, manifest_of
 from ragbed.experiments.runs.store import question_json
 from ragbed.experiments.settings.pipelines import PipelineSettings
 from ragbed.retrieval.index import Index, content_of_index
-from ragbed.retrieval.pool import Within
+from ragbed.retrieval.pool import ScopedQuery
 from ragbed.strategies.prompting import prompts_hash
 from ragbed.strategies.settings.exemplars import exemplars_hash
 
@@ -206,7 +206,7 @@ class SearchCache:
         return StoredRetriever(self.searches, content_name("index", *key),
                             lambda query, k: {"of": content, "query": query, "k": k, "how": how})
 
-    def pool_searches(self, name: str, content: Callable[[str], str], how: str) -> StoredRetriever[Within]:
+    def pool_searches(self, name: str, content: Callable[[str], str], how: str) -> StoredRetriever[ScopedQuery]:
         """Return the kept searches of a pool. `content` hashes the chunks of a scope in their order, which decides
         ties, and the embedder; whatever else the pool holds does not matter."""
         return StoredRetriever(self.searches, content_name("chunks", name), lambda asked, k: {

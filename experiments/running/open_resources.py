@@ -17,10 +17,10 @@ from ragbed.experiments.running.resources import PoolChange, Pooled, Resources, 
 from ragbed.retrieval.build import build_index
 from ragbed.retrieval.embedders.opening import open_embedder
 from ragbed.retrieval.index import Index, content_of_index
-from ragbed.retrieval.pool import Pool, RetrieverChoice, ScopedSearch, WholeSearch, Within, content_of
+from ragbed.retrieval.pool import Pool, RetrieverChoice, ScopedQuery, ScopedSearch, WholeSearch, pool_content
 from ragbed.retrieval.rerankers.reranker import judges_of
 from ragbed.retrieval.storage.cache import CachedEmbedder
-from ragbed.retrieval.storage.folder import settled
+from ragbed.retrieval.storage.folder import current_folder
 from ragbed.retrieval.storage.manifest import read_manifest
 
 if TYPE_CHECKING:
@@ -138,7 +138,7 @@ def _recorded_content(retriever: RetrieverFactor) -> str | None:
     """Return the content hash in an index's manifest, since a moved index may be the recorded one; None without an
     index."""
     try:
-        return content_of_index(read_manifest(settled(retriever.index))) if retriever.index else None
+        return content_of_index(read_manifest(current_folder(retriever.index))) if retriever.index else None
     except (OSError, IndexFolderError, KeyError):
         return None
 
@@ -159,11 +159,11 @@ def _open_pool(finder: Finder, changes: Collection[PoolChange | None], resources
                 if one.everything == everything and one.pool is not None and one.pool.content == made.content)
         known, pool = embedder.identity, next(same, made)
     every = {chunk.id for some in chunks.values() for chunk in some}
-    pins = {content_name("chunks", name): content_of(known, every), content_name("embedder", name): known} \
+    pins = {content_name("chunks", name): pool_content(known, every), content_name("embedder", name): known} \
         if known else {}
     content = cache(lambda scope: digest(known, *(chunk.id for chunk in chunks[scope])))
     kept = cached.pool_searches(name, content, _identity(how, name, resources))
-    searcher: Searcher[Within] = Searcher(None if pool is None else ScopedSearch(pool, how), retriever.k, kept)
+    searcher: Searcher[ScopedQuery] = Searcher(None if pool is None else ScopedSearch(pool, how), retriever.k, kept)
     resources.pools[name] = Pooled(pool, searcher, everything, pins, retriever.embeds)
 
 

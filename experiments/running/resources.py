@@ -17,7 +17,7 @@ from ragbed.experiments.running.context_matching import ContextMatcher
 from ragbed.experiments.running.fingerprint import IndexKey, SearchCache, content_name, gold_request
 from ragbed.experiments.running.gold import Changed, Level, Perturber, Places, by_source
 from ragbed.retrieval.index import Index
-from ragbed.retrieval.pool import Pool, Within
+from ragbed.retrieval.pool import Pool, ScopedQuery
 from ragbed.retrieval.rerankers.reranker import RerankerDeps
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ class Pooled:
     """
 
     pool: Pool | None
-    searcher: Searcher[Within]
+    searcher: Searcher[ScopedQuery]
     everything: bool
     pins: Mapping[str, str]
     embeds: bool = True

@@ -23,8 +23,8 @@ from ragbed.documents.errors import RunError
 from ragbed.documents.types import digest
 from ragbed.experiments.question import Question
 from ragbed.experiments.record import Record, Result, Timing
+from ragbed.retrieval.storage.files import explain_write_error, write_atomically
 from ragbed.retrieval.storage.files import hold as hold_file
-from ragbed.retrieval.storage.files import why_unwritten, write_atomically
 
 Model = TypeVar("Model", bound=BaseModel)
 VERSION = 3  # of tables and their JSON; increase it with every change that an older ragbed cannot read
@@ -268,7 +268,7 @@ def hold(folder: Path) -> FileLock:
         raise RunError(f"{folder}: another process is working on this run; wait for it, or give this one another "
                        "name") from error
     except OSError as error:
-        raise RunError(f"{folder}, the run folder: {why_unwritten(error)}") from error
+        raise RunError(f"{folder}, the run folder: {explain_write_error(error)}") from error
 
 
 def content_of(path: Path) -> bytes:
@@ -292,7 +292,7 @@ def write_text(path: Path, content: str) -> None:
     try:
         write_atomically(path, content.encode())
     except OSError as error:
-        raise RunError(f"{path}: {why_unwritten(error)}") from error
+        raise RunError(f"{path}: {explain_write_error(error)}") from error
 
 
 def write_lines(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:

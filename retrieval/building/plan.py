@@ -1,4 +1,4 @@
-"""Plans what an index holds, source by source, and gives its documents: read now, read before, or given."""
+"""Planning an index source by source, and the stream of its documents: parsed now, parsed before, or given."""
 from __future__ import annotations
 
 import importlib.metadata
@@ -17,35 +17,60 @@ from ragbed.documents.paths import keep_hidden_text
 from ragbed.documents.sources import Source, parsers_by_suffix
 from ragbed.documents.types import Document, digest
 from ragbed.documents.workers import read_documents
-from ragbed.retrieval.building.before import Arrival, Before, Staging
-from ragbed.retrieval.building.pieces import Piece
+from ragbed.retrieval.building.chunked_documents import ChunkedDocument
+from ragbed.retrieval.building.previous_index import Incoming, ParsedDocuments, PreviousIndex
 from ragbed.retrieval.filters.metadata import Metadata, check_sources
 from ragbed.retrieval.storage.files import sha256_of
-from ragbed.retrieval.storage.folder import set_aside
+from ragbed.retrieval.storage.folder import backup_of
 from ragbed.retrieval.storage.manifest import CHUNKS, DOCUMENTS, MANIFEST, VECTORS, is_manifest
 
-OWN_FILES = {MANIFEST, CHUNKS, DOCUMENTS}
+_FILES = {MANIFEST, CHUNKS, DOCUMENTS}
+_PARSERS = ("beautifulsoup4", "lxml", "mammoth", "markdown-it-py", "openpyxl", "pymupdf", "python-pptx")
+_PARSING_CODE = ("parsers/*.py", "numbers.py", "parse.py", "types.py")
+_ATTEMPTS = 3  # to read a file that changes meanwhile
 
 
 def check_place(out: Path) -> None:
-    """Raise IndexFolderError where `out` holds something else than an index, or cannot be used."""
+    """Raise IndexFolderError: `out` contains something other than an index, or cannot be used."""
     try:
         if out.exists() and not out.is_dir():
-            raise IndexFolderError(f"{out} is a file: name a folder for the index")
-        for folder in filter(Path.is_dir, (out, set_aside(out))):
+            raise IndexFolderError(f"{out} is a file; name a folder for the index")
+        for folder in filter(Path.is_dir, (out, backup_of(out))):
             names = {path.name for path in folder.iterdir()}
-            # Other things too have a file called manifest.json.
+            # Other programs also write a file called manifest.json.
             if names and not ({MANIFEST, CHUNKS, DOCUMENTS} <= names or is_manifest(folder / MANIFEST)):
-                raise IndexFolderError(f"{folder} is not empty and is no index: name another folder")
-            if strange := sorted(name for name in names - OWN_FILES if not name.startswith(VECTORS)):
-                raise IndexFolderError(f"{folder} is an index, but also holds {strange[0]}, which would be lost: move "
-                                       "it away, or name another folder")
+                raise IndexFolderError(f"{folder} is not empty and not an index; name another folder")
+            if strange := sorted(name for name in names - _FILES if not name.startswith(VECTORS)):
+                raise IndexFolderError(f"{folder} is an index, but also contains {strange[0]}, which would be lost; "
+                                       "move it away, or name another folder")
     except OSError as error:
         raise IndexFolderError(f"{out} cannot be used: {error.strerror}; name another folder") from error
 
 
-def matching(name: str, sources: Iterable[str]) -> Iterator[str]:
-    """Return the sources of that name; where there is none, those in a folder of that name, or matching the pattern."""
+@dataclass(frozen=True, slots=True)
+class SourcePlan:
+    """What to do for one source of the new index.
+
+    Attributes:
+        name: of the source in the index.
+        sha256: of its bytes; None if they cannot be read.
+        file: where to read it; None if it stays as the previous index has it.
+        known: a source of the previous index that was parsed from the same bytes.
+    """
+
+    name: str
+    sha256: str | None
+    file: Source | None = None
+    known: str | None = None
+
+    @property
+    def key(self) -> str:
+        """Hash of everything that parsing depends on."""
+        return digest(file_kind(self.name), self.sha256 or "", parser_version())
+
+
+def match_sources(name: str, sources: Iterable[str]) -> Iterator[str]:
+    """Yield the source of a name. If there is none, yield the sources below that folder, or matching that pattern."""
     known = list(sources)
     if name in known:
         yield name
@@ -54,78 +79,57 @@ def matching(name: str, sources: Iterable[str]) -> Iterator[str]:
     yield from (source for source in known if source.startswith(folder) or fnmatchcase(source, name))
 
 
-PARSERS = ("beautifulsoup4", "lxml", "mammoth", "markdown-it-py", "openpyxl", "pymupdf", "python-pptx")
-
-_PARSING = ("parsers/*.py", "numbers.py", "parse.py", "types.py")
-
-
-@dataclass(frozen=True, slots=True)
-class Work:
-    """One source of the index to be."""
-
-    source: str  # its name in the index
-    sha256: str | None  # of its bytes; None where they cannot be read
-    file: Source | None = None  # where it is read; None where it stays as the index before has it
-    known: str | None = None  # a source of the index before that was parsed out of the same bytes
-
-    @property
-    def key(self) -> str:
-        """A hash of all that parsing it depends on."""
-        return digest(kind_of(self.source), self.sha256 or "", parser_version())
-
-
-def plan_files(sources: Sequence[Source], before: Before | None) -> list[Work]:
-    """Plan what is done for files; those with the bytes and parser of one in the index before need no parsing."""
-    same = {} if before is None else {source: entry.sha256 for source, entry in before.manifest.sources.items()
-                                      if before.parser(source) == parser_version()}
-    known = {(kind_of(source), sha256): source for source, sha256 in same.items()}
-    # A source that, of several with the same bytes, stays under its name is not taken for another.
-    return [Work(name := source.relative, found := hash_of(source), source,
-                 name if found and same.get(name) == found else known.get((kind_of(name), found or "")))
+def plan_files(sources: Sequence[Source], previous: PreviousIndex | None) -> list[SourcePlan]:
+    """Plan files. Those whose bytes and parser are the same as in the previous index are not parsed again."""
+    same = {} if previous is None else {source: entry.sha256 for source, entry in previous.manifest.sources.items()
+                                        if previous.parser(source) == parser_version()}
+    known = {(file_kind(source), sha256): source for source, sha256 in same.items()}
+    # Of several sources with the same bytes, one that keeps its name is not taken for another.
+    return [SourcePlan(name := source.relative, found := file_hash(source), source,
+                       name if found and same.get(name) == found else known.get((file_kind(name), found or "")))
             for source in sources]
 
 
-def plan_added(sources: Sequence[Source], before: Before) -> list[Work]:
-    """Plan as `plan_files` does; what else is in the index before stays, and one of the same name is replaced."""
-    works = {source: Work(source, entry.sha256) for source, entry in before.manifest.sources.items()}
-    works |= {work.source: work for work in plan_files(sources, before)}
-    return sorted(works.values(), key=lambda work: work.source)
+def plan_added(sources: Sequence[Source], previous: PreviousIndex) -> list[SourcePlan]:
+    """Plan files that are added. The other sources of the previous index stay; those of the same name are replaced."""
+    plans = {source: SourcePlan(source, entry.sha256) for source, entry in previous.manifest.sources.items()}
+    plans |= {plan.name: plan for plan in plan_files(sources, previous)}
+    return sorted(plans.values(), key=lambda plan: plan.name)
 
 
-def plan_removed(names: Sequence[str], before: Before) -> list[Work]:
-    """Plan what stays when the sources of these names, folders or patterns are taken out. Raises IndexFolderError where
-    a name is of nothing in the index, or nothing would be left."""
-    kept = dict(before.manifest.sources)
+def plan_removed(names: Sequence[str], previous: PreviousIndex) -> list[SourcePlan]:
+    """Plan what stays when the sources of these names, folders or patterns are removed. Raises IndexFolderError: a name
+    matches nothing, or nothing would be left."""
+    kept = dict(previous.manifest.sources)
     for name in names:
-        gone = list(matching(name, before.manifest.sources))
+        gone = list(match_sources(name, previous.manifest.sources))
         if not gone:
-            raise IndexFolderError(f"no source of the index is called {name}, lies below it or matches it: name "
-                                   "sources as `ragbed search` shows them, by their path below the folder that was "
-                                   "indexed")
+            raise IndexFolderError(f"no source of the index matches {name}; name sources as `ragbed search` shows "
+                                   "them, by their path below the indexed folder")
         for source in gone:
             kept.pop(source, None)
     if not kept:
-        raise IndexFolderError("nothing would be left in the index: delete its folder, or build it of other sources")
-    return [Work(source, entry.sha256) for source, entry in kept.items()]
+        raise IndexFolderError("nothing would be left in the index; delete its folder, or index other sources")
+    return [SourcePlan(source, entry.sha256) for source, entry in kept.items()]
 
 
-def parsing_code() -> list[Path]:
-    """Return the files that decide what a document becomes, not those that find, fetch or cut, or start processes."""
+def _parsing_code() -> list[Path]:
+    """Return the files that decide what a document becomes, not those that find files, chunk or start processes."""
     (folder,) = map(Path, ragbed.documents.__path__)
-    return sorted(path for pattern in _PARSING for path in folder.glob(pattern))
+    return sorted(path for pattern in _PARSING_CODE for path in folder.glob(pattern))
 
 
 def parser_version() -> str:
-    """Hash of the code of `documents` that parses, of the versions of the libraries it parses with, and of whether what
-    no reader can see is kept."""
+    """Return a hash of the parsing code, the versions of its libraries, guests' parsers, and whether hidden text is
+    kept."""
     return _parser_version(keep_hidden_text())
 
 
 @cache
 def _parser_version(keeps: bool) -> str:
-    code = [path.read_text(encoding="utf-8") for path in parsing_code()]
+    code = [path.read_text(encoding="utf-8") for path in _parsing_code()]
     own = (f"{suffix} {target} {_source_of(target)}" for suffix, target in guests.entries("parser").items())
-    return digest(str(keeps), *code, *(f"{name} {_version(name)}" for name in PARSERS), *own)
+    return digest(str(keeps), *code, *(f"{name} {_version(name)}" for name in _PARSERS), *own)
 
 
 def _version(package: str) -> str:
@@ -136,59 +140,58 @@ def _version(package: str) -> str:
 
 
 def _source_of(target: str) -> str:
-    """Return the code of the module that a "module:attribute" names, as far as it is a file."""
+    """Return the code of the module of a "module:attribute" string; empty if it is not a file."""
     found = find_spec(target.partition(":")[0])
     return Path(found.origin).read_bytes().hex() if found and found.origin else ""
 
 
-def hash_of(source: Source) -> str | None:
-    """Return the SHA-256 of a file's bytes; None where they cannot be read, and reading it says why."""
+def file_hash(source: Source) -> str | None:
+    """Return the SHA-256 of a file's bytes; None if they cannot be read."""
     try:
         return None if source.problem else sha256_of(source.path)
     except OSError:
         return None
 
 
-def kind_of(source: str) -> str:
-    """Return the parser that the suffix of a name picks."""
+def file_kind(source: str) -> str:
+    """Return the parser for the suffix of a name; empty if there is none."""
     return parsers_by_suffix().get(PurePosixPath(source).suffix.lower(), "")
 
 
-_ATTEMPTS = 3  # how often a file is read that changes meanwhile
+DocumentStream = Generator[Incoming | ChunkedDocument | DocumentError, None, None]
 
 
-Arriving = Generator[Arrival | Piece | DocumentError, None, None]
-
-
-def of_files(plan: Sequence[Work], before: Before | None, staging: Staging) -> Arriving:
-    """Return the documents of a plan, in its order; what is parsed now is staged before it arrives."""
-    missing = [work.file for work in plan if work.file and work.known is None and work.key not in staging
-               and work.source not in staging.refused]
+def stream_files(plan: Sequence[SourcePlan], previous: PreviousIndex | None,
+                 parsed: ParsedDocuments) -> DocumentStream:
+    """Yield the documents of a plan in order. What is parsed now is cached before it is yielded."""
+    missing = [source.file for source in plan if source.file and source.known is None and source.key not in parsed
+               and source.name not in parsed.errors]
     results: Iterator[Document | DocumentError] = read_documents(missing) if missing else iter(())
-    parsed = {source.relative for source in missing}
-    for work in plan:
-        yield arrived(work, next(results) if work.source in parsed else None, before, staging)
+    parsing = {file.relative for file in missing}
+    for source in plan:
+        yield load_document(source, next(results) if source.name in parsing else None, previous, parsed)
 
 
-def arrived(work: Work, result: Document | DocumentError | None, before: Before | None,
-            staging: Staging) -> Arrival | DocumentError:
-    """Return the document of a plan's source: `result`, if it was read just now, else None."""
-    if work.file is None or work.known is not None:
-        assert before is not None
-        source = work.known or work.source
-        document = before.documents[before.manifest.sources[source].document]
-        moved = renamed(document, work.source)
-        return Arrival(moved, work.sha256 or "", before.parser(source), same=moved is document)
-    result = result or staging.refused.get(work.source)
-    staged = staging.get(work.key) if result is None else None
-    if staged is not None:
-        return Arrival(renamed(staged, work.source), work.sha256 or "", parser_version())
-    return _read(work, result or next(read_documents([work.file])), staging)
+def load_document(source: SourcePlan, result: Document | DocumentError | None, previous: PreviousIndex | None,
+                  parsed: ParsedDocuments) -> Incoming | DocumentError:
+    """Return the document of a planned source; `result` is what parsing it now gave, or None."""
+    if source.file is None or source.known is not None:
+        assert previous is not None
+        name = source.known or source.name
+        document = previous.documents[previous.manifest.sources[name].document]
+        moved = rename_document(document, source.name)
+        return Incoming(moved, source.sha256 or "", previous.parser(name), same=moved is document)
+    result = result or parsed.errors.get(source.name)
+    cached = parsed.get(source.key) if result is None else None
+    if cached is not None:
+        return Incoming(rename_document(cached, source.name), source.sha256 or "", parser_version())
+    return _read_unchanged(source, result or next(read_documents([source.file])), parsed)
 
 
-def of_documents(documents: Iterable[Document], before: Before | None, metadata: Metadata) -> Arriving:
-    """Yield given documents, in their order. Raises DocumentError where two have one source or one id, or there is
-    metadata of a source that did not come."""
+def stream_documents(documents: Iterable[Document], previous: PreviousIndex | None,
+                     metadata: Metadata) -> DocumentStream:
+    """Yield given documents in order. Raises DocumentError: two have the same source or id, or metadata names a source
+    that did not come."""
     sources: set[str] = set()
     ids: set[str] = set()
     for document in documents:
@@ -197,15 +200,15 @@ def of_documents(documents: Iterable[Document], before: Before | None, metadata:
         sources.add(document.source)
         ids.add(document.id)
         sha256 = digest(json.dumps(asdict(document)))
-        entry = None if before is None else before.manifest.sources.get(document.source)
-        same = (before is not None and entry is not None and (entry.document, entry.sha256) == (document.id, sha256)
-                and before.parser(document.source) == parser_version())
-        yield Arrival(document, sha256, parser_version(), not same, same)
+        entry = None if previous is None else previous.manifest.sources.get(document.source)
+        same = (previous is not None and entry is not None and (entry.document, entry.sha256) == (document.id, sha256)
+                and previous.parser(document.source) == parser_version())
+        yield Incoming(document, sha256, parser_version(), not same, same)
     check_sources(metadata, sources)
 
 
-def renamed(document: Document, source: str) -> Document:
-    """Return what parsing the same bytes under another name gives: without an own title, the name is the title."""
+def rename_document(document: Document, source: str) -> Document:
+    """Return what parsing the same bytes under another name gives: a document without a title is titled by its name."""
     if document.source == source:
         return document
     name = PurePosixPath(document.source).name
@@ -213,18 +216,19 @@ def renamed(document: Document, source: str) -> Document:
     return replace(document, id=digest(source), source=source, title=title)
 
 
-def _read(work: Work, result: Document | DocumentError, staging: Staging) -> Arrival | DocumentError:
-    """The document, if the bytes are still those whose hash is kept with it: files change while they are read."""
-    file = work.file
+def _read_unchanged(source: SourcePlan, result: Document | DocumentError,
+                    parsed: ParsedDocuments) -> Incoming | DocumentError:
+    """Return the document if the file still has the hash that is stored with it; otherwise read it again."""
+    file = source.file
     assert file is not None
     for _ in range(_ATTEMPTS):
         if isinstance(result, DocumentError):
-            staging.refused[work.source] = result
+            parsed.errors[source.name] = result
             return result
-        now = hash_of(file)
-        if now is not None and now == work.sha256:
-            staging.put(work.key, result)
-            return Arrival(result, now, parser_version(), fresh=True)
-        work = replace(work, sha256=now)
+        now = file_hash(file)
+        if now is not None and now == source.sha256:
+            parsed.put(source.key, result)
+            return Incoming(result, now, parser_version(), fresh=True)
+        source = replace(source, sha256=now)
         result = next(read_documents([file]))
-    return DocumentError(work.source, "changes while it is read: index it again when it is still")
+    return DocumentError(source.name, "changes while it is read; index it again later")

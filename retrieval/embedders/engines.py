@@ -26,7 +26,7 @@ from ragbed.documents.errors import ModelError
 from ragbed.documents.paths import cache_dir, count_cores
 from ragbed.documents.types import digest
 from ragbed.retrieval.models import BATCH, LOAD_OPTIONS, ModelFolder, copy_tokenizer, loading, read_tokenizer, running
-from ragbed.retrieval.storage.folder import alone, is_whole, keep
+from ragbed.retrieval.storage.folder import exclusive, is_whole, keep
 from ragbed.retrieval.types import Matrix
 
 if TYPE_CHECKING:
@@ -174,7 +174,7 @@ def _exported(folder: ModelFolder) -> Path:
     versions = (f"{name} {importlib.metadata.version(name)}" for name in ("torch", "transformers"))
     kept = cache_dir() / "graphs" / digest(folder.identity, _GRAPH, str(_VERSION), *versions)[:32]
     if not is_whole(kept):
-        with alone(kept, wait=True):
+        with exclusive(kept, wait=True):
             if not is_whole(kept):
                 keep(kept, lambda fresh: _export(folder, fresh / _GRAPH))
     return kept

@@ -1,4 +1,4 @@
-"""Korean: the morphemes that carry meaning, found by kiwipiepy; all other scripts as words."""
+"""Korean: tokens are the morphemes that carry meaning, found by kiwipiepy. Other scripts are split into words."""
 from __future__ import annotations
 
 import re
@@ -11,30 +11,33 @@ from typing import Any
 
 from ragbed.documents.errors import MissingExtra
 from ragbed.documents.types import digest
-from ragbed.retrieval.lexical.tokens import HANGUL, RULES, WordTokenizer, normal, version_of
+from ragbed.retrieval.lexical.tokens import HANGUL, RULES, WordTokenizer, normalise, version_of
 
 _PACKAGES = ("kiwipiepy", "kiwipiepy_model")
 _HANGUL = re.compile(f"[{HANGUL}]")
-_UNREADABLE = re.compile("[\0#@\ud800-\udfff]")  # hashtags and mentions would be one token, particles and all
-_FOREIGN = re.compile(r"[a-z]{64,}")  # is read as words; the analyser would take seconds for a long one
+_UNREADABLE = re.compile("[\0#@\ud800-\udfff]")  # hashtags and mentions would become one token with their particles
+_FOREIGN = re.compile(r"[a-z]{64,}")  # read as words; the analyser would take seconds for a long run
 
 _NOUNS = frozenset({"NNG", "NNP", "NR", "XR", "UN"})
 _VERBS = frozenset({"VV", "VA"})
 _COMPOUND = _NOUNS | {"NNB", "XPN", "XSN"}
-"""Tags of the Sejong corpus, as kiwipiepy has them: nouns, numerals, roots and the unknown; verbs and adjectives; and
-what with the first makes up a compound noun: bound nouns, prefixes and suffixes."""
+"""Tags of the Sejong corpus in kiwipiepy: nouns, numerals, roots and unknown words; verbs and adjectives; and parts of
+compound nouns, which also include bound nouns, prefixes and suffixes."""
 
-_TOGETHER = 64  # texts analysed at once, by several threads
-_REMEMBERED = 8_192  # texts
-_ANALYSING = threading.Lock()  # the analyser has threads of its own, and loads its model at first use
+_BATCH = 64  # texts analysed at once, by several threads
+_MAX_CACHED = 8_192  # texts
+_ANALYSING = threading.Lock()  # the analyser has its own threads, and loads its model at first use
 
 
 class KoreanTokenizer:
-    """Nouns, numerals, roots, verbs and adjectives of Hangul, without particles and endings; words of other scripts.
+    """Splits Hangul into nouns, numerals, roots, verbs and adjectives, without particles and endings.
 
-    A compound noun written as one word is a token beside its parts, so that both who asks for the whole and who asks
-    for a part find it. Verbs and adjectives stand in their dictionary form. `words` cuts what is not Hangul, and passes
-    over Hangul; morphemes that are stop words are left out.
+    A compound noun written as one word gives a token for the whole and one for each part, so that queries for either
+    find it. Verbs and adjectives are in their dictionary form.
+
+    Args:
+        words: splits other scripts and skips Hangul.
+        stopwords: morphemes to leave out.
     """
 
     many = 200
@@ -52,24 +55,24 @@ class KoreanTokenizer:
 
     def tokens(self, texts: Iterable[str]) -> Iterator[list[str]]:
         rest = iter(texts)
-        while batch := list(islice(rest, _TOGETHER)):
+        while batch := list(islice(rest, _BATCH)):
             yield from self._batch(batch)
 
     def _batch(self, texts: Sequence[str]) -> list[list[str]]:
         with self._lock:
             found = {text: self._known[text] for text in texts if text in self._known}
-        missing = {text: normal(text) for text in texts if text not in found}
+        missing = {text: normalise(text) for text in texts if text not in found}
         readable = [_FOREIGN.sub("a", _UNREADABLE.sub(" ", text)) if _HANGUL.search(text) else ""
                     for text in missing.values()]
         with _ANALYSING:
             analysed = list(_kiwi().tokenize(readable)) if readable else []
         for (text, plain), morphemes in zip(missing.items(), analysed, strict=True):
-            found[text] = self._words.of(plain) + self._hangul(morphemes)
+            found[text] = self._words.split(plain) + self._hangul(morphemes)
         with self._lock:
             self._known |= found
             for text in found:
                 self._known.move_to_end(text)
-            while len(self._known) > _REMEMBERED:
+            while len(self._known) > _MAX_CACHED:
                 self._known.popitem(last=False)
         return [found[text] for text in texts]
 
@@ -79,7 +82,7 @@ class KoreanTokenizer:
             tag = one.tag.partition("-")[0]  # VV-I and VV-R are irregular and regular verbs
             joins = tag in _COMPOUND and _HANGUL.match(one.form) is not None
             if not joins or one.start != end:
-                tokens += _whole(parts)
+                tokens += _compound(parts)
                 parts = []
             if joins:
                 parts.append(one.form)
@@ -88,19 +91,19 @@ class KoreanTokenizer:
                 tokens.append(f"{one.form}다")
             elif joins and tag in _NOUNS:
                 tokens.append(one.form)
-        return [token for token in tokens + _whole(parts) if token not in self._stopwords]
+        return [token for token in tokens + _compound(parts) if token not in self._stopwords]
 
 
-def _whole(parts: Sequence[str]) -> list[str]:
+def _compound(parts: Sequence[str]) -> list[str]:
     return ["".join(parts)] if len(parts) > 1 else []
 
 
-_CONTENT = _COMPOUND | {"SL", "SH", "SN", "NP"}  # foreign words, Chinese characters, numbers and pronouns too
+_CONTENT = _COMPOUND | {"SL", "SH", "SN", "NP"}  # and foreign words, Chinese characters, numbers and pronouns
 
 
 def nouns_of(text: str) -> str:
-    """Return a text's nouns, numbers and foreign words, without particles; MissingExtra where kiwipiepy is not there.
-    """
+    """Return the nouns, numbers and foreign words of a text, without particles. Raises MissingExtra: kiwipiepy is not
+    installed."""
     MissingExtra.check("korean", *_PACKAGES)
     with _ANALYSING:
         found = [one for one in _kiwi().tokenize(text) if one.tag.partition("-")[0] in _CONTENT]
@@ -111,7 +114,7 @@ def nouns_of(text: str) -> str:
 
 @cache
 def _kiwi() -> Any:
-    """The analyser: half a gigabyte and a second or two, once."""
+    """Load the analyser: half a gigabyte, and one or two seconds."""
     from kiwipiepy import Kiwi
 
     return Kiwi()

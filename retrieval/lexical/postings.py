@@ -1,5 +1,7 @@
-"""Postings: what each token adds to a chunk's score, by the formulas of bm25s. They are built and searched in blocks of
-chunks, whose size bounds the memory; large ones are kept on disk and mapped."""
+"""Postings: what each token adds to a chunk's score, by the formulas of bm25s.
+
+They are built and searched in blocks of chunks, whose size limits the memory. Large ones are kept on disk and mapped.
+"""
 from __future__ import annotations
 
 import json
@@ -17,21 +19,23 @@ from numpy.typing import NDArray
 
 from ragbed.documents.paths import cache_dir
 from ragbed.retrieval.lexical.tokens import Tokenizer
-from ragbed.retrieval.storage.folder import alone, is_whole, keep
+from ragbed.retrieval.storage.folder import exclusive, is_whole, keep
 
 Numbers = NDArray[np.int32]
 Scores = NDArray[np.float32]
 Bm25Method = Literal["lucene", "robertson", "atire", "bm25l", "bm25+"]
 
-_TOKENS = 1 << 23  # of a block, at which it ends: counting them takes some 200 MB
+_BLOCK_TOKENS = 1 << 23  # counting them takes about 200 MB
 _BLOCKS, _ABOUT = "blocks.int32", "about.json"
 
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """The postings of consecutive chunks. The token with the number `tokens[i]` stands in the chunks
-    `rows[starts[i]:starts[i + 1]]`, of which the block's first is 0; `scores`, which are counts until they are weighed,
-    are of the same places."""
+    """The postings of consecutive chunks.
+
+    The token `tokens[i]` is in the chunks `rows[starts[i]:starts[i + 1]]`, counted from the block's first chunk, and
+    has the `scores` at the same positions. They are counts until `_weigh` turns them into scores.
+    """
 
     chunks: int
     tokens: Numbers
@@ -40,8 +44,8 @@ class Block:
     scores: Scores
 
     @classmethod
-    def counted(cls, ids: Numbers, lengths: Sequence[int], vocabulary: int) -> Block:
-        """Count the tokens in chunks of these lengths, by their numbers below `vocabulary`."""
+    def count(cls, ids: Numbers, lengths: Sequence[int], vocabulary: int) -> Block:
+        """Count tokens, given by their numbers below `vocabulary`, in chunks of these lengths."""
         from scipy.sparse import csr_array
 
         starts = np.cumsum([0, *lengths], dtype=np.int32)
@@ -51,21 +55,21 @@ class Block:
         return cls(len(lengths), held, counts.indptr[np.append(held, -1)], counts.indices, counts.data)
 
     def sums(self, tokens: Numbers) -> Scores:
-        """Return what these tokens add up to in each chunk, in their order."""
+        """Return the sum of the scores of these tokens in each chunk."""
         sums = np.zeros(self.chunks, np.float32)
         firsts, ends = (self.starts[np.searchsorted(self.tokens, tokens, side)] for side in ("left", "right"))
         for first, end in zip(firsts.tolist(), ends.tolist(), strict=True):
-            sums[self.rows[first:end]] += self.scores[first:end]  # a token has each row once
+            sums[self.rows[first:end]] += self.scores[first:end]  # each token has a row only once
         return sums
 
 
 @dataclass(frozen=True)
 class Postings:
-    """The scores of every token in every chunk that holds it, computed once. Searching is thread-safe.
+    """The score of every token in every chunk that contains it. Searching is thread-safe.
 
     Attributes:
-        vocabulary: the number of each token.
-        absent: by number, what a chunk without the token has; empty where that is nothing: BM25L and BM25+ give some.
+        vocabulary: number of each token.
+        absent: by number, the score of a chunk without the token; empty unless the method is BM25L or BM25+.
     """
 
     vocabulary: Mapping[str, int]
@@ -74,34 +78,36 @@ class Postings:
 
     @classmethod
     def build(cls, texts: Iterable[str], tokenizer: Tokenizer, weights: Mapping[str, Any]) -> Postings:
-        """Build the postings of texts in memory. `weights`: bm25s's parameters; see `retrieval.retrievers.bm25`."""
+        """Build postings in memory. `weights` are the parameters of bm25s; see `retrieval.retrievers.bm25`."""
         vocabulary: dict[str, int] = {}
-        blocks = list(_counted(texts, tokenizer, vocabulary))
+        blocks = list(_count_blocks(texts, tokenizer, vocabulary))
         return cls(vocabulary, _weigh(blocks, len(vocabulary), weights), blocks)
 
     @staticmethod
     def write(folder: Path, texts: Iterable[str], tokenizer: Tokenizer, weights: Mapping[str, Any]) -> None:
-        """Build the postings of texts in a folder: one block and the vocabulary are in memory."""
+        """Build postings in a folder. Only one block and the vocabulary are in memory."""
         vocabulary: dict[str, int] = {}
         sizes = []
         with (folder / _BLOCKS).open("wb") as file:
-            for block in _counted(texts, tokenizer, vocabulary):
+            for block in _count_blocks(texts, tokenizer, vocabulary):
                 sizes.append((block.chunks, len(block.tokens), len(block.rows)))
                 for part in (block.tokens, block.starts, block.rows, block.scores):
                     part.tofile(file)
-        absent = _weigh(_mapped(folder, sizes, "r+"), len(vocabulary), weights)
+        absent = _weigh(_map_blocks(folder, sizes, "r+"), len(vocabulary), weights)
         (folder / _ABOUT).write_text(json.dumps([list(vocabulary), absent.tolist(), sizes]), encoding="utf-8")
 
     @classmethod
     def read(cls, folder: Path) -> Postings:
-        """Return the postings that were written into a folder."""
+        """Open the postings in a folder."""
         vocabulary, absent, sizes = json.loads((folder / _ABOUT).read_bytes())
         return cls(dict(zip(vocabulary, range(len(vocabulary)), strict=True)), np.array(absent, np.float32),
-                   _mapped(folder, sizes, "r"))
+                   _map_blocks(folder, sizes, "r"))
 
     def best(self, tokens: Sequence[str], k: int, among: NDArray[np.bool_] | None = None) -> list[tuple[int, float]]:
-        """Return at most `k` rows that hold any of the tokens, with their score, best first, then by row. A token that
-        stands twice counts twice. `among`, shape (chunks,), says which rows may be found; None for all."""
+        """Return at most `k` rows that contain any of the tokens, with their scores, best first, ties by row.
+
+        A token that is given twice counts twice. The mask `among`, of shape (chunks,), restricts the search.
+        """
         numbers = np.array([self.vocabulary[token] for token in tokens if token in self.vocabulary], np.int32)
         if not len(numbers) or k < 1:
             return []
@@ -120,27 +126,29 @@ class Postings:
         return sorted(found, key=lambda one: -one[1])[:k]
 
 
-def _counted(texts: Iterable[str], tokenizer: Tokenizer, vocabulary: dict[str, int]) -> Iterator[Block]:
-    """Number the tokens, new ones in the vocabulary, and count those of so many texts together that a block is full."""
+def _count_blocks(texts: Iterable[str], tokenizer: Tokenizer, vocabulary: dict[str, int]) -> Iterator[Block]:
+    """Number the tokens, extending the vocabulary, and yield a block whenever there are enough tokens."""
     ids, lengths = array("i"), array("i")
     for tokens in tokenizer.tokens(texts):
         ids.extend([vocabulary.setdefault(token, len(vocabulary)) for token in tokens])
         lengths.append(len(tokens))
-        if len(ids) >= _TOKENS:
-            yield Block.counted(np.frombuffer(ids, np.int32), lengths, len(vocabulary))
+        if len(ids) >= _BLOCK_TOKENS:
+            yield Block.count(np.frombuffer(ids, np.int32), lengths, len(vocabulary))
             ids, lengths = array("i"), array("i")
     if lengths:
-        yield Block.counted(np.frombuffer(ids, np.int32), lengths, len(vocabulary))
+        yield Block.count(np.frombuffer(ids, np.int32), lengths, len(vocabulary))
 
 
 def _weigh(blocks: Sequence[Block], vocabulary: int, weights: Mapping[str, Any]) -> Scores:
-    """Make scores of the counts, in their place, and return `Postings.absent`. Numbers of chunks and lengths are summed
-    over all blocks, so that the scores are those of one index of bm25s, to the last bit."""
+    """Replace counts by scores and return `Postings.absent`.
+
+    Numbers of chunks and lengths are summed over all blocks, so scores equal those of bm25s to the last bit.
+    """
     from bm25s import scoring
 
     if not vocabulary:
         return np.zeros(0, np.float32)
-    holding = np.zeros(vocabulary, np.int64)  # by token, how many chunks hold it
+    holding = np.zeros(vocabulary, np.int64)  # number of chunks with each token
     for block in blocks:
         holding[block.tokens] += np.diff(block.starts)
     chunks = sum(block.chunks for block in blocks)
@@ -161,8 +169,8 @@ def _weigh(blocks: Sequence[Block], vocabulary: int, weights: Mapping[str, Any])
     return absent
 
 
-def _mapped(folder: Path, sizes: Iterable[Sequence[int]], mode: Literal["r", "r+"]) -> list[Block]:
-    # What is mapped is taken as plain arrays: slicing a memmap costs more than the sums over the slice.
+def _map_blocks(folder: Path, sizes: Iterable[Sequence[int]], mode: Literal["r", "r+"]) -> list[Block]:
+    # As plain arrays: slicing a memmap costs more than summing the slice.
     rest = np.asarray(np.memmap(folder / _BLOCKS, np.int32, mode))
     blocks = []
     for chunks, tokens, postings in sizes:
@@ -175,16 +183,21 @@ _OPEN: WeakValueDictionary[Path, Postings] = WeakValueDictionary()
 _LOCK = Lock()
 
 
-def kept(key: str, write: Callable[[Path], None]) -> Postings:
-    """Return the postings of that key, a hash of all that they depend on: open already, else from the cache folder,
-    else written there. A process that needs what another is building waits for it. What is damaged is built anew.
-    Raises SettingsError where the cache folder cannot be written."""
+def cached_postings(key: str, write: Callable[[Path], None]) -> Postings:
+    """Return postings from memory, from the cache folder, or written there now by `write`.
+
+    Damaged postings are built again. If another process is building them, wait for it. Raises SettingsError: the cache
+    folder cannot be written.
+
+    Args:
+        key: hash of everything that they depend on.
+    """
     folder = cache_dir() / "bm25" / key
     with _LOCK:
         found = _OPEN.get(folder)
         if found is None:
             if not is_whole(folder):
-                with alone(folder, wait=True):
+                with exclusive(folder, wait=True):
                     if not is_whole(folder):
                         keep(folder, write)
             found = _OPEN[folder] = Postings.read(folder)

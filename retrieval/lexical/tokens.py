@@ -1,4 +1,4 @@
-"""Tokens of texts: stemmed words, pairs of characters where a script sets no spaces; normal spelling; stop words."""
+"""Tokens of texts: stemmed words, and pairs of characters for scripts without spaces; normalisation; stop words."""
 from __future__ import annotations
 
 import importlib.metadata
@@ -13,18 +13,21 @@ from ragbed.documents.types import digest, normalize
 
 
 class Tokenizer(Protocol):
-    """Makes tokens of texts. Equal text always has equal tokens. Thread-safe. Postings of fewer than `many` texts are
-    not kept on disk: they are built in the time of opening them."""
+    """Splits texts into tokens. Equal text always has equal tokens. Thread-safe.
+
+    Attributes:
+        many: postings of fewer texts are not kept on disk: building them is as fast as opening them.
+    """
 
     many: int
 
     @property
     def identity(self) -> str:
-        """Tells tokenizers apart that make other tokens: settings, rules and the libraries' versions."""
+        """Text that differs between tokenizers with other settings, rules or library versions."""
         ...
 
     def tokens(self, texts: Iterable[str]) -> Iterator[list[str]]:
-        """Return the tokens of each text, in the order of the texts; texts are taken as they are needed."""
+        """Yield the tokens of each text in order. Texts are consumed as needed."""
         ...
 
 
@@ -32,9 +35,9 @@ _INVISIBLE = re.compile("[\u00ad\u200b-\u200f\u2060\ufeff]")
 _POSSESSIVE = re.compile(r"['’]s\b")
 
 
-def normal(text: str) -> str:
-    """NFKC, which composes Hangul and narrows full-width letters, then caseless; without the English possessive 's and
-    without soft hyphens and what else is not seen within a word."""
+def normalise(text: str) -> str:
+    """Return text in NFKC, which composes Hangul and narrows full-width letters, and without case, possessive 's and
+    invisible characters such as soft hyphens."""
     if not text.isascii():
         text = _INVISIBLE.sub("", normalize("NFKC", text))
     text = text.casefold()
@@ -43,7 +46,7 @@ def normal(text: str) -> str:
 
 @cache
 def version_of(*distributions: str) -> str:
-    """Return their names and versions; one that is not installed is said to be absent."""
+    """Return names and versions of distributions; `absent` for one that is not installed."""
     return ", ".join(f"{name} {_version(name)}" for name in distributions)
 
 
@@ -58,48 +61,50 @@ HANGUL = "\uac00-\ud7a3\u1100-\u11ff"  # syllables, and the letters that they ar
 UNSPACED = ("\u3005\u3007\u3041-\u309f\u30a1-\u30fa\u30fc-\u30ff\u31f0-\u31ff"  # kana
             "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003347f"      # Han
             "\u0e01-\u0e3a\u0e40-\u0e4e\u0e80-\u0edf\u1000-\u109f\u1780-\u17d3")  # Thai, Lao, Burmese, Khmer
-"""Scripts that set no spaces between words."""
+"""Scripts without spaces between words."""
 
 MARKS = ("\u0300-\u036f\u0591-\u05bd\u05bf\u05c1\u05c2\u0610-\u061a\u064b-\u065f\u0670"
          "\u0900-\u0903\u093a-\u094f\u0951-\u0957\u0962\u0963\u0981-\u0983\u09bc\u09be-\u09cd\u0b82\u0bbe-\u0bcd")
-"""Accents and vowel signs, parts of words that are no letters: Latin, Hebrew, Arabic, Devanagari, Bengali, Tamil."""
+"""Accents and vowel signs, which belong to words: Latin, Hebrew, Arabic, Devanagari, Bengali, Tamil."""
 
 _KOREAN = re.compile(f"[{HANGUL}]")
-_SHARE = 0.05
-_SEEN = 2_000  # characters of each text
+_MIN_SHARE = 0.05
+_SAMPLE = 2_000  # characters of each text
 
 
 def is_korean(texts: Iterable[str]) -> bool:
-    """Tell whether Hangul makes up at least a twentieth of the texts' characters, by the beginning of each: more than a
-    text in another language that names a Korean word or two, less than pages of a Korean report that are mostly numbers
-    and English terms."""
+    """Tell whether at least 5 % of the characters at the beginning of texts are Hangul.
+
+    Texts in other languages that mention a few Korean words have less. Pages of a Korean report that are mostly numbers
+    and English terms have more.
+    """
     hangul = characters = 0
     for text in texts:
-        seen = text[:_SEEN]
+        seen = text[:_SAMPLE]
         characters += len(seen)
         if not seen.isascii():
-            hangul += len(_KOREAN.findall(normal(seen)))
-    return hangul > 0 and hangul >= _SHARE * characters
+            hangul += len(_KOREAN.findall(normalise(seen)))
+    return hangul > 0 and hangul >= _MIN_SHARE * characters
 
 
-RULES = 1  # raised when the tokens of any text change: what lies on disk and in journals was made by the rules before
-LONGEST = 255  # characters of a token; a longer run is cut there, as Lucene does
-_KNOWN = 100_000
+RULES = 1  # version; increase it when tokens change, because postings and journals were made by older rules
+MAX_TOKEN = 255  # characters; a longer run is cut there, as in Lucene
+_MAX_STEMS = 100_000
 
-# 1,000 is one number, and so are 3.5 and 1,000.5; 2024.01.05 is three.
+# 1,000 is one number, and so are 3.5 and 1,000.5; 2024.01.05 is three numbers.
 _NUMBER = r"\d{1,3}(?:,\d{3})+(?!\d)(?:\.\d{1,40}(?!\.?\d))?|(?<![\d.])\d{1,40}\.\d{1,40}(?!\.?\d)"
-_ASCII = re.compile(rf"{_NUMBER}|[a-z0-9]{{1,{LONGEST}}}", re.ASCII)
+_ASCII = re.compile(rf"{_NUMBER}|[a-z0-9]{{1,{MAX_TOKEN}}}", re.ASCII)
 
 
 class WordTokenizer:
-    """Cuts text into words, some 10 MB a second.
+    """Splits text into words, about 10 MB per second.
 
     Args:
-        language: whose stemmer, by its name in Snowball.
-        stemming: whether words are cut down to their stems.
-        stopwords: are left out, as they stand in the text, caseless.
-        pairs: scripts, as the inside of a character class, whose runs become pairs of neighbouring characters.
-        without: scripts that are passed over.
+        language: of the stemmer, by its Snowball name.
+        stemming: whether to stem words.
+        stopwords: words to leave out, in lower case, as they occur in the text.
+        pairs: scripts, written like a character class, whose runs become pairs of neighbouring characters.
+        without: scripts to skip.
     """
 
     many = 1_000
@@ -109,9 +114,9 @@ class WordTokenizer:
         self._language, self._stemming, self._stopwords = language, stemming, stopwords
         self._pairs, self._without = pairs, without
         apart = "".join(f"|[{script}]+" for script in (pairs, without) if script)
-        self._cut = re.compile(rf"{_NUMBER}{apart}|(?:[^\W_{pairs}{without}][{MARKS}]{{0,4}}){{1,{LONGEST}}}").findall
+        self._cut = re.compile(rf"{_NUMBER}{apart}|(?:[^\W_{pairs}{without}][{MARKS}]{{0,4}}){{1,{MAX_TOKEN}}}").findall
         self._is_paired = re.compile(f"[{pairs}]").match
-        self._is_passed = re.compile(f"[{without}]").match if without else None
+        self._is_skipped = re.compile(f"[{without}]").match if without else None
         self._stems = _Stems(language)
 
     @property
@@ -120,10 +125,10 @@ class WordTokenizer:
         return f"words {digest(str(RULES), version_of('PyStemmer'), *settings)}"
 
     def tokens(self, texts: Iterable[str]) -> Iterator[list[str]]:
-        return (self.of(normal(text)) for text in texts)
+        return (self.split(normalise(text)) for text in texts)
 
-    def of(self, text: str) -> list[str]:
-        """Return the tokens of a text that is `normal`."""
+    def split(self, text: str) -> list[str]:
+        """Return the tokens of a text that is normalised."""
         words = _ASCII.findall(text) if text.isascii() else self._mixed(text)
         if "," in text:
             words = [word.replace(",", "") if "," in word else word for word in words]
@@ -136,24 +141,24 @@ class WordTokenizer:
             if word.isascii():
                 words.append(word)
             elif self._is_paired(word):
-                words += pairs(word)
-            elif self._is_passed is None or not self._is_passed(word):
+                words += character_pairs(word)
+            elif self._is_skipped is None or not self._is_skipped(word):
                 words.append(word)
         return words
 
 
 class _Stems(dict[str, str]):
-    """The stems of words, and the first hundred thousand of them kept: PyStemmer's own store is slower than none."""
+    """Cache of the first hundred thousand stems. PyStemmer's own cache is slower than none."""
 
     def __init__(self, language: str) -> None:
         super().__init__()
         self._language = language
-        self._lock = threading.Lock()  # a stemmer serves one thread at a time
+        self._lock = threading.Lock()  # a stemmer is not thread-safe
 
     def __missing__(self, word: str) -> str:
         with self._lock:
             stem: str = self._stemmer.stemWord(word)
-        if len(self) < _KNOWN:
+        if len(self) < _MAX_STEMS:
             self[word] = stem
         return stem
 
@@ -164,24 +169,24 @@ class _Stems(dict[str, str]):
         return Stemmer.Stemmer(self._language, 0)
 
 
-def pairs(run: str) -> list[str]:
-    """Return every two neighbouring characters; of a single one, itself."""
+def character_pairs(run: str) -> list[str]:
+    """Return all pairs of neighbouring characters; for a single character, itself."""
     return [run[at:at + 2] for at in range(max(len(run) - 1, 1))]
 
 
-# bm25s has these lists: Lucene's 33 words of English, NLTK's of the others.
+# Lists in bm25s: Lucene's 33 English words, and NLTK's for the other languages.
 _LISTS: Mapping[str, str] = MappingProxyType({
     "english": "EN", "porter": "EN", "dutch_porter": "DUTCH",
     **{language: language.upper() for language in ("danish", "dutch", "french", "german", "italian", "norwegian",
                                                    "portuguese", "russian", "spanish", "swedish", "turkish")}})
 
 KOREAN = frozenset({"하다", "되다", "있다", "이다", "대하다", "위하다", "따르다", "통하다", "관하다", "의하다"})
-"""Verbs, in their dictionary form, that stand where other languages have an auxiliary or a preposition. Particles and
-endings are left out by their tags."""
+"""Verbs, in their dictionary form, that act like an auxiliary or preposition. Particles and endings are left out by
+their tags."""
 
 
 def stopwords_of(language: str) -> frozenset[str]:
-    """Return the usual ones of a language; none where no list is known."""
+    """Return the usual stop words of a language; empty if no list is known."""
     from bm25s import stopwords
 
     name = _LISTS.get(language)

@@ -1,4 +1,4 @@
-"""Rerankers: one file a kind. `RERANKERS` is the registry."""
+"""Rerankers: one file per kind, listed in `RERANKERS`."""
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeAlias

@@ -1,4 +1,4 @@
-"""Cross-encoders: a model that reads query and passage together."""
+"""Cross-encoders: models that read a query and a passage together."""
 from __future__ import annotations
 
 import threading
@@ -29,20 +29,20 @@ if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
 _WHAT = "reranking model"
-_WINDOW = 512  # of a model that does not say how much it reads
+_WINDOW = 512  # tokens, for a model that does not declare its window
 
 
 class CrossEncoding(Reranker):
-    """The score that a cross-encoder of sentence-transformers gives a query and a passage, read together.
+    """Scores a query and a passage together by a cross-encoder of sentence-transformers.
 
-    A passage that does not fit the model's window beside the query is read by windows, and has the highest of their
-    scores (MaxP: Dai and Callan, "Deeper Text Understanding for IR with Contextual Neural Language Modeling", SIGIR
-    2019). A query is read as far as half of the window. Scores are what the model's last layer gives, before any
-    sigmoid, which would make equals of the best.
+    A passage that does not fit the model's window is read by windows and gets their highest score (MaxP: Dai and
+    Callan, "Deeper Text Understanding for IR with Contextual Neural Language Modeling", SIGIR 2019). A query is
+    truncated to half of the window. Scores are those of the last layer, without a sigmoid, which would make the best
+    ones equal.
 
     Attributes:
-        model: a folder, or the hub's name, found as embedders are; never fetched.
-        precision: of the model's computation.
+        model: a folder or hub name, found like embedders; never downloaded.
+        precision: of the computation.
     """
 
     kind: Literal["cross_encoder"] = "cross_encoder"
@@ -60,20 +60,19 @@ class CrossEncoding(Reranker):
 
 @lru_cache(2)
 def cross_scorer(folder: ModelFolder, precision: Precision) -> CrossScorer:
-    """Return one for all retrievers that use the model."""
+    """Return the scorer that all retrievers with this model share."""
     return CrossScorer(folder, precision)
 
 
 class CrossScorer:
-    """Scores passages by a cross-encoder on the processor. The model is loaded at the first; thread-safe."""
+    """Scores passages by a cross-encoder on the processor. Loads the model at the first call; thread-safe."""
 
     def __init__(self, folder: ModelFolder, precision: Precision = "float32") -> None:
         self._folder, self._precision = folder, precision
         self._lock = threading.RLock()
 
     def scores(self, queries: Sequence[str], texts: Sequence[Sequence[str]]) -> list[list[float]]:
-        """Any real numbers; pairs of about a length are read together. Raises ModelError where the model cannot be
-        loaded, or is a classifier of several classes."""
+        """Return any real numbers. Raises ModelError: the model cannot be loaded, or has several classes."""
         with self._lock:
             pairs: list[tuple[str, str]] = []
             windows: list[int] = []
@@ -114,7 +113,7 @@ class CrossScorer:
             len(self._tokenizer.encode(prompt, add_special_tokens=False).ids)
         room: int = (model.max_seq_length or _WINDOW) - taken
         if room < 2:
-            raise ModelError(f"{self._folder.name} reads {model.max_seq_length} tokens: too few for a pair of texts")
+            raise ModelError(f"{self._folder.name} reads {model.max_seq_length} tokens, too few for a pair of texts")
         return room
 
     @cached_property
@@ -132,23 +131,25 @@ class CrossScorer:
 
     def _check(self, model: CrossEncoder) -> None:
         if model.num_labels != 1:
-            raise ModelError(f"{self._folder.name} tells {model.num_labels} classes apart: a reranker gives one score")
+            raise ModelError(f"{self._folder.name} has {model.num_labels} classes; use a model that gives one score")
 
 
 @lru_cache(2)
 def entailment_scorer(folder: ModelFolder) -> EntailmentScorer:
-    """Return one for all that use the model."""
+    """Return the scorer that all users of this model share."""
     return EntailmentScorer(folder)
 
 
 class EntailmentScorer(CrossScorer):
-    """Gives the probability that a text, read by windows as passages are, entails a sentence, in the place of a query:
-    by a cross-encoder trained for natural language inference, one of whose classes is called `entailment`."""
+    """Returns the probability that a text, read by windows like a passage, entails a sentence, given as the query.
+
+    The model is trained for natural language inference and has a class called `entailment`.
+    """
 
     def _predicted(self, pairs: Sequence[tuple[str, str]]) -> list[float]:
         import torch
 
-        outputs = super()._predicted([(text, sentence) for sentence, text in pairs])  # the premise stands first
+        outputs = super()._predicted([(text, sentence) for sentence, text in pairs])  # the premise comes first
         found: list[float] = torch.tensor(outputs).softmax(-1)[:, self._entailment].tolist() if outputs else []
         return found
 
@@ -156,6 +157,6 @@ class EntailmentScorer(CrossScorer):
         config: Any = model.config
         names = [str(config.id2label[place]).lower() for place in range(model.num_labels)]
         if "entailment" not in names:
-            raise ModelError(f"{self._folder.name} has no class called entailment, but {', '.join(names)}: support is "
-                             "checked by a model trained for natural language inference")
+            raise ModelError(f"{self._folder.name} has no class called entailment, but {', '.join(names)}; use a model "
+                             "trained for natural language inference")
         self._entailment = names.index("entailment")

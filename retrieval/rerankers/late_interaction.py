@@ -1,4 +1,4 @@
-"""Late interaction: every token of the query against every token of the passage."""
+"""Late interaction: comparing every token of the query with every token of the passage."""
 from __future__ import annotations
 
 import threading
@@ -28,7 +28,7 @@ from ragbed.retrieval.models import (
 )
 from ragbed.retrieval.rerankers.reranker import Reranker, RerankerDeps
 from ragbed.retrieval.storage.cache import VectorStore
-from ragbed.retrieval.storage.files import made
+from ragbed.retrieval.storage.files import mark_new
 from ragbed.retrieval.types import Matrix
 
 if TYPE_CHECKING:
@@ -36,41 +36,43 @@ if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
 _WHAT = "reranking model"
-KEPT = 512 << 20  # bytes of passages' token vectors kept in memory: with 384 numbers a token some 2,700 abstracts
+_MAX_KEPT = 512 << 20  # bytes of token vectors of passages in memory: about 2,700 abstracts at 384 dimensions
 _MULTI = {"MultiVectorEncoder", "ColBERT"}
 
 
 @lru_cache(2)
 def token_vectors(folder: ModelFolder, precision: Precision) -> TokenVectors:
-    """Return the token vectors of a model: one for all retrievers that use it, so that they share what is kept."""
+    """Return the token vectors that all retrievers with this model share."""
     return TokenVectors(folder, precision)
 
 
 def token_store(folder: ModelFolder, precision: Precision) -> VectorStore:
-    """Return where the token vectors of passages are kept in the user's cache."""
+    """Open the file of the cache that keeps token vectors of passages."""
     file = cache_dir() / "tokens" / f"{digest(folder.identity, precision)}.sqlite"
     store = VectorStore(file, "<f2")
-    made(file)
+    mark_new(file)
     return store
 
 
 class TokenVectors:
-    """Vectors of the tokens of texts, by a model on the processor.
+    """Vectors of the tokens of texts, computed by a model on the processor. Thread-safe.
 
-    Those of passages are unit vectors. They are kept in half precision, the latest `kept` bytes of them, and rounded to
-    it also where they were just computed, so that a score does not depend on what is kept. Thread-safe.
+    Vectors of passages have unit length. The last `kept` bytes of them stay in memory in half precision. Fresh ones are
+    rounded too, so that a score does not depend on what was kept.
     """
 
-    def __init__(self, folder: ModelFolder, precision: Precision = "float32", kept: int = KEPT) -> None:
+    def __init__(self, folder: ModelFolder, precision: Precision = "float32", kept: int = _MAX_KEPT) -> None:
         self._folder, self._precision, self._room = folder, precision, kept
         self._kept: OrderedDict[str, Matrix] = OrderedDict()
         self._bytes = 0
         self._lock = threading.RLock()
 
     def queries(self, texts: Sequence[str]) -> list[Matrix]:
-        """Return for each query an array of shape (tokens, dimension), float32; what is longer than the window is cut.
-        Unit vectors where the model was trained for several a text, else of the length that its last layer gives
-        them."""
+        """Return an array of shape (tokens, dimension), float32, per query. Longer queries are truncated.
+
+        They are unit vectors if the model was trained for several vectors per text. Otherwise they have the length that
+        the last layer gives them.
+        """
         with self._lock:
             model = self._model
             with running(self._precision):
@@ -78,12 +80,15 @@ class TokenVectors:
                     list(texts), batch_size=BATCH, show_progress_bar=False, convert_to_numpy=True)]
 
     def passages(self, texts: Sequence[str], store: VectorStore | None = None) -> list[Matrix]:
-        """Return for each passage an array of shape (tokens, dimension), float16, of the tokens of all its windows.
-        `store`: where they are looked for before they are computed, and kept."""
+        """Return an array of shape (tokens, dimension), float16, per passage, with the tokens of all its windows.
+
+        Vectors in `store` are not computed again, and new ones are kept there.
+        """
         with self._lock:
             keys = [digest(text) for text in texts]
             found = {key: self._kept[key] for key in keys if key in self._kept}
-            found |= self._made({key: text for key, text in zip(keys, texts, strict=True) if key not in found}, store)
+            missing = {key: text for key, text in zip(keys, texts, strict=True) if key not in found}
+            found |= self._load_or_embed(missing, store)
             for key in keys:
                 if key not in self._kept:
                     self._kept[key] = found[key]
@@ -93,17 +98,17 @@ class TokenVectors:
                     self._bytes -= self._kept.popitem(last=False)[1].nbytes
         return [found[key] for key in keys]
 
-    def _made(self, texts: dict[str, str], store: VectorStore | None) -> dict[str, Matrix]:
-        """The vectors of texts by their keys, from the disk as far as they are there."""
+    def _load_or_embed(self, texts: dict[str, str], store: VectorStore | None) -> dict[str, Matrix]:
+        """Return the vectors of texts by key, from the store if they are there."""
         width = self._model.get_embedding_dimension() or 1 if store and texts else 1
         found = {key: flat.reshape(-1, width) for key, flat in store.read(list(texts)).items()} if store else {}
         missing = [key for key in texts if key not in found]
-        made = dict(zip(missing, self._embedded([texts[key] for key in missing]), strict=True))
-        if store and made:
-            store.write(made)
-        return found | made
+        fresh = dict(zip(missing, self._embed([texts[key] for key in missing]), strict=True))
+        if store and fresh:
+            store.write(fresh)
+        return found | fresh
 
-    def _embedded(self, texts: Sequence[str]) -> list[Matrix]:
+    def _embed(self, texts: Sequence[str]) -> list[Matrix]:
         if not texts:
             return []
         model, spans = self._model, cut_by_tokens(self._tokenizer, texts, self._window)
@@ -115,7 +120,7 @@ class TokenVectors:
 
     @cached_property
     def _window(self) -> int:
-        """The tokens of a passage that are read at once, without the special ones and the prompt."""
+        """Tokens of a passage that fit, without special tokens and the prompt."""
         model: Any = self._model
         longest = min(size for size in (model.max_seq_length, model[0].document_length, 512 * 64) if size)
         prompt = self._tokenizer.encode(model.prompts.get("document") or "", add_special_tokens=False)
@@ -133,44 +138,43 @@ class TokenVectors:
 
             if is_multi(self._folder):
                 return MultiVectorEncoder(path, **LOAD_OPTIONS)
-            model = SentenceTransformer(path, **LOAD_OPTIONS)  # one vector a text: its layers without the pooling
+            model = SentenceTransformer(path, **LOAD_OPTIONS)  # its layers without the pooling
             prompts = {name: text for name, text in model.prompts.items() if text}
             return MultiVectorEncoder(modules=[model[0], MultiVectorMask()], device="cpu", prompts=prompts)
 
 
 def is_multi(folder: ModelFolder) -> bool:
-    """Tell whether the model was saved as one of several vectors a text."""
+    """Tell whether the model was trained for several vectors per text."""
     saved, config = (model_settings(folder.path / name) for name in (PROMPTS, "config.json"))
     return saved.get("model_type") in _MULTI or "HF_ColBERT" in (config.get("architectures") or ())
 
 
-_GROUP = 200_000  # characters whose token vectors are computed together, in memory beside those kept: some 80 MB
-_NOTHING = -1.0  # the score of a passage without a token: no cosine is lower
+_GROUP = 200_000  # characters whose token vectors are computed together: about 80 MB in memory
+_EMPTY_SCORE = -1.0  # of a passage without tokens; no cosine is lower
 
 
 class LateInteraction(Reranker):
-    """The mean over the query's tokens of each one's highest cosine with a token of the passage (MaxSim).
+    """Scores a passage by the mean, over the query's tokens, of the highest cosine with any of its tokens (MaxSim).
 
         score(q, d) = sum_i max_j q_i . d_j / sum_i |q_i|
 
-    with a vector q_i of each token of the query, and a unit vector d_j of each of the passage. Where the q_i are unit
-    vectors too, it is the published sum over the number of tokens, which gives the same order (Khattab and Zaharia,
-    "ColBERT", SIGIR 2020, equation 3). A passage that is longer than the model's window is read by windows, and its
-    tokens are those of all of them. A query is read as far as the window goes.
+    Here q_i is the vector of a token of the query, and d_j the unit vector of a token of the passage. If the q_i are
+    unit vectors, this is the published sum divided by the number of tokens, which gives the same order (Khattab and
+    Zaharia, "ColBERT", SIGIR 2020, equation 3). A passage longer than the model's window is read by windows. A query is
+    truncated to the window.
 
-    Made for models that were trained for it, such as `lightonai/LateOn` or `answerdotai/answerai-colbert-small-v1`,
-    which are read as they were saved. Any other sentence-transformers model, as the default, was trained for one vector
-    a text: of its last layer every token is compared, and one of the query counts by its vector's length, as in the
-    mean that the model was trained for. Its score then counts for half, beside that of before. This was chosen on the
-    809 training claims of SciFact with MiniLM over `fused`, whose nDCG@10 is 0.733: alone it has 0.731 (with unit
-    vectors 0.724, p = 0.03), by half 0.746. Leaving out special tokens or punctuation made no difference to speak of.
+    Use a model that was trained for it, such as `lightonai/LateOn` or `answerdotai/answerai-colbert-small-v1`. Other
+    sentence-transformers models, such as the default, were trained for one vector per text. Every token of their last
+    layer is compared, and a query token counts by the length of its vector, as in the mean that the model was trained
+    for. The score then counts for half, and the score before for the other half. This was chosen on the 809 training
+    claims of SciFact with MiniLM over `fused`, whose nDCG@10 is 0.733: it has 0.731 alone (0.724 with unit vectors,
+    p = 0.03) and 0.746 by half. Leaving out special tokens or punctuation made no difference worth mentioning.
 
     Attributes:
-        model: a folder, or the hub's name, found as embedders are.
-        precision: of the model's computation.
-        keep: whether the token vectors of passages are kept in the user's cache, so that the next process need not
-            compute them: some 0.2 MB an abstract, deleted when nobody used them for 90 days. It changes
-            no score.
+        model: a folder or hub name, found like embedders.
+        precision: of the computation.
+        keep: keep token vectors of passages in the cache, so that the next process need not compute them. They take
+            about 0.2 MB per abstract and are deleted after 90 days without use. Scores do not change.
     """
 
     kind: Literal["late_interaction"] = "late_interaction"
@@ -183,7 +187,7 @@ class LateInteraction(Reranker):
         return MaxSim(token_vectors(folder, self.precision), token_store(folder, self.precision) if self.keep else None)
 
     def weight(self) -> float:
-        """Return a half for a model that was not trained for it, see above."""
+        """Return 0.5 for a model that was not trained for late interaction, and 1 for others."""
         return 1.0 if is_multi(find_model(self.model, _WHAT)) else 0.5
 
     def identity(self) -> str:
@@ -191,15 +195,14 @@ class LateInteraction(Reranker):
 
 
 class MaxSim:
-    """Scores passages by late interaction. `store`: where the token vectors of passages are kept; None keeps them in
-    memory alone."""
+    """Scores passages by late interaction. Token vectors of passages are kept in `store`, or only in memory."""
 
     def __init__(self, vectors: TokenVectors, store: VectorStore | None = None) -> None:
         self._vectors, self._store = vectors, store
 
     def scores(self, queries: Sequence[str], texts: Sequence[Sequence[str]]) -> list[list[float]]:
-        """From -1 to 1. Each different text is embedded once, however many queries it is a candidate of. Raises
-        ModelError where the model cannot be loaded."""
+        """Return scores from -1 to 1. Each distinct text is embedded once, even if several queries have it as a
+        candidate. Raises ModelError: the model cannot be loaded."""
         readers: dict[str, list[int]] = {}
         for place, own in enumerate(texts):
             for text in dict.fromkeys(own):
@@ -218,10 +221,14 @@ class MaxSim:
 
 
 def maxsim(queries: Sequence[Matrix], passage: Matrix) -> list[float]:
-    """Return the score of one passage for each query, as `LateInteraction` has it, by vectors of tokens, each of shape
-    (tokens, dimension): at least one token of a query, and unit vectors of the passage's, in whatever precision."""
+    """Return the score of one passage for each query, by the formula of `LateInteraction`.
+
+    Args:
+        queries: token vectors of each query, of shape (tokens, dimension), at least one token.
+        passage: unit vectors of its tokens, of shape (tokens, dimension), in any precision.
+    """
     if not len(passage):
-        return [_NOTHING] * len(queries)
+        return [_EMPTY_SCORE] * len(queries)
     tokens = np.concatenate(queries)
     starts = np.cumsum([0, *map(len, queries[:-1])])
     nearest = (tokens @ passage.astype(np.float32).T).max(axis=1)

@@ -1,4 +1,4 @@
-"""Reranker: the settings of one way to score candidates against a query; and that of asking a language model."""
+"""The settings that every reranker has, and the reranker that asks a language model."""
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -17,10 +17,10 @@ from ragbed.retrieval.types import Scorer
 
 @dataclass(frozen=True, slots=True)
 class RerankerDeps:
-    """Things that opening a retriever may need beside the collection.
+    """What opening a retriever may need in addition to the collection.
 
     Attributes:
-        judge: the relevance judge of such settings; None where no model can be asked.
+        judge: opens the relevance judge of these settings; None if no model can be asked.
     """
 
     judge: Callable[[JudgeReranker], Scorer] | None = None
@@ -30,29 +30,29 @@ class Reranker(KindModel):
     """Settings of a reranker."""
 
     def open(self, deps: RerankerDeps) -> Scorer:
-        """Open what scores. Nothing large is loaded before the first candidates come. Raises UserError where a model or
-        package that it needs is not to be had."""
+        """Open the scorer. Models are loaded when the first candidates come. Raises UserError: a model or package is
+        missing."""
         raise NotImplementedError
 
     def weight(self) -> float:
-        """Return what its score counts for beside the score of before, where the settings do not say: all."""
+        """Return the default weight of its score against the score before; 1 ignores the latter."""
         return 1.0
 
     def identity(self) -> str:
-        """Tell rerankers apart that score otherwise, by settings and what they use; UserError without a model."""
+        """Return text that differs between rerankers that score differently. Raises UserError: a model is missing."""
         raise NotImplementedError
 
 
 class JudgeReranker(Reranker):
-    """Each passage by itself is graded by a model, in one call.
+    """A language model grades each passage in a call of its own.
 
-    The grades are those of the TREC Deep Learning track, from 0 (has nothing to do with it) to 3 (answers it and is
-    about it), which models were found to give much as people do (Upadhyay et al., "UMBRELA", arXiv:2406.06519). The
-    prompt is ours.
+    The grades are those of the TREC Deep Learning track, from 0 (unrelated) to 3 (answers the query and is about it).
+    Models were found to grade much like people (Upadhyay et al., "UMBRELA", arXiv:2406.06519). The prompt is
+    ragbed's.
 
     Attributes:
-        model: as `--model` takes it.
-        max_tokens: limit on one reply; raise it for a model that reasons first.
+        model: in the same form as `--model`.
+        max_tokens: limit of one reply; increase it for a model that reasons first.
     """
 
     kind: Literal["judge"] = "judge"
@@ -60,9 +60,9 @@ class JudgeReranker(Reranker):
     max_tokens: int = Field(16, ge=1)
 
     def open(self, deps: RerankerDeps) -> Scorer:
-        """Raises SettingsError where no model can be asked."""
+        """Open the judge. Raises SettingsError: no model can be asked here."""
         if deps.judge is None:
-            raise SettingsError(f"the reranker judge asks {self.model}, and no model can be asked here: use another")
+            raise SettingsError(f"the reranker judge asks {self.model}, but no model can be asked here; use another")
         return deps.judge(self)
 
     def identity(self) -> str:
@@ -70,7 +70,7 @@ class JudgeReranker(Reranker):
 
 
 def judges_of(settings: Any) -> list[JudgeReranker]:
-    """Find the judges in the settings of a retriever, however deep, each once."""
+    """Find the judges in the settings of a retriever, at any depth, each once."""
     if isinstance(settings, JudgeReranker):
         return [settings]
     parts = settings if isinstance(settings, list | tuple) else \

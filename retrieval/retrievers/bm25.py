@@ -1,4 +1,4 @@
-"""BM25: the chunks that hold the query's words, rare words counting most."""
+"""BM25: finding chunks that contain the query's words, with rare words counting most."""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ from pydantic import Field
 
 from ragbed.documents.types import digest
 from ragbed.retrieval.lexical.korean import KoreanTokenizer
-from ragbed.retrieval.lexical.postings import Bm25Method, Postings, kept
+from ragbed.retrieval.lexical.postings import Bm25Method, Postings, cached_postings
 from ragbed.retrieval.lexical.tokens import (
     HANGUL,
     KOREAN,
@@ -20,7 +20,7 @@ from ragbed.retrieval.lexical.tokens import (
     Tokenizer,
     WordTokenizer,
     is_korean,
-    normal,
+    normalise,
     stopwords_of,
     version_of,
 )
@@ -32,17 +32,23 @@ Stemmed = Literal[
     "estonian", "finnish", "french", "german", "greek", "hindi", "hungarian", "indonesian", "irish", "italian",
     "lithuanian", "nepali", "norwegian", "persian", "polish", "porter", "portuguese", "romanian", "russian", "serbian",
     "sesotho", "spanish", "swedish", "tamil", "turkish", "yiddish"]
-"""The stemmers of Snowball that PyStemmer has."""
+"""Languages for which PyStemmer has a Snowball stemmer."""
 
 Cut = Literal["words", "bigrams", "kiwi"]
 
 
 @lru_cache(maxsize=32)
-def tokenizer_of(cut: Cut, language: Stemmed, stemming: bool, stopwords: bool | frozenset[str]) -> Tokenizer:
-    """Return the tokeniser; the same one for the same arguments, so that what it remembers serves all who use it. It
-    cuts `words`; `bigrams`, Hangul too into pairs of characters; or by `kiwi`. The language is of what is not Hangul,
-    and stop words are the usual ones of it, and of Korean, or these. Raises MissingExtra for `kiwi` where kiwipiepy is
-    not installed."""
+def make_tokenizer(cut: Cut, language: Stemmed, stemming: bool, stopwords: bool | frozenset[str]) -> Tokenizer:
+    """Return a tokenizer; the same object for the same arguments, so that its cache is shared.
+
+    Args:
+        cut: `words`, `bigrams` (Hangul as pairs of characters, too) or `kiwi` (Korean morphemes).
+        language: of everything but Hangul.
+        stopwords: True for the usual ones of the language and of Korean.
+
+    Raises:
+        MissingExtra: `kiwi` needs kiwipiepy, which is not installed.
+    """
     left_out = stopwords if isinstance(stopwords, frozenset) else stopwords_of(language) if stopwords else frozenset()
     if cut == "kiwi":
         korean = KOREAN if stopwords is True else left_out
@@ -50,32 +56,32 @@ def tokenizer_of(cut: Cut, language: Stemmed, stemming: bool, stopwords: bool | 
     return WordTokenizer(language, stemming, left_out, UNSPACED + (HANGUL if cut == "bigrams" else ""))
 
 
-_SAMPLE = 64  # chunks by whose characters the language is found
+_SAMPLE = 64  # chunks, from which the language is detected
 
 
 class Bm25(RetrieverKind):
-    """Words in common, by BM25.
+    """Ranks chunks by the words they share with the query (BM25).
 
-    The score of a chunk d is, over the query's tokens t as often as they stand in it, in Lucene's variant (Kamphuis,
-    de Vries, Boytsov, Lin: Which BM25 do you mean?, ECIR 2020, table 1, which has the other variants too),
+    In Lucene's variant, the score of a chunk d is the sum over the query's tokens t, with repetitions, of
 
-        sum of  ln(1 + (N - df + 0.5) / (df + 0.5)) * tf / (tf + k1 * (1 - b + b * length / mean length))
+        ln(1 + (N - df + 0.5) / (df + 0.5)) * tf / (tf + k1 * (1 - b + b * length / mean length))
 
-    with N chunks, of which df hold t, tf times t in d, and lengths in tokens. N, df and the mean are of the whole
-    collection, whichever chunks may be found. A chunk that holds none of the tokens is never found.
+    for N chunks, of which df contain t, tf occurrences of t in d, and lengths in tokens. N, df and the mean are those
+    of the whole collection, even under a filter. A chunk without any of the tokens is never found. Source: Kamphuis,
+    de Vries, Boytsov, Lin: Which BM25 do you mean?, ECIR 2020, table 1, which also has the other variants.
 
     Attributes:
-        language: whose stemmer and stop words; `auto` is Korean where Hangul makes up a twentieth of the chunks, else
-            English. With `korean`, words in Latin letters are taken as English ones.
-        stemming: whether words are cut down to their stems (Snowball's).
-        stopwords: whether words such as `the` are left out, or which ones are.
-        tokenizer: `words` are runs of letters and digits; `kiwi` finds the morphemes of Korean, and has `words` for
-            all else; `bigrams` cuts Hangul into pairs of characters, and needs no package; `auto` is `kiwi` for Korean
-            and else `words`. All of them cut Chinese, Japanese, Thai, Lao, Burmese and Khmer into pairs of characters.
-        method: `robertson` gives nothing for a token that half of the chunks hold.
-        k1: the higher, the more a word counts that is said again. The defaults are Lucene's.
-        b: from 0, length does not count, to 1, it counts in full.
-        delta: of BM25L and BM25+ alone.
+        language: of the stemmer and stop words. `auto` is Korean if 5 % of the chunks' characters are Hangul, and
+            otherwise English. With `korean`, words in Latin letters are treated as English.
+        stemming: whether to stem words (Snowball).
+        stopwords: whether to leave out words such as `the`, or the list of words to leave out.
+        tokenizer: `words` are runs of letters and digits; `kiwi` finds Korean morphemes, and `words` elsewhere;
+            `bigrams` cuts Hangul into pairs of characters and needs no package; `auto` is `kiwi` for Korean and
+            otherwise `words`. All cut Chinese, Japanese, Thai, Lao, Burmese and Khmer into pairs of characters.
+        method: the variant. `robertson` gives 0 for a token that half of the chunks contain.
+        k1: the higher, the more repetitions of a word count. The defaults are Lucene's.
+        b: from 0 (length does not count) to 1 (length counts in full).
+        delta: used only by BM25L and BM25+.
     """
 
     kind: Literal["bm25"] = "bm25"
@@ -102,25 +108,25 @@ class Bm25(RetrieverKind):
         return f"bm25 {digest(settings, str(RULES), versions)}"
 
     def weights(self) -> dict[str, Any]:
-        """Return the parameters by which bm25s weighs a token."""
+        """Return the parameters of bm25s."""
         return self.model_dump(include={"method", "k1", "b", "delta"})
 
     def tokenizer_for(self, collection: Collection) -> Tokenizer:
-        """Choose what cuts that collection's chunks, and queries; MissingExtra if it is Korean, without kiwipiepy."""
+        """Choose the tokenizer for a collection. Raises MissingExtra: it is Korean, and kiwipiepy is not installed."""
         chunks = collection.chunks
         taken = min(len(chunks), _SAMPLE)
         sample = (chunks[place * len(chunks) // taken].content for place in range(taken))
         korean = self.language == "korean" or (
             self.language == "auto" and self.tokenizer == "auto" and is_korean(sample))
         cut = self.tokenizer if self.tokenizer != "auto" else "kiwi" if korean else "words"
-        stopwords = self.stopwords if isinstance(self.stopwords, bool) else frozenset(map(normal, self.stopwords))
-        return tokenizer_of(cut, "english" if self.language in ("auto", "korean") else self.language, self.stemming,
+        stopwords = self.stopwords if isinstance(self.stopwords, bool) else frozenset(map(normalise, self.stopwords))
+        return make_tokenizer(cut, "english" if self.language in ("auto", "korean") else self.language, self.stemming,
                             stopwords)
 
 
 @dataclass(frozen=True)
 class Bm25Retriever:
-    """BM25 over a collection. Ties go to the earlier chunk. Searching is thread-safe."""
+    """BM25 over a collection. Of tied chunks the earlier one wins. Searching is thread-safe."""
 
     collection: Collection
     tokenizer: Tokenizer
@@ -128,8 +134,8 @@ class Bm25Retriever:
     _lock: Lock = field(default_factory=Lock)
 
     def search(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
-        """Find nothing for a query whose words no chunk holds. Raises SettingsError where the postings of a large
-        collection cannot be kept, for the cache folder cannot be written."""
+        """Return no hits for a query whose words are in no chunk. Raises SettingsError: the cache folder, which keeps
+        the postings of a large collection, cannot be written."""
         with self._lock:
             postings = self._postings
         among = self.collection.among
@@ -143,4 +149,5 @@ class Bm25Retriever:
         if len(self.collection.chunks) < self.tokenizer.many:
             return Postings.build(self.collection.texts(), self.tokenizer, weights)
         key = digest("blocks", self.collection.text_hash, self.tokenizer.identity, repr(weights), version_of("bm25s"))
-        return kept(key, lambda folder: Postings.write(folder, self.collection.texts(), self.tokenizer, weights))
+        return cached_postings(key, lambda folder: Postings.write(folder, self.collection.texts(), self.tokenizer,
+                                                                  weights))

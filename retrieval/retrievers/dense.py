@@ -1,4 +1,4 @@
-"""Dense retrieval: the chunks whose vectors, of which long ones have several, are nearest to the query's."""
+"""Dense retrieval: finding the chunks whose vectors are nearest to the query's. Long chunks have several vectors."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
@@ -15,11 +15,15 @@ from ragbed.retrieval.rerankers.reranker import RerankerDeps
 from ragbed.retrieval.types import Collection, Embedder, Hit, Matrix, RetrieverKind, Vectors
 
 
-def windows_of(chunks: Sequence[Chunk], known: Callable[[Chunk], Matrix | None], header: Callable[[str], str],
-               embedder: Callable[[], Embedder]) -> tuple[Matrix, NDArray[np.intp]]:
-    """Return the unit vectors of the chunks' windows, float32 of shape (windows, dimension), and where each chunk's
-    begin. Those that are `known` need not be embedded; the others are, behind their document's header, by the embedder,
-    which is asked for where there are such."""
+def window_vectors(chunks: Sequence[Chunk], known: Callable[[Chunk], Matrix | None], header: Callable[[str], str],
+                   embedder: Callable[[], Embedder]) -> tuple[Matrix, NDArray[np.intp]]:
+    """Return unit vectors of the chunks' windows, float32 of shape (windows, dimension), and each chunk's first row.
+
+    Args:
+        known: returns the vectors of a chunk, or None if it must be embedded.
+        header: returns the header of a document, which is embedded in front of its chunks.
+        embedder: returns the embedder; called only if a chunk must be embedded.
+    """
     parts = [known(chunk) for chunk in chunks]
     missing = [place for place, vectors in enumerate(parts) if vectors is None]
     if missing:
@@ -34,17 +38,20 @@ def windows_of(chunks: Sequence[Chunk], known: Callable[[Chunk], Matrix | None],
     return (whole[0] if len(whole) == 1 else np.concatenate(whole)), starts
 
 
-BLOCK = 4_000_000  # vectors that are looked at for all queries together: some 50 MB of rows and scores
+BLOCK = 4_000_000  # hits of vectors, for all queries together: about 50 MB of rows and scores
 
 
 def nearest_chunks(vectors: Vectors, owners: NDArray[np.intp], queries: Matrix, k: int,
                    among: NDArray[np.bool_] | None = None) -> list[list[tuple[int, float]]]:
-    """Return for each query at most `k` different chunks as (row, score), best first, then by row.
+    """Return for each query at most `k` different chunks as (row, score), best first, ties by row.
 
-    A chunk's score is the highest of its windows'. The search is widened until `k` chunks are found, however many
-    windows of one chunk are near, and all that tie with the last of them. `owners` is the chunk's row of each vector,
-    queries are unit vectors of shape (queries, d), and `among` says which chunks may be found, shape (chunks,); None
-    for all.
+    A chunk's score is the highest score of its windows. The search is widened until it has `k` chunks, even if many
+    windows of one chunk are near, and all chunks that tie with the last one.
+
+    Args:
+        owners: the chunk's row of each vector.
+        queries: unit vectors of shape (queries, d).
+        among: which chunks may be found, of shape (chunks,); None for all.
     """
     windows = None if among is None else among[owners]
     most = len(vectors) if windows is None else int(np.count_nonzero(windows))
@@ -61,7 +68,7 @@ def nearest_chunks(vectors: Vectors, owners: NDArray[np.intp], queries: Matrix, 
                     if row >= 0:
                         best.setdefault(int(owners[row]), round(score, DECIMALS))
                 results[query] = sorted(best.items(), key=lambda item: (-item[1], item[0]))[:k]
-                # Enough where nothing beyond the last vector seen can stand among the first `k`; none for a NaN.
+                # Enough if no vector beyond the last one seen can be among the first `k`. A NaN finds nothing.
                 enough = len(best) >= k and results[query][-1][1] > round(float(scores[-1]), DECIMALS)
                 if reach < most and rows[0] >= 0 and not enough:
                     left.append(query)
@@ -70,7 +77,7 @@ def nearest_chunks(vectors: Vectors, owners: NDArray[np.intp], queries: Matrix, 
 
 
 class Dense(RetrieverKind):
-    """Cosine of the query's vector and that of a chunk's nearest window."""
+    """Ranks chunks by the cosine of the query's vector and that of the chunk's nearest window."""
 
     kind: Literal["dense"] = "dense"
 
@@ -88,7 +95,7 @@ class DenseRetriever:
     collection: Collection
 
     def search(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
-        """Raises ModelError where the embedder is not on this machine."""
+        """Search. Raises ModelError: the embedder is not on this machine."""
         if not queries:
             return []
         chunks = self.collection.chunks

@@ -1,4 +1,4 @@
-"""Maximal marginal relevance: what is found, without saying the same thing twice."""
+"""Maximal marginal relevance: relevant hits that do not repeat each other."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from ragbed.documents.types import digest
-from ragbed.retrieval.hits import DECIMALS, continued, distinct, scaled
+from ragbed.retrieval.hits import DECIMALS, append_rest, distinct, min_max_scale
 from ragbed.retrieval.rerankers.reranker import RerankerDeps
 from ragbed.retrieval.types import Collection, Hit, Matrix, Retriever, RetrieverKind
 
@@ -20,27 +20,27 @@ if TYPE_CHECKING:
 
     Numbers = NDArray[np.float64]
 
-_BLOCK = 256  # windows of a chunk that are compared with all others at once
+_BLOCK = 256  # windows of a chunk compared with all others at once
 
 
 class Mmr(RetrieverKind):
-    """Takes from what a retriever found, one at a time, the chunk that is relevant and unlike those already taken.
+    """Reorders the hits of a retriever: each next chunk is relevant and unlike those already chosen.
 
-    The next of the candidates R is, with S those taken (Carbonell, Goldstein: The use of MMR, diversity-based reranking
-    for reordering documents and producing summaries, SIGIR 1998):
+    With candidates R and chosen chunks S, the next chunk is (Carbonell, Goldstein: The use of MMR, diversity-based
+    reranking for reordering documents and producing summaries, SIGIR 1998):
 
         argmax over d in R without S of  balance * Sim1(d, query) - (1 - balance) * max over s in S of Sim2(d, s)
 
-    Sim2 is the cosine of the nearest windows of two chunks, by the collection's embedder; one below 0 counts as 0, as
-    the paper's cosines of term weights are never below it.
+    Sim2 is the cosine of the nearest windows of two chunks, by the collection's embedder. A negative cosine counts as
+    0, because the paper's cosines of term weights are never negative.
 
     Attributes:
-        of: what finds the candidates.
-        fetch: how many candidates; what is asked for beyond them follows in the order of `of`.
-        balance: the paper's lambda, from 0, nothing but unlike each other, to 1, nothing but relevant. Of a small
-            collection, whose candidates are all there is, a low one takes what has least to do with the query.
-        relevance: Sim1. `cosine`: that of the query and the chunk's nearest window, whatever found the chunk; `score`:
-            what `of` gave, moved to 0..1 by the least and the highest score for this query (all 1 where it gave one).
+        of: finds the candidates.
+        fetch: number of candidates. Further hits follow in the order of `of`.
+        balance: lambda in the paper, from 0 (only diversity) to 1 (only relevance). In a small collection, where all
+            chunks are candidates, a low value chooses unrelated chunks.
+        relevance: Sim1. `cosine` compares the query with the chunk's nearest window. `score` is the score of `of`,
+            scaled to 0..1 by the lowest and highest score for the query.
     """
 
     kind: Literal["mmr"] = "mmr"
@@ -59,8 +59,8 @@ class Mmr(RetrieverKind):
 
 @dataclass(frozen=True)
 class MmrRetriever:
-    """Reorders what `inner` finds in a collection. A hit's score is the formula's value when it was taken; ties go to
-    what `inner` ranks higher."""
+    """Reorders the hits of `inner` in a collection. A hit's score is the value of the formula when it was chosen. Ties
+    are broken by the rank in `inner`."""
 
     inner: Retriever
     collection: Collection
@@ -72,22 +72,26 @@ class MmrRetriever:
         fetch = self.settings.fetch
         candidates = [distinct(hits) for hits in self.inner.search(queries, max(fetch, k))]
         vectors = self.collection.embedder.embed_queries(queries)
-        return [continued(self._diverse(vector, hits[:fetch], k) if hits else [], hits[fetch:], k)
+        return [append_rest(self._diverse(vector, hits[:fetch], k) if hits else [], hits[fetch:], k)
                 for vector, hits in zip(vectors, candidates, strict=True)]
 
     def _diverse(self, query: Matrix, hits: Sequence[Hit], k: int) -> list[Hit]:
         vectors, firsts = self.collection.vectors([hit.chunk for hit in hits])
         relevant = np.maximum.reduceat(vectors @ query, firsts) if self.settings.relevance == "cosine" \
-            else np.asarray(scaled([hit.score for hit in hits]))
-        taken = marginal(relevant, partial(_alike, vectors, firsts), self.settings.balance, k)
+            else np.asarray(min_max_scale([hit.score for hit in hits]))
+        taken = marginal_relevance(relevant, partial(_alike, vectors, firsts), self.settings.balance, k)
         return [Hit(hits[place].chunk, score, rank, f"mmr({self.settings.of.kind} {place + 1})")
                 for rank, (place, score) in enumerate(taken, 1)]
 
 
-def marginal(relevant: Numbers | Matrix, alike: Callable[[int], Numbers | Matrix], balance: float,
-             k: int) -> list[tuple[int, float]]:
-    """Return at most `k` places in the order of maximal marginal relevance, each with its value when it was taken.
-    `relevant` is Sim1 of each candidate, shape (n,), and `alike` gives Sim2 of one of them with each, likewise."""
+def marginal_relevance(relevant: Numbers | Matrix, alike: Callable[[int], Numbers | Matrix], balance: float,
+                       k: int) -> list[tuple[int, float]]:
+    """Return at most `k` positions in order of maximal marginal relevance, each with its value when it was chosen.
+
+    Args:
+        relevant: Sim1 of each candidate, of shape (n,).
+        alike: returns Sim2 of one candidate with each, of shape (n,).
+    """
     worth = balance * relevant.astype(np.float64)
     nearest = np.zeros(len(worth))
     taken: list[tuple[int, float]] = []

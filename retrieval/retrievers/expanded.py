@@ -1,4 +1,4 @@
-"""Parent sections: small chunks are searched, and the sections or windows around them are shown."""
+"""Parent sections: searching small chunks and returning the sections or windows around them."""
 from __future__ import annotations
 
 import re
@@ -23,29 +23,34 @@ if TYPE_CHECKING:
 _LEVEL = re.compile(r"(?:<h([1-6])\b)|(#{1,6}) ")
 
 
-def sections(text: str, format: Format) -> list[Span]:
-    """Return the whole text, what stands before its first heading, and each heading with what it is above, nested."""
+def nested_sections(text: str, format: Format) -> list[Span]:
+    """Return the whole text, the part before the first heading, and each heading with its section, nested."""
     spans = [(0, len(text))]
-    held: list[tuple[int, int]] = []
+    open_sections: list[tuple[int, int]] = []
     for block in outline(text, format):
         if block.kind != "heading":
             continue
-        if len(spans) == 1 and not held:
+        if len(spans) == 1 and not open_sections:
             spans.append((0, block.start))
         match = _LEVEL.match(text, block.start)
         level = 1 if match is None else int(match[1]) if match[1] else len(match[2])
-        while held and held[-1][0] >= level:
-            spans.append((held.pop()[1], block.start))
-        held.append((level, block.start))
-    spans.extend((start, len(text)) for _, start in held)
+        while open_sections and open_sections[-1][0] >= level:
+            spans.append((open_sections.pop()[1], block.start))
+        open_sections.append((level, block.start))
+    spans.extend((start, len(text)) for _, start in open_sections)
     return list(dict.fromkeys(span for span in spans if span[0] < span[1]))
 
 
-def parent(text: str, format: Format, nested: Sequence[Span], span: Span, within: Span, prefix: str,
-           largest: int) -> Span:
-    """Return the largest section of at most `largest` characters around a span, else as wide a window in the smallest.
-    It lies `within` what surrounds the span, and a prefix that stands in front of the span, where the text before it
-    does not have it, counts. What is longer than `largest` is the span itself."""
+def find_parent(text: str, format: Format, nested: Sequence[Span], span: Span, within: Span, prefix: str,
+                largest: int) -> Span:
+    """Return the largest section around a span, or a window in the smallest section if none fits.
+
+    Args:
+        nested: sections that may contain the span.
+        within: limits of the result.
+        prefix: put in front of the span, such as a table header; it counts unless the text before the span has it.
+        largest: maximum number of characters. A longer span is returned itself.
+    """
     around = sorted((max(start, within[0]), min(end, within[1])) for start, end in nested
                     if start <= span[0] and span[1] <= end)
     fitting = [each for each in around if each[1] - each[0] + (0 if prefix in text[each[0]:span[0]] else len(prefix))
@@ -63,8 +68,8 @@ def parent(text: str, format: Format, nested: Sequence[Span], span: Span, within
             end if end == within[1] else max(last_break(text, (span[1] + end) // 2, end, format), span[1]))
 
 
-def free(span: Span, taken: Iterable[Span], length: int) -> Span:
-    """Return how far a span of a text of that length can be widened without running into those that are taken."""
+def free_range(span: Span, taken: Iterable[Span], length: int) -> Span:
+    """Return how far a span can be widened, in a text of this length, without overlapping taken spans."""
     first, last = 0, length
     for start, end in taken:
         if start < span[0]:
@@ -82,22 +87,21 @@ def _first(text: str, format: Format, start: int, limit: int) -> int:
     return min(next_safe_cut(text, start, format), limit)
 
 
-_FIRST = 4  # hits asked for a parent that is wanted; several lie in one
-_DOCUMENTS = 64  # kept with their sections, those used last
+_HITS_PER_PARENT = 4  # to ask for at first; several hits may be in one parent
+_MAX_DOCUMENTS = 64  # whose sections are cached
 
 
 class Expanded(RetrieverKind):
-    """Finds chunks by another retriever and gives the sections that they stand in, `k` of them.
+    """Finds chunks by another retriever and returns the sections that contain them.
 
-    The parent of a chunk is the largest section of its document, in its format, that holds it within `largest`
-    characters; where even the smallest is longer, or there are no headings, a window around the chunk. A chunk that an
-    earlier parent holds adds none, a parent stops where another begins, and one is never less than its chunk, with the
-    table header that the chunk repeats. What a filter excludes is not shown either. A parent has the rank and score
-    of the best chunk in it.
+    The parent of a chunk is the largest section of its document, in its format, with at most `largest` characters. If
+    even the smallest section is longer, or there are no headings, it is a window around the chunk. Parents do not
+    overlap, never include chunks that a filter excludes, and are never smaller than their chunk with the table header
+    that it repeats. A parent has the rank and score of its best chunk.
 
     Attributes:
-        of: what finds the chunks.
-        largest: in characters. A chunk that is longer is its own parent.
+        of: finds the chunks.
+        largest: maximum characters of a parent. A longer chunk is its own parent.
     """
 
     kind: Literal["expanded"] = "expanded"
@@ -121,7 +125,7 @@ class _Parent:
     hit: Hit
     ranks: list[int]
 
-    def holds(self, chunk: Chunk) -> bool:
+    def contains(self, chunk: Chunk) -> bool:
         own = self.chunk
         return ((own.document, own.format) == (chunk.document, chunk.format) and own.start <= chunk.start
                 and chunk.end <= own.end and chunk.prefix in own.content)
@@ -129,7 +133,7 @@ class _Parent:
 
 @dataclass(frozen=True)
 class ExpandedRetriever:
-    """Widens what `inner` finds in a collection."""
+    """Widens the hits of `inner` in a collection."""
 
     inner: Retriever
     collection: Collection
@@ -138,21 +142,21 @@ class ExpandedRetriever:
     def search(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
         found: list[list[Hit]] = [[] for _ in queries]
         left = list(range(len(queries))) if k > 0 else []
-        reach = min(_FIRST * k, len(self.collection.chunks))
+        reach = min(_HITS_PER_PARENT * k, len(self.collection.chunks))
         while left:
             hits = dict(zip(left, self.inner.search([queries[at] for at in left], reach), strict=True))
             for at in left:
                 found[at] = self._parents(distinct(hits[at]))[:k]
             left = [at for at in left if len(found[at]) < k and len(hits[at]) == reach < len(self.collection.chunks)]
-            reach = min(_FIRST * reach, len(self.collection.chunks))
+            reach = min(_HITS_PER_PARENT * reach, len(self.collection.chunks))
         return found
 
     def _parents(self, hits: Sequence[Hit]) -> list[Hit]:
         made: list[_Parent] = []
         for rank, hit in enumerate(hits, 1):
-            holder = next((one for one in made if one.holds(hit.chunk)), None)
-            if holder:
-                holder.ranks.append(rank)
+            container = next((one for one in made if one.contains(hit.chunk)), None)
+            if container:
+                container.ranks.append(rank)
             else:
                 made.append(_Parent(self._parent(hit.chunk, [one.chunk for one in made]), hit, [rank]))
         return [Hit(one.chunk, one.hit.score, rank,
@@ -169,8 +173,8 @@ class ExpandedRetriever:
             return chunk
         place = chunk.document, chunk.format
         kept = [(one.start, one.end) for one in taken if (one.document, one.format) == place]
-        within = free(span, [*kept, *self._excluded.get(place, ())], len(text))
-        start, end = parent(text, chunk.format, nested, span, within, chunk.prefix, self.settings.largest)
+        within = free_range(span, [*kept, *self._excluded.get(place, ())], len(text))
+        start, end = find_parent(text, chunk.format, nested, span, within, chunk.prefix, self.settings.largest)
         if (start, end) == span:
             return chunk
         prefix = "" if chunk.prefix in text[start:chunk.start] else chunk.prefix
@@ -178,10 +182,10 @@ class ExpandedRetriever:
 
     @cached_property
     def _outlined(self) -> Callable[[str, Format], tuple[Document, list[Span]]]:
-        @lru_cache(_DOCUMENTS)
+        @lru_cache(_MAX_DOCUMENTS)
         def outlined(id: str, format: Format) -> tuple[Document, list[Span]]:
             document = self.collection.document(id)
-            return document, sections(document.text(format), format)
+            return document, nested_sections(document.text(format), format)
 
         return outlined
 

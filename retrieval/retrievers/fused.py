@@ -1,4 +1,4 @@
-"""Fused retrieval: what several retrievers find, put into one order."""
+"""Fusion: combining the rankings of several retrievers."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 from pydantic import Field, FiniteFloat, model_validator
 
 from ragbed.documents.types import digest
-from ragbed.retrieval.hits import DECIMALS, continued, distinct, in_turn, reciprocal_ranks, scaled
+from ragbed.retrieval.hits import DECIMALS, append_rest, distinct, interleave, min_max_scale, reciprocal_ranks
 from ragbed.retrieval.rerankers.reranker import RerankerDeps
 from ragbed.retrieval.types import Collection, Hit, Retriever, RetrieverKind
 
@@ -18,26 +18,26 @@ if TYPE_CHECKING:
 
 Fusion = Literal["reciprocal_rank", "weighted"]
 
-_NOWHERE = float("inf")
+_NOT_FOUND = float("inf")
 
 
 class Fused(RetrieverKind):
-    """Several retrievers, each of which is asked for its `depth` best, fused into one order.
+    """Combines the `depth` best hits of several retrievers into one ranking.
 
-    The defaults, of dense and BM25, were chosen on the 809 train claims of SciFact: nDCG@10 is 0.733 with scaled
-    scores, 0.710 with reciprocal ranks, 0.697 with BM25 and 0.658 with dense alone.
+    The defaults, with dense and BM25, were chosen on the 809 training claims of SciFact: nDCG@10 is 0.733 with scaled
+    scores, 0.710 with reciprocal ranks, 0.697 with BM25 alone and 0.658 with dense alone.
 
     Attributes:
-        of: at least two, no two alike.
-        method: `weighted`: the mean, by weight, of the retrievers' scores, each moved to 0..1 by the least and the
-            highest score that the retriever gave for this query (the convex combination of Bruch, Gai, Ingber: An
-            analysis of fusion functions for hybrid retrieval, TOIS 2023); what it did not find has 0 there, and where
-            it gave only one score, all that it found has 1. `reciprocal_rank`: a chunk's score is the sum of
-            weight / (constant + rank) over the retrievers that found it (Cormack, Clarke, Buettcher: Reciprocal rank
-            fusion outperforms Condorcet and individual rank learning methods, SIGIR 2009; weights of 1 are theirs).
-        constant: of reciprocal ranks; the larger, the less the first ones stand out.
-        weights: one for each retriever; None for equal ones.
-        depth: how many of each retriever are fused; what is asked for beyond them follows, of each retriever in turn.
+        of: two or more different retrievers.
+        method: `weighted` is the weighted mean of scores, each scaled to 0..1 by the retriever's lowest and highest
+            score for the query (the convex combination of Bruch, Gai, Ingber: An analysis of fusion functions for
+            hybrid retrieval, TOIS 2023). A chunk that a retriever did not find has 0 there; if all its scores are
+            equal, they become 1. `reciprocal_rank` is the sum of weight / (constant + rank) over the retrievers that
+            found the chunk (Cormack, Clarke, Buettcher: Reciprocal rank fusion outperforms Condorcet and individual
+            rank learning methods, SIGIR 2009, with weights of 1).
+        constant: for reciprocal ranks; the larger, the less the first ranks stand out.
+        weights: one per retriever. Default: equal weights.
+        depth: hits of each retriever that are fused. Further hits follow, from each retriever in turn.
     """
 
     kind: Literal["fused"] = "fused"
@@ -52,9 +52,9 @@ class Fused(RetrieverKind):
         if len(self.of) < 2:
             raise ValueError("of: expected at least two retrievers")
         if any(one in self.of[:place] for place, one in enumerate(self.of)):
-            raise ValueError("of: names a retriever twice; name each once, and let weights say how much it counts")
+            raise ValueError("of: duplicate retriever; name each once and set weights instead")
         if self.weights is not None and (len(self.weights) != len(self.of) or min(self.weights) <= 0):
-            raise ValueError(f"weights: expected {len(self.of)} numbers above 0, one for each retriever in of")
+            raise ValueError(f"weights: expected {len(self.of)} numbers above 0, one per retriever in `of`")
         return self
 
     @property
@@ -70,7 +70,7 @@ class Fused(RetrieverKind):
 
 
 def labels(kinds: Sequence[RetrieverKind]) -> tuple[str, ...]:
-    """Return the names of retrievers in `found_by`: of what kind each is, numbered where several are of one."""
+    """Return the names of retrievers in `found_by`: their kinds, numbered if a kind occurs several times."""
     names = [kind.kind for kind in kinds]
     return tuple(name if names.count(name) == 1 else f"{name}[{names[:place].count(name) + 1}]"
                  for place, name in enumerate(names))
@@ -78,8 +78,10 @@ def labels(kinds: Sequence[RetrieverKind]) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class FusedRetriever:
-    """Fuses what `parts` find; `names` are what hits call them, as in `fused(dense 1, bm25 4)`. Ties go to what the
-    first of the parts ranks higher, then the second, and so on."""
+    """Combines the hits of `parts`. `found_by` uses `names`, as in `fused(dense 1, bm25 4)`.
+
+    Ties are broken by the rank in the first part, then in the second, and so on.
+    """
 
     parts: tuple[Retriever, ...]
     names: tuple[str, ...]
@@ -90,22 +92,22 @@ class FusedRetriever:
             return [[] for _ in queries]
         depth = self.settings.depth
         found = [part.search(queries, max(depth, k)) for part in self.parts]
-        return [continued(self._fused([hits[:depth] for hits in lists]),
-                          distinct(in_turn(hits[depth:] for hits in lists)), k)
+        return [append_rest(self._fuse([hits[:depth] for hits in lists]),
+                          distinct(interleave(hits[depth:] for hits in lists)), k)
                 for lists in ([distinct(hits) for hits in several] for several in zip(*found, strict=True))]
 
-    def _fused(self, lists: Sequence[Sequence[Hit]]) -> list[Hit]:
+    def _fuse(self, lists: Sequence[Sequence[Hit]]) -> list[Hit]:
         ranks = [{hit.chunk.id: rank for rank, hit in enumerate(hits, 1)} for hits in lists]
         chunks = {hit.chunk.id: hit.chunk for hits in lists for hit in hits}
         weights = self.settings.weights or [1.0] * len(self.parts)
         if self.settings.method == "reciprocal_rank":
             scores = reciprocal_ranks(ranks, weights, self.settings.constant)
         else:
-            parts = [dict(zip(places, scaled([hit.score for hit in hits]), strict=True))
+            parts = [dict(zip(places, min_max_scale([hit.score for hit in hits]), strict=True))
                      for places, hits in zip(ranks, lists, strict=True)]
             scores = {id: round(fsum(weight * part.get(id, 0.0) for weight, part in zip(weights, parts, strict=True))
                                 / fsum(weights), DECIMALS) for id in chunks}
-        order = sorted(chunks, key=lambda id: (-scores[id], *(places.get(id, _NOWHERE) for places in ranks)))
+        order = sorted(chunks, key=lambda id: (-scores[id], *(places.get(id, _NOT_FOUND) for places in ranks)))
         return [Hit(chunks[id], scores[id], rank, self._found_by(id, ranks)) for rank, id in enumerate(order, 1)]
 
     def _found_by(self, id: str, ranks: Sequence[Mapping[str, int]]) -> str:

@@ -1,4 +1,4 @@
-"""Reranked retrieval: what one retriever finds, in the order of a slower and closer look at each passage."""
+"""Reranking: reordering the hits of a retriever by a slower, more precise scorer."""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ from pydantic import Field
 
 from ragbed.documents.errors import ModelError
 from ragbed.documents.types import digest
-from ragbed.retrieval.hits import DECIMALS, continued, scaled
+from ragbed.retrieval.hits import DECIMALS, append_rest, min_max_scale
 from ragbed.retrieval.rerankers import Reranker, RerankerSettings
 from ragbed.retrieval.rerankers.reranker import RerankerDeps
 from ragbed.retrieval.types import Collection, Hit, Retriever, RetrieverKind, Scorer
@@ -20,19 +20,18 @@ if TYPE_CHECKING:
 
 
 class Reranked(RetrieverKind):
-    """The `depth` best of one retriever, put into the order of a reranker's scores.
+    """Reorders the `depth` best hits of a retriever by a reranker's scores.
 
-    A passage is scored by its content, which is what prompts show of it. Hits carry the reranker's score; where it is
-    equal, the order of before stays.
+    A passage is scored by its content, as prompts show it. Hits carry the reranker's score. Ties keep the first
+    retriever's order.
 
     Attributes:
-        of: what finds the candidates.
-        by: what scores them.
-        depth: candidates of each query, whose order is the reranker's; what is asked for beyond them follows in the
-            order of `of`.
-        weight: of the reranker's score in the final one; None for what suits the reranker, mostly 1. Below 1 the rest
-            is the first retriever's, both moved to 0..1 by the least and the highest score among the candidates of
-            the query.
+        of: finds the candidates.
+        by: scores them.
+        depth: candidates per query. Further hits follow in the order of `of`.
+        weight: of the reranker's score in the final score. Default: what suits the reranker, usually 1. Below 1, the
+            first retriever's score has the remaining weight, and both are scaled to 0..1 by the lowest and highest
+            score among the query's candidates.
     """
 
     kind: Literal["reranked"] = "reranked"
@@ -49,7 +48,7 @@ class Reranked(RetrieverKind):
         return self.reranking(self.of.open(collection, deps), deps)
 
     def reranking(self, first: Retriever, deps: RerankerDeps) -> RerankedRetriever:
-        """Over a retriever that is open already, whatever `of` says."""
+        """Rerank the hits of an open retriever, whatever `of` is."""
         by: Reranker = self.by
         return RerankedRetriever(first, by.open(deps), self, self._weight())
 
@@ -64,7 +63,7 @@ class Reranked(RetrieverKind):
 
 @dataclass(frozen=True, slots=True)
 class RerankedRetriever:
-    """Reranks what `first` finds. `found_by` says what found a chunk and at which rank: `late_interaction(dense 7)`."""
+    """Reranks the hits of `first`. `found_by` has their former ranks, as in `late_interaction(dense 7)`."""
 
     first: Retriever
     scorer: Scorer
@@ -79,17 +78,17 @@ class RerankedRetriever:
         scores = self.scorer.scores(queries, [[hit.chunk.content for hit in hits[:depth]] for hits in found])
         if not all(isfinite(score) for own in scores for score in own):
             by: Any = self.settings.by
-            raise ModelError(f"the reranker {by.kind} gave a score that is no number: use another model")
-        return [continued(self._ordered(hits[:depth], own), hits[depth:], k)
+            raise ModelError(f"the reranker {by.kind} returned a score that is not a number; use another model")
+        return [append_rest(self._rerank(hits[:depth], own), hits[depth:], k)
                 for hits, own in zip(found, scores, strict=True)]
 
-    def _ordered(self, hits: Sequence[Hit], scores: Sequence[float]) -> list[Hit]:
+    def _rerank(self, hits: Sequence[Hit], scores: Sequence[float]) -> list[Hit]:
         by: Any = self.settings.by
         weighed = scores
         if self.weight < 1.0:
-            before = scaled([hit.score for hit in hits])
+            before = min_max_scale([hit.score for hit in hits])
             weighed = [self.weight * now + (1 - self.weight) * then
-                       for now, then in zip(scaled(scores), before, strict=True)]
+                       for now, then in zip(min_max_scale(scores), before, strict=True)]
         final = [round(score, DECIMALS) for score in weighed]
         order = sorted(range(len(hits)), key=lambda place: -final[place])
         return [Hit(hits[place].chunk, final[place], rank, f"{by.kind}({hits[place].found_by} {hits[place].rank})")

@@ -1,4 +1,4 @@
-"""A folder that is replaced whole or not at all, by one process at a time. Where it is a link, what it leads to is."""
+"""Replacing a folder as a whole or not at all, by one process at a time. For a link, its target is replaced."""
 from __future__ import annotations
 
 import errno
@@ -18,33 +18,39 @@ from filelock import Timeout
 from ragbed.documents.errors import IndexFolderError, SettingsError
 from ragbed.documents.paths import cache_dir
 from ragbed.documents.types import digest
-from ragbed.retrieval.storage.files import body_of, changed, hashes_of, hold, made, opened, unwritable
+from ragbed.retrieval.storage.files import find_changed, hash_files, hold, mark_new, mark_used, read_object, unwritable
 
 
-def settled(folder: Path) -> Path:
-    """Return where the folder's content is: the folder, or what a process killed between two renames set aside."""
-    aside = set_aside(folder)
+def current_folder(folder: Path) -> Path:
+    """Return where the content is: the folder, or its backup if a process was killed between two renames."""
+    aside = backup_of(folder)
     try:
         return aside if aside.is_dir() and not folder.exists() else folder
     except OSError:
-        return folder  # whoever reads it is told why not
+        return folder  # reading it raises the error
 
 
-def set_aside(folder: Path) -> Path:
-    """Return where the folder's content is while another takes its place."""
+def backup_of(folder: Path) -> Path:
+    """Return where the old content is while new content takes its place."""
     real = _real(folder)
     return real.parent / f".{real.name}.old"
 
 
 @contextmanager
-def alone(folder: Path, wait: bool = False) -> Iterator[None]:
-    """Keep every other process from replacing the folder; with `wait`, once another one that is about to is done. The
-    lock is in the cache: nothing is left beside the folder. Raises IndexFolderError where another process is about to
-    replace it, and SettingsError where the cache folder cannot be written."""
+def exclusive(folder: Path, wait: bool = False) -> Iterator[None]:
+    """Hold a lock that keeps other processes from replacing the folder. The lock file is in the cache.
+
+    Args:
+        wait: wait for another process that holds the lock.
+
+    Raises:
+        IndexFolderError: another process holds the lock, and `wait` is false.
+        SettingsError: the cache folder cannot be written.
+    """
     try:
         lock = hold(cache_dir() / "locks" / digest(str(_real(folder))), wait)
     except Timeout as error:
-        raise IndexFolderError(f"{folder}: another process is building this; wait for it, or name another "
+        raise IndexFolderError(f"{folder} is being built by another process; wait for it, or name another "
                                "folder") from error
     except OSError as error:
         raise unwritable(error) from error
@@ -55,19 +61,21 @@ def alone(folder: Path, wait: bool = False) -> Iterator[None]:
 
 
 @contextmanager
-def replaced(folder: Path) -> Iterator[Path]:
-    """Yield a new folder beside `folder`, which takes its place if the body ends well; to be used while `alone`. A kill
-    at any moment leaves the old content or the new: between the two renames the old one is where `settled` finds it.
-    Raises IndexFolderError where the place cannot be written."""
+def replacing(folder: Path) -> Iterator[Path]:
+    """Yield a new folder next to `folder` that replaces it if the body succeeds. Hold `exclusive(folder)`.
+
+    A kill at any moment leaves the old content or the new: between two renames, `current_folder` finds the old one.
+    Raises IndexFolderError: the place cannot be written.
+    """
     folder = _real(folder)
-    with writing(folder):
+    with write_errors(folder):
         folder.parent.mkdir(parents=True, exist_ok=True)
         _clean(folder)
         fresh = Path(tempfile.mkdtemp(dir=folder.parent, prefix=_prefix(folder)))
         fresh.chmod(0o755)
     try:
         yield fresh
-        with writing(folder):
+        with write_errors(folder):
             for path in (*fresh.iterdir(), fresh):
                 _sync(path)
             _swap(fresh, folder)
@@ -75,22 +83,22 @@ def replaced(folder: Path) -> Iterator[Path]:
         shutil.rmtree(fresh, ignore_errors=True)
 
 
-def tidy(folder: Path) -> None:
-    """Remove what killed processes left beside a folder that stays as it is; to be used while `alone`."""
+def remove_leftovers(folder: Path) -> None:
+    """Remove what killed processes left next to a folder. Hold `exclusive(folder)`."""
     real = _real(folder)
-    with writing(folder):
+    with write_errors(folder):
         _clean(real)
-        _remove(set_aside(real))
+        _remove(backup_of(real))
 
 
 @contextmanager
-def writing(folder: Path) -> Iterator[None]:
-    """Give a failure to write below the folder the one line that it needs: IndexFolderError in place of OSError."""
+def write_errors(folder: Path) -> Iterator[None]:
+    """Raise IndexFolderError, in one line, instead of OSError."""
     try:
         yield
     except OSError as error:
-        told = os.strerror(error.errno) if error.errno not in (None, errno.EIO) else error.strerror or str(error)
-        raise IndexFolderError(f"{folder} cannot be written: {told}") from error
+        reason = os.strerror(error.errno) if error.errno not in (None, errno.EIO) else error.strerror or str(error)
+        raise IndexFolderError(f"{folder} cannot be written: {reason}") from error
 
 
 def _real(folder: Path) -> Path:
@@ -98,7 +106,7 @@ def _real(folder: Path) -> Path:
 
 
 def _swap(fresh: Path, folder: Path) -> None:
-    aside = set_aside(folder)
+    aside = backup_of(folder)
     if folder.exists():
         _remove(aside)
         os.rename(folder, aside)
@@ -111,7 +119,7 @@ def _remove(path: Path) -> None:
     if path.is_symlink():
         path.unlink()
     elif path.exists():
-        # Renamed first: what a kill leaves half removed must not be taken for content that was set aside.
+        # Renamed first: a half-removed folder must not be taken for a backup.
         folder = path.with_name(path.name.removeprefix(".").removesuffix(".old"))
         waste = path.parent / f"{_prefix(folder)}{uuid4().hex}"
         os.rename(path, waste)
@@ -119,12 +127,12 @@ def _remove(path: Path) -> None:
 
 
 def _prefix(folder: Path) -> str:
-    """Of half-written siblings' names, the prefix that says which machine and cache its process holds the lock in."""
+    """Return the prefix of new folders' names. It tells on which machine, and in which cache, the lock is held."""
     return f".{folder.name}.new-{digest(platform.node(), os.path.realpath(cache_dir()))[:8]}-"
 
 
 def _clean(folder: Path) -> None:
-    """Remove what killed processes left that held the same lock."""
+    """Remove new folders of killed processes that held the same lock."""
     for left in folder.parent.glob(f"{glob.escape(_prefix(folder))}*"):
         shutil.rmtree(left, ignore_errors=True)
 
@@ -143,26 +151,26 @@ _SUMS = "sums.json"
 
 
 def is_whole(folder: Path) -> bool:
-    """Tell whether the folder is there with every file as it was written; it counts as opened then."""
+    """Tell whether every file of a kept folder is as it was written, and mark the folder as used."""
     try:
-        sums = body_of(folder / _SUMS)
-        if not sums or changed(sums, folder) is not None:
+        sums = read_object(folder / _SUMS)
+        if not sums or find_changed(sums, folder) is not None:
             return False
     except OSError:
         return False
-    opened(folder)
+    mark_used(folder)
     return True
 
 
 def keep(folder: Path, write: Callable[[Path], None]) -> None:
-    """Make the folder, by a function that writes its files into a new one, in the place of one that is damaged; to be
-    used while `alone`. Raises SettingsError where the cache folder cannot be written."""
+    """Write a folder of the cache by a function that fills a new one. Hold `exclusive(folder)`. Raises SettingsError:
+    the cache folder cannot be written."""
     try:
-        with replaced(folder) as fresh:
+        with replacing(folder) as fresh:
             write(fresh)
-            (fresh / _SUMS).write_text(json.dumps(hashes_of(fresh)), encoding="utf-8")
+            (fresh / _SUMS).write_text(json.dumps(hash_files(fresh)), encoding="utf-8")
     except OSError as error:
         raise unwritable(error) from error
     except IndexFolderError as error:
         raise SettingsError(f"{error}; set RAGBED_CACHE to a folder that can be written") from error
-    made(folder)
+    mark_new(folder)

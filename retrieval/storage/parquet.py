@@ -1,4 +1,4 @@
-"""Chunks and documents of an index as Parquet files, read and written a group of rows at a time."""
+"""Chunks and documents of an index in Parquet files, read and written in groups of rows."""
 from __future__ import annotations
 
 import json
@@ -22,28 +22,34 @@ from ragbed.retrieval.types import FieldValue
 
 T = TypeVar("T")
 
-_CHUNK_GROUPS, _DOCUMENT_GROUPS = 128, 4  # groups of rows that are kept after they were read
+_CHUNK_GROUPS, _DOCUMENT_GROUPS = 128, 4  # groups of rows that stay in memory after they were read
 
 
 @contextmanager
-def _damage_named(path: Path) -> Iterator[None]:
-    """Hashes that fit say only that nothing was changed since; who made the file may have damaged it."""
+def _read_errors(path: Path) -> Iterator[None]:
+    """Raise IndexFolderError for a damaged file. Its hash may fit: a stranger may have written it this way."""
     import pyarrow
 
     try:
         yield
     except (pyarrow.ArrowException, OSError, ValueError, KeyError) as error:
-        raise IndexFolderError(f"{path} cannot be read as Parquet of an index: build the index anew") from error
+        raise IndexFolderError(f"{path} cannot be read as Parquet of an index; rebuild the index") from error
 
 
 class _Groups(Generic[T]):
-    """A Parquet file, of which groups of rows are read when asked for, and so many of them `kept`; `make` makes what a
-    row stands for. Thread-safe. It is read, not mapped: a mapped file that somebody cuts short ends the process."""
+    """A Parquet file whose groups of rows are read when needed. Thread-safe.
+
+    It is read, not mapped: if somebody truncates a mapped file, the process crashes.
+
+    Args:
+        kept: number of groups to keep in memory.
+        make: converts a row.
+    """
 
     def __init__(self, path: Path, kept: int, make: Callable[[dict[str, Any]], T]) -> None:
         import pyarrow.parquet as pq
 
-        with _damage_named(path):
+        with _read_errors(path):
             self._file: Any = pq.ParquetFile(path)
         self.path = path
         self._make = make
@@ -61,29 +67,29 @@ class _Groups(Generic[T]):
         place = row - (self._ends[group - 1] if group else 0)
         made = self._made(group)
         if place not in made:
-            with _damage_named(self.path):
+            with _read_errors(self.path):
                 made[place] = self._make({name: column[place] for name, column in self._group(group).items()})
         return made[place]
 
     def __iter__(self) -> Iterator[T]:
-        with _damage_named(self.path):
+        with _read_errors(self.path):
             yield from map(self._make, self.columns())
 
     def columns(self, *names: str) -> Iterator[dict[str, Any]]:
-        """Read these fields of all rows, or all fields; other columns are not read."""
+        """Yield the named fields of all rows; without names, all fields. Other columns are not read."""
         for group in range(len(self._ends)):
             columns = self._decoded(group, names)
             for values in zip(*columns.values(), strict=True):
                 yield dict(zip(columns, values, strict=True))
 
     def column(self, name: str) -> Any:
-        """Return one column of all rows, as Arrow's array."""
-        with self._lock, _damage_named(self.path):
+        """Return one column of all rows as an Arrow array."""
+        with self._lock, _read_errors(self.path):
             return self._file.read(columns=[name])[name]
 
     def _decoded(self, group: int, names: Sequence[str] = ()) -> dict[str, list[Any]]:
-        """Python's own objects: making those of a whole group takes as long as making those of four single rows."""
-        with self._lock, _damage_named(self.path):
+        """Return Python objects by column: converting a whole group takes as long as converting four single rows."""
+        with self._lock, _read_errors(self.path):
             table = self._file.read_row_group(group, columns=list(names) or None, use_threads=False)
             if any(table[name].null_count for name in table.column_names if not name.endswith("_page")):
                 raise ValueError("a value is missing")
@@ -91,7 +97,7 @@ class _Groups(Generic[T]):
 
 
 class ChunkTable(Sequence[Chunk]):
-    """The chunks of an index, made from their rows when asked for."""
+    """The chunks of an index, read when needed."""
 
     def __init__(self, path: Path) -> None:
         self._groups = _Groups(path, _CHUNK_GROUPS, _chunk)
@@ -118,14 +124,14 @@ class ChunkTable(Sequence[Chunk]):
         column = self._groups.column("windows")
         if column.null_count:
             return np.asarray(column)
-        return np.asarray(np.from_dlpack(column.combine_chunks()), np.int32)  # Arrow's other ways to NumPy load pandas
+        return np.asarray(np.from_dlpack(column.combine_chunks()), np.int32)  # other conversions import pandas
 
     def documents(self) -> set[str]:
-        """Return the ids of the documents that chunks are of."""
+        """Return the ids of the documents that have chunks."""
         return set(self._groups.column("document").unique().to_pylist())
 
     def fields(self) -> Iterator[tuple[str, str, int | None]]:
-        """Document, format and first page of each chunk, without reading the others' columns."""
+        """Yield document, format and first page of each chunk, without reading other columns."""
         for row in self._groups.columns("document", "format", "first_page"):
             yield row["document"], row["format"], row["first_page"]
 
@@ -135,14 +141,14 @@ class ChunkTable(Sequence[Chunk]):
 
     @cached_property
     def spans(self) -> dict[str, tuple[int, int]]:
-        """For each document the first row of its chunks, and the row after the last."""
+        """First row of each document's chunks, and the row after the last."""
         spans: dict[str, tuple[int, int]] = {}
         for row, found in enumerate(self._groups.columns("document")):
             spans[found["document"]] = (spans.get(found["document"], (row, row))[0], row + 1)
         return spans
 
     def row(self, id: str) -> int:
-        """Return the row of a chunk id; KeyError if there is none."""
+        """Return the row of a chunk id. Raises KeyError: it is unknown."""
         ids, rows = self._sorted
         wanted = np.bytes_(id.encode("utf-8", "replace"))
         place = int(np.searchsorted(ids, wanted))
@@ -152,37 +158,37 @@ class ChunkTable(Sequence[Chunk]):
 
     @cached_property
     def _sorted(self) -> tuple[NDArray[np.bytes_], NDArray[np.intp]]:
-        """The ids in order, and their rows: 40 bytes a chunk, where a dict would take 200."""
+        """Sorted ids and their rows: 40 bytes per chunk; a dict would take 200."""
         ids = np.array([row["id"].encode() for row in self._groups.columns("id")], np.bytes_)
         order = np.argsort(ids, kind="stable")
         return ids[order], order
 
 
 class DocumentTable:
-    """The documents of an index; renderings are read from the file when asked for."""
+    """The documents of an index. Renderings are read when needed."""
 
     def __init__(self, path: Path) -> None:
         self._groups = _Groups(path, _DOCUMENT_GROUPS, _document)
 
     @cached_property
     def sources(self) -> dict[str, str]:
-        """The source of each document id, in the order of the index."""
+        """Sources by document id, in the order of the index."""
         return self._by_id("source")
 
     @cached_property
     def headers(self) -> dict[str, str]:
-        """The header that the chunks of each document id are searched with."""
+        """Headers that chunks are searched with, by document id."""
         return self._by_id("header")
 
     @cached_property
     def titles(self) -> dict[str, str]:
-        """The title of each document id."""
+        """Titles by document id."""
         return self._by_id("title")
 
     @cached_property
     def metadata(self) -> dict[str, dict[str, FieldValue]]:
-        """The metadata of each document id."""
-        with _damage_named(self._groups.path):
+        """Metadata by document id."""
+        with _read_errors(self._groups.path):
             return {key: loads(text) for key, text in self._by_id("metadata").items() if text}
 
     def _by_id(self, column: str) -> dict[str, str]:
@@ -210,16 +216,14 @@ def _document(row: dict[str, Any]) -> Document:
     return Document(row["id"], row["source"], row["title"], row["html"], row["plain"], pages)
 
 
-CHUNKS_A_GROUP = 256  # chunks of one row group, which is what reading a chunk reads: about 1 ms
-DOCUMENTS_A_GROUP = 16
-CHARACTERS_A_GROUP = 4_000_000
-"""Documents of one row group, and of their renderings the characters at which a group ends before: one document is
-read with its group."""
+_CHUNKS_PER_GROUP = 256  # reading a chunk reads its group, in about 1 ms
+_DOCUMENTS_PER_GROUP = 16
+_CHARACTERS_PER_GROUP = 4_000_000  # of renderings; a group ends earlier if it has more
 
 
 class TableWriter:
-    """A Parquet file that is written as rows come in; at most one group of them is in memory. Its methods raise OSError
-    where the disk is full, say."""
+    """A Parquet file that is written row by row, with at most one group in memory. Raises OSError: for example, the
+    disk is full."""
 
     def __init__(self, path: Path, schema: Any, rows: int) -> None:
         import pyarrow.parquet as pq
@@ -233,7 +237,7 @@ class TableWriter:
     def add(self, row: dict[str, Any], characters: int = 0) -> None:
         self._waiting.append(row)
         self._characters += characters
-        if len(self._waiting) == self._rows or self._characters >= CHARACTERS_A_GROUP:
+        if len(self._waiting) == self._rows or self._characters >= _CHARACTERS_PER_GROUP:
             self._flush()
 
     def _flush(self) -> None:
@@ -249,14 +253,14 @@ class TableWriter:
         self._writer.close()
 
     def abandon(self) -> None:
-        """Let go of a file that will not be finished, whatever became of it."""
+        """Close a file that will not be finished."""
         with suppress(OSError):
             self._writer.close()
-        self._writer.is_open = False  # else it closes itself once more when it is forgotten
+        self._writer.is_open = False  # otherwise it closes itself again when it is collected
 
 
 class ChunkWriter(TableWriter):
-    """One row a chunk, in order, with the number of its vectors."""
+    """Writes one row per chunk, in order, with the number of its vectors."""
 
     def __init__(self, path: Path) -> None:
         import pyarrow as pa
@@ -264,7 +268,7 @@ class ChunkWriter(TableWriter):
         super().__init__(path, pa.schema([
             ("id", pa.string()), ("document", pa.string()), ("format", pa.string()), ("start", pa.int64()),
             ("end", pa.int64()), ("content", pa.large_string()), ("prefix", pa.large_string()),
-            ("first_page", pa.int32()), ("last_page", pa.int32()), ("windows", pa.int32())]), CHUNKS_A_GROUP)
+            ("first_page", pa.int32()), ("last_page", pa.int32()), ("windows", pa.int32())]), _CHUNKS_PER_GROUP)
 
     def chunk(self, chunk: Chunk, windows: int) -> None:
         first, last = chunk.pages or (None, None)
@@ -273,7 +277,7 @@ class ChunkWriter(TableWriter):
 
 
 class DocumentWriter(TableWriter):
-    """One row a document, in order: both renderings, its pages, the header of its chunks, and its metadata as JSON."""
+    """Writes one row per document, in order: renderings, pages, header of its chunks, and metadata as JSON."""
 
     def __init__(self, path: Path) -> None:
         import pyarrow as pa
@@ -281,7 +285,7 @@ class DocumentWriter(TableWriter):
         page = pa.struct([("number", pa.int32()), ("html", pa.int64()), ("plain", pa.int64())])
         texts = ("id", "source", "title", "html", "plain", "header", "metadata")
         super().__init__(path, pa.schema([*((name, pa.large_string()) for name in texts), ("pages", pa.list_(page))]),
-                         DOCUMENTS_A_GROUP)
+                         _DOCUMENTS_PER_GROUP)
 
     def document(self, document: Document, header: str, metadata: Mapping[str, FieldValue]) -> None:
         self.add({**asdict(document), "header": header, "metadata": canonical(metadata)},
@@ -289,5 +293,5 @@ class DocumentWriter(TableWriter):
 
 
 def canonical(metadata: Mapping[str, FieldValue]) -> str:
-    """Metadata as JSON; empty where there is none, and equal for equal metadata."""
+    """Return metadata as JSON, equal for equal metadata; empty if there is none."""
     return json.dumps(dict(metadata), sort_keys=True, ensure_ascii=False) if metadata else ""

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from ragbed.retrieval.hits import in_turn as alternating
+from ragbed.retrieval.hits import interleave as alternating
 from ragbed.retrieval.hits import reciprocal_ranks
 from ragbed.strategies.types import Evidence, Passage
 

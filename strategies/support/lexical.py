@@ -17,7 +17,7 @@ from itertools import product
 
 from ragbed.documents.numbers import TextValue, find_values
 from ragbed.documents.types import normalize
-from ragbed.retrieval.lexical.tokens import HANGUL, UNSPACED, WordTokenizer, normal
+from ragbed.retrieval.lexical.tokens import HANGUL, UNSPACED, WordTokenizer, normalise
 from ragbed.strategies.types import Evidence
 
 NUMBER_WORDS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven",
@@ -115,14 +115,14 @@ def content_words(text: str) -> frozenset[str]:
     """Return the stems of its content words, and pairs of neighbouring characters of scripts without word spaces.
     Korean counts among these, its most common particles and endings left out. Numbers in digits are no words: they are
     compared as values."""
-    plain = normal(_ENDINGS.sub(" ", _POLAR.sub(" ", text)))
-    return frozenset(word for word in _cutter().of(plain) if not word[0].isdecimal())
+    plain = normalise(_ENDINGS.sub(" ", _POLAR.sub(" ", text)))
+    return frozenset(word for word in _cutter().split(plain) if not word[0].isdecimal())
 
 
 @lru_cache(maxsize=512)
 def all_words(text: str) -> frozenset[str]:
     """Return the words as `content_words` does, with every pair of characters: for a text that others are found in."""
-    return frozenset(_cutter().of(normal(text)))
+    return frozenset(_cutter().split(normalise(text)))
 
 
 @cache

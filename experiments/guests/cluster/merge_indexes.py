@@ -9,12 +9,12 @@ from pathlib import Path
 
 from ragbed.documents.errors import DocumentError, IndexFolderError
 from ragbed.documents.shards import Shard
-from ragbed.retrieval.building.before import Arrival, Before
-from ragbed.retrieval.building.job import BuildReport, run
-from ragbed.retrieval.building.pieces import BuildJob, LazyEmbedder, Piece
-from ragbed.retrieval.building.plan import Arriving, check_place
+from ragbed.retrieval.building.chunked_documents import BuildJob, ChunkedDocument, LazyEmbedder
+from ragbed.retrieval.building.index_writer import BuildReport, write_index
+from ragbed.retrieval.building.plan import DocumentStream, check_place
+from ragbed.retrieval.building.previous_index import Incoming, PreviousIndex
 from ragbed.retrieval.embedders.opening import open_embedder
-from ragbed.retrieval.storage.folder import alone, settled
+from ragbed.retrieval.storage.folder import current_folder, exclusive
 from ragbed.retrieval.storage.manifest import SourceEntry
 from ragbed.retrieval.types import Progress, silent
 
@@ -26,9 +26,9 @@ def merge_indexes(folders: Sequence[Path], out: Path, progress: Progress = silen
     with other settings, or `out` cannot be written.
     """
     place = out.absolute()
-    with alone(place):
+    with exclusive(place):
         check_place(place)
-        shards = {folder: Before.checked(settled(folder.absolute())) for folder in folders}
+        shards = {folder: PreviousIndex.open(current_folder(folder.absolute())) for folder in folders}
         names = {folder: index.manifest.shard.part if index.manifest.shard else None
                  for folder, index in shards.items()}
         if problem := find_gap(names) or _find_difference(shards):
@@ -37,7 +37,7 @@ def merge_indexes(folders: Sequence[Path], out: Path, progress: Progress = silen
         embedder = LazyEmbedder(lambda: open_embedder(made.settings.embedder, place), made, place)
         job = BuildJob(place, made.settings, None, embedder, {},
                        total=sum(index.manifest.documents for index in shards.values()))
-        return run(job, _read_documents(list(shards.values())), progress)
+        return write_index(job, _read_documents(list(shards.values())), progress)
 
 
 def find_gap(shards: Mapping[Path, str | None]) -> str | None:
@@ -61,7 +61,7 @@ def find_gap(shards: Mapping[Path, str | None]) -> str | None:
     return f"{'shard' if len(lost) == 1 else 'shards'} {', '.join(lost)} missing" if lost else None
 
 
-def _find_difference(shards: Mapping[Path, Before]) -> str | None:
+def _find_difference(shards: Mapping[Path, PreviousIndex]) -> str | None:
     """Say how one shard was built differently from the first; None if all belong to one build."""
     first, *others = shards
     for other in others:
@@ -75,8 +75,8 @@ def _find_difference(shards: Mapping[Path, Before]) -> str | None:
     return None
 
 
-def _read_documents(shards: Sequence[Before]) -> Arriving:
-    entries: dict[str, tuple[Before, SourceEntry | str]] = {}
+def _read_documents(shards: Sequence[PreviousIndex]) -> DocumentStream:
+    entries: dict[str, tuple[PreviousIndex, SourceEntry | str]] = {}
     for index in shards:
         entries |= {one.source: (index, one.reason) for one in index.manifest.skipped}
         entries |= {source: (index, entry) for source, entry in index.manifest.sources.items()}
@@ -86,5 +86,5 @@ def _read_documents(shards: Sequence[Before]) -> Arriving:
             yield DocumentError(source, entry)
             continue
         id, table = entry.document, index.documents
-        yield Piece(Arrival(table[id], entry.sha256, index.parser(source)), table.headers[id],
+        yield ChunkedDocument(Incoming(table[id], entry.sha256, index.parser(source)), table.headers[id],
                     table.metadata.get(id, {}), index.chunks(id), index.windows(id), [], index.vectors(id))

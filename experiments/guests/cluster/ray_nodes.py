@@ -28,7 +28,7 @@ from ragbed.experiments.guests.cluster.launcher import (
 from ragbed.experiments.running.preflight import OWN_FILES
 from ragbed.experiments.runs.store import hold, remove
 from ragbed.experiments.terminal.display import Bars, note
-from ragbed.retrieval.storage.folder import alone
+from ragbed.retrieval.storage.folder import exclusive
 
 _MAX_RETRIES = 3  # of a shard whose node or process was lost
 _CONNECT_TIMEOUT = 5  # seconds
@@ -169,7 +169,7 @@ def _run_task(words: Sequence[str], shard: Shard, places: Sequence[Path], desk: 
 def _is_free(place: Path) -> bool:
     """Tell whether a shard's folder is not in use, for example by the process of an earlier attempt."""
     try:
-        with alone(place):
+        with exclusive(place):
             if (place / ".lock").exists():
                 hold(place).release()
     except UserError:

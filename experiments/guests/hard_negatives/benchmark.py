@@ -22,7 +22,7 @@ from ragbed.documents.rows import Row, read_rows
 from ragbed.documents.types import Chunk, Document
 from ragbed.experiments.benchmarks.base import About, Selection
 from ragbed.experiments.question import Benchmark, Question, Scheme
-from ragbed.retrieval.storage.files import body_of, changed, unsealed
+from ragbed.retrieval.storage.files import check_seal, find_changed, read_object
 from ragbed.retrieval.storage.manifest import MANIFEST
 
 QUESTIONS, CHUNKS, DOCUMENTS, DECISIONS = "questions.jsonl", "chunks.jsonl", "documents.jsonl", "decisions.jsonl"
@@ -84,11 +84,11 @@ def read_manifest(folder: Path) -> MinedManifest:
     none, it is damaged, or another version of ragbed wrote it."""
     path = folder / MANIFEST
     try:
-        text = body_of(path)
+        text = read_object(path)
     except OSError as error:
         raise BenchmarkError(f"{folder}: no mined benchmark, its {MANIFEST} cannot be read; make one with "
                              "`ragbed negatives BENCHMARK PATH --per-question N --out DIR`") from error
-    body = None if text is None else unsealed(text)
+    body = None if text is None else check_seal(text)
     if body is None:
         raise _damage_error(path)
     if body.get("version") != VERSION:
@@ -103,7 +103,7 @@ def read_manifest(folder: Path) -> MinedManifest:
 def read_benchmark(folder: Path, manifest: MinedManifest) -> Benchmark:
     """Read the questions with their chunks and documents, after every file was compared with its hash. Raises
     BenchmarkError where a file, which it names, is missing or damaged."""
-    path = changed({QUESTIONS: "", CHUNKS: "", DOCUMENTS: "", **manifest.files}, folder, verify=True)
+    path = find_changed({QUESTIONS: "", CHUNKS: "", DOCUMENTS: "", **manifest.files}, folder, verify=True)
     if path is not None:
         raise _damage_error(path)
     brought = [row.parse_as(_BROUGHT) for row in read_rows(folder / CHUNKS)]

@@ -42,7 +42,7 @@ from ragbed.retrieval.index import Index
 from ragbed.retrieval.pool import Pool
 from ragbed.retrieval.rerankers.reranker import RerankerDeps, judges_of
 from ragbed.retrieval.storage.cache import CachedEmbedder
-from ragbed.retrieval.storage.folder import alone, replaced
+from ragbed.retrieval.storage.folder import exclusive, replacing
 from ragbed.retrieval.storage.manifest import write_manifest
 from ragbed.retrieval.types import Collection, Progress
 
@@ -141,7 +141,7 @@ def mine(selection: Selection, settings: MiningSettings, out: Path, progress: Pr
     where there is something in the folder, or a miner is not known; BenchmarkError where the benchmark cannot be
     loaded, or brings no chunks and there is no index; UserError where an index or a model is not to be had, or another
     process is writing the folder."""
-    with alone(out):
+    with exclusive(out):
         try:
             taken = out.exists() and (not out.is_dir() or any(out.iterdir()))
         except OSError as error:
@@ -192,7 +192,7 @@ def _mined(selection: Selection, settings: MiningSettings, out: Path, progress: 
     brought |= dict.fromkeys(chunk.document for chunk in benchmark.shared)
     made = replace(benchmark, questions=questions, documents={id: source.document(id) for id in brought})
     lines = {**benchmark_lines(made), DECISIONS: _decisions(wanted, chosen)}
-    with replaced(out) as folder:
+    with replacing(out) as folder:
         for name, each in lines.items():
             with (folder / name).open("x", encoding="utf-8", newline="\n") as file:
                 file.writelines(f"{line}\n" for line in each)

@@ -15,7 +15,7 @@ from typing import Any
 from ragbed.documents.parsers.clean_html import normalize_text
 from ragbed.documents.types import Chunk, Document
 from ragbed.retrieval.index import Index
-from ragbed.retrieval.origins import file_of
+from ragbed.retrieval.source_paths import read_source
 
 Rect = tuple[float, float, float, float]  # x0, y0, x1, y1 in points, from the top left corner
 
@@ -140,7 +140,7 @@ def _mupdf() -> Any:
 
 def _open(place: _Source) -> Any:
     """Open a file. Raises LookupError, which the cache does not keep, if there is none."""
-    data = file_of(*place)
+    data = read_source(*place)
     if data is None:
         raise LookupError(place)
     pymupdf = _mupdf()

@@ -1,5 +1,7 @@
-"""Where the files of an index were when it was built, so that what shows a document can show its file. It stands in the
-cache: an index says nothing of the machine that it was made on."""
+"""Where the files of an index were when it was built, so that a viewer can show a document's own file.
+
+The paths are in the cache: an index itself says nothing about the machine that it was built on.
+"""
 from __future__ import annotations
 
 import hashlib
@@ -12,26 +14,25 @@ from pathlib import Path
 from ragbed.documents.paths import cache_dir
 from ragbed.documents.sources import MAX_BYTES, Source
 from ragbed.documents.types import digest
-from ragbed.retrieval.storage.files import made, opened, write_atomically
+from ragbed.retrieval.storage.files import mark_new, mark_used, write_atomically
 
-_MOST = 50  # folders that are remembered of an index
+_MAX_FOLDERS = 50  # remembered per index
 
 
-def remember(out: Path, sources: Iterable[Source]) -> None:
-    """Note the folders that sources were found in, before those of earlier builds; where the cache cannot be written,
-    nothing is."""
+def remember_folders(out: Path, sources: Iterable[Source]) -> None:
+    """Remember the folders that sources were found in, ahead of those of earlier builds. Does nothing if the cache
+    cannot be written."""
     folders = {str(Path(os.path.abspath(source.path)).parents[source.relative.count("/")]) for source in sources}
     note = _note(out)
     with suppress(OSError):
         note.parent.mkdir(parents=True, exist_ok=True)
-        known = list(dict.fromkeys([*sorted(folders), *_folders(note)]))[:_MOST]
+        known = list(dict.fromkeys([*sorted(folders), *_folders(note)]))[:_MAX_FOLDERS]
         write_atomically(note, json.dumps(known).encode())
-        made(note)
+        mark_new(note)
 
 
-def file_of(folder: Path, source: str, sha256: str) -> bytes | None:
-    """Return the bytes of a source of the index in a folder; None where its file is not where it was, or has not the
-    SHA-256 that the manifest says."""
+def read_source(folder: Path, source: str, sha256: str) -> bytes | None:
+    """Return the bytes of a source of the index in a folder; None if its file was moved or has another SHA-256."""
     for place in _folders(_note(folder)):
         path = Path(place, source)
         with suppress(OSError, ValueError):
@@ -50,6 +51,6 @@ def _folders(note: Path) -> list[str]:
     with suppress(OSError, ValueError):
         known = json.loads(note.read_bytes())
         if isinstance(known, list) and all(isinstance(one, str) for one in known):
-            opened(note)
+            mark_used(note)
             return known
     return []

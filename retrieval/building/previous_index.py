@@ -1,4 +1,4 @@
-"""Things that earlier builds left: documents that a killed one has parsed, and the index that stands in the folder."""
+"""What earlier builds left: the index that is in the folder, and documents that a killed build has parsed."""
 from __future__ import annotations
 
 import json
@@ -24,23 +24,27 @@ from ragbed.retrieval.storage.manifest import CHUNKS, DOCUMENTS, Manifest, check
 from ragbed.retrieval.storage.parquet import ChunkTable, DocumentTable
 from ragbed.retrieval.types import Matrix, Vectors
 
-ABANDONED = 7 * 24 * 3_600  # seconds after which what a killed build has parsed is thrown away: nobody continues it
+_ABANDONED = 7 * 24 * 3_600  # seconds after which the parsed documents of a killed build are deleted
 
 
-class Staging:
-    """Parsed documents by key, a file each in a folder of the cache; to be used while `alone` with the index. A
-    document is there whole or not at all, whenever the process is killed; why sources could not be parsed is known by
-    their names until the process ends, for the estimate may have waited long for one. Raises SettingsError where the
-    folder cannot be made or written."""
+class ParsedDocuments:
+    """Cache of parsed documents, so that a killed build does not parse them again.
+
+    One file per document, written atomically; hold `exclusive(index)` while using it. Parse errors are kept in memory,
+    because the size estimate may already have waited for them. Raises SettingsError: the folder cannot be written.
+
+    Attributes:
+        errors: parse errors by source.
+    """
 
     def __init__(self, out: Path) -> None:
         self.path = cache_dir() / "building" / digest(os.path.realpath(out))
-        self.refused: dict[str, DocumentError] = {}
-        with self._named():
+        self.errors: dict[str, DocumentError] = {}
+        with self._write_errors():
             self.path.mkdir(parents=True, exist_ok=True)
         for other in self.path.parent.iterdir():
-            with suppress(OSError):  # Timeout too: whoever holds the lock is building
-                if other != self.path and time.time() - other.stat().st_mtime > ABANDONED:
+            with suppress(OSError):  # includes Timeout: another process is building
+                if other != self.path and time.time() - other.stat().st_mtime > _ABANDONED:
                     with FileLock(cache_dir() / "locks" / other.name, timeout=0):
                         shutil.rmtree(other)
 
@@ -48,7 +52,7 @@ class Staging:
         return (self.path / key).is_file()
 
     def get(self, key: str) -> Document | None:
-        """Return the document of that key; None where there is none, or none that is whole."""
+        """Return the document of a key; None if there is no complete one."""
         try:
             fields = json.loads(zlib.decompress((self.path / key).read_bytes()))
         except (OSError, zlib.error, ValueError):
@@ -56,38 +60,45 @@ class Staging:
         return Document(**{**fields, "pages": tuple(Page(**page) for page in fields["pages"])})
 
     def put(self, key: str, document: Document) -> None:
-        """Keep a document, durably against a kill."""
+        """Keep a document. A kill leaves the whole file or none."""
         partial = self.path / f"{key}.partial"
-        with self._named():
+        with self._write_errors():
             partial.write_bytes(zlib.compress(json.dumps(asdict(document)).encode(), 1))
             os.replace(partial, self.path / key)
 
     def remove(self) -> None:
-        """The build has ended: nothing of this is needed any more."""
+        """Delete the cache after a build that completed."""
         shutil.rmtree(self.path, ignore_errors=True)
 
     @contextmanager
-    def _named(self) -> Iterator[None]:
+    def _write_errors(self) -> Iterator[None]:
         try:
             yield
         except OSError as error:
-            raise SettingsError(f"cannot use {self.path} ({error.strerror}): free space or set RAGBED_CACHE to another "
-                                "folder, and the same command continues") from error
+            raise SettingsError(f"cannot write {self.path} ({error.strerror}); free space, or set RAGBED_CACHE to "
+                                "another folder; the same command continues") from error
 
 
 @dataclass(frozen=True, slots=True)
-class Arrival:
-    """A document on its way into the index."""
+class Incoming:
+    """A document on its way into the index.
+
+    Attributes:
+        sha256: of the bytes that it was parsed from.
+        parser: version of the parser.
+        fresh: whether it was parsed now.
+        same: whether the previous index has it under this name, with these renderings.
+    """
 
     document: Document
-    sha256: str  # of what it was made from
-    parser: str  # what made it
-    fresh: bool = False  # parsed now
-    same: bool = False  # the index before holds it under this name, with this rendering
+    sha256: str
+    parser: str
+    fresh: bool = False
+    same: bool = False
 
 
-class Before:
-    """An index whose files are what they should be."""
+class PreviousIndex:
+    """The index that a build replaces. Its files have been checked against their hashes."""
 
     def __init__(self, manifest: Manifest, folder: Path) -> None:
         self.manifest = manifest
@@ -96,8 +107,8 @@ class Before:
         self._folder = folder
 
     @classmethod
-    def checked(cls, folder: Path) -> Before:
-        """Return the index in a folder; IndexFolderError where there is none, or it is damaged."""
+    def open(cls, folder: Path) -> PreviousIndex:
+        """Open an index folder. Raises IndexFolderError: it is not an index, or is damaged."""
         try:
             manifest = read_manifest(folder)
             check_files(manifest, folder)
@@ -105,8 +116,9 @@ class Before:
         except OSError as error:
             raise IndexFolderError(f"{folder} cannot be read: {error.strerror or error}") from error
 
-    def alike(self, settings: IndexSettings, embedder: str) -> bool:
-        """Tell whether what stays the same is cut and embedded as it is here; `embedder` is the identity of one."""
+    def same_windows(self, settings: IndexSettings, embedder: str) -> bool:
+        """Tell whether unchanged documents were chunked and embedded as they would be with these settings and the
+        embedder of this identity."""
         made = self.manifest.settings
         return (made.chunker, made.formats, made.titled, self.manifest.embedder.identity) == (
             settings.chunker, settings.formats, settings.titled, embedder)
@@ -116,7 +128,7 @@ class Before:
         return self.manifest.sources[source].parser or self.manifest.parser
 
     def chunks(self, document: str) -> list[Chunk]:
-        """Return the chunks of a document, in their order."""
+        """Return the chunks of a document in order."""
         return self._chunks[slice(*self._rows(document))]
 
     def windows(self, document: str) -> list[int]:
@@ -126,8 +138,8 @@ class Before:
         return counts
 
     def vectors(self, document: str) -> Matrix | None:
-        """Return those of a document's chunks; None where the index keeps them only nearly as they were, or a store
-        would have to be asked: the cache has them."""
+        """Return the vectors of a document's chunks; None if the index has only codes, or keeps them in a store. The
+        cache of embeddings has them."""
         if not self.manifest.kind.in_folder:
             return None
         first, end = self._rows(document)
@@ -137,8 +149,8 @@ class Before:
         return self._chunks.spans.get(document, (0, 0))
 
     @cached_property
-    def stored(self) -> Vectors | None:
-        """The vectors in a store; None where they are in the folder, or the store does not hold them any more."""
+    def remote_vectors(self) -> Vectors | None:
+        """The vectors, if they are in a store that still has them; None if they are in the folder."""
         if not self.manifest.kind.in_folder:
             with suppress(IndexFolderError):
                 return self._vectors

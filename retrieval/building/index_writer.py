@@ -1,4 +1,4 @@
-"""One build: documents arrive, are cut, embedded and written, and the folder takes the place of the one before."""
+"""Writing an index: documents are chunked, embedded and written to a new folder, which then replaces the old one."""
 from __future__ import annotations
 
 import hashlib
@@ -14,11 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ragbed.documents.errors import DocumentError, IndexFolderError
-from ragbed.retrieval.building.pieces import BuildJob, LazyEmbedder, Piece, cut
-from ragbed.retrieval.building.plan import Arriving, Work, parser_version
-from ragbed.retrieval.filters.metadata import types_of
+from ragbed.retrieval.building.chunked_documents import BuildJob, ChunkedDocument, LazyEmbedder, chunk_document
+from ragbed.retrieval.building.plan import DocumentStream, SourcePlan, parser_version
+from ragbed.retrieval.filters.metadata import field_types
 from ragbed.retrieval.storage.cache import check_fit
-from ragbed.retrieval.storage.folder import replaced, writing
+from ragbed.retrieval.storage.folder import replacing, write_errors
 from ragbed.retrieval.storage.manifest import (
     CHUNKS,
     DOCUMENTS,
@@ -38,15 +38,17 @@ class BuildReport:
     """Report of a build.
 
     Attributes:
-        parsed: sources read now; the other documents' renderings came from the index before, or from a killed build.
+        documents: in the index.
+        parsed: sources that were parsed now.
         windows: vectors in the index.
         embedded_now: texts that the model embedded in this build.
-        reused: the other windows: their vectors were in the cache or in the index before, or are those of equal text.
+        reused: other windows, whose vectors were in the cache or the previous index, or belong to equal text.
+        skipped: sources that could not be read.
         how: one sentence on how the vectors are searched.
         seconds: by stage.
-        replaced: sources of the index before whose content is another now.
-        removed: sources of the index before that are gone.
-        hidden: characters that were left out of the sources read now, since no reader can see them.
+        replaced: sources of the previous index whose content has changed.
+        removed: sources of the previous index that are gone.
+        hidden: characters left out of the sources parsed now, because a reader cannot see them.
     """
 
     documents: int
@@ -63,12 +65,12 @@ class BuildReport:
     hidden: int = 0
 
 
-BLOCK = 2_048  # windows embedded together: of similar length within a block, since the embedder sorts them
-RAW = "vectors.f32"
+BLOCK = 2_048  # windows embedded together: the embedder sorts them by length
+_RAW = "vectors.f32"
 
 
-class RawVectors:
-    """The rows of a file of float32, given as copies: pages of a file that stays mapped count as memory in use."""
+class _RawVectors:
+    """Rows of a file of float32, returned as copies: pages of a file that stays mapped count as used memory."""
 
     def __init__(self, path: Path, shape: tuple[int, int]) -> None:
         self.shape = shape
@@ -79,13 +81,20 @@ class RawVectors:
 
     def __getitem__(self, rows: Any) -> Matrix:
         found = np.memmap(self._path, np.float32, "r", shape=self.shape)[rows]
-        return np.array(found) if isinstance(rows, slice) else np.asarray(found)  # by a list of rows, it is one already
+        return np.array(found) if isinstance(rows, slice) else np.asarray(found)  # a list of rows makes a copy
 
 
-class Writer:
-    """Writes chunks, documents and raw vectors into a folder, and counts them: windows also while they wait to be
-    embedded. Entries and metadata are of the sources written so far, by name; `fresh` of them were parsed now. Raises
-    IndexFolderError, which calls the folder `out`, where it cannot be written."""
+class IndexWriter:
+    """Writes chunks, documents and vectors into a folder, and counts them.
+
+    Raises IndexFolderError, which names the folder `out`: the folder cannot be written.
+
+    Attributes:
+        entries: of the sources written so far, by name.
+        metadata: their fields, by name.
+        fresh: number of sources that were parsed now.
+        windows: including those that wait to be embedded.
+    """
 
     def __init__(self, folder: Path, out: Path, embedder: LazyEmbedder) -> None:
         self._folder = folder
@@ -96,45 +105,45 @@ class Writer:
         self.fresh = self.hidden = self.chunks = self.windows = self.embedded = 0
         self._waiting: list[tuple[int, str]] = []
         self._content = hashlib.sha256()
-        with writing(out):
+        with write_errors(out):
             self._documents, self._chunks = DocumentWriter(folder / DOCUMENTS), ChunkWriter(folder / CHUNKS)
-            self._raw = (folder / RAW).open("wb")
+            self._raw = (folder / _RAW).open("wb")
 
-    def __enter__(self) -> Writer:
+    def __enter__(self) -> IndexWriter:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
                  trace: TracebackType | None) -> None:
-        """Let go of the files; what `finish` did not complete is of no use."""
+        """Close the files. Without `finish` they are incomplete and of no use."""
         self._documents.abandon()
         self._chunks.abandon()
         self._raw.close()
 
-    def add(self, piece: Piece) -> None:
-        """Write a document and its chunks; its windows are embedded when a block of them has come together."""
-        first, arrival, document = self.windows, piece.arrival, piece.arrival.document
-        for part in (document.id, document.source, document.title, piece.header, canonical(piece.metadata),
-                     *(f"{chunk.id} {chunk.pages}" for chunk in piece.chunks)):
+    def add(self, chunked: ChunkedDocument) -> None:
+        """Write a document and its chunks. Its windows are embedded once there is a whole block."""
+        first, incoming, document = self.windows, chunked.incoming, chunked.incoming.document
+        for part in (document.id, document.source, document.title, chunked.header, canonical(chunked.metadata),
+                     *(f"{chunk.id} {chunk.pages}" for chunk in chunked.chunks)):
             data = part.encode("utf-8", "surrogatepass")
             self._content.update(f"{len(data)}:".encode() + data)
-        with writing(self._out):
-            self._documents.document(document, piece.header, piece.metadata)
-            for chunk, count in zip(piece.chunks, piece.windows, strict=True):
+        with write_errors(self._out):
+            self._documents.document(document, chunked.header, chunked.metadata)
+            for chunk, count in zip(chunked.chunks, chunked.windows, strict=True):
                 self._chunks.chunk(chunk, count)
-        parser = None if arrival.parser == parser_version() else arrival.parser
-        self.entries[document.source] = SourceEntry(document=document.id, sha256=arrival.sha256, parser=parser)
-        if piece.metadata:
-            self.metadata[document.source] = piece.metadata
-        self.fresh += arrival.fresh
+        parser = None if incoming.parser == parser_version() else incoming.parser
+        self.entries[document.source] = SourceEntry(document=document.id, sha256=incoming.sha256, parser=parser)
+        if chunked.metadata:
+            self.metadata[document.source] = chunked.metadata
+        self.fresh += incoming.fresh
         self.hidden += document.hidden
-        self.chunks += len(piece.chunks)
-        self.windows += sum(piece.windows)
-        if piece.vectors is not None:
-            self._put(range(first, self.windows), piece.vectors)
-        self._waiting.extend(enumerate(piece.texts, first))
+        self.chunks += len(chunked.chunks)
+        self.windows += sum(chunked.windows)
+        if chunked.vectors is not None:
+            self._put(range(first, self.windows), chunked.vectors)
+        self._waiting.extend(enumerate(chunked.texts, first))
 
-    def embed(self, told: Callable[[int], None], rest: bool = False) -> None:
-        """Embed what waits in whole blocks, and at last the rest. `told`: is told how many windows are embedded."""
+    def embed(self, report: Callable[[int], None], rest: bool = False) -> None:
+        """Embed waiting windows in whole blocks, and at the end the `rest`. Calls `report` with the number embedded."""
         while len(self._waiting) >= (1 if rest else BLOCK):
             block, self._waiting = self._waiting[:BLOCK], self._waiting[BLOCK:]
             done = self.embedded
@@ -142,16 +151,16 @@ class Writer:
             def advance(more: int) -> None:
                 nonlocal done
                 done += more
-                told(done)
+                report(done)
 
             vectors = self._embedder.opened.embed_passages([text for _, text in block], advance)
             check_fit(vectors, self._embedder.dimension, self._embedder.opened.name)
             self._put([row for row, _ in block], vectors)
-            told(self.embedded)
+            report(self.embedded)
 
     def finish(self) -> str:
-        """Complete the files; a hash of the chunks in their order, and of what they are searched and filtered by."""
-        with writing(self._out):
+        """Complete the files. Return a hash of the chunks in order, and of what they are searched and filtered by."""
+        with write_errors(self._out):
             self._documents.close()
             self._chunks.close()
             self._raw.close()
@@ -159,15 +168,15 @@ class Writer:
 
     @contextmanager
     def vectors(self) -> Iterator[Matrix]:
-        """Yield all vectors, float32 of shape (windows, dimension), read from their file, which is gone afterwards."""
-        path = self._folder / RAW
-        yield cast("Matrix", RawVectors(path, (self.windows, self._embedder.dimension)))
+        """Yield all vectors, float32 of shape (windows, dimension), from their file, which is deleted afterwards."""
+        path = self._folder / _RAW
+        yield cast("Matrix", _RawVectors(path, (self.windows, self._embedder.dimension)))
         path.unlink()
 
     def _put(self, rows: list[int] | range, vectors: Matrix) -> None:
         places: NDArray[np.int64] = np.asarray(rows, np.int64)
         width = 4 * self._embedder.dimension
-        with writing(self._out):
+        with write_errors(self._out):
             for run in np.split(np.arange(len(places)), np.flatnonzero(np.diff(places) != 1) + 1):
                 if len(run):
                     self._raw.seek(int(places[run[0]]) * width)
@@ -177,7 +186,7 @@ class Writer:
 
 @contextmanager
 def _timed(seconds: dict[str, float], stage: str) -> Iterator[None]:
-    """Add what the body takes to the stage; stages take turns."""
+    """Add the time of the body to a stage."""
     begun = time.perf_counter()
     try:
         yield
@@ -185,16 +194,19 @@ def _timed(seconds: dict[str, float], stage: str) -> Iterator[None]:
         seconds[stage] = seconds.get(stage, 0.0) + time.perf_counter() - begun
 
 
-def run(job: BuildJob, arriving: Arriving, progress: Progress) -> BuildReport:
-    """Build the index of the documents that arrive. Raises IndexFolderError where there is nothing to index or the
-    folder cannot be written, and ModelError where the embedder is needed and not on this machine."""
+def write_index(job: BuildJob, documents: DocumentStream, progress: Progress) -> BuildReport:
+    """Build the index of these documents.
+
+    Raises IndexFolderError: there is nothing to index, or the folder cannot be written. Raises ModelError: the embedder
+    is needed but not on this machine.
+    """
     seconds, added = dict[str, float](), 0
-    held = job.before.stored if job.before else None
-    with replaced(job.out) as fresh, Writer(fresh, job.out, job.embedder) as writer:
-        skipped = _fill(job, arriving, writer, seconds, progress)
-        if not writer.chunks and job.shard is None:  # a shard may have nothing
+    held = job.previous.remote_vectors if job.previous else None
+    with replacing(job.out) as fresh, IndexWriter(fresh, job.out, job.embedder) as writer:
+        skipped = _add_all(job, documents, writer, seconds, progress)
+        if not writer.chunks and job.shard is None:  # a shard may be empty
             more = f"; and {len(skipped) - 5} more" if len(skipped) > 5 else ""
-            why = "; ".join(map(str, skipped[:5])) or "no file was found of a kind that is read here"
+            why = "; ".join(map(str, skipped[:5])) or "no file of a supported type was found"
             raise IndexFolderError(f"nothing to index: {why}{more}")
         with _timed(seconds, "write"):
             content = writer.finish()
@@ -209,12 +221,12 @@ def run(job: BuildJob, arriving: Arriving, progress: Progress) -> BuildReport:
             index = kind.build(VectorTask(vectors, why, job.out, job.embedder.identity, held, advance))
         with _timed(seconds, "write"):
             progress("write", 0, 1)
-            with writing(job.out):
+            with write_errors(job.out):
                 index.write(fresh)
                 write_manifest(_manifest(job, skipped, writer, index, content), fresh)
     index.remove_outdated(held)
     progress("write", 1, 1)
-    old = {} if job.before is None else job.before.manifest.sources
+    old = {} if job.previous is None else job.previous.manifest.sources
     return BuildReport(
         len(writer.entries), writer.fresh, writer.chunks, writer.windows, job.embedder.embedded,
         max(writer.windows - job.embedder.embedded, 0), tuple(skipped), index.describe(), seconds,
@@ -222,22 +234,22 @@ def run(job: BuildJob, arriving: Arriving, progress: Progress) -> BuildReport:
         len(set(old) - set(writer.entries)), writer.hidden)
 
 
-def _fill(job: BuildJob, arriving: Arriving, writer: Writer, seconds: dict[str, float],
+def _add_all(job: BuildJob, documents: DocumentStream, writer: IndexWriter, seconds: dict[str, float],
           progress: Progress) -> list[DocumentError]:
-    """Write what arrives; what cannot be read is returned."""
+    """Write documents. Return the errors of those that cannot be read."""
     skipped: list[DocumentError] = []
     done = 0
     while True:
         with _timed(seconds, "parse"):
-            arrival = next(arriving, None)
-        if arrival is None:
+            document = next(documents, None)
+        if document is None:
             break
         done += 1
-        if isinstance(arrival, DocumentError):
-            skipped.append(arrival)
+        if isinstance(document, DocumentError):
+            skipped.append(document)
         else:
             with _timed(seconds, "chunk"):
-                writer.add(arrival if isinstance(arrival, Piece) else cut(job, arrival))
+                writer.add(document if isinstance(document, ChunkedDocument) else chunk_document(job, document))
         with _timed(seconds, "embed"):
             writer.embed(lambda embedded: progress("embed", embedded, None if job.windows is None else max(
                 job.windows, writer.windows, embedded + 1)))
@@ -249,39 +261,40 @@ def _fill(job: BuildJob, arriving: Arriving, writer: Writer, seconds: dict[str, 
     return skipped
 
 
-def _manifest(job: BuildJob, skipped: Sequence[DocumentError], writer: Writer, index: BuiltVectors,
+def _manifest(job: BuildJob, skipped: Sequence[DocumentError], writer: IndexWriter, index: BuiltVectors,
               content: str) -> Manifest:
     reasons = {error.source: error.reason for error in skipped}
-    if job.carried and job.before is not None:
-        reasons = {one.source: one.reason for one in job.before.manifest.skipped
+    if job.extends and job.previous is not None:
+        reasons = {one.source: one.reason for one in job.previous.manifest.skipped
                    if one.source not in writer.entries} | reasons
     return Manifest(
         settings=job.settings, parser=parser_version(), embedder=job.embedder.entry(), kind=index.settings,
         how=index.describe(), content=content, documents=len(writer.entries), chunks=writer.chunks, windows=len(index),
         sources=writer.entries, skipped=tuple(Skipped(source=name, reason=why) for name, why in reasons.items()),
-        shard=job.shard, fields=types_of(writer.metadata))
+        shard=job.shard, fields=field_types(writer.metadata))
 
 
-def stays(work: Work, job: BuildJob) -> bool:
-    """Tell whether the chunks and vectors of a source are those of the index before."""
-    before = job.before
-    return (before is not None and work.source in before.manifest.sources
-            and (work.known == work.source or (work.file is None and work.known is None))
-            and before.alike(job.settings, job.embedder.identity))
+def is_unchanged(source: SourcePlan, job: BuildJob) -> bool:
+    """Tell whether the previous index has the same chunks and vectors of a source."""
+    previous = job.previous
+    return (previous is not None and source.name in previous.manifest.sources
+            and (source.known == source.name or (source.file is None and source.known is None))
+            and previous.same_windows(job.settings, job.embedder.identity))
 
 
-def unchanged(plan: Sequence[Work], job: BuildJob) -> BuildReport | None:
-    """Report a build of the plan that would make the index that stands there; None where it would make another."""
-    if job.before is None or not job.out.exists():
+def unchanged_report(plan: Sequence[SourcePlan], job: BuildJob) -> BuildReport | None:
+    """Return the report of a build that would write the index that is there; None if it would write another."""
+    if job.previous is None or not job.out.exists():
         return None
-    made, metadata = job.before.manifest, job.before.documents.metadata
-    # Why some were skipped is found out anew, unless the index is carried on.
+    made, metadata = job.previous.manifest, job.previous.documents.metadata
+    # Skipped sources are tried again, unless the index is extended.
     same = ((made.version, made.settings, made.parser, made.shard) == (
             VERSION, job.settings, parser_version(), job.shard)
-            and (job.carried or not made.skipped)
+            and (job.extends or not made.skipped)
             and job.choose(made.windows, made.embedder.dimension).settings.matches(made.kind)
-            and (made.kind.in_folder or job.before.stored is not None)
-            and [work.source for work in plan] == list(made.sources) and all(stays(work, job) for work in plan)
+            and (made.kind.in_folder or job.previous.remote_vectors is not None)
+            and [source.name for source in plan] == list(made.sources)
+            and all(is_unchanged(source, job) for source in plan)
             and all(canonical(job.metadata_of(source)) == canonical(metadata.get(entry.document, {}))
                     for source, entry in made.sources.items()))
     return BuildReport(made.documents, 0, made.chunks, made.windows, 0, made.windows, (), made.how) if same else None
