@@ -89,7 +89,7 @@ def test_a_damaged_model_is_one_line(tmp_path, save, kind, file):
 
 
 def test_a_classifier_is_refused(tmp_path):
-    with pytest.raises(ModelError, match="tells 3 classes apart"):
+    with pytest.raises(ModelError, match="has 3 classes"):
         scored(tiny_rerankers.cross_encoder(tmp_path / "classes", labels=3), [QUERY], [TEXTS])
 
 

@@ -182,9 +182,9 @@ def test_what_changed_a_moment_ago_is_not_remembered(tmp_path, monkeypatch):
 def test_tables_that_do_not_fit_each_other_are_one_line(tmp_path, pages):
     build_index([pages], tmp_path / "whole", embedder=Lengths())
     for place, (name, column, value, says) in enumerate((
-            ("chunks.parquet", "document", "0" * 32, "not of one index"),
-            *(("chunks.parquet", "windows", windows, "not of one index") for windows in (0, -1, 2**31 - 1)),
-            ("documents.parquet", "id", "0" * 32, "not of one index"),
+            ("chunks.parquet", "document", "0" * 32, "do not belong together"),
+            *(("chunks.parquet", "windows", windows, "do not belong together") for windows in (0, -1, 2**31 - 1)),
+            ("documents.parquet", "id", "0" * 32, "do not belong together"),
             *(("documents.parquet", "metadata", text, "cannot be read") for text in ("{", "[" * 100_000)))):
         index = shutil.copytree(tmp_path / "whole", tmp_path / str(place))
         table = parquet_file.read_table(index / name)

@@ -92,7 +92,7 @@ def test_blocks_on_disk_give_the_scores_of_one_index_of_bm25s_to_the_last_bit(tm
     weights = {"method": method, "k1": 1.2, "b": 0.75, "delta": 0.5}
     one = bm25s.BM25(**weights)
     one.index(texts, create_empty_token=False, show_progress=False)
-    monkeypatch.setattr(postings, "_TOKENS", 2_000)
+    monkeypatch.setattr(postings, "_BLOCK_TOKENS", 2_000)
 
     class Split:
         def tokens(self, texts):

@@ -111,7 +111,7 @@ def test_a_document_without_an_id_is_known_by_its_text():
 
 
 def test_what_is_none_of_the_chunks_is_refused():
-    with pytest.raises(SettingsError, match=r"none of the chunks, 'Bells ring\.': let documents carry"):
+    with pytest.raises(SettingsError, match=r"not one of the chunks, 'Bells ring\.'; put the chunk's id"):
         given(Document("Bells ring."), chunks=CHUNKS)
 
 
@@ -157,5 +157,5 @@ def test_what_is_no_list_of_documents_is_refused(found):
         def _get_relevant_documents(self, query, *, run_manager):
             return found
 
-    with pytest.raises(SettingsError, match="no list of LangChain documents"):
+    with pytest.raises(SettingsError, match="did not return a list of LangChain documents"):
         FromLangChain(Odd()).search(["?"], 3)

@@ -70,7 +70,7 @@ def test_a_weight_mixes_both_scores_scaled_over_the_candidates():
 
 @pytest.mark.parametrize("score", [float("nan"), float("inf")])
 def test_a_score_that_is_no_number_is_refused(score):
-    with pytest.raises(ModelError, match="late_interaction gave a score that is no number"):
+    with pytest.raises(ModelError, match="late_interaction returned a score that is not a number"):
         reranked(Preset(a=2, b=1), Table(a=1, b=score))
 
 
@@ -93,7 +93,7 @@ def test_a_reranker_counts_for_all_unless_its_model_was_not_trained_for_it(tmp_p
 
 
 def test_a_judge_is_refused_where_no_model_can_be_asked():
-    with pytest.raises(SettingsError, match="the reranker judge asks m, and no model can be asked here"):
+    with pytest.raises(SettingsError, match="the reranker judge asks m, but no model can be asked here"):
         JudgeReranker(model="m").open(RerankerDeps())
 
 

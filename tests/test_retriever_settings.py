@@ -67,7 +67,7 @@ def test_what_does_not_fit_is_one_line(retriever, says):
 
 @pytest.mark.parametrize(("kind", "fields", "complaint"), [
     ("fused", {"of": ["dense"]}, "at least two retrievers"),
-    ("fused", {"of": ["dense", {"kind": "dense"}]}, "names a retriever twice"),
+    ("fused", {"of": ["dense", {"kind": "dense"}]}, "duplicate retriever"),
     ("fused", {"of": ["dense", "sparse"]}, "'sparse' found using kind_of"),
     ("fused", {"weights": [1]}, "expected 2 numbers above 0"), ("fused", {"weights": [1, 0]}, "expected 2 numbers ab"),
     ("fused", {"weights": [1, float("nan")]}, "finite number"), ("fused", {"constant": -1}, "greater than or equal"),
