@@ -1,9 +1,9 @@
-"""A benchmark whose questions were given hard negatives by `ragbed negatives`.
+"""A benchmark with hard negatives mined by `ragbed negatives`.
 
-Everything of a question is as in the benchmark that it was mined from, and answers are scored as there. What was mined
-stands in `provided`, which it fills up, and in `negatives`; how each was mined, and how hard it is, in `mined`. The
-perturbations `negatives@N` and `pool@N` take these alone, one of each miner in turn. `manifest.json` says of what they
-were mined, with what and by which rules. The folder has JSON Lines, and a manifest with their hashes:
+Questions and scoring are those of the source benchmark. Mined negatives are in `provided`, which they fill up, and in
+`negatives`; `mined` says how each was mined, and how hard it is. The perturbations `negatives@N` and `pool@N` use only
+these, one of each miner in turn. manifest.json says what they were mined from, and how. The folder has JSON Lines and
+their hashes:
 
     manifest.json  questions.jsonl  chunks.jsonl  documents.jsonl  decisions.jsonl
 """
@@ -32,7 +32,7 @@ _PLACES = ("provided", "pool", "whole", "negatives")
 
 @dataclass(frozen=True, slots=True)
 class _PlacedQuestion:
-    """A question without its chunks, and the ids of those that stand in each place."""
+    """A question without its chunks, and the ids of the chunks in each place."""
 
     question: Question
     provided: tuple[str, ...] = ()
@@ -44,7 +44,7 @@ class _PlacedQuestion:
 
 @dataclass(frozen=True, slots=True)
 class _StoredChunk:
-    """A chunk, and whether all questions may be searched over it."""
+    """A chunk, and whether all questions may search it."""
 
     chunk: Chunk
     shared: bool = False
@@ -54,24 +54,34 @@ _PLACED, _BROUGHT, _DOCUMENT = TypeAdapter(_PlacedQuestion), TypeAdapter(_Stored
 
 
 class MinedManifest(BaseModel):
-    """What a mined benchmark was made of. It has no times: equal input gives equal files."""
+    """What a mined benchmark was made from. It has no times: equal input gives equal files.
+
+    Attributes:
+        benchmark: settings of the source benchmark; its kind decides how answers are scored.
+        corpus: the source benchmark's folder of pages, if any.
+        mining: settings of the mining.
+        collection: hashes of the chunks, the embedder and the miners.
+        counts: candidates kept and rejected, by reason and by miner.
+        short: by question id, why it has fewer negatives than asked for.
+        files: SHA-256 of every other file.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     version: Literal[2] = VERSION
-    benchmark: dict[str, Any]  # the settings of the one that it was mined from; its kind decides how answers are scored
+    benchmark: dict[str, Any]
     name: str
-    corpus: str | None = None  # that benchmark's folder of pages, if it has one
+    corpus: str | None = None
     attribution: str
-    mining: dict[str, Any]  # the settings of the mining
-    collection: dict[str, Any]  # what the negatives were found in, and by what: hashes of chunks, embedder and miners
-    counts: dict[str, Any]  # how many candidates were kept and rejected, by reason and by miner
-    short: dict[str, dict[str, Any]] = {}  # by question id, why it has fewer negatives than asked for, and how many
-    files: dict[str, str] = {}  # SHA-256 of every other file of the folder
+    mining: dict[str, Any]
+    collection: dict[str, Any]
+    counts: dict[str, Any]
+    short: dict[str, dict[str, Any]] = {}
+    files: dict[str, str] = {}
 
 
 def benchmark_lines(benchmark: Benchmark) -> dict[str, Iterator[str]]:
-    """Return the lines of each file of a benchmark, by the file's name."""
+    """Return the lines of each file of a benchmark, by file name."""
     chunks = {chunk.id: _StoredChunk(chunk) for question in benchmark.questions for chunk in question.chunks}
     chunks |= {chunk.id: _StoredChunk(chunk, shared=True) for chunk in benchmark.shared}
     return {QUESTIONS: (_PLACED.dump_json(_place(question)).decode() for question in benchmark.questions),
@@ -80,20 +90,20 @@ def benchmark_lines(benchmark: Benchmark) -> dict[str, Iterator[str]]:
 
 
 def read_manifest(folder: Path) -> MinedManifest:
-    """Read the manifest of a mined benchmark, after its own hash was checked. Raises BenchmarkError where there is
-    none, it is damaged, or another version of ragbed wrote it."""
+    """Read the manifest of a mined benchmark, and check its hash. Raises BenchmarkError: it is missing, damaged, or of
+    another version."""
     path = folder / MANIFEST
     try:
         text = read_object(path)
     except OSError as error:
-        raise BenchmarkError(f"{folder}: no mined benchmark, its {MANIFEST} cannot be read; make one with "
+        raise BenchmarkError(f"{folder}: not a mined benchmark: {MANIFEST} cannot be read; make one with "
                              "`ragbed negatives BENCHMARK PATH --per-question N --out DIR`") from error
     body = None if text is None else check_seal(text)
     if body is None:
         raise _damage_error(path)
     if body.get("version") != VERSION:
         raise BenchmarkError(f"{folder}: a mined benchmark of version {body.get('version')}, and this ragbed reads "
-                             f"version {VERSION}: mine it anew")
+                             f"version {VERSION}: mine it again")
     try:
         return MinedManifest.model_validate(body)
     except ValidationError as error:
@@ -101,8 +111,8 @@ def read_manifest(folder: Path) -> MinedManifest:
 
 
 def read_benchmark(folder: Path, manifest: MinedManifest) -> Benchmark:
-    """Read the questions with their chunks and documents, after every file was compared with its hash. Raises
-    BenchmarkError where a file, which it names, is missing or damaged."""
+    """Read the questions with their chunks and documents, and check the hash of every file. Raises BenchmarkError: a
+    file is missing or damaged."""
     path = find_changed({QUESTIONS: "", CHUNKS: "", DOCUMENTS: "", **manifest.files}, folder, verify=True)
     if path is not None:
         raise _damage_error(path)
@@ -129,7 +139,7 @@ def _restore(placed: _PlacedQuestion, chunks: Mapping[str, Chunk], row: Row) -> 
 
 
 def _damage_error(path: Path) -> BenchmarkError:
-    return BenchmarkError(f"{path}: missing or damaged, it is not as it was written; mine the benchmark anew")
+    return BenchmarkError(f"{path}: missing or damaged; mine the benchmark again")
 
 
 class MinedBenchmark(Selection):
@@ -153,25 +163,25 @@ class MinedBenchmark(Selection):
         return read_benchmark(folder, read_manifest(folder))
 
     def scheme_of(self, questions: Collection[Question]) -> Scheme:
-        """Return that of the benchmark it was mined from; its paper's tables are of other evidence, and left out."""
+        """Return the scheme of the source benchmark, without its paper's tables, which used other evidence."""
         return replace(source_settings(read_manifest(expand_path(self.path))).scheme_of(questions), published=())
 
     @classmethod
     def run_as(cls, fields: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return the settings of the paper of the benchmark that it was mined from."""
+        """Return the paper's settings of the source benchmark."""
         try:
             manifest = read_manifest(expand_path(str(fields.get("path", ""))))
             return source_settings(manifest).run_as(manifest.benchmark)
         except BenchmarkError:
-            return super().run_as(fields)  # loading will say what is amiss
+            return super().run_as(fields)  # loading reports the error
 
 
 def source_settings(manifest: MinedManifest) -> Selection:
-    """Return the settings of the benchmark that was mined. Raises BenchmarkError where this ragbed does not know it."""
+    """Return the settings of the source benchmark. Raises BenchmarkError: this ragbed does not have it."""
     from ragbed.experiments.benchmarks.registry import BENCHMARKS
 
     try:
         return BENCHMARKS[manifest.benchmark["kind"]].model_validate(manifest.benchmark)
     except (KeyError, ValidationError) as error:
-        raise BenchmarkError(f"mined from {manifest.name}, whose settings this ragbed does not know; mine it anew"
+        raise BenchmarkError(f"mined from {manifest.name}, whose settings this ragbed does not have; mine it again"
                              ) from error

@@ -16,14 +16,15 @@ from ragbed.experiments.runs.finished import open_finished
 from ragbed.experiments.terminal.display import print_json, print_table, say
 from ragbed.experiments.terminal.tables import print_views
 
-_SHOWN = 5  # questions that got fewer, named one by one
+_MAX_SHOWN = 5  # questions with fewer negatives, listed one by one
 
 
 def show_mining(manifest: MinedManifest, out: Path) -> None:
-    """How many negatives were kept, what the guard left out and why, how hard they are, and who got fewer."""
+    """Show how many negatives were kept, what was rejected and why, how hard they are, and which questions got fewer.
+    """
     counts, miners = manifest.counts, manifest.counts["miners"]
     say(f"{counts['kept']} negatives of {counts['wanted']} wanted for {plural(counts['questions'], 'question')}, "
-        f"{counts['filled_up_with']} of which fill questions up; {out}")
+        f"{counts['filled_up_with']} of them to fill questions up; {out}")
     names = [*manifest.mining["miners"], *(name for name in miners if name not in manifest.mining["miners"])]
     rows = [[what, str(counts["candidates"][reason]), *(str(miners.get(name, {}).get(reason, 0)) for name in names)]
             for reason, what in (("kept", "kept"), *REASONS.items())
@@ -33,21 +34,22 @@ def show_mining(manifest: MinedManifest, out: Path) -> None:
     print_table(["best rank", "kept", "rejected"],
                 [[band, str(each["kept"]), str(each["rejected"])] for band, each in guard["ranks"].items()])
     kept, rejected = guard["hardness"]["kept"], guard["hardness"]["rejected"]
-    if kept is not None and rejected is not None:  # which a curve over the rest does not see
-        nearer = "The guard removes the nearest" if rejected > kept else "The guard does not remove the nearest"
-        say(f"{nearer}: the mean hardness of what it rejected is {rejected:.2f}, of what was kept {kept:.2f}.")
+    if kept is not None and rejected is not None:
+        which = "more" if rejected > kept else "not more"
+        say(f"Candidates that the guard rejected are {which} similar to the question than kept ones: mean hardness "
+            f"{rejected:.2f} and {kept:.2f}.")
     if not manifest.mining.get("reranker"):
-        say("Not checked: whether a reranker puts a candidate above the gold (--reranker late_interaction).")
+        say("Not checked: whether a reranker scores a candidate above the gold (--reranker late_interaction).")
     for text in manifest.collection.get("judged", ()):
         say(text)
-    print_table(["hardness, in thirds of each question's", "n", "least", "mean", "greatest"], [
+    print_table(["hardness, in thirds of each question's negatives", "n", "min", "mean", "max"], [
         [bucket, str(each["n"]), *(f"{each[name]:.2f}" for name in ("least", "mean", "greatest"))]
         for bucket, each in counts["hardness"].items()])
-    say(f"{plural(len(manifest.short), 'question')} got fewer than wanted; manifest.json names them all"
-        if manifest.short else "every question has as many as were wanted")
-    for id, each in list(manifest.short.items())[:_SHOWN]:
+    say(f"{plural(len(manifest.short), 'question')} got fewer than wanted; manifest.json lists them all"
+        if manifest.short else "every question got as many as wanted")
+    for id, each in list(manifest.short.items())[:_MAX_SHOWN]:
         say(f"  {id}: {each['kept']} of {each['wanted']}, {each['rejected']} rejected; {each['why']}")
-    say(f"each rejected candidate, with what decided: {out / DECISIONS}; to ask with them: ragbed run mined {out}")
+    say(f"all rejected candidates, with the reason: {out / DECISIONS}; to use the negatives: ragbed run mined {out}")
 
 
 def show_dose(path: Path, metric: str | None, json: bool) -> None:

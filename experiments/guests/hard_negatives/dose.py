@@ -1,4 +1,4 @@
-"""Dose and response: what more, or harder, negatives do to each way of answering, as curves and their areas."""
+"""Dose and response: how answers change with more, or harder, negatives, as curves and the areas under them."""
 from __future__ import annotations
 
 from collections import Counter, defaultdict
@@ -34,7 +34,7 @@ Axis = Literal["negatives", "hardness"]
 Levels = Mapping[str, str | None]
 HARDNESS = ("easy", "medium", "hard")
 _CHANGE = "perturbation"
-_ANY = "any"  # the sort of negatives of no sort in particular
+_ANY = "any"  # level of `sort` for negatives of no particular sort
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,12 +42,12 @@ class Curve:
     """Cells in the order of their doses.
 
     Attributes:
-        axis: what the dose is: the number of negatives, or their hardness at one number (0, 1 and 2 stand for
+        axis: the dose is the number of negatives, or at a fixed number their hardness (0, 1 and 2 are indexes in
             `HARDNESS`).
-        word: what is done with them: they are added (`negatives`), or searched among (`pool`).
-        levels: the factors that all cells share, by name: those of cells, of which `perturbation` is the rest of it,
-            and of negatives the `sort` (`any` for none in particular), or over the hardness their `number`.
-        plain: over the hardness, the cell without negatives, which is no dose of it: where there is one.
+        word: negatives are added (`negatives`), or searched among (`pool`).
+        levels: the factor levels that all cells share. `perturbation` is the rest of it. There is also the `sort`
+            of negatives (`any` for no particular sort) or, over hardness, their `number`.
+        plain: over hardness, the cell without negatives, if there is one. It is not a dose.
     """
 
     axis: Axis
@@ -59,20 +59,20 @@ class Curve:
 
     @property
     def comparison_key(self) -> tuple[str, str, tuple[int, ...]]:
-        """What two curves have in common whose areas mean the same."""
+        """Two curves with equal keys have comparable areas."""
         return self.axis, self.word, self.doses
 
     def differing_factors(self, other: Curve) -> list[str]:
-        """Return the factors in which two curves differ, as cells do: what has no effect in one of them is none."""
+        """Return the factors in which two curves differ; a factor without effect in one of them does not count."""
         levels = ((name, self.levels.get(name), other.levels.get(name)) for name in self.levels)
         return [name for name, one, another in levels if one is not None and another is not None and one != another]
 
 
 def find_curves(variants: Iterable[ReplicateGroup]) -> list[Curve]:
-    """Return every curve of two doses or more, those over the number of negatives first.
+    """Return every curve with two doses or more, those over the number of negatives first.
 
-    Without a perturbation the number is 0: of negatives that are added to what is shown, of any sort. What is searched
-    (`pool`) has no such cell, since without it other chunks are searched.
+    A cell without a perturbation has dose 0 for negatives that are added, of any sort. For `pool` there is no such
+    cell, since other chunks would be searched.
     """
     several = [(variant, Perturbation.parse(variant.factor_levels[_CHANGE] or "none")) for variant in variants]
     without = {_shared_levels(variant, change): variant for variant, change in several
@@ -100,8 +100,8 @@ def _curves_over(axis: Axis, variants: Iterable[tuple[ReplicateGroup, Perturbati
 
 
 def _place(axis: Axis, change: Perturbation) -> tuple[str, str, str, int] | None:
-    """What is done with the negatives, the name and the level of the factor that the other axis is, and the dose; None
-    for what has no place on the axis."""
+    """Return the word, the name and level of the factor that the other axis would be, and the dose; None if the
+    perturbation has no place on the axis."""
     number, word = (change.pool, "pool") if change.pool else (change.negatives, "negatives")
     if not number:
         return None
@@ -111,16 +111,16 @@ def _place(axis: Axis, change: Perturbation) -> tuple[str, str, str, int] | None
 
 
 def _shared_levels(variant: ReplicateGroup, change: Perturbation) -> tuple[str | None, ...]:
-    """What is the same at every dose: the rest of the perturbation, and the levels of all other factors."""
+    """Return what is the same at every dose: the rest of the perturbation, and the levels of all other factors."""
     rest = str(replace(change, negatives=0, pool=0, sort=""))
     return (rest, *(level for name, level in variant.factor_levels.items() if name != _CHANGE))
 
 
 def curve_area(doses: Sequence[float], scores: Sequence[float]) -> float:
-    """Return the area under straight lines between the points, over the range of doses: the mean height of the curve.
+    """Return the mean height of a curve over its range of doses, by the trapezoidal rule.
 
-    With doses d_1 < ... < d_m and scores s_i it is sum((s_i + s_(i+1)) / 2 * (d_(i+1) - d_i)) / (d_m - d_1), the
-    trapezoidal rule; 1 for a score of 1 at every dose, whatever the doses are.
+    With doses d_1 < ... < d_m and scores s_i it is sum((s_i + s_(i+1)) / 2 * (d_(i+1) - d_i)) / (d_m - d_1). A score of
+    1 at every dose gives 1.
     """
     parts = ((first + second) / 2 * (to - at)
              for (at, to), (first, second) in zip(pairwise(doses), pairwise(scores), strict=True))
@@ -129,8 +129,12 @@ def curve_area(doses: Sequence[float], scores: Sequence[float]) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Areas:
-    """By question, the area under its own scores by each metric, None by one that it has not at every dose; and by
-    metric, how many questions are left out: that have it at some dose and no area."""
+    """Areas under the scores of each question.
+
+    Attributes:
+        of: by question, the area by each metric; None if the question lacks the metric at some dose.
+        left_out: by metric, the number of questions that have it at some doses only.
+    """
 
     of: Mapping[str, ScoredRow]
     left_out: Mapping[str, int]
@@ -139,9 +143,9 @@ class Areas:
 def compute_areas(curve: Curve) -> Areas:
     """Return the areas of all questions that any cell of the curve has.
 
-    A question that a cell lacks, or which is answerable in one cell and not in another, has none. Areas are weighted
-    means of scores, with one set of weights, so that they have the range of the metric, and figures of a set are made
-    of them as of scores: citation F1 is the harmonic mean of the averaged areas by precision and by recall.
+    A question has no area if a cell lacks it, or if it is answerable in some cells only. Areas are weighted means of
+    scores with the same weights, so they keep the metric's range, and set figures are computed from them as from
+    scores. For example, citation F1 is the harmonic mean of the average areas by precision and by recall.
     """
     made: dict[str, ScoredRow] = {}
     left_out: Counter[str] = Counter()
@@ -157,21 +161,25 @@ def compute_areas(curve: Curve) -> Areas:
     return Areas(made, left_out)
 
 
-_SHORT = ("negatives", "pool")  # kinds of notes that fewer negatives could be had
+_SHORT = ("negatives", "pool")  # kinds of notes that there were fewer negatives
 
 
 @dataclass(frozen=True, slots=True)
 class Reached:
-    """For how many questions of a cell fewer negatives could be had than its dose; and the hardness of the mined
-    negatives that each question is shown, or under `pool` searched over beside its gold: their mean cosine with the
-    question, averaged over the questions that have any; None where none were mined."""
+    """What the dose of a cell came to.
+
+    Attributes:
+        fewer: number of questions with fewer negatives than the dose.
+        hardness: mean cosine of a question with its mined negatives (under `pool`, those searched with its gold),
+            averaged over the questions that have any; None if none were mined.
+    """
 
     fewer: int = 0
     hardness: float | None = None
 
 
 def reached_dose(change: Perturbation, results: Collection[Result], questions: Mapping[str, Question]) -> Reached:
-    """Of one cell, by what it does to the evidence."""
+    """Return what the dose of a cell with this perturbation came to."""
     fewer = sum(any(note.partition(":")[0] in _SHORT for note in result.notes) for result in results)
     own = []
     for result in results:
@@ -183,24 +191,22 @@ def reached_dose(change: Perturbation, results: Collection[Result], questions: M
     return Reached(fewer, round(fmean(own), DECIMALS) if own else None)
 
 
-MAX_PAIRS = 200  # comparisons of areas: each takes tens of milliseconds
-_SAME = 0.01  # a mean hardness that differs by less is the same to two decimals
+MAX_PAIRS = 200  # of curves to compare, which takes tens of milliseconds each
+_SAME = 0.01  # smaller differences of mean hardness are ignored
 
 
 def _figure_notes(own: Sequence[Areas], metrics: Sequence[str], pairs: int, compared: int,
                   changes: int) -> Iterator[str]:
-    """Say what areas and tests are of: the shown metrics that any cell has, and how many of the pairs of curves that
-    could be compared, and of their changes, have p."""
+    """Yield notes on areas and tests: which questions areas leave out, and how many comparisons were corrected."""
     lacking = {name: [found.left_out[name] for found in own if found.left_out.get(name)] for name in metrics}
-    if said := [f"{name} in {len(counts)} of {len(own)} areas, up to {max(counts)} questions"
+    if parts := [f"{name} in {len(counts)} of {len(own)} areas, up to {max(counts)} questions"
                 for name, counts in lacking.items() if counts]:
-        yield (f"A point is of the questions that have the metric at its dose, an area of those that have it at every "
-               f"dose. Areas leave out what has it at some doses only: {'; '.join(said)}.")
+        yield ("A point covers the questions with the metric at its dose, an area those with the metric at every dose. "
+               f"Areas leave out questions that have it at some doses only: {'; '.join(parts)}.")
     if compared + changes:
         yield ON_INTERVALS
     if pairs > MAX_PAIRS:
-        yield (f"{pairs} pairs of curves differ in one factor, more than are tested at once: the first {MAX_PAIRS} are "
-               "compared.")
+        yield f"{pairs} pairs of curves differ in one factor; only the first {MAX_PAIRS} are compared."
     if compared > 1:
         yield (f"p (Holm) of areas is corrected for {compared} comparisons: all curves over the same doses that differ "
                "in one factor.")
@@ -209,26 +215,26 @@ def _figure_notes(own: Sequence[Areas], metrics: Sequence[str], pairs: int, comp
 
 
 def _dose_notes(curves: Sequence[Curve], reached: Mapping[str, Reached]) -> Iterator[str]:
-    """What the doses are, and what they are not."""
-    yield ("An area is the mean height of a curve over its range of doses: that of each question's own scores, "
-           "averaged over the questions; 1 is a score of 1 at every dose.")
+    """Yield notes on the doses."""
+    yield ("An area is the mean height of a curve over its range of doses, computed per question and then averaged. A "
+           "score of 1 at every dose gives an area of 1.")
     if any(curve.axis == "hardness" or curve.levels.get("sort") in HARDNESS for curve in curves):
-        yield ("Easy, medium and hard are the thirds of each question's own mined negatives by their cosine with the "
-               "question, not levels that questions share: the mean cosine of what each brought stands beside it. They "
-               "stand one step from each other; what has no negatives is no dose of hardness, and in no area over it.")
+        yield ("Easy, medium and hard are thirds of each question's mined negatives by cosine with the question. "
+               "Questions do not share these levels, so the table shows the mean cosine of each. The three are equally "
+               "spaced. Cells without negatives are not a dose of hardness, and are in no area over it.")
     known = [[found for cell in curve.cells if (found := reached.get(cell.first["id"], Reached()).hardness) is not None]
              for curve in curves if curve.axis == "negatives"]
     if (most := max((max(one) - min(one) for one in known if one), default=0.0)) >= _SAME:
-        yield (f"Number and hardness go together: the mean hardness of the negatives (their cosine with the question) "
-               f"is not the same at each number of them, by up to {most:.2f} in one curve, so a change is of both.")
+        yield ("Number and hardness of negatives change together: their mean hardness (cosine with the question) "
+               f"differs by up to {most:.2f} within one curve, so a change may be due to either.")
     cells = {cell.first["id"] for curve in curves for cell in curve.cells}
     if short := [reached[id].fewer for id in cells if id in reached and reached[id].fewer]:
         yield (f"In {len(short)} of {len(cells)} cells some questions have fewer negatives than the dose, up to "
-               f"{max(short)}: there were no more of the sort. Points and areas stand at the dose that was asked for, "
-               "so that a curve goes on flat where nothing was added.")
+               f"{max(short)} in one cell: there were no more of that sort. Points and areas use the intended "
+               "dose, so a curve stays flat where nothing was added.")
     if any(first.comparison_key[:2] == second.comparison_key[:2] and first.doses != second.doses
            and len(first.differing_factors(second)) == 1 for first, second in combinations(curves, 2)):
-        yield "Curves over other doses are not compared with each other."
+        yield "Curves over different doses are not compared."
 
 
 OTHER_METRICS = ("citation_f1", "support_f1", "refused_answerable", "refusal_accuracy", "recall@5", "recall@10",
@@ -236,24 +242,23 @@ OTHER_METRICS = ("citation_f1", "support_f1", "refused_answerable", "refusal_acc
 
 
 def compute_dose(rows: CellRows, answers: Answers, clusters: Mapping[str, str], metric: str, scoring: Scoring,
-                 seed: int = 0,
-                 repeated: CellRows = (), reached: Mapping[str, Reached] | None = None) -> dict[str, Any] | None:
-    """Return what doses of negatives do; None where no two cells differ in the dose alone.
+                 seed: int = 0, repeated: CellRows = (),
+                 reached: Mapping[str, Reached] | None = None) -> dict[str, Any] | None:
+    """Return the effects of doses; None if no two cells differ in the dose only.
 
-    Of each curve: the figures of its cells; the areas (`area.areas`) with intervals, as any score has them; `change`,
-    the last dose compared with the first, and over the number of negatives `slope`, that difference and its interval
-    over the range of doses: by how much one more negative changes the metric on average. Areas are tested as any score
-    is, question by question: all pairs of curves over the same doses that differ in one factor. p is corrected by Holm
-    over all pairs, and over all changes. By the metric curves are compared; citations, refusals and rankings stand
-    beside it. Where no cell has it, as none is right without the gold, the first of these is. `repeated`, the
-    summary's, has intervals of what was asked several times; `reached` is by cell's id, of `reached_of`.
+    Each curve has the figures of its cells, the areas (`curve_area`) with intervals, and `change`, the last dose
+    compared with the first. Over the number of negatives it also has `slope`: the change, with its interval, per
+    additional negative.
+
+    Areas are tested question by question, for all pairs of curves over the same doses that differ in one factor. p is
+    Holm-corrected over all pairs, and over all changes. Curves are compared by the metric, or by the first other one
+    that cells have. `repeated`, from the summary, has the intervals of repeated questions; `reached` is by cell id.
     """
-    curves = find_curves(group_replicates(rows, answers))
-    curves, reached, together = find_curves(group_replicates(rows, answers)), reached or {}, pool_replicates(repeated)
+    curves, reached, pooled = find_curves(group_replicates(rows, answers)), reached or {}, pool_replicates(repeated)
     if not curves:
         return None
     names = tuple(dict.fromkeys((metric, *OTHER_METRICS)))
-    points = [[_point(cell, names, together, reached) for cell in curve.cells] for curve in curves]
+    points = [[_point(cell, names, pooled, reached) for cell in curve.cells] for curve in curves]
     shown = [name for name in names if any(name in point["metrics"] for own in points for point in own)]
     metric = shown[0] if shown and metric not in shown else metric
     own = [compute_areas(curve) for curve in curves]
@@ -263,18 +268,17 @@ def compute_dose(rows: CellRows, answers: Answers, clusters: Mapping[str, str], 
     every = [(factors[0], first, second) for first, second in combinations(range(len(curves)), 2)
              if curves[first].comparison_key == curves[second].comparison_key
              and len(factors := curves[first].differing_factors(curves[second])) == 1]
-    tests = compare_groups(metric, [(whole[first], whole[second]) for _, first, second in every[:MAX_PAIRS]], clusters,
-                     scoring,
-                     seed)
+    tests = compare_groups(metric, [(whole[first], whole[second]) for _, first, second in every[:MAX_PAIRS]],
+                           clusters, scoring, seed)
     apart = [{"factor": factor, "first": first, "second": second,
               **use_own_intervals(one, figures[first], figures[second]).plain()}
              for (factor, first, second), one in zip(every, tests, strict=False) if one]
-    ends = [(curve.cells[0], curve.cells[-1]) for curve in curves]  # the last dose of each against its first
-    changes = [use_own_intervals(one, *(find_figures(cell, together) for cell in cells)).plain() if one else None
+    ends = [(curve.cells[0], curve.cells[-1]) for curve in curves]
+    changes = [use_own_intervals(one, *(find_figures(cell, pooled) for cell in cells)).plain() if one else None
                for one, cells in zip(compare_groups(metric, ends, clusters, scoring, seed), ends, strict=True)]
     rows = [{"axis": curve.axis, "word": curve.word, "factors": dict(curve.levels),
              "points": [{"dose": dose, **point} for dose, point in zip(curve.doses, placed, strict=True)],
-             "plain": curve.plain and _point(curve.plain, names, together, reached), "areas": made,
+             "plain": curve.plain and _point(curve.plain, names, pooled, reached), "areas": made,
              "left_out": {name: count for name, count in found.left_out.items() if name in names and count},
              "change": change, "slope": _slope(curve, change)}
             for curve, placed, found, made, change in zip(curves, points, own, figures, changes, strict=True)]
@@ -283,9 +287,9 @@ def compute_dose(rows: CellRows, answers: Answers, clusters: Mapping[str, str], 
                                                                     sum(one is not None for one in changes))]}
 
 
-def _point(cell: ReplicateGroup, names: Sequence[str], together: Mapping[str, Figures],
+def _point(cell: ReplicateGroup, names: Sequence[str], pooled: Mapping[str, Figures],
            reached: Mapping[str, Reached]) -> dict[str, Any]:
-    own, found = find_figures(cell, together), reached.get(cell.first["id"], Reached())
+    own, found = find_figures(cell, pooled), reached.get(cell.first["id"], Reached())
     return {"cell": cell.first["id"], "fewer": found.fewer, "hardness": found.hardness,
             "metrics": {name: own[name] for name in names if name in own and own[name]["n"]}}
 
@@ -299,7 +303,7 @@ def _slope(curve: Curve, change: Mapping[str, Any] | None) -> dict[str, float | 
 
 
 def compute_run_dose(run: Finished, metric: str) -> dict[str, Any] | None:
-    """As its summary's `dose`, by any metric, and of a run from before summaries had it; None without a curve."""
+    """Return the same as the summary's `dose`, by any metric; None without a curve."""
     by_cell: dict[str, dict[str, Result]] = defaultdict(dict)
     for result in run.folder.results():
         by_cell[result.cell][result.question] = result
@@ -309,7 +313,7 @@ def compute_run_dose(run: Finished, metric: str) -> dict[str, Any] | None:
 
 
 def dose_finding(run: AnalysisInput) -> dict[str, Any] | None:
-    """Return the curves of a run by its first metric, for its summary; None without a curve."""
+    """Return the curves of a run by its first metric, for the summary; None without a curve."""
     reached = {row["id"]: reached_dose(Cell.of(row).change, run.results[row["id"]], run.questions) for row in run.cells}
     return compute_dose(run.cells, run.answers, run.clusters, run.metric, run.scoring, run.seed,
                         run.found.get("repeated") or (), reached)

@@ -1,4 +1,4 @@
-"""Dose and response as views: curves over the doses of negatives, the areas under them, and which of these differ."""
+"""Show dose and response: curves over the doses of negatives, the areas under them, and which areas differ."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,31 +14,37 @@ from ragbed.experiments.formatting import column_title, format_difference, forma
 from ragbed.experiments.metrics import family_of, name_with_judge
 from ragbed.experiments.statistics import Comparison
 
-COLOURS = 6  # curves of one chart
-_MOST = 18  # charts of one group
-_LEAST = {"unified": -1.0}  # of metrics that go below 0
+COLOURS = 6  # curves per chart
+_MAX_CHARTS = 18  # per group
+_LEAST = {"unified": -1.0}  # lowest value of metrics that can be negative
 _SECTION = "Dose and response"
-_PLAIN = -1  # where what has no negatives stands beside hardnesses
+_PLAIN = -1  # x position of cells without negatives, next to hardness
 CurveRow = Mapping[str, Any]
 
 
 _TITLES = {("negatives", "negatives"): "negatives added to what is shown",
-           ("negatives", "pool"): "negatives beside the gold in what is searched",
-           ("hardness", "negatives"): "thirds of each question's own negatives, added to what is shown",
-           ("hardness", "pool"): "thirds of each question's own negatives, beside the gold in what is searched"}
+           ("negatives", "pool"): "negatives searched together with the gold",
+           ("hardness", "negatives"): "thirds of each question's negatives, added to what is shown",
+           ("hardness", "pool"): "thirds of each question's negatives, searched together with the gold"}
 _THIRDS = {"easy": "easiest third of negatives", "medium": "middle third of negatives",
            "hard": "hardest third of negatives"}
 
 
 @dataclass(frozen=True, slots=True)
 class CurveGroup:
-    """Curves of a summary's `dose` that share axis and word."""
+    """Curves of a summary's `dose` with the same axis and word.
+
+    Attributes:
+        curves: their indexes in the summary.
+        labels: in the same order.
+        doses: those that any curve has, with `words` for each.
+    """
 
     axis: str
     word: str
-    curves: tuple[int, ...]  # their places in the summary
-    labels: tuple[str, ...]  # what each is called, in the same order
-    doses: tuple[int, ...]  # those of any of them; `words` for each
+    curves: tuple[int, ...]
+    labels: tuple[str, ...]
+    doses: tuple[int, ...]
     words: tuple[str, ...]
 
     @property
@@ -63,7 +69,7 @@ def group_curves(dose: Mapping[str, Any]) -> list[CurveGroup]:
 
 
 def labels(levels: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Return what curves are called: by the factors in which any of them differ, the strategy where there are none."""
+    """Return the curves' labels: the levels of factors that differ between them, or else the strategy."""
     rows = shorten_models(levels)
     names = [name for name in dict.fromkeys(name for row in rows for name in row)
              if len({row[name] for row in rows if row.get(name) is not None}) > 1]
@@ -72,7 +78,7 @@ def labels(levels: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def _level(name: str, level: Any) -> str:
-    """Of no rest of a perturbation nothing is said."""
+    """Return a level as text; a perturbation without a rest is left out."""
     if level is None or (name, level) == ("perturbation", "none"):
         return ""
     return _THIRDS.get(str(level), f"{level} negatives") if name in ("sort", "number") else str(level)
@@ -84,8 +90,7 @@ def dose_analysis(run: AnalysisInput) -> list[View]:
 
 
 def dose_views(found: Mapping[str, Any] | None, called: Mapping[str, str], judge: str | None = None) -> list[View]:
-    """Return the views of each group of curves over one axis, of what `dose_of` made in a run with that judge; `called`
-    are the labels of cells by their ids."""
+    """Return the views of what `compute_dose` returned, by group of curves. `called` are the labels of cells by id."""
     if not found or not found["curves"]:
         return []
     views = [view for group in group_curves(found) for view in _group_views(group, found, called, judge)]
@@ -98,7 +103,7 @@ def _group_views(group: CurveGroup, found: Mapping[str, Any], called: Mapping[st
     curves = [found["curves"][place] for place in group.curves]
     tests = list(_tests(group, found))
     compared = difference_view(f"{name}:areas",
-                               f"Area against area, by {group.title}: {name_with_judge(metric, judge)}",
+                               f"Differences of areas, by {group.title}: {name_with_judge(metric, judge)}",
                                ("factor", "what changes"), tests, section=_SECTION) if tests else None
     yield _curves(group, curves, found, called, judge, [made for _, made in tests])
     known = [[{point["dose"]: point["hardness"] for point in curve["points"]}.get(dose) for dose in group.doses]
@@ -129,11 +134,10 @@ def _curves(group: CurveGroup, curves: Sequence[CurveRow], found: Mapping[str, A
                      make_figure(*map(change.get, ("difference", "low", "high", "n"))), change.get("p"),
                      change.get("p_holm")))
     charts = _charts(group, curves, found, called, judge)
-    header = ("curve", *["without"] * plain, *group.words, "area", "last less first", "p", "p (Holm)")
+    header = ("curve", *["without"] * plain, *group.words, "area", "last minus first", "p", "p (Holm)")
     return View(f"dose:{group.axis}:{group.word}", f"{name_with_judge(metric, judge)} by {group.title}", header,
-                tuple(rows),
-                main=len(header) - 4, notes=tuple(_said(group, curves, found, tests)), signed=("last less first",),
-                p=("p", "p (Holm)"), section=_SECTION, charts=charts)
+                tuple(rows), main=len(header) - 4, notes=tuple(_summarize(group, curves, found, tests)),
+                signed=("last minus first",), p=("p", "p (Holm)"), section=_SECTION, charts=charts)
 
 
 def _tests(group: CurveGroup, found: Mapping[str, Any]) -> Iterator[tuple[tuple[Value, ...], Comparison]]:
@@ -148,9 +152,10 @@ def _tests(group: CurveGroup, found: Mapping[str, Any]) -> Iterator[tuple[tuple[
             yield (factor, f"{before} → {after}{rest}"), Comparison.of(found["metric"], one)
 
 
-def _said(group: CurveGroup, curves: Sequence[CurveRow], found: Mapping[str, Any],
+def _summarize(group: CurveGroup, curves: Sequence[CurveRow], found: Mapping[str, Any],
           tests: Sequence[Comparison]) -> Iterator[str]:
-    """Which curve has the largest area, which of them really change, and which areas really differ."""
+    """Yield sentences: the largest area, the curves with a significant change, and the areas that differ significantly.
+    """
     metric = found["metric"]
     named = list(zip(group.labels, curves, strict=True))
     known = [(label, area) for label, curve in named
@@ -161,17 +166,17 @@ def _said(group: CurveGroup, curves: Sequence[CurveRow], found: Mapping[str, Any
     best = [f"{label} {format_interval(area['low'], area['high'])}".rstrip() for label, area in known
             if area["mean"] == most]
     if len(best) < len(known):
-        yield f"The largest area, {most:z.2f}, is that of {join_names(best)}."
+        yield f"Largest area: {most:z.2f}, {join_names(best)}."
     changes = [(label, Comparison.of(metric, curve["change"])) for label, curve in named if curve["change"]]
     real = [f"{label} ({format_difference(one)})" for label, one in changes if one.real]
-    yield (f"From the first dose to the last there is a real change of {join_names(real)}." if real else
-           "From the first dose to the last no real change is seen.")
+    yield (f"Significant change from the first dose to the last: {join_names(real)}." if real else
+           "No curve changes significantly from the first dose to the last.")
     places = dict(zip(group.curves, group.labels, strict=True))
     apart = [f"{places[one['second']]} against {places[one['first']]} ({format_difference(made)})"
              for one in found["comparisons"] if one["first"] in places
              and (made := Comparison.of(metric, one)).real]
     if tests:
-        yield f"Areas really differ: {join_names(apart)}." if apart else "No two areas really differ."
+        yield f"Significantly different areas: {join_names(apart)}." if apart else "No two areas differ significantly."
 
 
 # The title of a chart, its series, and the curves by the label that each has there.
@@ -179,8 +184,8 @@ _Facet = tuple[str, tuple[str, ...], list[tuple[str, CurveRow]]]
 
 
 def _facets(curves: Sequence[CurveRow], names: Sequence[str]) -> list[_Facet]:
-    """All curves together where there are colours for them; else a chart for each combination of all factors but the
-    one with the most levels that there are colours for; else so many to a chart, in order."""
+    """Group curves into charts. If there are too many for one chart, use one for each combination of all factors but
+    the one with the most levels that fit; otherwise, fill charts in order."""
     pairs = list(zip(names, curves, strict=True))
     if len(curves) <= COLOURS:
         return [("", tuple(names), pairs)]
@@ -204,30 +209,30 @@ def _facets(curves: Sequence[CurveRow], names: Sequence[str]) -> list[_Facet]:
 
 def _charts(group: CurveGroup, curves: Sequence[CurveRow], found: Mapping[str, Any], called: Mapping[str, str],
             judge: str | None) -> tuple[Chart, ...]:
-    """A chart of each metric, and where there are many curves of each part of them."""
+    """Return a chart for each metric, or several if there are many curves."""
     plain = any(curve["plain"] for curve in curves)
     ticks = (*([(float(_PLAIN), "without")] if plain else []),
              *((float(dose), words) for dose, words in zip(group.doses, group.words, strict=True)))
-    x = "number of negatives" if group.axis == "negatives" else "hardness, in thirds of each question's"
+    x = "number of negatives" if group.axis == "negatives" else "hardness, in thirds of each question's negatives"
     made = []
-    for metric, alike in _apart(curves, found["metrics"]).items():
+    for metric, alike in _distinct_metrics(curves, found["metrics"]).items():
         title = ", ".join(column_title(name_with_judge(name, judge)) for name in alike)
         for part, series, own in _facets(curves, group.labels):
             points = [point for label, curve in own for point in _points(group, label, curve, metric, called)]
             if points:
                 made.append(Chart("lines", " · ".join(filter(None, (title, part))), x, title, tuple(points),
                                   _LEAST.get(metric, 0.0), ticks, series=series))
-    left = len(made) - _MOST
-    said = ["Upright bars are 95 % intervals of the mean. Lines are moved sideways a little so that they do not hide "
-            "each other.", *(["Hollow points have no negatives, and are in no area."] if plain else []),
-            *([f"{left} further charts are left out; the table has all areas."] if left > 0 else [])]
-    shown = made[:_MOST]
-    return (*shown[:-1], *(replace(one, caption=" ".join(said)) for one in shown[-1:]))
+    left = len(made) - _MAX_CHARTS
+    caption = ["Vertical bars show 95 % intervals of the mean. Lines are shifted sideways slightly so that all are "
+               "visible.", *(["Hollow points have no negatives, and count in no area."] if plain else []),
+               *([f"{left} more charts are left out; the table has all areas."] if left > 0 else [])]
+    shown = made[:_MAX_CHARTS]
+    return (*shown[:-1], *(replace(one, caption=" ".join(caption)) for one in shown[-1:]))
 
 
-def _apart(curves: Sequence[CurveRow], names: Sequence[str]) -> dict[str, list[str]]:
-    """The metrics that any of these curves has, each with those that are equal to it everywhere, as recalls are where
-    fewer chunks are found than they count."""
+def _distinct_metrics(curves: Sequence[CurveRow], names: Sequence[str]) -> dict[str, list[str]]:
+    """Return the metrics that any curve has, each with those that are equal to it everywhere, such as recalls at cuts
+    deeper than the search."""
     found: dict[str, list[str]] = {}
     figures: dict[str, list[Any]] = {}
     for name in names:
@@ -252,7 +257,7 @@ def _points(group: CurveGroup, label: str, curve: CurveRow, metric: str, called:
             at += f" negative{'' if at == '1' else 's'}"
         few = f", {one['fewer']} with fewer" if one["fewer"] else ""
         near = () if one.get("hardness") is None else (f"mean hardness {one['hardness']:.2f}",)
-        said = (truncate(label), f"{at}: {value['mean']:z.2f} {format_interval(value['low'], value['high'])}",
+        text = (truncate(label), f"{at}: {value['mean']:z.2f} {format_interval(value['low'], value['high'])}",
                 plural(value["n"], "question") + few, *near)
         yield Point(label, float(dose), value["mean"], value["low"], value["high"], cell=called.get(one["cell"], ""),
-                    line="" if dose == _PLAIN else label, words=said, mark="hollow" if dose == _PLAIN else "")
+                    line="" if dose == _PLAIN else label, words=text, mark="hollow" if dose == _PLAIN else "")

@@ -1,4 +1,4 @@
-"""The guard against false negatives: candidates that may answer the question, by their text alone."""
+"""Guard against false negatives: reject candidates whose text may answer the question."""
 from __future__ import annotations
 
 import re
@@ -23,13 +23,13 @@ from ragbed.strategies.normalizing import normalize_answer, with_values
 
 
 class Thresholds(BaseModel):
-    """From where on a candidate is taken for one that may answer the question; each is a share, 0 to 1.
+    """Shares, from 0 to 1, from which a candidate is rejected.
 
     Attributes:
-        answer_words: of the distinct words of an answer of five words or more that the candidate holds.
-        same: Jaccard's index of the five-character shingles of the candidate and of a gold chunk, where one of the two
-            states all figures that the other does.
-        part: of the shingles of the smaller of the two that the other holds, likewise.
+        answer_words: share of the distinct words of an answer of five words or more that the candidate contains.
+        same: Jaccard index of the five-character shingles of the candidate and a gold chunk, if one of the two
+            states all numbers of the other.
+        part: the same for containment, the share of the smaller text's shingles that the other contains.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -42,70 +42,72 @@ class Thresholds(BaseModel):
 Reason = Literal["answer", "answer_words", "answer_name", "near_duplicate", "reranker", "relevance", "repeated",
                  "gold_page", "gold_document"]
 REASONS: Mapping[Reason, str] = {
-    "answer": "an accepted answer, or the text of the right option, stands in it",
-    "answer_words": "it holds most words of a long answer",
-    "answer_name": "it holds a rare word of a name that is the answer",
-    "near_duplicate": "it is almost a gold chunk, or a part of one, or holds one, with no other figures",
+    "answer": "it contains an accepted answer, or the text of the correct option",
+    "answer_words": "it contains most words of a long answer",
+    "answer_name": "it contains a rare word of a name that is the answer",
+    "near_duplicate": "it nearly equals, contains or is part of a gold chunk, with no other numbers",
     "reranker": "the reranker scores it above every gold chunk",
     "relevance": "a model grades it 2 or 3 of 3 for the question",
-    "repeated": "its text, or a part of it, is among the question's chunks already",
-    "gold_page": "it is of a gold page, where gold is known by page",
-    "gold_document": "it is of a gold document, where gold is known by document"}
+    "repeated": "its text, or part of it, is already among the question's chunks",
+    "gold_page": "it is from a gold page, and gold is known only by page",
+    "gold_document": "it is from a gold document, and gold is known only by document"}
 
 
 @dataclass(frozen=True, slots=True)
 class Rejected:
-    """A candidate that is not taken."""
+    """A candidate that is not used.
+
+    Attributes:
+        figures: what decided, such as the answer that was found.
+        found: the miners that found it; empty if it was left out before mining.
+    """
 
     chunk: Chunk
     reason: Reason
-    figures: Mapping[str, str | float] = field(default_factory=dict)  # such as the answer that was found
-    found: tuple[FoundBy, ...] = ()  # none where it was left out before anybody looked
+    figures: Mapping[str, str | float] = field(default_factory=dict)
+    found: tuple[FoundBy, ...] = ()
 
     @property
     def by_guard(self) -> bool:
-        """Tell whether a miner found it, and the guard took it for one that may answer the question."""
+        """Whether a miner found it, and the guard rejected it as a possible answer."""
         return bool(self.found) and self.reason != "repeated"
 
 
 _SHINGLE = 5
-_FEWEST = 20  # shingles below which a text is too short to be called a part of another
+_MIN_SHINGLES = 20  # a smaller text is not counted as contained in another
 
 
 def similarity(one: Collection[str], other: Collection[str]) -> tuple[float, float]:
-    """Return two shares of the shingles that both texts hold: of those that either holds (Jaccard's index), and of
-    those of the smaller text; 0 where that has too few."""
+    """Return the Jaccard index and the containment of two sets of shingles. Containment is 0 if the smaller set is too
+    small."""
     both = len(frozenset(one) & frozenset(other))
     smaller = min(len(one), len(other))
-    return both / (len(one) + len(other) - both), both / smaller if smaller >= _FEWEST else 0.0
+    return both / (len(one) + len(other) - both), both / smaller if smaller >= _MIN_SHINGLES else 0.0
 
 
 @lru_cache(maxsize=1_024)
 def shingles(text: str) -> frozenset[str]:
-    """Return the runs of five characters of the normalised text; a shorter text is its own.
-
-    Broder, On the resemblance and containment of documents, 1997, with characters in place of words, so that scripts
-    without spaces are alike.
-    """
+    """Return all runs of five characters of the normalised text, or the whole text if it is shorter. See Broder, On the
+    resemblance and containment of documents, 1997; characters instead of words also suit scripts without spaces."""
     plain = normalize_answer(text)
     return frozenset(plain[at:at + _SHINGLE] for at in range(max(len(plain) - _SHINGLE + 1, 1)))
 
 
-_LONG = 5  # distinct words from which on an answer is told by most of its words, not only by all in a row
-_SHORTEST = 4  # letters of such a word
-_NAME = range(2, 5)  # how many words a name has of which one alone may tell it
-_FEW, _SHARE = 20, 0.002  # a word is rare in at most so many chunks, or that share of them, whichever is more
-_KEPT = 1_024  # texts whose forms are kept: neighbouring questions share candidates, and answers recur
+_LONG = 5  # distinct words of a long answer, which most of its words identify
+_MIN_LETTERS = 4  # of a word that identifies a name
+_NAME = range(2, 5)  # words in a name that one of them may identify
+_FEW, _SHARE = 20, 0.002  # a rare word is in at most 20 chunks, or 0.2 % of them
+_CACHED = 1_024  # normalised texts to cache: questions share candidates, and answers recur
 
 
 class RareWords:
-    """The words that are rare among the chunks that negatives are found in."""
+    """The words that are rare among the chunks to mine in."""
 
     def __init__(self, contents: Iterable[str]) -> None:
         self._holders: Counter[str] = Counter()
         self._count = 0
         for content in contents:
-            self._holders.update(frozenset(_plain(content).split()))  # nothing is kept of a text looked at once
+            self._holders.update(frozenset(_plain(content).split()))  # not cached: each text is read once
             self._count += 1
 
     def __contains__(self, word: object) -> bool:
@@ -113,15 +115,15 @@ class RareWords:
 
 
 class Guard:
-    """Decide over the candidates of one question.
+    """Checks the candidates of one question.
 
     Args:
-        gold: the chunks that answer it; a candidate that reads like one may answer it too.
-        rarity: the words that are rare enough to tell a name.
+        gold: chunks that answer it; a similar candidate may answer it too.
+        rarity: contains the words that are rare enough to identify a name.
 
     Attributes:
-        answers: the accepted ones that a text which holds them may tell; none of a question of yes or no.
-        name_words: the words of answers by which alone a text may call their bearer.
+        answers: accepted answers to search for; none for a yes-or-no question.
+        name_words: words of answers that identify a person or thing on their own.
     """
 
     def __init__(self, question: Question, gold: Iterable[Chunk], thresholds: Thresholds,
@@ -134,10 +136,10 @@ class Guard:
         self._thresholds = thresholds
 
     def check(self, chunk: Chunk) -> Rejected | None:
-        """Return why the chunk may be a false negative, the surest reason first; None where nothing tells."""
-        return self._tells(chunk) or self._alike(chunk)
+        """Return why the chunk may be a false negative, the surest reason first; None if nothing suggests it."""
+        return self._contains_answer(chunk) or self._resembles_gold(chunk)
 
-    def _tells(self, chunk: Chunk) -> Rejected | None:
+    def _contains_answer(self, chunk: Chunk) -> Rejected | None:
         text = visible_text(chunk.content, chunk.format)
         for answer in self.answers:
             if _holds_answer(text, answer):
@@ -150,8 +152,9 @@ class Guard:
         part = min(self.name_words & _words(text), default=None) if self.name_words else None
         return Rejected(chunk, "answer_name", {"word": part}) if part else None
 
-    def _alike(self, chunk: Chunk) -> Rejected | None:
-        """A chunk that reads like the gold and states other figures says something else, and is as hard as can be."""
+    def _resembles_gold(self, chunk: Chunk) -> Rejected | None:
+        """Reject a chunk similar to the gold, unless it states other numbers: then it says something else, and is as
+        hard as can be."""
         stated = extract_numbers(_body(chunk))
         same = [(id, theirs) for id, numbers, theirs in self._gold if stated <= numbers or numbers <= stated]
         if not same:
@@ -164,17 +167,17 @@ class Guard:
 
 
 def _name_words(answers: Iterable[str], question: str, rarity: Container[str]) -> frozenset[str]:
-    """The words of answers that are names, by which alone news and later sentences call their bearers: `Manziel` for
-    Johnny Manziel. A word that is not rare, or that the question has itself, tells nothing."""
+    """Return words of names that texts use alone for the bearer, such as `Manziel` for Johnny Manziel. Words that are
+    common, or in the question, are left out."""
     names = (answer for answer in answers
              if len(answer.split()) in _NAME and all(word[0].isupper() for word in answer.split()))
     asked = _words(question)
     return frozenset(word for name in names for word in _words(name) - asked
-                     if len(word) >= _SHORTEST and not any(map(str.isdecimal, word)) and word in rarity)
+                     if len(word) >= _MIN_LETTERS and not any(map(str.isdecimal, word)) and word in rarity)
 
 
 def _body(chunk: Chunk) -> str:
-    """What the chunk says itself: a title that all chunks of a document begin with makes none the like of another."""
+    """Return the chunk's own text, without a title that all chunks of the document share."""
     return visible_text(chunk.content.removeprefix(chunk.prefix), chunk.format)
 
 
@@ -182,13 +185,13 @@ _TAG = re.compile(r"<[^<>]*>")
 
 
 def visible_text(content: str, format: Format) -> str:
-    """Return the text as a reader of that rendering sees it: cells of a table are words apart, and tags are none."""
+    """Return the text as a reader sees it: without tags, and with table cells as separate words."""
     return unescape(_TAG.sub(" ", content)) if format == "html" else content
 
 
 def _holds_answer(content: str, answer: str) -> bool:
-    """Whether the answer stands in the text, or, of one with figures, its values: `1,577` where the text has 1577, and
-    `March 20` where the answer has the year too."""
+    """Return whether the text contains the answer. Numbers and dates are compared by value: `1,577` matches 1577, and
+    `March 20` matches an answer that adds the year."""
     if contains_answer(_normalised(content), _normalised(answer)):
         return True
     if not any(map(str.isdecimal, answer)):
@@ -197,36 +200,34 @@ def _holds_answer(content: str, answer: str) -> bool:
 
 
 def _plain(content: str) -> str:
-    """The normalised text without accents, which one text writes and another does not."""
+    """Return the normalised text without accents, since not all texts write them."""
     parts = normalize("NFD", content)
     return normalize_answer("".join(part for part in parts if unicodedata.category(part) != "Mn"))
 
 
-_normalised, _valued = lru_cache(_KEPT)(_plain), lru_cache(_KEPT)(with_values)
+_normalised, _valued = lru_cache(_CACHED)(_plain), lru_cache(_CACHED)(with_values)
 
 
-@lru_cache(maxsize=_KEPT)
+@lru_cache(maxsize=_CACHED)
 def _days(text: str, with_year: bool = False) -> frozenset[tuple[int | None, int | None]]:
-    """Month and day of the text's dates that state a year, or of those that state none."""
+    """Return month and day of the text's dates: of those with a year, or of those without."""
     dates = (value.date for value in find_values(text) if value.date is not None)
     return frozenset((month, day) for year, month, day in dates if day and (year is not None) == with_year)
 
 
-@lru_cache(maxsize=_KEPT)
+@lru_cache(maxsize=_CACHED)
 def _words(content: str) -> frozenset[str]:
     return frozenset(_normalised(content).split())
 
 
 _ALIKE = 0.4
-"""Of the words of the smaller of two texts that the other holds: below that they are not alike by their shingles."""
+"""Share of the smaller text's words in the other; with less, two texts are not similar by shingles either."""
 
 
 class GuardedIndex:
-    """The chunks of an index, each normalised once, so that the guard decides over all of them for every question.
-
-    What tells an answer is looked up in what was normalised, and `Guard.check` decides over what was found: the time of
-    a question is linear in the chunks, at about two millionths of a second for each.
-    """
+    """The chunks of an index, normalised once, so that the guard can check all of them for every question. A lookup
+    finds candidates, and `Guard.check` decides. A question takes time linear in the number of chunks, about two
+    microseconds for each."""
 
     def __init__(self, chunks: Sequence[Chunk], thresholds: Thresholds | None = None) -> None:
         self.chunks = chunks
@@ -244,23 +245,23 @@ class GuardedIndex:
         return len(self._rows.get(str(word), ())) <= max(_FEW, _SHARE * len(self.chunks))
 
     def guard(self, question: Question, gold: Collection[Chunk] = ()) -> Guard:
-        """Return the guard of one question, to which words are rare that are rare in this index."""
+        """Return the guard of one question; words are rare if they are rare in this index."""
         return Guard(question, gold, self._thresholds, self)
 
     def find_rejected(self, question: Question, gold: Collection[Chunk] = (),
                       also: Iterable[Chunk] = ()) -> Iterator[Rejected]:
-        """Yield every chunk, the gold too, that may answer the question, with the reason, in the order of the index;
-        behind them those of `also`, which need not be of the index."""
+        """Yield every chunk that may answer the question, gold included, with the reason: first those of the index in
+        order, then those of `also`."""
         guard = self.guard(question, gold)
         rows = {row for word in guard.name_words for row in self._rows.get(word, ())}
         for answer in guard.answers:
-            rows |= self._telling(answer)
+            rows |= self._rows_with_answer(answer)
         for chunk in gold:
             rows |= self._sharing(_words(_body(chunk)), _ALIKE)
         chunks = {chunk.id: chunk for chunk in (*(self.chunks[row] for row in sorted(rows)), *also)}
         return (found for chunk in chunks.values() if (found := guard.check(chunk)) is not None)
 
-    def _telling(self, answer: str) -> set[int]:
+    def _rows_with_answer(self, answer: str) -> set[int]:
         plain, words = _normalised(answer), _words(answer)
         rows = {row for row, text in enumerate(self._texts) if plain in text}
         if any(map(str.isdecimal, answer)):
@@ -269,7 +270,7 @@ class GuardedIndex:
         return rows | self._sharing(words, self._thresholds.answer_words) if len(words) >= _LONG else rows
 
     def _sharing(self, words: Collection[str], share: float) -> set[int]:
-        """Rows that hold that share of the words, or that share of whose words are among them."""
+        """Return the rows with that share of the words, or with that share of their own words among them."""
         shared = Counter[int]()
         for word in words:
             shared.update(self._rows.get(word, ()))
@@ -277,6 +278,6 @@ class GuardedIndex:
 
     @cached_property
     def _figures(self) -> list[tuple[str, frozenset[tuple[int | None, int | None]]]]:
-        """Of each chunk its text with figures as values, and the days that it states without a year."""
+        """Each chunk's text with numbers as values, and the days that it states without a year."""
         texts = (visible_text(chunk.content, chunk.format) for chunk in self.chunks)
         return [(with_values(text), _days(text)) for text in texts]

@@ -26,38 +26,44 @@ from ragbed.retrieval.types import Collection, Hit, Matrix, Retriever, Retriever
 
 @dataclass(frozen=True, slots=True)
 class MiningQuery:
-    """A query that chunks are mined for."""
+    """A query to mine chunks for.
 
-    key: str  # tells queries apart, and seeds what is drawn
+    Attributes:
+        key: identifies the query, and seeds random draws.
+        related: chunks whose documents, names and numbers count besides the query's own.
+        exclude: ids of chunks that must not be found.
+    """
+
+    key: str
     query: str
-    related: tuple[Chunk, ...] = ()  # chunks whose documents, names and numbers are looked at beside the query's own
-    exclude: frozenset[str] = frozenset()  # ids of chunks that are never found, for reasons of the caller's
+    related: tuple[Chunk, ...] = ()
+    exclude: frozenset[str] = frozenset()
 
 
 class Miner(Protocol):
-    """Finds chunks that are near to a query in its own way."""
+    """Finds chunks that are near a query in some way."""
 
     def mine(self, asked: Sequence[MiningQuery], k: int) -> list[list[Hit]]:
-        """Return at most `k` hits for each query, best first, ranked among what is not left out; a larger `k` finds the
-        same and more behind it."""
+        """Return at most `k` hits per query, best first and without excluded chunks. A larger `k` only adds hits at the
+        end."""
 
 
 @dataclass(frozen=True)
 class Rows:
-    """The rows of a collection by their chunks' ids, made once for all miners."""
+    """The rows of a collection by chunk id, shared by all miners."""
 
     collection: Collection
 
     def rows_of(self, ids: Iterable[str]) -> list[int]:
-        """Return the row of each of the chunks, all of which the collection holds."""
+        """Return the rows of chunks, all of which the collection has."""
         return [self._by_id[id] for id in ids]
 
     def known_rows(self, ids: Iterable[str]) -> set[int]:
-        """Return the rows of those of the chunks that the collection holds."""
+        """Return the rows of those chunks that the collection has."""
         return {self._by_id[id] for id in ids if id in self._by_id}
 
     def hits(self, scored: Iterable[tuple[int, float]], k: int, name: str) -> list[Hit]:
-        """Return the `k` rows of the highest score as hits, equal ones by row."""
+        """Return the `k` rows with the highest scores as hits; ties go by row."""
         best = sorted(scored, key=lambda one: (-one[1], one[0]))[:k]
         return [Hit(self.collection.chunks[row], score, rank, name) for rank, (row, score) in enumerate(best, 1)]
 
@@ -67,13 +73,13 @@ class Rows:
 
 
 class Nearness:
-    """Cosines of queries with chunks of a collection."""
+    """Cosine similarity of queries and chunks."""
 
     def __init__(self, collection: Collection) -> None:
         self._collection = collection
 
     def of(self, queries: Sequence[str], rows: Sequence[Sequence[int]]) -> list[list[float]]:
-        """Return for each query the cosine with each of its rows; ModelError where the embedder is not here."""
+        """Return each query's cosine with each of its rows. Raises ModelError: the embedder cannot be loaded."""
         if not any(rows):
             return [[] for _ in rows]
         vectors = self._collection.embedder.embed_queries(queries)
@@ -89,17 +95,17 @@ class Nearness:
 
 @dataclass(frozen=True, slots=True)
 class RetrieverMiner:
-    """The chunks that a retriever finds for the query."""
+    """Finds what a retriever returns for the query."""
 
     name: str
     retriever: Retriever
 
     def mine(self, asked: Sequence[MiningQuery], k: int) -> list[list[Hit]]:
-        """Find chunks. Queries are searched together where they leave out about as many chunks.
+        """Search, and leave out excluded chunks.
 
-        What is left out may come first, so a query is searched for that many more. Counts of as many binary digits
-        stand together and are searched for the greatest of them, 2^digits - 1: less than twice what any of them needs,
-        and a handful of searches whatever the counts are.
+        Excluded chunks may come first, so a query searches for that many more. Queries are grouped by the number of
+        binary digits of that count, and search for its largest value, 2^digits - 1. That is less than twice what any of
+        them needs, and takes few searches.
         """
         places: dict[int, list[int]] = defaultdict(list)
         for place, one in enumerate(asked):
@@ -113,11 +119,11 @@ class RetrieverMiner:
         return [found[place] for place in range(len(asked))]
 
 
-DRAWN = "random"  # what the miner is called
+DRAWN = "random"  # name of the random miner
 
 
 class RandomMiner:
-    """Chunks in an order drawn for each query; their score says nothing and is 0."""
+    """Draws chunks in random order for each query; the score is always 0."""
 
     def __init__(self, rows: Rows, seed: int) -> None:
         self._rows, self._seed = rows, seed
@@ -134,7 +140,7 @@ class RandomMiner:
 
 
 class SameDocumentMiner:
-    """Chunks of the documents of `around`, by the cosine of their nearest window with the query."""
+    """Finds chunks of the documents of `related`, by the cosine of their nearest window with the query."""
 
     def __init__(self, rows: Rows, nearness: Nearness) -> None:
         self._rows, self._nearness = rows, nearness
@@ -158,15 +164,16 @@ class SameDocumentMiner:
         return found
 
 
-_COMMON = 0.02  # a name in a larger share of the chunks ties nothing together, unless it stands in fewer than `_FEW`
+_COMMON = 0.02  # a name in a larger share of the chunks is too common, unless in fewer than `_FEW`
 _FEW = 50
 
 
 class SameNameMiner:
-    """Chunks that hold a name of the query, or what a chunk of `around` is about, and a number that none of these has.
+    """Finds chunks with a name of the query, or of the subject of a related chunk, that state a number which these do
+    not.
 
-    A chunk that holds all the query's own numbers, where it has any, speaks of the same year or amount, and is none.
-    The score is the sum of log(1 + chunks / chunks with that name) over the shared names.
+    A chunk with all numbers of the query is left out, since it is about the same year or amount. The score is the sum
+    of log(1 + chunks / chunks with that name) over the shared names.
     """
 
     def __init__(self, rows: Rows) -> None:
@@ -215,28 +222,27 @@ class SameNameMiner:
 MINERS: Mapping[str, str] = {
     "same_document": "other chunks of the documents of the gold, nearest first",
     "entity": "chunks that share a name with the question or its gold, and state another number or year",
-    DRAWN: "chunks drawn by chance"}
-"""Miners that are no retriever, and what each finds."""
+    DRAWN: "random chunks"}
+"""Miners other than retrievers, with what each finds."""
 
 
 def miner_names() -> dict[str, str]:
-    """Return every miner's name and what it finds: each kind of retriever, with its usual settings, and `ALONE`."""
+    """Return every miner's name and description: each kind of retriever with default settings, and `MINERS`."""
     kinds = {str(kind.model_fields["kind"].default): f"what a search by {kind.model_fields['kind'].default} finds"
              for kind in KINDS if not any(field.is_required() for name, field in kind.model_fields.items())}
     return {**kinds, **MINERS}
 
 
 def check_miners(names: Iterable[str]) -> None:
-    """Raise SettingsError where there is no miner of one of the names."""
+    """Raise SettingsError if a name is not a miner's."""
     known = miner_names()
     if unknown := [name for name in names if name not in known]:
-        raise SettingsError(f"there is no miner {unknown[0]!r}; there are: {', '.join(known)}")
+        raise SettingsError(f"unknown miner {unknown[0]!r}; choose from: {', '.join(known)}")
 
 
 def open_miner(name: str, rows: Rows, seed: int) -> tuple[Miner, str]:
-    """Return the miner of that name over a collection, and what tells it apart from one that finds otherwise. Raises
-    SettingsError where there is none of that name, and UserError where a model or package that it needs is not to be
-    had."""
+    """Return the miner of that name over a collection, and its identity. Raises SettingsError: there is no such miner.
+    Raises UserError: a model or package that it needs is missing."""
     check_miners([name])
     if name == "same_document":
         return SameDocumentMiner(rows, Nearness(rows.collection)), name

@@ -1,4 +1,4 @@
-"""Mining hard negatives for a benchmark, which is then written as a benchmark that loads like any other."""
+"""Mine hard negatives for a benchmark, and write it as a benchmark that loads like any other."""
 from __future__ import annotations
 
 import asyncio
@@ -49,42 +49,42 @@ from ragbed.retrieval.types import Collection, Progress
 _BUCKETS: tuple[Bucket, ...] = ("hard", "medium", "easy")
 BANDS: Mapping[str, range] = {"1-5": range(1, 6), "6-10": range(6, 11), "11-20": range(11, 21),
                               "later": range(21, maxsize)}
-"""Ranks of candidates: what stands first is nearest, and most often the answer."""
-NOBODY = "left out"  # in the place of a miner: what was left out before anybody looked
+"""Bands of ranks. The first candidates are the nearest, and most often answer the question."""
+NOBODY = "left out"  # instead of a miner's name: left out before mining
 
 
-def count_outcomes(wanted: Sequence[MiningTask], chosen: Sequence[MiningResult], mined: Sequence[Mapping[str, Mined]],
+def count_outcomes(tasks: Sequence[MiningTask], results: Sequence[MiningResult], mined: Sequence[Mapping[str, Mined]],
                    rejected_near: Sequence[float]) -> dict[str, Any]:
-    """Count everything that a table of a mining shows, as the manifest keeps it. A candidate that several miners found
-    counts once in `candidates`, and under each of these miners in `miners`; `rejected_near` has the hardness of every
-    candidate that the guard rejected."""
+    """Count kept and rejected candidates for the manifest and the terminal. A candidate that several miners found
+    counts once in `candidates`, and under each of them in `miners`. `rejected_near` is the hardness of each candidate
+    that the guard rejected."""
     by_miner: dict[str, Counter[str]] = defaultdict(Counter)
-    for one in chosen:
+    for one in results:
         for rejected in one.rejected:
             for miner in [each.miner for each in rejected.found] or [NOBODY]:
                 by_miner[miner][rejected.reason] += 1
         for each in chain.from_iterable(one.found.values()):
             by_miner[each.miner]["kept"] += 1
-    reasons = Counter(rejected.reason for one in chosen for rejected in one.rejected)
-    kept = sum(len(one.chunks) for one in chosen)
+    reasons = Counter(rejected.reason for one in results for rejected in one.rejected)
+    kept = sum(len(one.chunks) for one in results)
     every = [each for one in mined for each in one.values()]
     hardness = {bucket: [one.hardness for one in every if one.bucket == bucket] for bucket in _BUCKETS}
-    return {"questions": len(wanted), "wanted": sum(one.total for one in wanted), "kept": kept,
-            "filled_up_with": sum(one.fill for one in chosen),
+    return {"questions": len(tasks), "wanted": sum(one.total for one in tasks), "kept": kept,
+            "filled_up_with": sum(one.fill for one in results),
             "candidates": {"kept": kept, **{reason: reasons[reason] for reason in REASONS}},
             "miners": {name: dict(counts) for name, counts in by_miner.items()},
             "hardness": {bucket: {"n": len(values), "least": min(values), "mean": round(sum(values) / len(values), 6),
                                   "greatest": max(values)} for bucket, values in hardness.items() if values},
-            "guard": {"ranks": _counts_by_rank(chosen),
+            "guard": {"ranks": _counts_by_rank(results),
                       "hardness": {"kept": _mean([one.hardness for one in every]), "rejected": _mean(rejected_near)}},
-            "short": sum(one.why_short is not None for one in chosen)}
+            "short": sum(one.why_short is not None for one in results)}
 
 
-def _counts_by_rank(chosen: Sequence[MiningResult]) -> dict[str, dict[str, int]]:
-    """How many candidates of each band of ranks were kept, and how many the guard rejected, by the best rank that a
-    miner gave them. Repeated ones are neither."""
-    kept = [best_rank(found) for one in chosen for found in one.found.values()]
-    rejected = [best_rank(each.found) for one in chosen for each in one.rejected if each.by_guard]
+def _counts_by_rank(results: Sequence[MiningResult]) -> dict[str, dict[str, int]]:
+    """Count kept candidates and those that the guard rejected, by the best rank that a miner gave them. Repeated ones
+    do not count."""
+    kept = [best_rank(found) for one in results for found in one.found.values()]
+    rejected = [best_rank(each.found) for one in results for each in one.rejected if each.by_guard]
     return {name: {what: sum(rank is not None and rank in band for rank in ranks)
                    for what, ranks in (("kept", kept), ("rejected", rejected))} for name, band in BANDS.items()}
 
@@ -98,14 +98,14 @@ _SCOPE = "all"
 
 @dataclass(frozen=True, slots=True)
 class MiningSource:
-    """The chunks among which negatives are found; `index` is None where they are the benchmark's own."""
+    """The chunks to find negatives in; `index` is None if they are the benchmark's own."""
 
     benchmark: Benchmark
     collection: Collection
     index: Index | None
 
     def source_of(self, document: str) -> str:
-        """Return the source path of a document id; the id itself where none is known."""
+        """Return the source path of a document id, or the id if it is unknown."""
         if document in self.benchmark.documents:
             return self.benchmark.documents[document].source
         try:
@@ -114,22 +114,22 @@ class MiningSource:
             return document
 
     def document(self, id: str) -> Document:
-        """Return the document of a chunk of the benchmark or of the collection."""
+        """Return a document of the benchmark or of the collection."""
         known = self.benchmark.documents
         return known[id] if id in known else self.collection.document(id)
 
 
 def open_source(benchmark: Benchmark, settings: MiningSettings, progress: Progress) -> MiningSource:
-    """Open the index that the settings name, or the chunks of the benchmark: those that all its questions share, else
-    those of all its questions. Raises BenchmarkError where there is no index and the benchmark brings no chunks, and
-    IndexFolderError, ModelError or SettingsError where the index or the embedder cannot be opened."""
+    """Open the index of the settings, or else the chunks that all questions share, or else the chunks of all questions.
+    Raises BenchmarkError: there is no index, and the benchmark has no chunks. Raises UserError: the index or the
+    embedder cannot be opened."""
     if settings.index is not None:
         index = Index.open(settings.index)
         index.check_embedder()
         return MiningSource(benchmark, index, index)
     chunks = benchmark.shared or benchmark.all_chunks
     if not chunks:
-        raise BenchmarkError(f"{benchmark.name}: its questions bring no chunks to find negatives among; index its "
+        raise BenchmarkError(f"{benchmark.name}: its questions have no chunks to mine negatives in; index its "
                              "documents and give --index DIR")
     pool = Pool({_SCOPE: chunks}, CachedEmbedder(open_embedder(settings.embedder)), benchmark.documents)
     pool.embed(progress)
@@ -137,24 +137,23 @@ def open_source(benchmark: Benchmark, settings: MiningSettings, progress: Progre
 
 
 def mine(selection: Selection, settings: MiningSettings, out: Path, progress: Progress) -> MinedManifest:
-    """Mine negatives for the questions of a benchmark and write it with them into a new folder. Raises SettingsError
-    where there is something in the folder, or a miner is not known; BenchmarkError where the benchmark cannot be
-    loaded, or brings no chunks and there is no index; UserError where an index or a model is not to be had, or another
-    process is writing the folder."""
+    """Mine negatives for a benchmark's questions, and write it with them into a new folder. Raises SettingsError: the
+    folder is not empty, or a miner is unknown. Raises UserError: the benchmark, an index or a model cannot be loaded,
+    or another process is writing the folder."""
     with exclusive(out):
         try:
             taken = out.exists() and (not out.is_dir() or any(out.iterdir()))
         except OSError as error:
             raise SettingsError(f"{out}: {error.strerror}") from error
         if taken:
-            raise SettingsError(f"{out}: something is there already; give a new folder")
+            raise SettingsError(f"{out}: not empty; name a new folder")
         if not judges_of(settings):
             return _mined(selection, settings, out, progress, RerankerDeps())
         return asyncio.run(_judged(partial(_mined, selection, settings, out, progress), settings))
 
 
 async def _judged(mined: Callable[[RerankerDeps], MinedManifest], settings: MiningSettings) -> MinedManifest:
-    async with open_reranker_deps(settings, ModelSettings()) as deps:  # the judge's calls are made on this loop
+    async with open_reranker_deps(settings, ModelSettings()) as deps:  # the judge's calls use this loop
         return await asyncio.to_thread(mined, deps)
 
 
@@ -165,17 +164,17 @@ def _mined(selection: Selection, settings: MiningSettings, out: Path, progress: 
     source = open_source(benchmark, settings, progress)
     rows, nearness = Rows(source.collection), Nearness(source.collection)
     opened = {name: open_miner(name, rows, settings.seed) for name in dict.fromkeys(settings.miners)}
-    wanted = list(plan_tasks(benchmark, _candidates(source, rows, nearness), settings))
+    tasks = list(plan_tasks(benchmark, _candidates(source, rows, nearness), settings))
     scorer = None if settings.reranker is None else settings.reranker.open(deps)
-    chosen = select_negatives(wanted, settings, {name: miner for name, (miner, _) in opened.items()}, scorer,
+    results = select_negatives(tasks, settings, {name: miner for name, (miner, _) in opened.items()}, scorer,
                               RareWords(chunk.content for chunk in source.collection.chunks), progress)
-    cosines = nearness.of([one.question.text for one in wanted],
-                          [rows.rows_of(chunk.id for chunk in one.chunks) for one in chosen])
-    rejected = nearness.of([one.question.text for one in wanted],
-                           [rows.rows_of(each.chunk.id for each in one.rejected if each.by_guard) for one in chosen])
-    by_chunk = [rate_hardness(one, near) for one, near in zip(chosen, cosines, strict=True)]
+    cosines = nearness.of([one.question.text for one in tasks],
+                          [rows.rows_of(chunk.id for chunk in one.chunks) for one in results])
+    rejected = nearness.of([one.question.text for one in tasks],
+                           [rows.rows_of(each.chunk.id for each in one.rejected if each.by_guard) for one in results])
+    by_chunk = [rate_hardness(one, near) for one, near in zip(results, cosines, strict=True)]
     questions = tuple(add_negatives(each, found, by, settings.seed)
-                      for each, found, by in zip(wanted, chosen, by_chunk, strict=True))
+                      for each, found, by in zip(tasks, results, by_chunk, strict=True))
     made_of = {"chunks": len(source.collection.chunks), "content": source.collection.content,
                "embedder": source.collection.embedder.identity,
                "reranker": None if settings.reranker is None else settings.reranker.identity(),
@@ -184,14 +183,14 @@ def _mined(selection: Selection, settings: MiningSettings, out: Path, progress: 
         benchmark=selection.model_dump(mode="json"), name=benchmark.name, corpus=benchmark.corpus,
         attribution=f"{selection.about.paper}; licence: {selection.about.licence}",
         mining=settings.model_dump(mode="json"), collection=made_of,
-        counts=count_outcomes(wanted, chosen, by_chunk, [to_hardness(cosine) for own in rejected for cosine in own]),
+        counts=count_outcomes(tasks, results, by_chunk, [to_hardness(cosine) for own in rejected for cosine in own]),
         short={one.question.id: {"wanted": one.total, "kept": len(found.chunks), "rejected": len(found.rejected),
                                  "why": found.why_short}
-               for one, found in zip(wanted, chosen, strict=True) if found.why_short is not None})
+               for one, found in zip(tasks, results, strict=True) if found.why_short is not None})
     brought = dict.fromkeys(chunk.document for question in questions for chunk in question.chunks)
     brought |= dict.fromkeys(chunk.document for chunk in benchmark.shared)
     made = replace(benchmark, questions=questions, documents={id: source.document(id) for id in brought})
-    lines = {**benchmark_lines(made), DECISIONS: _decisions(wanted, chosen)}
+    lines = {**benchmark_lines(made), DECISIONS: _decisions(tasks, results)}
     with replacing(out) as folder:
         for name, each in lines.items():
             with (folder / name).open("x", encoding="utf-8", newline="\n") as file:
@@ -208,8 +207,8 @@ def _candidates(source: MiningSource, rows: Rows, nearness: Nearness) -> Candida
     return Candidates(source.collection.chunks, source.source_of, source.index is not None, nearest)
 
 
-def _decisions(wanted: Iterable[MiningTask], chosen: Iterable[MiningResult]) -> Iterator[str]:
-    for one, found in zip(wanted, chosen, strict=True):
+def _decisions(tasks: Iterable[MiningTask], results: Iterable[MiningResult]) -> Iterator[str]:
+    for one, found in zip(tasks, results, strict=True):
         for each in found.rejected:
             yield to_json({"question": one.question.id, "reason": each.reason, "figures": each.figures,
                            "found": each.found, "chunk": each.chunk.id, "document": each.chunk.document,

@@ -1,4 +1,4 @@
-"""Chunks that share a name with a query but state other numbers, both found by simple means in the texts."""
+"""Extract names and numbers from texts with simple patterns."""
 from __future__ import annotations
 
 import re
@@ -21,31 +21,31 @@ _ENDINGS = (
     "은 는 이 가 을 를 의 에 도 와 과 로 만 으로 에서 에게 부터 까지 보다 처럼 이나 에는 에도 와의 과의 으로서 으로써 "
     "에서는 이라는 라는 이란 란 이며 이고 인 들 들은 들이 들을 들의")
 _PARTICLES = tuple(sorted(_ENDINGS.split(), key=len, reverse=True))
-_SHORTEST = 2  # letters of a name; syllables of a Korean one
+_MIN_LENGTH = 2  # letters, or Korean syllables, of a name
 _NUMBER = re.compile(r"\d[\d.,]*")
 
 
 @lru_cache(maxsize=1_024)
 def extract_names(text: str) -> frozenset[str]:
-    """Return the names in the text, folded: capitalised spans without the words that only begin a sentence, and
-    Korean words without their particles, which are names where they are rare."""
+    """Return the names in the text, in lower case: capitalised spans without words that only begin a sentence, and
+    Korean words without particles."""
     text = normalize("NFKC", text)
     spans = {_fold(match[0]) for match in _SPAN.finditer(text)}
     korean = {_stem(match[0]) for match in _HANGUL.finditer(text)}
-    return frozenset(name for name in spans | korean if len(name) >= _SHORTEST)
+    return frozenset(name for name in spans | korean if len(name) >= _MIN_LENGTH)
 
 
 @lru_cache(maxsize=1_024)
 def extract_subject(text: str) -> str | None:
-    """Return the name that the text begins with, or that comes first in it: what a passage under a title is about."""
+    """Return the first name in the text, which is what a passage under a title is about."""
     text = normalize("NFKC", text)
     found = (_stem(match[0]) if _HANGUL.match(match[0]) else _fold(match[0]) for match in _ANY.finditer(text))
-    return next((name for name in found if len(name) >= _SHORTEST), None)
+    return next((name for name in found if len(name) >= _MIN_LENGTH), None)
 
 
 @lru_cache(maxsize=1_024)
 def extract_numbers(text: str) -> frozenset[str]:
-    """Return the figures in the text, years among them, without thousands separators and final points."""
+    """Return the numbers in the text, including years, without thousands separators and final points."""
     return frozenset(match[0].replace(",", "").rstrip(".") for match in _NUMBER.finditer(normalize("NFKC", text)))
 
 
@@ -58,5 +58,5 @@ def _fold(span: str) -> str:
 
 
 def _stem(word: str) -> str:
-    ending = next((one for one in _PARTICLES if word.endswith(one) and len(word) - len(one) >= _SHORTEST), "")
+    ending = next((one for one in _PARTICLES if word.endswith(one) and len(word) - len(one) >= _MIN_LENGTH), "")
     return word.removesuffix(ending)

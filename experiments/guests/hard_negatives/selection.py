@@ -24,21 +24,20 @@ from ragbed.strategies.types import Passage
 
 
 class MiningSettings(BaseModel):
-    """How negatives are mined.
+    """How to mine negatives.
 
     Attributes:
-        miners: in the order of their turns (`retrieval.mining.miner_names`); the first alone fills questions up, as
-            long as it finds any.
-        per_question: how many further negatives each question is to have beside those that fill it up.
-        fill: to how many chunks a question is filled up, its gold among them; 0 for not at all.
-        keep: whether all chunks that a question was given stay; else only its gold does, and its other chunks are
-            candidates like any. Where the gold of an answerable question is not known, they stay in any case.
+        miners: in the order of their turns (see `miner_names`). The first alone fills questions up, as long as it
+            finds any.
+        per_question: extra negatives per question, besides those that fill it up.
+        fill: number of chunks to fill each question up to, gold included; 0 for no filling.
+        keep: keep all chunks of a question. By default only its gold stays, and its other chunks are candidates. If
+            the gold of an answerable question is unknown, they stay anyway.
         index: where candidates come from; None for the benchmark's own chunks.
-        embedder: of the benchmark's own chunks; an index has its own.
-        reranker: what must not score a candidate above the question's gold, or where it is a judge, which grades, not
-            grade it 2 or 3; None for no such check.
-        depth: how many candidates of each miner are looked at for a question at the most.
-        seed: of what is drawn: the order of a question that was filled up, and the miner `random`.
+        embedder: for the benchmark's own chunks; an index has its own.
+        reranker: rejects candidates that it scores above the gold or, if it is a judge, that it grades 2 or 3.
+        depth: maximum number of candidates per miner and question.
+        seed: of the order of chunks in a filled question, and of the miner `random`.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -56,22 +55,31 @@ class MiningSettings(BaseModel):
 
 
 def best_rank(found: Iterable[FoundBy]) -> int | None:
-    """Return the best rank that any miner gave a candidate; None where it was only drawn, in no order."""
+    """Return the best rank that any miner gave a candidate; None if it was only drawn at random."""
     return min((one.rank for one in found if one.miner != DRAWN), default=None)
 
 
 @dataclass(frozen=True, slots=True)
 class MiningTask:
-    """A question with what is to be mined for it."""
+    """A question and the negatives that it needs.
+
+    Attributes:
+        kept: chunks that stay in the question.
+        keeps_own: whether these are all of the question's own chunks.
+        gold: known gold chunks, of the question and of the index.
+        fill: negatives needed to fill the question up.
+        further: extra negatives.
+        coarse: candidates left out because gold is known only by page or document.
+    """
 
     question: Question
-    asked: MiningQuery
-    kept: tuple[Chunk, ...]  # the chunks that it is shown in any case
-    keeps_own: bool  # whether these are all that it was given
-    gold: tuple[Chunk, ...]  # the gold chunks, as far as any are known: its own, and those of the index
-    fill: int  # how many negatives fill it up
-    further: int  # how many it is to have beside these
-    coarse: tuple[Rejected, ...] = ()  # what is left out because gold is known no better than by page or document
+    query: MiningQuery
+    kept: tuple[Chunk, ...]
+    keeps_own: bool
+    gold: tuple[Chunk, ...]
+    fill: int
+    further: int
+    coarse: tuple[Rejected, ...] = ()
 
     @property
     def total(self) -> int:
@@ -80,30 +88,36 @@ class MiningTask:
 
 @dataclass(frozen=True, slots=True)
 class MiningResult:
-    """What was mined for a question."""
+    """The negatives of a question.
 
-    chunks: tuple[Chunk, ...]  # those that fill the question up, then the further ones
-    fill: int  # how many of them fill it up
-    miners: Mapping[str, str]  # by chunk id, whose turn took it
-    found: Mapping[str, tuple[FoundBy, ...]]  # by chunk id, which miners found it
-    rejected: tuple[Rejected, ...]
-    why_short: str | None = None  # why there are fewer than wanted; None where there are not
-
-
-def add_negatives(wanted: MiningTask, chosen: MiningResult, mined: Mapping[str, Mined], seed: int) -> Question:
-    """Return the question with negatives among its chunks and further ones behind these.
-
-    Where any fill it up, the order of its chunks is drawn, so that gold has no place of its own. The benchmark's own
-    negatives, where they are kept, follow the mined ones; no dose has them, since nobody knows how hard they are.
+    Attributes:
+        chunks: those that fill the question up, then the extra ones.
+        fill: number of chunks that fill it up.
+        miners: by chunk id, the miner whose turn selected it.
+        found: by chunk id, all miners that found it.
+        why_short: why there are fewer than needed, or None.
     """
-    question = wanted.question
-    given = (*wanted.kept, *chosen.chunks[:chosen.fill])
-    if chosen.fill:
-        given = tuple(random.Random(f"{seed}:{question.id}:given").sample(given, len(given)))
-    further = chosen.chunks[chosen.fill:]
-    there = {chunk.id for chunk in (*given, *further)}
-    own = tuple(chunk for chunk in question.negatives if chunk.id not in there) if wanted.keeps_own else ()
-    return replace(question, provided=given, pool=question.pool if wanted.keeps_own else (),
+
+    chunks: tuple[Chunk, ...]
+    fill: int
+    miners: Mapping[str, str]
+    found: Mapping[str, tuple[FoundBy, ...]]
+    rejected: tuple[Rejected, ...]
+    why_short: str | None = None
+
+
+def add_negatives(task: MiningTask, result: MiningResult, mined: Mapping[str, Mined], seed: int) -> Question:
+    """Return the question with its negatives. In a question that is filled up, the order of the chunks is random, so
+    that gold has no fixed position. The benchmark's own negatives, if kept, follow the mined ones; perturbations do not
+    use them, because their hardness is unknown."""
+    question = task.question
+    provided = (*task.kept, *result.chunks[:result.fill])
+    if result.fill:
+        provided = tuple(random.Random(f"{seed}:{question.id}:given").sample(provided, len(provided)))
+    further = result.chunks[result.fill:]
+    there = {chunk.id for chunk in (*provided, *further)}
+    own = tuple(chunk for chunk in question.negatives if chunk.id not in there) if task.keeps_own else ()
+    return replace(question, provided=provided, pool=question.pool if task.keeps_own else (),
                    negatives=(*further, *own), mined=mined)
 
 
@@ -111,39 +125,39 @@ _THIRDS: tuple[Bucket, ...] = ("hard", "medium", "easy")
 
 
 def to_hardness(cosine: float) -> float:
-    """Return the cosine, or 0 where it is negative."""
+    """Return the cosine, or 0 if it is negative."""
     return round(min(max(cosine, 0.0), 1.0), DECIMALS)
 
 
-def rate_hardness(chosen: MiningResult, cosines: Sequence[float]) -> Mapping[str, Mined]:
-    """Return by chunk id, in the order in which they were taken, how each negative was mined, and how hard it is: the
-    cosine of the question's vector and that of the chunk's nearest window, by the embedder of the collection, the same
-    for whichever miner found the chunk. `cosines` are in the order of `chosen.chunks`."""
+def rate_hardness(result: MiningResult, cosines: Sequence[float]) -> Mapping[str, Mined]:
+    """Return how each negative was mined and how hard it is, by chunk id, in the order of selection. Hardness is the
+    cosine of the question with the chunk's nearest window, whichever miner found it. `cosines` are in the order of
+    `result.chunks`."""
     hardness = [to_hardness(cosine) for cosine in cosines]
     order = sorted(range(len(hardness)), key=lambda place: (-hardness[place], place))
     buckets = {place: _THIRDS[rank * len(_THIRDS) // len(order)] for rank, place in enumerate(order)}
-    return {chunk.id: Mined(chosen.miners[chunk.id], chosen.found[chunk.id], hardness[place], buckets[place])
-            for place, chunk in enumerate(chosen.chunks)}
+    return {chunk.id: Mined(result.miners[chunk.id], result.found[chunk.id], hardness[place], buckets[place])
+            for place, chunk in enumerate(result.chunks)}
 
 
 class RerankerScores:
-    """A reranker's scores of candidates; without a scorer nothing is above the gold. Those of many questions are scored
-    together, once they are known. Where the scores are `grades`, none may be one that helps, whatever the gold's is."""
+    """A reranker's scores of candidates, computed for many questions at once. Without a scorer, nothing is above the
+    gold. If the scores are `grades`, candidates with a helpful grade are rejected, whatever the gold's grade is."""
 
     def __init__(self, scorer: Scorer | None, grades: bool = False) -> None:
         self._scorer, self._grades = scorer, grades
         self._known: dict[tuple[str, str], float] = {}
         self._asked: dict[str, tuple[MiningTask, dict[str, Chunk]]] = {}
 
-    def above_gold(self, wanted: MiningTask, chunk: Chunk) -> Rejected | None:
-        """Return why the chunk is not taken; None also where it is yet to be scored."""
-        gold = () if self._grades else wanted.gold
+    def above_gold(self, task: MiningTask, chunk: Chunk) -> Rejected | None:
+        """Return why the chunk is rejected; None if it is not, or has not been scored yet."""
+        gold = () if self._grades else task.gold
         if self._scorer is None or not (gold or self._grades):
             return None
-        id = wanted.question.id
+        id = task.question.id
         scores = [self._known.get((id, one.id)) for one in (chunk, *gold)]
         if None in scores:
-            self._asked.setdefault(id, (wanted, {}))[1][chunk.id] = chunk
+            self._asked.setdefault(id, (task, {}))[1][chunk.id] = chunk
             return None
         ours, *others = (score for score in scores if score is not None)
         if self._grades:
@@ -152,62 +166,62 @@ class RerankerScores:
         return Rejected(chunk, "reranker", {"score": round(ours, 4), "gold": round(best, 4)}) if ours > best else None
 
     def score(self) -> set[str]:
-        """Score what was asked for, and return the ids of the questions that have to be chosen for once more. Raises
-        UserError where the reranker's model cannot be loaded."""
+        """Score the candidates that were asked about. Returns the ids of the questions to select for again. Raises
+        UserError: the reranker's model cannot be loaded."""
         asked, self._asked = self._asked, {}
         if self._scorer is None or not asked:
             return set()
-        chunks = [list((chunks | {gold.id: gold for gold in wanted.gold if not self._grades}).values())
-                  for wanted, chunks in asked.values()]
-        found = self._scorer.scores([wanted.question.text for wanted, _ in asked.values()],
+        chunks = [list((chunks | {gold.id: gold for gold in task.gold if not self._grades}).values())
+                  for task, chunks in asked.values()]
+        found = self._scorer.scores([task.question.text for task, _ in asked.values()],
                                     [[chunk.content for chunk in each] for each in chunks])
         for id, each, scores in zip(asked, chunks, found, strict=True):
             self._known |= {(id, chunk.id): score for chunk, score in zip(each, scores, strict=True)}
         return set(asked)
 
 
-def select(wanted: MiningTask, found: Mapping[str, Sequence[Hit]], guard: Guard,
+def select(task: MiningTask, found: Mapping[str, Sequence[Hit]], guard: Guard,
            scores: RerankerScores) -> MiningResult:
-    """Take the first miner's finds until the question is filled up, then one of each miner in turn; `found` has the
-    miners in the order of their turns."""
+    """Take candidates of the first miner until the question is filled up, then one of each miner in turn. `found` has
+    the hits by miner, in the order of turns."""
     by: dict[str, tuple[FoundBy, ...]] = defaultdict(tuple)
     for miner, hits in found.items():
         for hit in hits:
             by[hit.chunk.id] += (FoundBy(miner, hit.rank, round(hit.score, DECIMALS)),)
-    passing = _Selector(wanted, guard, scores)
+    selector = _Selector(task, guard, scores)
     left = {miner: map(attrgetter("chunk"), hits) for miner, hits in found.items()}
     first = next(iter(left))
-    while len(passing.taken) < wanted.fill and passing.take(first, left[first]):
+    while len(selector.taken) < task.fill and selector.take(first, left[first]):
         pass
-    while left and len(passing.taken) < wanted.total:
+    while left and len(selector.taken) < task.total:
         for miner in list(left):
-            if len(passing.taken) == wanted.total:
+            if len(selector.taken) == task.total:
                 break
-            if not passing.take(miner, left[miner]):
+            if not selector.take(miner, left[miner]):
                 del left[miner]
-    rejected = tuple(replace(one, found=by[one.chunk.id]) for one in passing.rejected)
-    chunks = tuple(passing.taken)
-    return MiningResult(chunks, min(wanted.fill, len(chunks)),
-                        {chunk.id: miner for chunk, miner in passing.taken.items()},
-                        {chunk.id: by[chunk.id] for chunk in chunks}, (*wanted.coarse, *rejected))
+    rejected = tuple(replace(one, found=by[one.chunk.id]) for one in selector.rejected)
+    chunks = tuple(selector.taken)
+    return MiningResult(chunks, min(task.fill, len(chunks)),
+                        {chunk.id: miner for chunk, miner in selector.taken.items()},
+                        {chunk.id: by[chunk.id] for chunk in chunks}, (*task.coarse, *rejected))
 
 
 class _Selector:
-    def __init__(self, wanted: MiningTask, guard: Guard, scores: RerankerScores) -> None:
+    def __init__(self, task: MiningTask, guard: Guard, scores: RerankerScores) -> None:
         self.taken: dict[Chunk, str] = {}
         self.rejected: list[Rejected] = []
-        self._wanted, self._guard, self._scores = wanted, guard, scores
-        self._shown = ShownTexts([*wanted.kept, *wanted.gold])
+        self._task, self._guard, self._scores = task, guard, scores
+        self._shown = ShownTexts([*task.kept, *task.gold])
         self._seen: set[str] = set()
 
     def take(self, miner: str, candidates: Iterator[Chunk]) -> bool:
-        """Take the miner's next candidate that was not seen before and passes; False where there is none."""
+        """Take the miner's next candidate that is new and passes all checks. Returns False if there is none."""
         for chunk in candidates:
             if chunk.id in self._seen:
                 continue
             self._seen.add(chunk.id)
             why = Rejected(chunk, "repeated") if not self._shown.lacks(chunk) else \
-                self._guard.check(chunk) or self._scores.above_gold(self._wanted, chunk)
+                self._guard.check(chunk) or self._scores.above_gold(self._task, chunk)
             if why is None:
                 self._shown.add(chunk)
                 self.taken[chunk] = miner
@@ -216,22 +230,28 @@ class _Selector:
         return False
 
 
-MOST_GOLD = 5  # chunks that a question keeps of gold that is known by page or document alone; CReSt has one to five
+MAX_GOLD = 5  # gold chunks kept if gold is known only by page or document; CReSt has one to five
 _COARSE: dict[str, Reason] = {"page": "gold_page", "document": "gold_document"}
 
 
 @dataclass(frozen=True, slots=True)
 class Candidates:
-    """Where negatives are found."""
+    """Where negatives come from.
 
-    chunks: Sequence[Chunk]  # of the collection
+    Attributes:
+        chunks: of the collection.
+        indexed: whether they are an index's, which knows the benchmark's documents only by source.
+        nearest: sorts chunks by their similarity to a query.
+    """
+
+    chunks: Sequence[Chunk]
     source_of: SourceOf
-    indexed: bool  # whether they are an index's, which knows the benchmark's documents by their source alone
-    nearest: Callable[[str, Sequence[Chunk]], Sequence[Chunk]]  # the chunks that are nearest to a query, best first
+    indexed: bool
+    nearest: Callable[[str, Sequence[Chunk]], Sequence[Chunk]]
 
 
 def plan_tasks(benchmark: Benchmark, candidates: Candidates, settings: MiningSettings) -> Iterator[MiningTask]:
-    """Yield each question with what is to be mined for it: gold that is left out, what it keeps, how many it lacks."""
+    """Yield a task for each question: its gold, the chunks that it keeps, and the number of negatives that it needs."""
     places = Places(candidates.chunks, candidates.source_of)
     shared = Places(benchmark.shared, candidates.source_of)
     for question in benchmark.questions:
@@ -242,8 +262,8 @@ def plan_tasks(benchmark: Benchmark, candidates: Candidates, settings: MiningSet
         coarse = tuple(Rejected(chunk, reason) for row, chunk in enumerate(left_out)
                        if (reason := _COARSE.get(levels[row] or "")))
         shown = own or left_out
-        if coarse and len(shown) > MOST_GOLD:
-            shown = tuple(candidates.nearest(question.text, left_out)[:MOST_GOLD])
+        if coarse and len(shown) > MAX_GOLD:
+            shown = tuple(candidates.nearest(question.text, left_out)[:MAX_GOLD])
         yield _plan_task(question, tuple(dict.fromkeys((*own, *left_out))), shown, coarse, settings)
 
 
@@ -252,45 +272,43 @@ def _plan_task(question: Question, gold: tuple[Chunk, ...], shown: tuple[Chunk, 
     keeps_own = bool(question.provided) and (settings.keep or (question.answerable and not gold))
     kept = question.provided if keeps_own else shown
     out = frozenset(chunk.id for chunk in (*gold, *kept))
-    asked = MiningQuery(question.id, question.text, gold or question.provided, out)
+    query = MiningQuery(question.id, question.text, gold or question.provided, out)
     fill = max(0, settings.fill - len(kept))
-    return MiningTask(question, asked, kept, keeps_own, gold, fill, settings.per_question, coarse)
+    return MiningTask(question, query, kept, keeps_own, gold, fill, settings.per_question, coarse)
 
 
-_FIRST = 20  # candidates of each miner in the first round, and at least two for each that is wanted
-_DEEPER = 4
-_GROUP = 512  # questions that are mined for together
+_FIRST_DEPTH = 20  # candidates of each miner in the first round, or twice the number needed if that is more
+_DEEPER = 4  # each further round looks this many times deeper
+_GROUP = 512  # questions mined together
 
 
-def select_negatives(wanted: Sequence[MiningTask], settings: MiningSettings, miners: Mapping[str, Miner],
-                     scorer: Scorer | None,
-                     rarity: RareWords, progress: Progress) -> list[MiningResult]:
-    """Choose negatives for each question, in their order, by the miners in the order of their turns and the reranker,
-    if any; `rarity` is of words among the candidates. Raises UserError where a miner's or the reranker's model is not
-    to be had."""
-    chosen: dict[str, MiningResult] = {}
-    for first in range(0, len(wanted), _GROUP):
-        group = wanted[first:first + _GROUP]
-        guards = {one.question.id: Guard(one.question, one.gold, settings.thresholds, rarity) for one in group}
+def select_negatives(tasks: Sequence[MiningTask], settings: MiningSettings, miners: Mapping[str, Miner],
+                     scorer: Scorer | None, rare_words: RareWords, progress: Progress) -> list[MiningResult]:
+    """Select negatives for each question, in order. If too many candidates of a question are rejected, its miners
+    search deeper, until they find no more. Raises UserError: a model of a miner or of the reranker cannot be loaded."""
+    results: dict[str, MiningResult] = {}
+    for first in range(0, len(tasks), _GROUP):
+        group = tasks[first:first + _GROUP]
+        guards = {one.question.id: Guard(one.question, one.gold, settings.thresholds, rare_words) for one in group}
         scores, left = RerankerScores(scorer, isinstance(settings.reranker, JudgeReranker)), list(group)
-        depth = min(settings.depth, max(_FIRST, 2 * max(one.total for one in group)))
+        depth = min(settings.depth, max(_FIRST_DEPTH, 2 * max(one.total for one in group)))
         while left:
-            queries = [one.asked for one in left]
+            queries = [one.query for one in left]
             by_miner = {name: miner.mine(queries, depth) for name, miner in miners.items()}
             found = {one.question.id: {name: hits[place] for name, hits in by_miner.items()}
                      for place, one in enumerate(left)}
             unsettled = {one.question.id: one for one in left}
-            while unsettled:  # once more as long as a candidate that was taken had yet to be scored
-                chosen |= {id: select(one, found[id], guards[id], scores) for id, one in unsettled.items()}
+            while unsettled:  # repeat while a selected candidate had not been scored yet
+                results |= {id: select(one, found[id], guards[id], scores) for id, one in unsettled.items()}
                 unsettled = {id: unsettled[id] for id in scores.score()}
-            short = [one.question.id for one in left if len(chosen[one.question.id].chunks) < one.total]
+            short = [one.question.id for one in left if len(results[one.question.id].chunks) < one.total]
             for id in short:
                 if all(len(hits) < depth for hits in found[id].values()):
-                    chosen[id] = replace(chosen[id], why_short="no candidate is left")
+                    results[id] = replace(results[id], why_short="no candidate is left")
                 elif depth == settings.depth:
-                    why = f"the first {depth} candidates of each miner were looked at"
-                    chosen[id] = replace(chosen[id], why_short=why)
-            left = [one for one in left if one.question.id in short and chosen[one.question.id].why_short is None]
+                    why = f"the first {depth} candidates of each miner were checked"
+                    results[id] = replace(results[id], why_short=why)
+            left = [one for one in left if one.question.id in short and results[one.question.id].why_short is None]
             depth = min(settings.depth, depth * _DEEPER)
-        progress("questions mined", len(chosen), len(wanted))
-    return [chosen[one.question.id] for one in wanted]
+        progress("questions mined", len(results), len(tasks))
+    return [results[one.question.id] for one in tasks]

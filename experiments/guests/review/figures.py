@@ -1,4 +1,4 @@
-"""What reviews say of a set: how many items were accepted, how far reviewers agree, and the share of wrong labels."""
+"""Summarise reviews: how many items were accepted, how far reviewers agree, and the share of wrong labels."""
 from __future__ import annotations
 
 import json
@@ -26,10 +26,10 @@ Reviews = Mapping[str, Mapping[str, Review]]  # by reviewer, then by item
 
 
 def compute_figures(items: Sequence[str], reviews: Reviews, stale: int = 0) -> dict[str, Any]:
-    """Return what reviewers decided on items, all ids in the order in which they are shown, as plain JSON.
+    """Return what reviewers decided, as JSON. `items` are all ids in the order shown.
 
-    An item counts as accepted or rejected by the majority of those who decided on it, and as disputed at a tie. It is
-    in error where at least half of them rejected it, but not as of no use, or accepted it only as edited.
+    The majority of its reviewers accepts or rejects an item; a tie is disputed. Its label is wrong if at least half of
+    them rejected it (except as not useful) or accepted it only with edits.
     """
     decided = {id: found for id in items if (found := [
         own[id] for own in reviews.values() if id in own and own[id].decision])}
@@ -51,7 +51,8 @@ def compute_figures(items: Sequence[str], reviews: Reviews, stale: int = 0) -> d
 
 
 def read_figures(reviewed: ReviewSet) -> tuple[dict[str, Any], Reviews]:
-    """Read what is decided of a set, and its figures. Raises RunError where nothing is, or it cannot be read."""
+    """Read the reviews of a set, and compute its figures. Raises RunError: there are no reviews, or they cannot be
+    read."""
     file = ReviewFile(reviewed.file, reviewed.items, reading=True)
     with closing(file):
         reviews = {name: {id: review for id, (_, review) in own.items()} for name, own in file.latest().items()}
@@ -59,24 +60,24 @@ def read_figures(reviewed: ReviewSet) -> tuple[dict[str, Any], Reviews]:
 
 
 def majority_outcome(reviews: Sequence[Review]) -> str:
-    """Return what the majority of those who decided on an item says: `accepted`, `rejected`, or `disputed` at a tie."""
+    """Return the majority's decision on an item: `accepted`, `rejected`, or `disputed` at a tie."""
     accepts = sum(one.decision == "accept" for one in reviews)
     return "disputed" if 2 * accepts == len(reviews) else "accepted" if 2 * accepts > len(reviews) else "rejected"
 
 
 def finite_share_interval(found: int, n: int, of: int) -> Interval:
-    """Compute the exact 95 % interval of a share among so `many` of which n were drawn at random.
+    """Return the exact 95 % interval of a share in a population of size `of`, from a random sample of n.
 
-    It holds the shares that a test by the hypergeometric distribution would not reject (Buonaccorsi, "A Note on
-    Confidence Intervals for Proportions in Finite Populations", The American Statistician 41, 1987): Clopper and
-    Pearson's where the set is large, and the share itself where all of it was reviewed.
+    It contains the shares that a test with the hypergeometric distribution does not reject (Buonaccorsi, "A Note on
+    Confidence Intervals for Proportions in Finite Populations", The American Statistician 41, 1987). In a large
+    population this is Clopper and Pearson's interval. If everything was reviewed, it is the share itself.
     """
     import numpy as np
     from scipy.stats import hypergeom
 
     if not n:
         return Interval(None, None)
-    faulty = np.arange(found, of - n + found + 1)  # as many as there can be in all
+    faulty = np.arange(found, of - n + found + 1)  # possible numbers of wrong labels
     possible = faulty[(hypergeom.sf(found - 1, of, faulty, n) > TAIL) & (hypergeom.cdf(found, of, faulty, n) > TAIL)]
     return Interval(float(possible[0] / of), float(possible[-1] / of))
 
@@ -89,7 +90,7 @@ def _reviewer_figures(name: str, reviews: Mapping[str, Review]) -> dict[str, Any
 
 
 def _agreement(reviews: Reviews, decided: Mapping[str, Sequence[Review]]) -> dict[str, Any]:
-    """Cohen's kappa of every two, of acceptance as a grade, and for more than two Krippendorff's alpha."""
+    """Return Cohen's kappa of each pair of reviewers, and for more than two Krippendorff's alpha."""
     raters = [Rater(name, {("", id): Verdict(judge=name, grade="Correct" if one.decision == "accept" else "Wrong")
                            for id, one in own.items() if one.decision}) for name, own in reviews.items()]
     pairs = [{name: value for name, value in asdict(pair).items() if name not in ("judgements", "labels", "table")}
@@ -99,11 +100,11 @@ def _agreement(reviews: Reviews, decided: Mapping[str, Sequence[Review]]) -> dic
 
 
 def describe_figures(found: Mapping[str, Any]) -> list[str]:
-    """Return the figures in sentences, which are Markdown too."""
+    """Return the figures as sentences, which are also Markdown."""
     if not found["reviewed"]:
-        return ["Nothing is reviewed yet."]
+        return ["Nothing has been reviewed yet."]
     reasons = "; ".join(f"{reason} {count}" for reason, count in found["reasons"].items())
-    edited = f", {found['edited']} of them as edited" if found["edited"] else ""
+    edited = f" ({found['edited']} with edits)" if found["edited"] else ""
     disputed = f", {found['disputed']} disputed" if found["disputed"] else ""
     people = sum(one["reviewed"] > 0 for one in found["reviewers"])
     error = found["label_error"]
@@ -113,29 +114,29 @@ def describe_figures(found: Mapping[str, Any]) -> list[str]:
              f"{found['rejected']} rejected{f' ({reasons})' if reasons else ''}{disputed}.",
              f"Label error: {100 * error['share']:.0f} % {interval} of {error['n']} reviewed of {error['of']}."]
     if not error["random"]:
-        lines.append("Items were passed over or picked: those reviewed are no random sample of the set, and the "
-                     "interval holds for it only as far as they are like one.")
+        lines.append("Items were skipped or picked, so the reviewed ones are not a random sample. The interval is "
+                     "valid only if they resemble one.")
     agreement = found["agreement"]
     lines += [f"{pair['first']} and {pair['second']}: {_describe_kappa(pair)}." for pair in agreement["pairs"]
               if pair["n"]]
     if agreement["alpha"] is not None:
         lines.append(f"All reviewers: Krippendorff's alpha {agreement['alpha']:.2f} on "
-                     f"{plural(agreement['items'], 'item')} of two and more.")
+                     f"{plural(agreement['items'], 'item')} with two or more reviews.")
     if found["stale"]:
-        lines.append(f"{plural(found['stale'], 'review')} of items that changed since, or are gone, do not count.")
+        lines.append(f"Not counted: {plural(found['stale'], 'review')} of items that have changed or no longer exist.")
     return lines
 
 
 def _describe_kappa(pair: Mapping[str, Any]) -> str:
-    agree = f"{100 * pair['agree']:.0f} % of {pair['n']} alike"
+    agree = f"they agree on {100 * pair['agree']:.0f} % of {pair['n']}"
     if pair["kappa"] is None:
-        return f"{agree}, Cohen's kappa undefined, since both gave one and the same verdict throughout"
+        return f"{agree}, Cohen's kappa is undefined because both always gave the same verdict"
     interval = "" if pair["low"] is None else f" [{pair['low']:.2f}, {pair['high']:.2f}]"
     return f"{agree}, Cohen's kappa {pair['kappa']:.2f}{interval}"
 
 
 def accepted_lines(items: Mapping[str, Item], reviews: Reviews, documents: Mapping[str, Document]) -> list[str]:
-    """Return the accepted items as lines of one's own questions, each in the words of its last edit, in order of id."""
+    """Return the accepted items as lines of a questions file, each with its latest edit, in order of id."""
     lines = []
     for id in sorted(items):
         found = [own[id] for own in reviews.values() if id in own and own[id].decision]

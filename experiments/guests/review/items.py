@@ -1,4 +1,4 @@
-"""What is reviewed: a constructed set, a file of one's own questions, or a benchmark by its kind and path."""
+"""Items to review: from a constructed set, a file of questions, or a benchmark."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
@@ -28,7 +28,7 @@ ITEMS, DOCUMENTS, QUESTIONS = "items.jsonl", "documents.jsonl", "questions.jsonl
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """A span of a document that an item rests on, with its text word for word; offsets in code points."""
+    """A span of a document that an item rests on, with its exact text; offsets count code points."""
 
     document: str
     format: Format
@@ -38,38 +38,47 @@ class Evidence:
 
 
 def overlaps(chunk: Chunk, one: Evidence) -> bool:
-    """Tell whether a chunk has a part of the evidence, in the same rendering."""
+    """Return whether a chunk has a part of the evidence, in the same rendering."""
     return (chunk.document, chunk.format) == (one.document, one.format) and (
         chunk.start < one.end and one.start < chunk.end)
 
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """A question under construction, with what made it."""
+    """A question, with its evidence and what it was made from.
+
+    Attributes:
+        answers: accepted answers, the key first; with options, the text of the correct option.
+        evidence: spans that the answer rests on.
+        chunks: the chunks that the question comes with.
+        documents: documents made for this item only, such as edited ones.
+        made: JSON of its kind. Solvers see `about` even closed-book.
+        measured: rates from 0 to 1, such as `solved`.
+    """
 
     id: str
     question: str = ""
-    answers: tuple[str, ...] = ()  # accepted ones, the key first; of a multiple-choice item, the right option's text
+    answers: tuple[str, ...] = ()
     answerable: bool = True
-    evidence: tuple[Evidence, ...] = ()  # the spans that the answer rests on
-    chunks: tuple[Chunk, ...] = ()  # what the question comes with, the chunks of its evidence among them
-    documents: tuple[Document, ...] = ()  # made for this item alone, such as edited ones
+    evidence: tuple[Evidence, ...] = ()
+    chunks: tuple[Chunk, ...] = ()
+    documents: tuple[Document, ...] = ()
     options: tuple[str, ...] = ()
     tags: Mapping[str, str] = field(default_factory=dict)
-    made: Mapping[str, Any] = field(default_factory=dict)  # plain JSON of the kind; `about` is shown closed-book
-    measured: Mapping[str, float] = field(default_factory=dict)  # rates from 0 to 1 by name, such as `solved`
+    made: Mapping[str, Any] = field(default_factory=dict)
+    measured: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def document(self) -> str:
-        """The id of the document that it is made of: the one that its kind names, or that of its first evidence, or of
-        its first chunk; empty where there is none."""
+        """Id of the document that it is made from: the one that its kind names, or that of its first evidence or chunk;
+        empty if there is none."""
         spans: tuple[Evidence | Chunk, ...] = (*self.evidence, *self.chunks)
         return str(self.made.get("document") or (spans[0].document if spans else ""))
 
 
 def question_line(item: Item, documents: Mapping[str, Document]) -> dict[str, Any]:
-    """Return an item as a line of one's own questions, its gold as spans of documents by their source; `documents` are
-    those that all items share, by id."""
+    """Return an item as a line of a questions file, with gold as spans of documents by source. `documents` are those
+    that all items share, by id."""
     own = {document.id: document for document in item.documents}
     gold = []
     for one in item.evidence if item.answerable else ():
@@ -89,19 +98,26 @@ FILE = "review.sqlite"
 
 @dataclass(frozen=True)
 class ReviewSet:
-    """What reviewers look at, in an order that the seed decides: whoever stops has seen a random sample, and every
-    reviewer the same."""
+    """Items to review, in an order drawn by seed. Whoever stops early has reviewed a random sample, and all reviewers
+    the same.
+
+    Attributes:
+        items: by id, in the order shown.
+        documents: by id and by source.
+        file: where reviews are kept.
+        folder: folder of a constructed set.
+    """
 
     name: str
-    items: Mapping[str, Item]  # by id, as they are shown
-    documents: Mapping[str, Document]  # by id and by source
-    file: Path  # of the reviews
-    folder: Path | None = None  # of a constructed set
+    items: Mapping[str, Item]
+    documents: Mapping[str, Document]
+    file: Path
+    folder: Path | None = None
 
 
 def open_set(target: str, seed: int = 0, index: Path | None = None) -> ReviewSet:
-    """Read a set's folder, a JSON Lines file of questions, or `KIND:PATH`; questions may name their gold in an index.
-    Raises UserError where it is neither, cannot be read, or has no items."""
+    """Read the folder of a set, a JSON Lines file of questions, or `KIND:PATH`. Questions may name their gold in an
+    index. Raises UserError: it is none of these, cannot be read, or has no items."""
     kind, colon, path = target.partition(":")
     folder = expand_path(target)
     opened = None
@@ -141,7 +157,7 @@ def _review_path(path: Path) -> Path:
 
 
 def _read_benchmark(given: Mapping[str, Any], documents: dict[str, Document], index: Index | None) -> list[Item]:
-    """The questions of a benchmark as items; its documents, or those of its corpus, come to the others."""
+    """Return the questions of a benchmark as items, and add its documents, or those of its corpus, to `documents`."""
     kind = BENCHMARKS[given["kind"]]
     try:
         benchmark = kind.model_validate(given).load()
@@ -157,12 +173,12 @@ def _read_benchmark(given: Mapping[str, Any], documents: dict[str, Document], in
 def _make_item(question: Question, documents: Mapping[str, Document], index: Index | None) -> Item:
     options = dict(question.options)
     answers = question.answers
-    if options:  # the first answer is a label, and the others are words for it
+    if options:  # the first answer is the key's label
         answers = tuple(options[label] for label in answers[:1])
     chunks = {chunk.id: chunk for chunk in question.chunks}
     gold = question.gold
     told: dict[str, Any] = {
-        "answers": () if question.answerable else answers,  # as some files have them
+        "answers": () if question.answerable else answers,  # some files have them
         "sub_questions": question.sub_questions, "sub_answers": question.sub_answers,
         "steps": [step.text for step in question.steps], "turns": list(map(asdict, question.turns)),
         "gold_chunks": [one.chunk for one in gold if one.chunk and not one.document]}
@@ -176,7 +192,7 @@ def _make_item(question: Question, documents: Mapping[str, Document], index: Ind
 
 
 def _gold_line(gold: Gold, documents: Mapping[str, Document]) -> dict[str, Any]:
-    """A gold item as a line of questions has it."""
+    """Return a gold item as a questions file has it."""
     source = documents[gold.document].source if gold.document in documents else gold.document
     fields = {"page": gold.page, "format": gold.format, "start": gold.start, "end": gold.end}
     return {"document": source, **{name: value for name, value in fields.items() if value is not None}}
@@ -184,7 +200,7 @@ def _gold_line(gold: Gold, documents: Mapping[str, Document]) -> dict[str, Any]:
 
 def _find_evidence(gold: Gold, chunks: Mapping[str, Chunk], documents: Mapping[str, Document],
                    index: Index | None) -> Evidence:
-    """The span of a gold item; from 0 to 0 where the whole document is meant, or nothing is known of its place."""
+    """Return the span of a gold item; from 0 to 0 if it is the whole document or its place is unknown."""
     chunk = chunks.get(gold.chunk or "")
     if chunk is None and gold.chunk and index is not None:
         with suppress(KeyError):

@@ -1,4 +1,4 @@
-"""What reviewers decided, in one SQLite file: each row is durable when it is answered, and none replaces another's."""
+"""Keep reviews in one SQLite file. Each review is durable before it is acknowledged, and never overwrites another."""
 from __future__ import annotations
 
 from collections.abc import Mapping
@@ -12,19 +12,19 @@ from ragbed.documents.errors import RunError
 from ragbed.documents.types import digest
 from ragbed.experiments.guests.review.items import Item
 
-NOT_USEFUL = "of no use"
+NOT_USEFUL = "not useful"
 REASONS: Mapping[str, str] = {
-    "wrong answer": "The answer is wrong, or not the whole of it.",
-    "evidence lacking": "The evidence does not give the answer, or stands elsewhere.",
-    "several right answers": "Another answer is right too.",
-    "question unclear": "It cannot be understood without the document, or asks for nothing definite.",
-    "answerability wrong": "It is called answerable and is not, or the other way round.",
-    NOT_USEFUL: "It is right, and trivial or a twin of another: no error of its label."}
-"""Reasons for a rejection with what they mean; a reviewer may type another one."""
+    "wrong answer": "The answer is wrong or incomplete.",
+    "evidence missing": "The evidence does not support the answer, or is elsewhere.",
+    "several right answers": "Another answer is correct too.",
+    "question unclear": "It is vague, or cannot be understood without the document.",
+    "wrong answerability": "It is marked answerable but is not, or the reverse.",
+    NOT_USEFUL: "It is correct, but trivial or a duplicate. Its label is not wrong."}
+"""Reasons for a rejection, with their meaning. A reviewer may type another one."""
 _TABLE = ("CREATE TABLE IF NOT EXISTS reviews (n INTEGER PRIMARY KEY AUTOINCREMENT, reviewer TEXT NOT NULL,"
           " item TEXT NOT NULL, content TEXT NOT NULL, review TEXT NOT NULL)")
 _VERSION = 1
-# Put only while what the reviewer saw is still the last: two windows of one name do not write over each other.
+# Insert only if the reviewer saw the latest review: two windows with one name do not overwrite each other.
 _PUT = ("INSERT INTO reviews (reviewer, item, content, review) SELECT ?, ?, ?, ? WHERE ? ="
         " (SELECT coalesce(max(n), 0) FROM reviews WHERE reviewer = ? AND item = ?)")
 _LAST = "SELECT reviewer, item, content, review, max(n) FROM reviews GROUP BY reviewer, item ORDER BY reviewer, n"
@@ -34,53 +34,58 @@ Reviewer = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1,
 
 
 class Review(BaseModel):
-    """What one reviewer says of one item."""
+    """One reviewer's verdict on one item.
+
+    Attributes:
+        decision: empty if there is only a note.
+        reason: for a rejection, one of `REASONS` or the reviewer's own.
+        question, answers: the edited texts, if the item is accepted with edits.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    decision: Literal["accept", "reject", ""] = ""  # empty where there is a note alone
-    reason: _Text = ""  # of a rejection, one of `REASONS` or another
+    decision: Literal["accept", "reject", ""] = ""
+    reason: _Text = ""
     note: _Text = ""
-    question: _Text = ""  # as edited, of an item that is accepted so, like the answers; empty where it is as it was
+    question: _Text = ""
     answers: tuple[_Text, ...] = Field(default=(), max_length=100)
 
     @model_validator(mode="after")
-    def _whole(self) -> Review:
+    def _check(self) -> Review:
         if (self.decision == "reject") != bool(self.reason.strip()):
-            raise ValueError("a rejection, and nothing else, has a reason")
+            raise ValueError("a rejection needs a reason, and nothing else may have one")
         if self.edited and self.decision != "accept":
-            raise ValueError("an edited item is one that is accepted so")
+            raise ValueError("only an accepted item may be edited")
         return self
 
     @property
     def edited(self) -> bool:
-        """Tell whether the item is accepted in other words than its own."""
+        """Whether the item is accepted with edits."""
         return bool(self.question or self.answers)
 
     @property
     def faulty(self) -> bool:
-        """Tell whether the item as it was built is in error: right only as edited, or rejected, but not as useless."""
+        """Whether the item as built is wrong: it is accepted only with edits, or rejected, but not as not useful."""
         return self.edited or (self.decision == "reject" and self.reason != NOT_USEFUL)
 
 
 def content_hash(item: Item) -> str:
-    """Return a hash of what a review is of: one of an item that was built anew with other words does not count."""
+    """Return a hash of what a review is about. A review of an item that has changed since does not count."""
     return digest(item.question, *item.answers, "", *item.options, "", str(item.answerable),
                   *(one.text for one in item.evidence))
 
 
 class ReviewFile:
-    """The reviews of a set. Raises RunError where the file cannot be opened, or read: with `reading` it has to be
-    there."""
+    """The reviews of a set. Raises RunError: the file cannot be opened or read. With `reading`, it must exist."""
 
     def __init__(self, path: Path, items: Mapping[str, Item], reading: bool = False) -> None:
         if reading and not path.is_file():
-            raise RunError(f"{path}: nothing is reviewed yet; leave out --summary and --export to begin")
+            raise RunError(f"{path}: nothing has been reviewed yet; leave out --summary and --export to start")
         self._items = {id: content_hash(item) for id, item in items.items()}
         self._database = Database(path, (_TABLE,), _VERSION, reading)
 
     def latest(self) -> dict[str, dict[str, tuple[int, Review]]]:
-        """Return the last review of each item by each reviewer, and its number."""
+        """Return each reviewer's latest review of each item, with its number."""
         found: dict[str, dict[str, tuple[int, Review]]] = {}
         for reviewer, item, content, review, number in self._database.read(_LAST):
             if self._items.get(item) == content:
@@ -88,24 +93,24 @@ class ReviewFile:
         return found
 
     def count_stale(self) -> int:
-        """Count the reviews of items that the set has no longer, or has in other words."""
+        """Count the reviews of items that have changed or no longer exist."""
         return sum(self._items.get(item) != content for _, item, content, _, _ in self._database.read(_LAST))
 
     def last_number(self, reviewer: str, item: str) -> int:
-        """Return the number of the last review of an item by a reviewer; 0 where there is none."""
+        """Return the number of a reviewer's latest review of an item, or 0."""
         (number,), = self._database.read("SELECT coalesce(max(n), 0) FROM reviews WHERE reviewer = ? AND item = ?",
                                          (reviewer, item))
         return int(number)
 
     def put(self, reviewer: str, item: str, seen: int, review: Review) -> bool:
-        """Keep a review, durably; False where another one was kept since the reviewer saw number `seen`."""
+        """Store a review durably. Returns False if the reviewer has stored another one since they saw number `seen`."""
         self._database.put(_PUT, (reviewer, item, self._items[item], review.model_dump_json(), seen, reviewer, item))
         kept = self._database.read("SELECT changes()") == [(1,)]
         self._database.flush()
         return kept
 
     def undo(self, reviewer: str) -> str | None:
-        """Forget the reviewer's last review, and return the item that it was of; None where none is left."""
+        """Delete the reviewer's latest review, and return its item; None if there is none."""
         rows = self._database.read("SELECT n, item FROM reviews WHERE reviewer = ? ORDER BY n DESC LIMIT 1",
                                    (reviewer,))
         for number, item in rows:
@@ -122,4 +127,4 @@ class ReviewFile:
         try:
             return Review.model_validate_json(stored)
         except ValidationError as error:
-            raise RunError(f"{self._database.path}: damaged, a review of it cannot be read") from error
+            raise RunError(f"{self._database.path}: damaged: a review in it cannot be read") from error

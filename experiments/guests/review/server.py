@@ -1,4 +1,4 @@
-"""The page of `ragbed review`, served on loopback below a secret path."""
+"""Serve the review page on loopback, under a secret path."""
 from __future__ import annotations
 
 import secrets
@@ -21,9 +21,9 @@ from starlette.staticfiles import StaticFiles
 
 from ragbed.documents.errors import SettingsError
 from ragbed.experiments.formatting import visible
+from ragbed.experiments.guests.review.item_view import item_view
 from ragbed.experiments.guests.review.items import ReviewSet
 from ragbed.experiments.guests.review.reviews import REASONS, Review, Reviewer, ReviewFile
-from ragbed.experiments.guests.review.screen import item_view
 
 _Given = TypeVar("_Given", bound=BaseModel)
 _ASSETS = Path(__file__).parent / "assets"
@@ -37,7 +37,7 @@ _HEADERS = {
 
 
 class DecisionRequest(BaseModel):
-    """A review as the page sends it: `seen` is the number of the reviewer's last one of the item, 0 for none."""
+    """A review as the page sends it; `seen` is the number of the reviewer's latest review of the item, 0 for none."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -48,7 +48,7 @@ class DecisionRequest(BaseModel):
 
 
 class UndoRequest(BaseModel):
-    """Who takes back what they did last."""
+    """The reviewer whose latest review to undo."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -56,21 +56,21 @@ class UndoRequest(BaseModel):
 
 
 class _ReviewPage:
-    """Answers the page's requests: each reviewer sees nobody else's reviews."""
+    """Answers the page's requests. A reviewer never sees the reviews of others."""
 
     def __init__(self, reviewed: ReviewSet, file: ReviewFile, sample: int | None) -> None:
         self._set, self._file = reviewed, file
         self._ids = list(reviewed.items)[:sample]
 
     async def index(self, request: Request) -> Response:
-        """List the items by id, with what this reviewer decided."""
+        """List the items by id, with this reviewer's decisions."""
         own = self._file.latest().get(request.query_params.get("reviewer", "").strip(), {})
         return JSONResponse({
             "name": visible(self._set.name), "reasons": dict(REASONS),
             "items": [{"id": id, "decision": own[id][1].decision if id in own else ""} for id in self._ids]})
 
     async def item(self, request: Request) -> Response:
-        """Show an item by its place, and this reviewer's last review of it."""
+        """Return an item by its place, with this reviewer's latest review."""
         place = request.path_params["place"]
         if place >= len(self._ids):
             raise HTTPException(404, "no such item")
@@ -81,7 +81,7 @@ class _ReviewPage:
                              "seen": number or self._file.last_number(reviewer, item.id)})
 
     async def decide(self, request: Request) -> Response:
-        """Keep a review; status 409 where the reviewer has decided on the item elsewhere in the meantime."""
+        """Store a review; status 409 if the reviewer has decided on the item in another window since."""
         given = await _read(request, DecisionRequest)
         item = self._set.items.get(given.item)
         if item is None:
@@ -93,7 +93,7 @@ class _ReviewPage:
         return JSONResponse({"seen": self._file.last_number(given.reviewer, given.item)})
 
     async def undo(self, request: Request) -> Response:
-        """Take back this reviewer's last review; the item's place, or null where there is none."""
+        """Undo this reviewer's latest review. Returns the item's place, or null if there is none."""
         given = await _read(request, UndoRequest)
         item = self._file.undo(given.reviewer)
         return JSONResponse({"place": self._ids.index(item) if item in self._ids else None, "undone": item is not None})
@@ -109,14 +109,14 @@ async def _read(request: Request, kind: type[_Given]) -> _Given:
 
 
 def review_app(reviewed: ReviewSet, file: ReviewFile, token: str, sample: int | None = None) -> Starlette:
-    """Return the application: everything is below the token, which no other page or user knows, and the name in the
-    request's Host is this machine's own."""
-    async def headed(request: Request, call: Callable[[Request], Awaitable[Response]]) -> Response:
+    """Return the application. Everything is under the token, which no other page or user knows, and the Host of a
+    request must be this machine."""
+    async def add_headers(request: Request, call: Callable[[Request], Awaitable[Response]]) -> Response:
         response = await call(request)
         response.headers.update(_HEADERS)
         return response
 
-    async def refused(request: Request, error: Exception) -> Response:
+    async def error_response(request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)
         return JSONResponse({"error": error.detail}, error.status_code)
 
@@ -125,25 +125,25 @@ def review_app(reviewed: ReviewSet, file: ReviewFile, token: str, sample: int | 
         Route("/items", page.index), Route("/items/{place:int}", page.item),
         Route("/reviews", page.decide, methods=["POST"]), Route("/undo", page.undo, methods=["POST"]),
         Mount("/", StaticFiles(directory=_ASSETS, html=True))]
-    return Starlette(routes=[Mount(f"/{token}", routes=routes)], exception_handlers={HTTPException: refused},
-                     middleware=[Middleware(BaseHTTPMiddleware, dispatch=headed),
+    return Starlette(routes=[Mount(f"/{token}", routes=routes)], exception_handlers={HTTPException: error_response},
+                     middleware=[Middleware(BaseHTTPMiddleware, dispatch=add_headers),
                                  Middleware(TrustedHostMiddleware, allowed_hosts=["127.0.0.1", "localhost"],
                                             www_redirect=False)])
 
 
-def serve(reviewed: ReviewSet, sample: int | None, port: int, told: Callable[[str], None]) -> None:
-    """Serve the page until the process is interrupted, at any free port for 0, and tell its address. Raises
-    SettingsError where the port is not free, RunError where the file of reviews cannot be opened."""
+def serve(reviewed: ReviewSet, sample: int | None, port: int, announce: Callable[[str], None]) -> None:
+    """Serve the page until the process is interrupted; port 0 takes any free one. Raises SettingsError: the port is in
+    use. Raises RunError: the reviews cannot be opened."""
     file = ReviewFile(reviewed.file, reviewed.items)
     try:
         listening = socket.create_server(("127.0.0.1", port))
     except OSError as error:
-        raise SettingsError(f"--port {port}: {error.strerror}; name another, or leave it out") from error
+        raise SettingsError(f"--port {port}: {error.strerror}; name another port, or leave out --port") from error
     token = secrets.token_urlsafe(16)
     config = uvicorn.Config(review_app(reviewed, file, token, sample), log_level="warning", access_log=False,
                             lifespan="off", server_header=False, timeout_graceful_shutdown=1)
     try:
-        told(f"http://127.0.0.1:{listening.getsockname()[1]}/{token}/")
+        announce(f"http://127.0.0.1:{listening.getsockname()[1]}/{token}/")
         uvicorn.Server(config).run(sockets=[listening])
     finally:
         listening.close()

@@ -123,10 +123,10 @@ def test_hardness_stands_beside_each_dose_and_a_note_says_where_it_goes_with_the
     reached = {"d0": Reached(), "d4": Reached(0, 0.5), "c0": Reached(), "c4": Reached(0, 0.5)}
     found = dose(TWO, {name: answers(1) for name in DOSES}, reached=reached)
     assert [point["hardness"] for point in found["curves"][0]["points"]] == [None, 0.5]
-    assert not any("go together" in note for note in found["notes"])
+    assert not any("change together" in note for note in found["notes"])
     rows = [row("n2", "negatives@2"), row("n8", "negatives@8")]
     found = dose(rows, {"n2": answers(1), "n8": answers(1)}, reached={"n2": Reached(0, 0.75), "n8": Reached(0, 0.5)})
-    assert any("go together" in note and "by up to 0.25 in one curve" in note for note in found["notes"])
+    assert any("change together" in note and "by up to 0.25 within one curve" in note for note in found["notes"])
 
 
 def test_hardness_of_a_dose_is_averaged_over_the_questions_that_have_negatives():

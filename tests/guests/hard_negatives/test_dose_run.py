@@ -97,7 +97,7 @@ def test_the_terminal_shows_points_areas_changes_and_what_differs(asked, ragbed)
     status, out, _ = ragbed("dose", asked)
     said = " ".join(out.split())
     assert status == 0
-    for words in ("correct (lexical) by negatives added to what is shown", "Area against area", "refused_answerable",
+    for words in ("correct (lexical) by negatives added to what is shown", "Differences of areas", "refused_answerable",
                   "An area is the mean height of a curve"):
         assert words in said
     row = next(line for line in out.splitlines() if line.startswith("direct"))

@@ -103,7 +103,7 @@ def test_what_is_drawn_is_drawn_by_seed_and_query(shelf):
 
 def test_every_kind_of_retriever_that_needs_no_settings_is_a_miner(shelf):
     assert {"dense", "bm25", "fused", "same_document", "entity", "random"} <= set(miner_names())
-    with pytest.raises(SettingsError, match="no miner 'nearest'; there are: bm25, dense, "):
+    with pytest.raises(SettingsError, match="unknown miner 'nearest'; choose from: bm25, dense, "):
         open_miner("nearest", Rows(shelf), 0)
 
 

@@ -59,9 +59,9 @@ def test_areas_changes_and_what_differs_stand_beside_it(section):
     assert test.startswith(f"reasoning direct → {HOSTILE} 8 1.00 [")
     assert " -0.55 [" in test
     said = [re.sub(r" \[[^]]*\]", "", words(one)) for one in section.select(".hint")]  # without intervals
-    assert said[:3] == ["The largest area, 1.00, is that of direct.",
-                        f"From the first dose to the last there is a real change of {HOSTILE} (-1.00).",
-                        f"Areas really differ: {HOSTILE} against direct (-0.55)."]
+    assert said[:3] == ["Largest area: 1.00, direct.",
+                        f"Significant change from the first dose to the last: {HOSTILE} (-1.00).",
+                        f"Significantly different areas: {HOSTILE} against direct (-0.55)."]
 
 
 def test_a_name_that_attacks_is_only_text(section):

@@ -16,12 +16,12 @@ from ragbed.experiments.guests.review.figures import (
     describe_figures,
     finite_share_interval,
 )
+from ragbed.experiments.guests.review.item_view import item_view
 from ragbed.experiments.guests.review.items import open_set
 from ragbed.experiments.guests.review.reviews import Review, ReviewFile
-from ragbed.experiments.guests.review.screen import item_view
 
 ROOT = Path(__file__).parents[3]
-ACCEPT, USELESS = Review(decision="accept"), Review(decision="reject", reason="of no use")
+ACCEPT, USELESS = Review(decision="accept"), Review(decision="reject", reason="not useful")
 WRONG, EDITED = Review(decision="reject", reason="wrong answer"), Review(decision="accept", answers=("118",))
 
 
@@ -43,12 +43,12 @@ def test_kappa_and_label_error_are_those_of_a_calculation_by_hand():
     (pair,) = found["agreement"]["pairs"]
     assert (pair["n"], pair["agree"], pair["kappa"]) == (10, 0.8, pytest.approx(0.22 / 0.42))
     assert (found["accepted"], found["rejected"], found["disputed"]) == (6, 2, 2)
-    assert found["reasons"] == {"wrong answer": 1, "of no use": 1}
+    assert found["reasons"] == {"wrong answer": 1, "not useful": 1}
     assert (found["label_error"]["errors"], found["label_error"]["share"]) == (3, 0.3)  # one, and the two disputed
     assert found["label_error"]["random"]
     assert describe_figures(found)[0] == (
         "10 of 20 items reviewed by 2 people: 6 accepted, 2 rejected (wrong answer 1; "
-                                      "of no use 1), 2 disputed.")
+                                      "not useful 1), 2 disputed.")
     assert not compute_figures(ids, {"Ana": {"00": ACCEPT, "19": ACCEPT}})["label_error"]["random"]
 
 
@@ -90,7 +90,7 @@ def test_reviews_of_an_item_that_was_built_anew_do_not_count(tmp_path):
 
 def test_the_summary_stands_on_the_card_once_and_the_export_holds_what_was_accepted(tmp_path, ragbed):
     folder = write_made_set(tmp_path / "set")
-    ragbed.refuses("review", folder, "--summary", says=["nothing is reviewed yet"])
+    ragbed.refuses("review", folder, "--summary", says=["nothing has been reviewed yet"])
     file = ReviewFile(folder / "review.sqlite", open_set(str(folder)).items)
     for id, review in (("aster-1", ACCEPT), ("aster-2", WRONG), ("aster-3", ACCEPT), ("aster-4", EDITED)):
         assert file.put("Ana", id, 0, review)
@@ -99,7 +99,7 @@ def test_the_summary_stands_on_the_card_once_and_the_export_holds_what_was_accep
         status, out, err = ragbed("review", folder, "--summary", "--export", tmp_path / "questions.jsonl")
         assert (status, err) == (0, "")
     assert out.splitlines()[:2] == [
-        "4 of 4 items reviewed by 1 person: 3 accepted, 1 of them as edited, 1 rejected (wrong answer 1).",
+        "4 of 4 items reviewed by 1 person: 3 accepted (1 with edits), 1 rejected (wrong answer 1).",
         "Label error: 50 % [50, 50] of 4 reviewed of 4."]
     assert (folder / "card.md").read_text().count("## Review") == 1
     assert "- Label error: 50 % [50, 50]" in (folder / "card.md").read_text()
@@ -122,7 +122,7 @@ def test_questions_of_ones_own_are_reviewed_with_the_documents_that_they_name(ra
     alone = open_set(str(ROOT / "experiments" / "data" / "demo" / "questions.jsonl"))
     assert alone.file.name == "questions.review.sqlite"
     assert item_view(alone.items["railway-edinburgh"], alone.documents)["documents"][0]["note"] == (
-        "This document is not at hand.")
+        "This document is not available.")
     accepted = accepted_lines(alone.items, {"Ana": dict.fromkeys(alone.items, ACCEPT)}, alone.documents)
     (tmp_path / "accepted.jsonl").write_text("\n".join(accepted))
     assert {one.id: one for one in read_questions(tmp_path / "accepted.jsonl")} == {

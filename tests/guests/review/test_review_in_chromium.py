@@ -44,7 +44,7 @@ def test_items_are_reviewed_by_keys_alone_and_nobody_sees_what_others_decided(vi
         assert page.locator("#done").inner_text() == "1 of 4 reviewed"
         press(page, "u")
         assert (page.locator("#question").inner_text(), page.locator(".verdict").inner_text()) == (
-            first, "not reviewed by you")
+            first, "Not reviewed by you yet")
         press(page, "a")
         page.keyboard.press("d")
         press(page, "1")
@@ -59,11 +59,11 @@ def test_items_are_reviewed_by_keys_alone_and_nobody_sees_what_others_decided(vi
         page.keyboard.press("Control+A")
         page.keyboard.type("How many worked there?")
         press(page, "Control+Enter")
-        assert page.locator("#said").text_content() == "Accepted as edited. All 4 items are reviewed."
+        assert page.locator("#said").text_content() == "Accepted with edits. All 4 items are reviewed."
         assert page.locator(".was").first.inner_text().startswith("Before your edit: ")
         other = visit(url, "Ben")
         assert (other.locator("#done").inner_text(), other.locator(".verdict").inner_text()) == (
-            "0 of 4 reviewed", "not reviewed by you")
+            "0 of 4 reviewed", "Not reviewed by you yet")
         press(other, "a", "ArrowRight", "a")
     ana = [kept(folder)["Ana"][id] for id in open_set(str(folder)).items]
     assert [(one.decision, one.reason, one.question, one.note) for one in ana] == [
@@ -84,7 +84,7 @@ def test_a_kill_after_a_verdict_takes_nothing(visit, folder):
         process.kill()
         process.wait()
         settle(page, lambda: page.keyboard.press("a"))
-        assert "does not answer" in page.locator("#trouble").inner_text()
+        assert "does not respond" in page.locator("#trouble").inner_text()
         page.close()
     with serving(folder) as (url, _):
         assert visit(url, "Ana").locator("#done").inner_text() == "1 of 4 reviewed"

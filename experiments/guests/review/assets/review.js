@@ -22,14 +22,14 @@ async function ask(path, body) {
   try {
     reply = await fetch(path, options);
   } catch {
-    throw new Error("The page's server does not answer. Start ragbed review again: what was saved is kept.");
+    throw new Error("The server does not respond. Start ragbed review again; saved reviews are kept.");
   }
   const content = await reply.json().catch(() => ({}));
-  if (!reply.ok) throw Object.assign(new Error(content.error ?? `The server refused it (${reply.status}).`), { status: reply.status });
+  if (!reply.ok) throw Object.assign(new Error(content.error ?? `The server rejected the request (status ${reply.status}).`), { status: reply.status });
   return content;
 }
 
-// One request at a time: a key that is pressed meanwhile is not taken for the next item.
+// One request at a time, so that a key pressed meanwhile does not act on the next item.
 async function once(work) {
   if (page.busy) return;
   page.busy = true;
@@ -115,7 +115,7 @@ function asked({ question, answers, answerable, options, steps, tags, measured, 
       return el("li", { class: right ? "key" : null, dir: "auto" }, right ? el("span", { class: "sign" }, "key") : null, option.text);
     })) : null,
     answerable ? (options.length ? null : answerList(key)) : el("p", { class: "refusal" },
-      "Unanswerable with the documents: the right reply is a refusal."),
+      "Unanswerable from the documents. The correct reply is a refusal."),
     review.answers.length ? was(answers.join(" / ")) : null,
     review.note ? el("div", { class: "own-note" }, el("h3", null, "Your note"), text(review.note)) : null,
     steps.length ? el("div", null, el("h3", null, "Steps"), el("ol", { class: "steps" }, steps.map((step) => el("li", { dir: "auto" }, step)))) : null,
@@ -127,14 +127,14 @@ const was = (words) => el("p", { class: "was" }, "Before your edit: ", el("del",
 
 function answerList(answers) {
   const [key, ...others] = answers;
-  return el("div", { class: "answers" }, el("h3", null, "Answer"), text(key ?? "none is given", "key"),
-    others.length ? el("p", { class: "others" }, "also accepted: ", others.map((one, at) => [at ? " · " : "", el("bdi", null, one)])) : null);
+  return el("div", { class: "answers" }, el("h3", null, "Answer"), text(key ?? "none", "key"),
+    others.length ? el("p", { class: "others" }, "Also accepted: ", others.map((one, at) => [at ? " · " : "", el("bdi", null, one)])) : null);
 }
 
 function verdict({ decision, reason, question, answers }) {
-  if (!decision) return el("p", { class: "verdict open" }, "not reviewed by you");
+  if (!decision) return el("p", { class: "verdict open" }, "Not reviewed by you yet");
   const words = decision === "reject" ? ["You rejected it: ", el("bdi", null, reason)]
-    : question || answers.length ? "You accepted it as edited" : "You accepted it";
+    : question || answers.length ? "You accepted it with edits" : "You accepted it";
   return el("p", { class: `verdict ${decision}` }, words);
 }
 
@@ -155,13 +155,13 @@ function shown({ documents, chunks, answerable }) {
     el("summary", null, el("span", { class: "number" }, String(at + 1)), " ", el("bdi", null, one.source), one.page ? `, ${one.page}` : "",
       one.holds ? el("span", { class: "sign" }, "evidence") : null),
     el("div", { class: "text", dir: "auto" }, one.pieces.map(piece))));
-  const none = answerable ? "No evidence is named for this item." : "An unanswerable item has no evidence.";
+  const none = answerable ? "This item has no evidence." : "An unanswerable item has no evidence.";
   return [el("h2", null, "Evidence"), ...(boxes.length ? boxes : [el("p", { class: "none" }, none)]),
-    chunks.length ? el("h2", null, `What it comes with (${chunks.length})`) : null, ...list].filter(Boolean);
+    chunks.length ? el("h2", null, `Chunks shown with the question (${chunks.length})`) : null, ...list].filter(Boolean);
 }
 
 function piece({ text: words, mark, gap }) {
-  if (gap) return el("span", { class: "gap" }, `${count(gap)} further characters are left out here`);
+  if (gap) return el("span", { class: "gap" }, `${count(gap)} characters left out`);
   return mark ? el("mark", { tabindex: "-1" }, words) : words;
 }
 
@@ -196,7 +196,7 @@ function onSubmit(act, quick) {
 
 function askName() {
   const field = el("input", { id: "field", required: true, maxlength: "60", autocomplete: "name", autofocus: true });
-  open("Who reviews?", [el("label", { for: "field" }, "Your name, under which your verdicts are kept"), field, el("div", { class: "buttons" }, el("button", { type: "submit" }, "Begin"))]);
+  open("Who is reviewing?", [el("label", { for: "field" }, "Your name, to save your reviews under"), field, el("div", { class: "buttons" }, el("button", { type: "submit" }, "Start"))]);
   $("dialog").oncancel = (event) => { if (!page.reviewer) event.preventDefault(); };
   onSubmit(() => { const name = field.value.trim(); if (name) { close(); once(() => begin(name)); } });
 }
@@ -210,7 +210,7 @@ function reject() {
     return el("li", null, made);
   }));
   const field = el("input", { id: "field", maxlength: "500", placeholder: "Another reason" });
-  open("Why is it rejected?", [list, el("label", { for: "field" }, el("kbd", null, String(reasons.length + 1)), " or in your words"), field, buttons("Reject")]);
+  open("Why do you reject it?", [list, el("label", { for: "field" }, el("kbd", null, String(reasons.length + 1)), " or in your own words"), field, buttons("Reject")]);
   onSubmit(() => { if (field.value.trim()) choose(field.value.trim()); else field.focus(); });
   $("form").onkeydown = (event) => {
     if (event.target === field || event.ctrlKey || event.altKey || event.metaKey) return;
@@ -236,7 +236,7 @@ function edit() {
   } else if (answerable) {
     fields = [...known, ""].map((words, at) => area(words, at ? "Another accepted answer" : "Answer"));
   }
-  open("Edit", [el("h3", null, "Question"), asked, fields.length ? el("h3", null, fields.length > 1 ? "Answers, the first is the key" : "Answer") : null,
+  open("Edit", [el("h3", null, "Question"), asked, fields.length ? el("h3", null, fields.length > 1 ? "Answers (the first is the key)" : "Answer") : null,
     ...fields, el("p", { class: "hint" }, el("kbd", null, "Ctrl"), " ", el("kbd", null, "Enter"), " saves"), buttons("Save and accept")].filter(Boolean));
   asked.focus();
   onSubmit(() => {
@@ -245,7 +245,7 @@ function edit() {
     const same = !given.length || JSON.stringify(given) === JSON.stringify(answers);
     close();
     once(() => decide({ decision: "accept", note: review.note, question: words, answers: same ? [] : given },
-      words || !same ? "Accepted as edited." : "Accepted."));
+      words || !same ? "Accepted with edits." : "Accepted."));
   }, true);
 }
 
@@ -253,14 +253,14 @@ function note() {
   const field = el("textarea", { rows: "4", maxlength: "10000", dir: "auto", "aria-label": "Note" }, page.item.review.note);
   open("Note", [field, el("p", { class: "hint" }, el("kbd", null, "Ctrl"), " ", el("kbd", null, "Enter"), " saves"), buttons("Save")]);
   field.focus();
-  onSubmit(() => { close(); once(() => decide({ ...page.item.review, note: field.value.trim() }, "Noted.")); }, true);
+  onSubmit(() => { close(); once(() => decide({ ...page.item.review, note: field.value.trim() }, "Note saved.")); }, true);
 }
 
 function help() {
-  const keys = [["a", "accept, and on to the next"], ["d", "reject: 1 to 6 give the reason, 7 one of your own"], ["e", "edit question and answer, and accept it so"],
-    ["n", "write a note"], ["← →", "move without deciding"], ["s", "to the next piece of evidence"], ["u", "undo what you did last"], ["Esc", "close a dialog"]];
+  const keys = [["a", "accept, and go to the next item"], ["d", "reject; 1 to 6 choose the reason, 7 lets you type one"], ["e", "edit the question and the answer, and accept"],
+    ["n", "write a note"], ["← →", "previous and next item, without deciding"], ["s", "next piece of evidence"], ["u", "undo your last review"], ["Esc", "close a dialog"]];
   open("Keys", [el("dl", { class: "keys" }, keys.map(([key, words]) => el("div", null, el("dt", null, el("kbd", null, key)), el("dd", null, words)))),
-    el("p", { class: "hint" }, "Items come in random order, the same for everybody. What others decided is not shown. Each verdict is kept at once."),
+    el("p", { class: "hint" }, "Items come in random order, the same for everyone. You do not see what others decided. Each review is saved at once."),
     el("div", { class: "buttons" }, cancel("Close "))]);
 }
 
@@ -279,7 +279,7 @@ const acts = {
   arrowright: () => page.at < page.items.length - 1 && once(() => show(page.at + 1)),
 };
 
-// Under a Korean or Greek layout the letter is told by the key's place.
+// With a Korean or Greek keyboard layout, the key's position gives the letter.
 function named(event) {
   if (/^[ -~]$/.test(event.key) || event.key.startsWith("Arrow")) return event.key.toLowerCase();
   return event.code === "Slash" && event.shiftKey ? "?" : event.code.replace("Key", "").toLowerCase();

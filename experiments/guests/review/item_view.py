@@ -1,4 +1,4 @@
-"""What the page shows of an item: every text inert, and evidence marked in its document."""
+"""Return what the page shows of an item: all text is inert, and evidence is marked in its document."""
 from __future__ import annotations
 
 import html
@@ -11,20 +11,20 @@ from ragbed.documents.types import Chunk, Document
 from ragbed.experiments.formatting import visible
 from ragbed.experiments.guests.review.items import Evidence, Item, overlaps
 
-_AROUND = 20_000  # characters that are shown before and after a mark
-_LONGEST = 30_000  # of a chunk
+_AROUND = 20_000  # characters shown before and after a mark
+_MAX_CHUNK = 30_000  # characters shown of a chunk
 _TAG = re.compile(r"<(/?)([a-zA-Z][a-zA-Z0-9]*)[^<>]*>")
-_CUT_TAG = re.compile(r"\A[^<>]*>|<[^<>]*\Z")  # of a span that begins or ends in one
+_CUT_TAG = re.compile(r"\A[^<>]*>|<[^<>]*\Z")  # a span may begin or end inside a tag
 _LINES, _CELLS = frozenset(("br", "tr", "li", "dt", "dd")), frozenset(("td", "th"))
 _BLOCKS = frozenset(("address", "article", "blockquote", "caption", "div", "dl", "figcaption", "h1", "h2", "h3", "h4",
                      "h5", "h6", "hr", "ol", "p", "pre", "section", "table", "ul"))
 _EMPTY = re.compile(r"[ \t]*\n\s*\n[ \t]*")
 
-Piece = dict[str, Any]  # `text` and whether it is a `mark`, or a `gap`: how many characters are left out
+Piece = dict[str, Any]  # `text`, with `mark` if it is evidence; or `gap`: number of characters left out
 
 
 def item_view(item: Item, documents: Mapping[str, Document]) -> dict[str, Any]:
-    """Return what the page shows of an item, as JSON in which no character is hidden or turns the direction."""
+    """Return what the page shows of an item, as JSON without hidden or direction-changing characters."""
     documents = {**documents, **{one.id: one for one in item.documents}}
     by_place: dict[tuple[str, str], list[Evidence]] = {}
     for one in item.evidence:
@@ -50,7 +50,7 @@ def _make_inert(value: Any) -> Any:
 
 
 def _steps(item: Item) -> list[str]:
-    """The chain that leads to the answer, where the item has one: its sub-questions, or its reasoning."""
+    """Return the steps to the answer, if the item has any: its sub-questions, or its reasoning."""
     made = {**item.made, **item.made.get("line", {})}
     asked, answered = made.get("sub_questions") or (), made.get("sub_answers") or ()
     return [f"{question} {answer}" for question, answer in zip_longest(asked, answered, fillvalue="")] or [
@@ -58,23 +58,23 @@ def _steps(item: Item) -> list[str]:
 
 
 def _mark_document(evidence: Sequence[Evidence], documents: Mapping[str, Document]) -> dict[str, Any]:
-    """A document with the spans of the evidence marked; where it is not at hand, the quotes alone."""
+    """Return a document with its evidence marked, or the quotes alone if the document is not available."""
     first = evidence[0]
     document = documents.get(first.document)
     if document is None:
-        return {"title": first.document, "source": "", "page": "", "note": "This document is not at hand.",
+        return {"title": first.document, "source": "", "page": "", "note": "This document is not available.",
                 "pieces": [{"text": f"{one.text}\n", "mark": True} for one in evidence if one.text]}
     whole = document.text(first.format)
     spans = sorted({(one.start, one.end) for one in evidence if one.end > one.start})
-    amiss = " / ".join(one.text for one in evidence if one.text != whole[one.start:one.end])
+    misplaced = " / ".join(one.text for one in evidence if one.text != whole[one.start:one.end])
     return {"title": document.title, "source": document.source,
             "page": _page(document.pages_of(first.format, *spans[0]) if spans else None),
-            "note": f"This quote does not stand at its place: {amiss}" if amiss else "",
+            "note": f"This quote is not at its place: {misplaced}" if misplaced else "",
             "pieces": _strip_leading_blank(_pieces(whole, spans, first.format == "html"))}
 
 
 def _strip_leading_blank(pieces: Iterator[Piece]) -> list[Piece]:
-    """The pieces without blank lines before the first."""
+    """Return the pieces without blank lines before the first."""
     first, *others = pieces
     return [{**first, "text": first["text"].lstrip("\n")}, *others]
 
@@ -100,7 +100,7 @@ def _between(text: str, first: int, last: int, markup: bool) -> Iterator[Piece]:
 
 
 def _plain_text(text: str, markup: bool) -> str:
-    """Text without its tags, a line for each block and bars between cells: it is never read as HTML again."""
+    """Return text without tags, one line per block and with bars between cells. It is never parsed as HTML again."""
     if not markup:
         return text
     return _EMPTY.sub("\n\n", html.unescape(_TAG.sub(_spacing, _CUT_TAG.sub("", text))))
@@ -119,7 +119,7 @@ def _chunk(chunk: Chunk, item: Item, documents: Mapping[str, Document]) -> dict[
     document = documents.get(chunk.document)
     return {"source": document.source if document else chunk.document, "page": _page(chunk.pages),
             "holds": any(overlaps(chunk, one) for one in item.evidence),
-            "pieces": _strip_leading_blank(_between(chunk.content, _LONGEST, 0, chunk.format == "html"))}
+            "pieces": _strip_leading_blank(_between(chunk.content, _MAX_CHUNK, 0, chunk.format == "html"))}
 
 
 def _page(pages: tuple[int, int] | None) -> str:
