@@ -40,13 +40,13 @@ PANELS: dict[str, dict[str, str]] = {
     "Ask": {"index": "index:index", "search": "ask:search", "ask": "ask:ask"},
     "Build": {"construct": "", "questions": "", "review": ""},
     "Measure": {"run": "run:run", "merge": "", "import": "", "judge": "",
-                "rescore": "share:rescore"},
+                "rescore": ""},
     "Serve": {"serve": ""},
     "Read": {"report": "read:report", "show": "read:show", "compare": "read:compare", "effects": "read:effects",
              "dose": "", "diagnose": "read:diagnose"},
     "Retrieval": {"evaluate-retrieval": "retrieval:evaluate_retrieval", "negatives": ""},
     "Share": {"export": "share:export", "cassette export": "share:cassette_export",
-              "cassette show": "share:cassette_show", "verify": "share:verify"},
+              "cassette show": "share:cassette_show", "verify": ""},
 }
 _GROUP_HELP = {"cassette": "Keep a run in one file, and replay it anywhere.", "check": "Check your own code.",
                "models": "List and download local models.", "new": "Create a file to start from."}

@@ -52,6 +52,9 @@ class StoredStep(Stored):
     tool_calls: tuple[dict[str, Any], ...] = Field(default=(), exclude_if=operator.not_)
 
 
+Level = Literal["chunk", "span", "page", "document", "words"]  # at which a passage is gold, the finest first
+
+
 class StoredPassage(Stored):
     """A numbered chunk. `text` is the hash of its content, which the run stores once.
 
@@ -72,7 +75,7 @@ class StoredPassage(Stored):
     end: int
     pages: tuple[int, int] | None
     text: str
-    gold: Literal["chunk", "span", "page", "document", "words"] | None = None
+    gold: Level | None = None
     holds: tuple[int, ...] = ()
     repeats: bool = Field(default=False, exclude_if=operator.not_)
     grade: int | None = Field(default=None, exclude_if=lambda grade: grade is None)

@@ -82,6 +82,8 @@ BUILT_IN: tuple[Guest, ...] = (
         "follow_up": {"citations": f"{_IN}.citation_ablation.ablation:CitationAblation"},
         "metric": {"citation_ablation": f"{_IN}.citation_ablation.metrics:CITATION_ABLATION"},
         "analysis": {"citation_ablation": f"{_IN}.citation_ablation.views:ablation_views"}}),
+    Guest("rescoring", {"command": {"rescore": f"{_IN}.rescoring.commands:rescore",
+                                    "verify": f"{_IN}.rescoring.commands:verify"}}),
     Guest("label_correction", {
         "command": {"judge": f"{_IN}.label_correction.commands:judge"},
         "labels": {"corrected": f"{_IN}.label_correction.commands:label_views"}}),

@@ -5,7 +5,7 @@ import shutil
 import pytest
 
 from ragbed.experiments import Plan, RunFolder, aggregate, read_settings
-from ragbed.experiments.running.rescore import rescore
+from ragbed.experiments.guests.rescoring.rescore import rescore
 
 
 @pytest.fixture

@@ -13,9 +13,8 @@ from ragbed.documents.errors import ReplayMiss
 from ragbed.documents.types import Chunk, Document, Format, digest
 from ragbed.experiments.cells import PIPELINE
 from ragbed.experiments.conditions import Perturbation
-from ragbed.experiments.running.context_matching import ContextMatcher
 from ragbed.experiments.running.fingerprint import IndexKey, SearchCache, content_name, gold_request
-from ragbed.experiments.running.gold import Changed, Level, Perturber, Places, by_source
+from ragbed.experiments.running.gold import Changed, Perturber, Places, by_source
 from ragbed.retrieval.index import Index
 from ragbed.retrieval.pool import Pool, ScopedQuery
 from ragbed.retrieval.rerankers.reranker import RerankerDeps
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
     from ragbed.agents.types import Answer
     from ragbed.experiments.cells import Cell
     from ragbed.experiments.question import Gold, Question
+    from ragbed.experiments.record import Level
     from ragbed.experiments.running.plan import Plan
     from ragbed.strategies.types import Search
 
@@ -128,13 +128,14 @@ class Resources:
 
     def match_contexts(self, cell: Cell, question: Question,
                        answer: Answer) -> tuple[Answer, Mapping[int, Level | None]]:
-        """Return a pipeline's answer with its contexts matched to the documents, and the levels of
-        `MatchedContexts`. Answers of strategies need no matching."""
+        """Return a pipeline's answer with its contexts matched to the documents, and levels that are known by this.
+        Answers of strategies need no matching."""
         if cell.reasoning != PIPELINE:
             return answer, {}
         gold = self._gold_among((None, None), self.benchmark.shared, question.gold) if self.benchmark.shared else ()
-        found = ContextMatcher(question, self._named, gold).match(answer.evidence)
-        return replace(answer, evidence=found.evidence), found.levels
+        evidence, levels = self.plan.pipelines[cell.model].match_contexts(
+            answer.evidence, question, self._named, gold)
+        return replace(answer, evidence=evidence), levels
 
     @cached_property
     def _named(self) -> Mapping[str, Document]:

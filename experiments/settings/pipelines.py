@@ -17,6 +17,10 @@ from ragbed.strategies.types import Reasoning, Rules
 if TYPE_CHECKING:
     from ragbed.agents.client import ModelClient
     from ragbed.agents.settings import ModelSettings
+    from ragbed.documents.types import Chunk, Document
+    from ragbed.experiments.question import Question
+    from ragbed.experiments.record import Level
+    from ragbed.strategies.types import Evidence
 
 _MAX_NAME = 80  # characters
 
@@ -76,6 +80,19 @@ class PipelineSettings(BaseModel):
             known: the recorded identity in a replay, which makes no call and reads none of the pipeline's files.
         """
         raise NotImplementedError
+
+    def match_contexts(self, evidence: Evidence, question: Question, documents: Mapping[str, Document],
+                       gold: Sequence[Chunk]) -> tuple[Evidence, Mapping[int, Level | None]]:
+        """Match what the pipeline read with documents of the run, so that gold in it is found.
+
+        Args:
+            documents: the benchmark's, by id and by source path.
+            gold: gold chunks that the question does not bring itself.
+
+        Returns:
+            the evidence, and the level of passages that are gold at that level alone, or never (None).
+        """
+        return evidence, {}
 
     def check(self, questions: Mapping[str, str], repeats: int) -> str | None:
         """Check that the pipeline fits a run. Return a note for the run, or None. Raises UserError: it does not fit.

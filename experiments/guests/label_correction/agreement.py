@@ -21,7 +21,7 @@ from ragbed.experiments.metrics.intervals import percentiles
 from ragbed.experiments.metrics.sample import Totals, draw_resamples
 from ragbed.experiments.question import Rubric
 from ragbed.experiments.record import Verdict
-from ragbed.experiments.running.rejudge import JudgedAnswer, Rater
+from ragbed.experiments.guests.rescoring.rejudge import JudgedAnswer, Rater
 
 if TYPE_CHECKING:
     import numpy as np

@@ -14,7 +14,7 @@ from ragbed.experiments.formatting import format_price
 from ragbed.experiments.guests.label_correction.agreement import agreement_view, measure_agreement
 from ragbed.experiments.guests.label_correction.inference import corrected_views
 from ragbed.experiments.guests.label_correction.sheets import read_raters, write_sheet
-from ragbed.experiments.running.rejudge import Material, Rater, judges_named, material_of, rejudge
+from ragbed.experiments.guests.rescoring.rejudge import Material, Rater, judges_named, material_of, rejudge
 from ragbed.experiments.runs.finished import Finished
 from ragbed.experiments.runs.store import RunFolder, hold
 from ragbed.experiments.settings import RunSettings

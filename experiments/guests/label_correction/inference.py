@@ -19,7 +19,7 @@ from ragbed.experiments.metrics import METRICS, estimate, family_of, may_refuse,
 from ragbed.experiments.metrics.intervals import Interval, clip_interval, effective_size, student_quantile
 from ragbed.experiments.metrics.scoring import score_range, set_figures
 from ragbed.experiments.record import Result
-from ragbed.experiments.running.rejudge import Rater
+from ragbed.experiments.guests.rescoring.rejudge import Rater
 from ragbed.experiments.runs.finished import Finished
 
 if TYPE_CHECKING:

@@ -31,8 +31,11 @@ if TYPE_CHECKING:
 
     from ragbed.agents.settings import CallLimits, ModelSettings
     from ragbed.documents.http import Response
+    from ragbed.documents.types import Chunk, Document
     from ragbed.experiments.guests.pipelines.client import PipelineClient
-    from ragbed.strategies.types import Reasoning
+    from ragbed.experiments.question import Question
+    from ragbed.experiments.record import Level
+    from ragbed.strategies.types import Evidence, Reasoning
 
 FIELDS = ("id", "question", "options", "history", "documents")
 _FIELD = re.compile(r"\{(" + "|".join(FIELDS) + r")\}")
@@ -99,6 +102,13 @@ class JSONPipeline(PipelineSettings):
     def takes_documents(self) -> bool:
         """Return whether the request has a place for documents."""
         return "{documents}" in json.dumps(self.request)
+
+    def match_contexts(self, evidence: Evidence, question: Question, documents: Mapping[str, Document],
+                       gold: Sequence[Chunk]) -> tuple[Evidence, Mapping[int, Level | None]]:
+        """Match contexts by the names that the pipeline gives them, by text, and by words."""
+        from ragbed.experiments.guests.pipelines.context_matching import ContextMatcher
+        matched = ContextMatcher(question, documents, gold).match(evidence)
+        return matched.evidence, matched.levels
 
     @property
     def identity(self) -> str:

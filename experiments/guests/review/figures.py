@@ -19,7 +19,7 @@ from ragbed.experiments.guests.review.items import Item, ReviewSet, question_lin
 from ragbed.experiments.guests.review.reviews import Review, ReviewFile
 from ragbed.experiments.metrics.intervals import TAIL, Interval
 from ragbed.experiments.record import Verdict
-from ragbed.experiments.running.rejudge import Rater
+from ragbed.experiments.guests.rescoring.rejudge import Rater
 from ragbed.experiments.runs.store import write_text
 
 Reviews = Mapping[str, Mapping[str, Review]]  # by reviewer, then by item

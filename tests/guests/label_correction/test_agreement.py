@@ -12,7 +12,7 @@ import pytest
 
 from ragbed.experiments import Verdict
 from ragbed.experiments.guests.label_correction.agreement import measure_agreement
-from ragbed.experiments.running.rejudge import Rater
+from ragbed.experiments.guests.rescoring.rejudge import Rater
 
 DATA = Path(__file__).parents[2] / "data"
 C, P, W = "Correct", "Partially Correct", "Wrong"

@@ -7,8 +7,8 @@ import pytest
 from ragbed.documents import RunError
 from ragbed.experiments.export.tables import escape_formula
 from ragbed.experiments.guests.label_correction.sheets import read_labels, write_sheet
+from ragbed.experiments.guests.rescoring.rejudge import Material
 from ragbed.experiments.judges import GradingInput
-from ragbed.experiments.running.rejudge import Material
 
 
 @pytest.mark.parametrize(("cell", "expected"), [

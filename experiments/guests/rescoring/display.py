@@ -12,10 +12,10 @@ import typer
 from ragbed.experiments.analysis.notes import describe_unjudged
 from ragbed.experiments.analysis.view import View
 from ragbed.experiments.formatting import estimate
+from ragbed.experiments.guests.rescoring.rescore import Again, score_anew
 from ragbed.experiments.judges.sentence_support import parse_support
 from ragbed.experiments.metrics import Scoring, aggregate, may_refuse
 from ragbed.experiments.record import Result
-from ragbed.experiments.running.rescore import Again, score_anew
 from ragbed.experiments.runs.finished import Finished, open_finished
 from ragbed.experiments.terminal.display import Bars, note, print_json, print_table, say
 from ragbed.experiments.terminal.tables import print_views, run_table

@@ -10,10 +10,10 @@ from typing import Any
 from ragbed.agents.database import row_hash
 from ragbed.documents.errors import RunError, UserError
 from ragbed.documents.types import digest
+from ragbed.experiments.guests.rescoring.rescore import rescore
 from ragbed.experiments.judges.base import prompts_hash as judge_prompts_hash
 from ragbed.experiments.running.jobs import group_results
 from ragbed.experiments.running.plan import Plan
-from ragbed.experiments.running.rescore import rescore
 from ragbed.experiments.running.summary import summarise
 from ragbed.experiments.runs.finished import Finished
 from ragbed.experiments.runs.manifest import config_of, questions_hash

@@ -2,8 +2,8 @@
 import pytest
 
 from ragbed.documents.types import Chunk, Document
+from ragbed.experiments.guests.pipelines.context_matching import ContextMatcher
 from ragbed.experiments.question import Gold, Question
-from ragbed.experiments.running.context_matching import ContextMatcher
 from ragbed.experiments.running.gold import GoldView, match
 from ragbed.strategies import Passage
 

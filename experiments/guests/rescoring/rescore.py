@@ -18,6 +18,7 @@ from ragbed.documents.errors import RecipeMismatch, SettingsError, UserError
 from ragbed.documents.types import Chunk
 from ragbed.experiments.analysis.notes import note_support
 from ragbed.experiments.cells import Cell
+from ragbed.experiments.guests.rescoring.rejudge import JudgedAnswer, Material, check_support, judges_named, rejudge
 from ragbed.experiments.judges import GradingInput, Lexical, ModelSupport, SupportCheck, extract_claims, grading_input
 from ragbed.experiments.metrics import GROUPS, Scoring, find_metric, score_result
 from ragbed.experiments.query_variations import NOT_PARAPHRASED
@@ -25,7 +26,6 @@ from ragbed.experiments.question import Question, Scheme
 from ragbed.experiments.record import Result, StoredStep, Verdict
 from ragbed.experiments.running.gold import PLACING
 from ragbed.experiments.running.plan import Plan
-from ragbed.experiments.running.rejudge import JudgedAnswer, Material, check_support, judges_named, rejudge
 from ragbed.experiments.runs.finished import Finished
 from ragbed.experiments.runs.manifest import manifest_of
 from ragbed.experiments.runs.store import RunFolder, hold

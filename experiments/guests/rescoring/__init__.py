@@ -1,0 +1,1 @@
+"""Score a finished run again, from its records: `ragbed rescore` and `ragbed verify`."""
