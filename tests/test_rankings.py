@@ -15,7 +15,7 @@ from ragbed.documents import BenchmarkError, Chunk, Document, SettingsError
 from ragbed.experiments import Gold, Question, Scored, check_settings, score
 from ragbed.experiments.analysis.notes import note_shallow_retrievers, note_unranked
 from ragbed.experiments.analysis.trec import read_run, score_rankings, write_run
-from ragbed.experiments.guests.datasets.qrels import read_qrels, read_topics
+from ragbed.experiments.benchmarks.qrels import read_qrels, read_topics
 from ragbed.experiments.running.gold import match
 from ragbed.strategies import Passage
 

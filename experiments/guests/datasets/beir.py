@@ -21,7 +21,7 @@ from typing import Literal
 
 from ragbed.experiments.benchmarks.base import About, Selection
 from ragbed.experiments.benchmarks.hub import fetch_files
-from ragbed.experiments.guests.datasets.qrels import (
+from ragbed.experiments.benchmarks.qrels import (
     RECORDS,
     collection_files,
     judged_questions,

@@ -15,7 +15,7 @@ from typing import Literal
 from ragbed.documents.paths import expand_path
 from ragbed.experiments.benchmarks.base import About, Selection, files_below, files_in
 from ragbed.experiments.benchmarks.hub import fetch_files
-from ragbed.experiments.guests.datasets.qrels import (
+from ragbed.experiments.benchmarks.qrels import (
     RECORDS,
     collection_files,
     judged_questions,
