@@ -14,6 +14,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from ragbed.experiments.analysis.view import View, make_figure
+from ragbed.experiments.guests.rescoring.rejudge import JudgedAnswer, Rater
 from ragbed.experiments.judges.base import GRADES
 from ragbed.experiments.judges.model import MOST_POINTS
 from ragbed.experiments.metrics import estimate_clustered_share
@@ -21,7 +22,6 @@ from ragbed.experiments.metrics.intervals import percentiles
 from ragbed.experiments.metrics.sample import Totals, draw_resamples
 from ragbed.experiments.question import Rubric
 from ragbed.experiments.record import Verdict
-from ragbed.experiments.guests.rescoring.rejudge import JudgedAnswer, Rater
 
 if TYPE_CHECKING:
     import numpy as np

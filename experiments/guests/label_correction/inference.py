@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING
 
 from ragbed.experiments.analysis.view import Value, View, make_figure
 from ragbed.experiments.cells import Cell
+from ragbed.experiments.guests.rescoring.rejudge import Rater
 from ragbed.experiments.metrics import METRICS, estimate, family_of, may_refuse, score_result
 from ragbed.experiments.metrics.intervals import Interval, clip_interval, effective_size, student_quantile
 from ragbed.experiments.metrics.scoring import score_range, set_figures
 from ragbed.experiments.record import Result
-from ragbed.experiments.guests.rescoring.rejudge import Rater
 from ragbed.experiments.runs.finished import Finished
 
 if TYPE_CHECKING:

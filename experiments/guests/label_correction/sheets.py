@@ -17,10 +17,10 @@ from ragbed.documents.errors import RunError, SettingsError
 from ragbed.documents.rows import Row, read_rows, read_text
 from ragbed.documents.types import digest
 from ragbed.experiments.export.tables import escape_formula
+from ragbed.experiments.guests.rescoring.rejudge import JudgedAnswer, Material, Rater
 from ragbed.experiments.judges import GradingInput
 from ragbed.experiments.judges.model import number_steps, read_grade, read_points, read_steps
 from ragbed.experiments.record import Verdict
-from ragbed.experiments.guests.rescoring.rejudge import JudgedAnswer, Material, Rater
 from ragbed.retrieval.storage.files import write_atomically
 from ragbed.strategies.reading import strip_citations
 

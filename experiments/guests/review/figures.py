@@ -15,11 +15,11 @@ from ragbed.documents.types import Document
 from ragbed.experiments.benchmarks.hub import CARD
 from ragbed.experiments.formatting import plural, visible
 from ragbed.experiments.guests.label_correction.agreement import krippendorff_alpha, measure_agreement
+from ragbed.experiments.guests.rescoring.rejudge import Rater
 from ragbed.experiments.guests.review.items import Item, ReviewSet, question_line
 from ragbed.experiments.guests.review.reviews import Review, ReviewFile
 from ragbed.experiments.metrics.intervals import TAIL, Interval
 from ragbed.experiments.record import Verdict
-from ragbed.experiments.guests.rescoring.rejudge import Rater
 from ragbed.experiments.runs.store import write_text
 
 Reviews = Mapping[str, Mapping[str, Review]]  # by reviewer, then by item
