@@ -36,11 +36,11 @@ def main() -> None:
             find_parser(request["relative"])
         say({"ready": True})
         _alarm(int(request["deadline"]) + 10)
-        say(_answer(request))
+        say(answer(request))
         _alarm(0)
 
 
-def _answer(request: dict[str, Any]) -> dict[str, Any]:
+def answer(request: dict[str, Any]) -> dict[str, Any]:
     try:
         data = read(Path(request["path"]), request["max_bytes"])
         return asdict(parse_document(data, request["relative"]))

@@ -1,4 +1,4 @@
-"""Make the call for a final answer, in tags, as JSON or as the whole reply, and read it and its sub-answers."""
+"""Ask for a final answer in tags, as JSON or as plain text, and read it from the reply."""
 from __future__ import annotations
 
 import re
@@ -21,51 +21,56 @@ from ragbed.strategies.types import Draft, Evidence, Form, Generate, Message, Re
 
 def answer(task: Task, name: str, evidence: Evidence, *notes: str, thinks: bool = True, last: bool = True,
            **fields: str) -> Recipe:
-    """Make one call over the evidence with the instruction `prompts/<name>.md`, its fields filled in, and return the
-    draft that its reply is, with these notes; `thinks` says whether the instruction asks for reasoning before the
-    answer, `last` is as in `draft`."""
+    """Ask for the final answer with one call, and return the draft.
+    
+    Args:
+        name: the instruction, `prompts/<name>.md`; `fields` fill its fields.
+        notes: are added to the draft.
+        thinks: whether the instruction asks for reasoning before the answer.
+        last: see `draft`.
+    """
     call = ask_for_answer(task, instruction(task, name, **fields), evidence, thinks)
     return (yield from draft(call, task, *notes, thinks=thinks, last=last))
 
 
 def ask_for_answer(task: Task, instruction: str, evidence: Evidence, thinks: bool = True) -> Generate:
-    """Return the call for a final answer that begins a conversation: documents, rules, question and instruction."""
+    """Build the call for a final answer that starts a conversation: documents, rules, question and instruction."""
     said = instruction + form_instruction(task, thinks)
     first = first_message(task, evidence, said, form=answer_form(task, thinks))
     return ask_for_answer_in(task, (system_message(), first), evidence, thinks)
 
 
 def ask(task: Task, instruction: str, evidence: Evidence, purpose: str, rules: bool = False) -> Generate:
-    """Return a call that begins like `ask_for_answer`, with rules and exemplars if `rules`, and asks for no answer
-    yet."""
+    """Build a call over the evidence that does not ask for the answer yet. Its prompt begins as that of
+    `ask_for_answer`; `rules` adds rules and exemplars."""
     first = first_message(task, evidence, instruction, rules, form=answer_form(task), later=True)
     return Generate((system_message(), first), purpose, shown_numbers(task, evidence))
 
 
 def ask_for_answer_in(task: Task, messages: tuple[Message, ...], evidence: Evidence, thinks: bool = True) -> Generate:
-    """Return the call for a final answer with these messages, which show the evidence and end with
+    """Build the call for a final answer at the end of a conversation. The messages show the evidence and end with
     `form_instruction`."""
     schema = answer_schema(task, thinks) if task.answer_format == "json" else None
     return Generate(messages, "answer", shown_numbers(task, evidence), schema=schema)
 
 
 def draft(call: Generate, task: Task, *notes: str, thinks: bool = True, last: bool = False) -> Recipe:
-    """Make the call for a final answer, and read the draft from its reply. With `last` the recipe ends with it as it
-    is, so that those who watch may be shown the reply as the answer while it comes."""
+    """Make the call for a final answer, and read the draft from its reply. `last` promises that the recipe returns this
+    draft unchanged, so that the reply can be streamed."""
     form = answer_form(task, thinks)
     reply: Reply = yield replace(call, answers=form) if last else call
     return Draft.from_reply(reply, *notes, form=form)
 
 
 def answer_form(task: Task, thinks: bool = True) -> Form:
-    """Return the form that a final answer is asked for in: an answer without reasoning needs no tags."""
+    """Return the form of the final answer. An answer without reasoning needs no tags."""
     if task.answer_format == "json":
         return "fields"
     return "tags" if thinks else "plain"
 
 
 def form_instruction(task: Task, thinks: bool = True) -> str:
-    """Return what follows the instruction of a final answer: its form, and how to answer the sub-questions too."""
+    """Return the text after the instruction of a final answer: its form, and how to answer sub-questions."""
     form = answer_form(task, thinks)
     if form == "fields":
         named = "; ".join(template(f"field_{name}") for name in answer_schema(task, thinks)["properties"])
@@ -84,9 +89,11 @@ def _brief_of(task: Task, form: Form) -> str:
 
 
 def answer_schema(task: Task, thinks: bool = True) -> Mapping[str, Any]:
-    """Return the JSON Schema of a final answer: `reasoning`, `refused`, `answer`, `citations`, as the rules say. Every
-    field is required and no other allowed, as OpenAI's structured outputs demand. Servers write fields in their order:
-    whether to refuse is decided before there is an answer to stand by."""
+    """Return the JSON Schema of a final answer: `reasoning`, `refused`, `answer` and `citations`, as the rules ask.
+    
+    All fields are required and no others allowed, as OpenAI's structured outputs demand. Models write fields in this
+    order, so they decide whether to refuse before they write an answer.
+    """
     fields: dict[str, Any] = {"reasoning": {"type": "string"}} if thinks else {}
     if task.rules == "grounded":
         fields["refused"] = {"type": "boolean"}
@@ -104,16 +111,17 @@ _FINAL = re.compile(r"[*_]{0,3}(?:(?:the )?final )?answer[*_]{0,3} ?[:：][*_]{0
 
 
 def read_sub_answers(text: str, count: int) -> tuple[str | None, ...]:
-    """Read the answers to the sub-questions 1 to `count` from a reply, None for each that has no line of the form. A
-    line is `Sub-answer N: ...`, with or without emphasis or a list mark. Of two lines with one number the last counts.
-    A number out of range is nobody's, and what stands in `<think>` is no line."""
+    """Read the answers to sub-questions 1 to `count`; None for each without a line `Sub-answer N: ...`.
+    
+    The line may have emphasis or a list mark. The last line with a number counts. Text in `<think>` is ignored.
+    """
     lines = _LINE.findall(strip_thinking(text))
     found = {int(number): _TAG.split(answer, maxsplit=1)[0].strip(" \t\r*_") for number, answer in lines}
     return tuple(found.get(number) or None for number in range(1, count + 1))
 
 
 def strip_sub_answers(draft: Draft, task: Task) -> Draft:
-    """Return the draft with its final answer alone where sub-answers are asked for too."""
+    """Remove sub-answers from a draft, if the task asks for them, so that only the final answer is left."""
     if not task.with_sub_answers:
         return draft
     text = _LINE.sub("", draft.text).strip() if _LINE.search(draft.text) else draft.text

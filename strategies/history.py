@@ -1,7 +1,7 @@
-"""History strategies: how a question that continues a conversation is made one that can be understood by itself.
+"""History strategies rewrite a follow-up question so that it stands alone.
 
-What was answered before may quote hostile documents: in prompts it stands between marks, on one line each, bounded, and
-without its citations, whose numbers were those of another question's documents.
+Earlier answers may quote hostile documents. Prompts show them between marks, one line each, shortened, and without
+citations, since those numbered another question's documents.
 """
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from ragbed.strategies.types import (
 
 Most = Annotated[int, Field(ge=1, le=50)]  # turns, the last ones
 Longest = Annotated[int, Field(ge=20, le=10_000)]  # characters of each of their questions and answers
-ASKS = "asks"  # the decision that tells the question which is then answered
+ASKS = "asks"  # the decision that records the rewritten question
 _LONGEST_REPLY, _GROWTH = 300, 2  # characters of a written question at least; how many times as long as the other
 _MARK = re.compile(r"</?\w+>")  # which models copy from the prompt
 _NAMED = re.compile(r"^[\s*_]*(?:(?:the )?(?:re-?written|stand-?alone|self-contained|full|new) )+"
@@ -39,7 +39,7 @@ _NAMED = re.compile(r"^[\s*_]*(?:(?:the )?(?:re-?written|stand-?alone|self-conta
 
 
 def none(task: Task) -> Standalone:
-    """Ask the question as it came."""
+    """Use the question unchanged."""
     yield from ()
     return task.question
 
@@ -51,7 +51,7 @@ def window(task: Task, *, turns: Most = 2, characters: Longest = 200) -> Standal
 
 
 def rewrite(task: Task, *, turns: Most = 5, characters: Longest = 600) -> Standalone:
-    """Write the question anew, by one call, so that it names what it is about."""
+    """Rewrite the question with one call, so that it names what it is about."""
     before = format_turns(task.turns[-turns:], characters)
     reply: Reply = yield ask_without_documents("rewrite", "rewrite", turns=before, query=task.question)
     said = _MARK.sub("\n", strip_thinking(reply.text)).strip()
@@ -64,7 +64,7 @@ def rewrite(task: Task, *, turns: Most = 5, characters: Longest = 600) -> Standa
 
 
 def format_turns(turns: Sequence[Turn], characters: int) -> str:
-    """Return turns as prompts show them: two lines each, a text cut after so many characters."""
+    """Format turns for a prompt: two lines each, every text cut after `characters`."""
     def line(text: str) -> str:
         text = " ".join(strip_citations(text).split())
         return text if len(text) <= characters else f"{text[:characters]} …"
@@ -73,8 +73,7 @@ def format_turns(turns: Sequence[Turn], characters: int) -> str:
 
 
 def read_turns(messages: Iterable[tuple[str, str]]) -> tuple[Turn, ...]:
-    """Return the turns of a conversation of roles and texts: each message of the role `user` with those that answer it.
-    """
+    """Pair each message of the role `user` with the messages that answer it."""
     turns: list[Turn] = []
     for role, text in messages:
         if role == "user" or not turns:
@@ -85,8 +84,7 @@ def read_turns(messages: Iterable[tuple[str, str]]) -> tuple[Turn, ...]:
 
 
 def with_history(history: History, reasoning: Reasoning) -> Reasoning:
-    """Return a strategy that answers the question as the history strategy words it; one without turns before it is
-    answered as it came."""
+    """Combine a history and a reasoning strategy. A question without earlier turns is answered unchanged."""
     def recipe(task: Task) -> Recipe:
         if not task.turns:
             return (yield from reasoning(task))

@@ -1,4 +1,4 @@
-"""Normalise texts of answers for comparison, and find the option whose own text an answer gives."""
+"""Normalize answers for comparison, and find the option whose text an answer gives."""
 from __future__ import annotations
 
 import re
@@ -15,7 +15,7 @@ _ARTICLES = re.compile(r"\b(a|an|the)\b")
 
 
 class _Kept(dict[int, int | None]):
-    """For `str.translate`: a character stays, or goes where it is punctuation; each is looked up once."""
+    """A table for `str.translate` that removes punctuation and is filled on first use of each character."""
 
     def __missing__(self, code: int) -> int | None:
         character = chr(code)
@@ -29,15 +29,17 @@ _WITHOUT_PUNCTUATION = _Kept()
 
 @lru_cache(maxsize=256)
 def normalize_answer(text: str) -> str:
-    """Return the text in lower case and NFKC, without punctuation and articles, with single spaces. HotpotQA's
-    normalisation (Yang et al., 2018), with Unicode punctuation treated as ASCII's is: removed, not replaced by a space.
-    One thing is ours: a text of nothing but articles keeps them, since it may be the option `A`."""
+    """Normalize an answer: lower case, NFKC, no punctuation, no articles, single spaces.
+    
+    This is HotpotQA's normalization (Yang et al., 2018), with Unicode punctuation removed like ASCII's. Unlike there, a
+    text of articles only keeps them, since it may be the option `A`.
+    """
     kept = normalize("NFKC", text).lower().translate(_WITHOUT_PUNCTUATION)
     return " ".join(_ARTICLES.sub(" ", kept).split() or kept.split())
 
 
 def with_values(text: str, dates: bool = True) -> str:
-    """Return the normalised text with every number, and every date if wanted, as one word that equal values share."""
+    """Normalize a text, and replace each number, and with `dates` each date, by a word that equal values share."""
     text = normalize("NFKC", text)
     pieces, at = [], 0
     for value in find_values(text):
@@ -58,14 +60,16 @@ _CALLS_WRONG = re.compile(rf"{_WRONG}[^.,;:!。、\n{_MASK}]*{_MASK}|{_MASK}[^.,
 
 
 def straighten(text: str) -> str:
-    """Return the text with full-width and other compatible forms folded, and curly quotes straight."""
+    """Fold full-width and other compatible forms, and straighten curly quotes."""
     return normalize("NFKC", text).translate({0x2018: "'", 0x2019: "'", 0x201C: '"', 0x201D: '"'})
 
 
 def match_option_text(said: str, options: Sequence[tuple[str, str]]) -> str | None:
-    """Return the label of the one option that the text equals, begins with as a clause, or, being short, holds. Short
-    is at most three times the option's length, or ten words. A text that denies something, or calls the option wrong,
-    names no option by holding it."""
+    """Return the label of the only option that the text equals, begins with as a clause, or, if short, contains.
+    
+    Short means at most three times the option's length, or ten words. A text that denies something, or calls the option
+    wrong, does not name an option by containing it.
+    """
     spaced = _light(said)
     lights = [(label, _light(text)) for label, text in options]
     for ours, theirs in ((spaced, lights), (fold(said), [(label, fold(text)) for label, text in options])):
@@ -79,12 +83,12 @@ def match_option_text(said: str, options: Sequence[tuple[str, str]]) -> str | No
 
 
 def _light(text: str) -> str:
-    """Case and space folded; unlike `fold` it keeps the marks that tell 3.5 from 35 and -3 from 3."""
+    """Fold case and space. Unlike `fold`, keep the marks that distinguish 3.5 from 35 and -3 from 3."""
     return " ".join(straighten(text).casefold().split()).strip(" .!。'\"")
 
 
 def _held(said: str, options: Sequence[tuple[str, str]]) -> list[str]:
-    """Labels of the options that stand in the text; one inside a longer one is not seen."""
+    """Return the labels of the options that the text contains, except an option inside a longer one."""
     found: list[str] = []
     if len(said) > max(_LONGEST_CHARACTERS, _LONGEST_RATIO * max(len(text) for _, text in options)):
         return found

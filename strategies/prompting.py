@@ -1,10 +1,10 @@
-"""Put prompts together from text files with named fields, and set what strangers wrote apart from instructions.
+"""Build prompts from text files with named fields, and separate untrusted text from instructions.
 
 The first user message begins with the documents; exemplars, rules, the strategy's instruction, question and options
-follow. Serving engines then compute the documents once for all strategies, and small models answer a question that
-comes last better than one before an instruction.
+follow. Serving engines then compute the documents once for all strategies, and small models answer a question better
+if it comes last.
 
-Documents stand between marks (delimiting), or have a sign on every line too, which follows datamarking (Hines et al.,
+Documents are put between marks (delimiting), or have a sign on every line too, which follows datamarking (Hines et al.,
 "Defending Against Indirect Prompt Injection Attacks With Spotlighting", 2024, arXiv:2403.14720). That puts one between
 all words; a sign on every line is what small models still read well.
 """
@@ -23,20 +23,20 @@ from ragbed.strategies.types import Evidence, Exemplar, Form, Framing, Message, 
 
 _LINE_START = re.compile(r"^", re.MULTILINE)
 _NUMBER_LINE = re.compile(r"^([ \t]*)\[(\d{1,6})\]([ \t]*)$", re.MULTILINE)
-# What chat templates begin and end turns with: servers read these in a message as they read their own.
+# Marks with which chat templates begin and end turns. Servers do not distinguish them from their own.
 _CONTROL = re.compile(r"(?=[<＜\[])(?:[<＜](?=[|｜])|[<＜](?=/?(?:(?:start|end)_of_turn|s|bos|eos)>)|\[(?=/?INST\])"
                       r"|<(?=</?SYS>>))", re.IGNORECASE)
 
 
 def mark_pattern(*names: str) -> re.Pattern[str]:
-    """Return a pattern that finds the `<` of marks of these names, in any case and spacing."""
+    """Return a pattern for the `<` of marks with these names, in any case and spacing."""
     spaced = "|".join(name.replace("_", r"[\s_-]*") for name in names)
     return re.compile(rf"[<＜](?=[\s/／]*(?:{spaced})(?!\w))", re.IGNORECASE)
 
 
 @cache
 def prompt_mark_pattern(text: str) -> re.Pattern[str] | None:
-    """Return a pattern that finds the `<` of the marks in which a prompt has its material; None where it has none."""
+    """Return a pattern for the `<` of the marks around a prompt's fields; None if it has no marks."""
     names = re.findall(r"^</(\w+)>$", text, re.MULTILINE)
     return mark_pattern(*names) if names else None
 
@@ -45,18 +45,18 @@ _DOCUMENT_MARKS = mark_pattern("documents", "answer", "thinking", "think")
 
 
 def neutralize_turns(text: str) -> str:
-    """Return the text without what begins or ends a turn of the conversation: `<|im_end|>` becomes `(|im_end|>`."""
+    """Disarm marks that begin or end a turn of the conversation: `<|im_end|>` becomes `(|im_end|>`."""
     return _CONTROL.sub("(", text)
 
 
-@lru_cache(maxsize=512)  # of several calls and strategies over the same passages
+@lru_cache(maxsize=512)  # several calls and strategies show the same passages
 def frame_content(content: str, framing: Framing) -> str:
     """Return what a document says, as it is shown between the marks. Nothing in it ends the documents, begins another
     one with a number of its own, passes for a turn of the conversation, or for tags of the answer: the first character
     of each becomes `(`."""
     if framing == "none":
         return content
-    if any(sign in content for sign in "<＜["):  # most texts have none, and patterns look at every character
+    if any(sign in content for sign in "<＜["):  # most texts have none, and the patterns are slow
         content = _NUMBER_LINE.sub(r"\1(\2)\3", _DOCUMENT_MARKS.sub("(", neutralize_turns(content)))
     return _LINE_START.sub("> ", content.rstrip("\n")) if framing == "datamarked" else content
 
@@ -72,12 +72,12 @@ def template(name: str) -> str:
 
 
 def fill(name: str, **fields: str) -> str:
-    """Fill in the fields of a template; KeyError where one is missing, or given and not in the template."""
+    """Fill in the fields of a template. Raises KeyError if a field is missing or unknown."""
     return fill_text(template(name), name, fields)
 
 
 def fill_text(text: str, name: str, fields: Mapping[str, str]) -> str:
-    """Fill in the fields of a text that stands elsewhere, as `fill` does; the KeyError calls it `name`."""
+    """Fill in the fields of a text, as `fill` does; `name` is for its KeyError."""
     wanted = set(_FIELD.findall(text))
     if wanted != set(fields):
         raise KeyError(f"prompt {name} has the fields {sorted(wanted)}, was given {sorted(fields)}")
@@ -119,14 +119,14 @@ def fill_untrusted(name: str, **fields: str) -> str:
 
 @cache
 def prompts_hash() -> str:
-    """Return one hash over every prompt file, for the record of a run."""
+    """Hash all prompt files, for the record of a run."""
     folder = resources.files("ragbed.strategies.prompts")
     names = sorted(entry.name for entry in folder.iterdir() if entry.name.endswith(".md"))
     return digest(*(part for name in names for part in (name, template(name.removesuffix(".md")))))
 
 
 def show_documents(task: Task, evidence: Evidence) -> str:
-    """Show the documents as every prompt of this question does: number and content, nothing else."""
+    """Format the documents as every prompt of this question shows them: number and content only."""
     if task.rules == "closed-book":
         return ""
     if not evidence:
@@ -140,8 +140,8 @@ def show_documents(task: Task, evidence: Evidence) -> str:
 
 
 def show_exemplars(task: Task, form: Form, later: bool = False) -> str:
-    """Show the worked examples: with their reasoning and the tags where the strategy asks for them, else the answers;
-    `later` where the answer is asked for by another call than the one that shows them first."""
+    """Format the worked examples, with reasoning and tags if the strategy asks for them. `later` means that a later
+    call asks for the answer."""
     if not task.exemplars:
         return ""
     shown = []
@@ -169,7 +169,7 @@ def _solution(task: Task, exemplar: Exemplar, form: Form) -> str:
 
 
 def rule_text(task: Task) -> str:
-    """Return the rules that every prompt for a final answer states."""
+    """Return the rules in the prompt for a final answer."""
     name = f"rules_{task.rules.replace('-', '_')}"
     if task.rules == "closed-book" and task.chooses:
         name += "_choice"
@@ -193,7 +193,7 @@ def _question(task: Task) -> str:
 
 
 def sub_answer_instruction(task: Task) -> str:
-    """Return the end of a final answer's prompt: how to answer the sub-questions too, where that is asked for."""
+    """Return the instruction to answer sub-questions too; empty if the task does not ask for it."""
     if not task.with_sub_answers or not task.sub_questions:
         return ""
     return "\n\n" + fill("sub_answers", count=str(len(task.sub_questions)))
@@ -206,11 +206,11 @@ def first_message(task: Task, evidence: Evidence, instruction: str, rules: bool 
     With the layout `as_published` the order is CReSt's: rules and instruction, exemplars, question, documents.
 
     Args:
-        rules: whether rules and exemplars are shown.
-        instruction_last: the instruction takes up the question, and comes after it in every layout.
-        form: of the answers that exemplars show.
-        later: whether such an answer is asked for by a later call. Then the instruction comes last too: small models
-            would answer a question after it at once.
+        rules: show rules and exemplars.
+        instruction_last: the instruction refers to the question, so it follows it in every layout.
+        form: the form of the exemplars' answers.
+        later: a later call asks for the answer. The instruction then comes last, since small models would answer a
+                    question after it at once.
     """
     documents = show_documents(task, evidence)
     rules_shown, exemplars = (rule_text(task) + "\n\n", show_exemplars(task, form, later)) if rules else ("", "")
@@ -225,10 +225,10 @@ def first_message(task: Task, evidence: Evidence, instruction: str, rules: bool 
 
 
 def system_message() -> Message:
-    """Return the one system message of all strategies."""
+    """Return the system message, which all strategies share."""
     return Message("system", (template("system"),))
 
 
 def shown_numbers(task: Task, evidence: Evidence) -> tuple[int, ...]:
-    """Return the evidence numbers that a prompt of this task over this evidence shows; under `closed-book` none."""
+    """Return the evidence numbers that a prompt shows; none under `closed-book`."""
     return () if task.rules == "closed-book" else tuple(passage.number for passage in evidence)

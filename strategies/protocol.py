@@ -1,4 +1,4 @@
-"""Check what a recipe asks for before it is carried out: a recipe may be anybody's."""
+"""Check the actions of a recipe before they are performed, since a recipe may be a user's own code."""
 from __future__ import annotations
 
 import json
@@ -10,13 +10,12 @@ from ragbed.documents.errors import RecipeFailed
 from ragbed.strategies.types import Action, Decision, Draft, Generate, Message, Role, Search
 
 MAX_DECISIONS = 5_000
-"""Of a recipe between two things that it asks for, empty lists included: one that goes on so would never end. A
-thousand samples may each decide several times before the next call."""
+"""Decisions that a recipe may yield in a row. A thousand samples may each decide several times before the next call."""
 
 
 def list_actions(asked: Any) -> list[Action]:
-    """Return what a recipe asks for as a list. Raises RecipeFailed: it is neither one search or call nor several of one
-    kind, or lacks what they need."""
+    """Return the actions that a recipe yielded as a list. Raises RecipeFailed unless they are searches only or calls
+    only, with valid fields."""
     actions = asked if isinstance(asked, list) else [asked]
     if {type(one) for one in actions} not in ({Search}, {Generate}):
         raise RecipeFailed(f"the strategy yielded {asked!r:.60}: something other than searches or calls, or searches "
@@ -32,7 +31,7 @@ def list_actions(asked: Any) -> list[Action]:
 
 
 def check_asked(asked: Any) -> None:
-    """Check that a recipe may yield this; raise RecipeFailed as `list_actions` does."""
+    """Check a value that a recipe yielded. Raises RecipeFailed as `list_actions` does."""
     if isinstance(asked, Decision):
         _demand("a decision", (("whose words are no texts", _are((asked.what, asked.why), str)),))
     elif not isinstance(asked, list) or asked:
@@ -40,7 +39,8 @@ def check_asked(asked: Any) -> None:
 
 
 def check_draft(value: Any) -> Draft:
-    """Return what a recipe ends with; raise RecipeFailed where it is no draft, or one that no record can hold."""
+    """Return the result of a recipe. Raises RecipeFailed if it is not a Draft, or has fields that a record cannot
+    hold."""
     if not isinstance(value, Draft):
         raise RecipeFailed(f"the strategy returned {type(value).__name__}, not a Draft")
     _demand("a draft whose", (

@@ -1,5 +1,4 @@
-"""Read a model's final text: its tags, its citations, and whether it refuses. The protocol strings are CReSt's (Figures
-4 to 8 of the paper)."""
+"""Read a model's final reply: tags, citations, and whether it refuses. The formats are CReSt's (Figures 4 to 8)."""
 from __future__ import annotations
 
 import re
@@ -15,21 +14,20 @@ _THINK = re.compile(r"<(/?)think>", re.IGNORECASE)
 _THINKING = re.compile(r"<(thinking|think)>.*?(</\1>|\Z)", re.IGNORECASE | re.DOTALL)
 _STRAY = re.compile(r"</?(thinking|think|answer)>", re.IGNORECASE)
 _CITATION = re.compile(r"\[\s*\d{1,4}(?:\s*[-–,;]\s*\d{1,4}){0,50}\s*\]")
-# Looking back keeps it linear: else every space of a long run would be tried as the first.
+# The lookbehind keeps this linear: without it, every space of a long run would be tried as a start.
 _SPACED_CITATION = re.compile(r"(?<!\s)\s*" + _CITATION.pattern)
-# Possessive, and looking back, so that it takes linear time.
+# Possessive and with a lookbehind, so that it takes linear time.
 _SINGLE_CITATIONS = re.compile(r"(?<!\s)(?:\s*+\[\d++\],?+)++\s*+")
 _RANGE = re.compile(r"(\d+)(?:\s*[-–]\s*(\d+))?")
 _WIDEST_RANGE = 100
 
 
 def read_answer(text: str) -> tuple[str, bool]:
-    """Return the final answer, and whether it stood in answer tags.
-
-    It stands after the last `<Answer>` and before the next `</Answer>`, with the citations that follow that at once; a
-    reply that was cut before the closing tag ends the answer. Without answer tags it is the whole reply less its
-    thinking. What a reasoning model thinks in `<think>`, closed or cut, is never the answer, whatever tags it quotes
-    there.
+    """Return the final answer, and whether it was in answer tags.
+    
+    The answer is the text after the last `<Answer>` up to the next `</Answer>`, or to the end of a reply that was cut,
+    plus citations that directly follow. Without answer tags it is the whole reply without its thinking. Text in
+    `<think>` is never the answer, even if it contains answer tags.
     """
     text = strip_thinking(text)
     *before, last = _ANSWER.split(text)
@@ -40,14 +38,14 @@ def read_answer(text: str) -> tuple[str, bool]:
 
 
 def text_outside_answer(text: str) -> str:
-    """Return what a final reply says outside its answer tags, tags removed: all of it where there are none."""
+    """Return the text of a reply outside its answer tags, without tags; the whole text if it has none."""
     *before, last = _ANSWER.split(text)
     pieces = [*before, *_ANSWER_END.split(last)[1:]] if before else [text]
     return _STRAY.sub("", "\n".join(pieces)).strip()
 
 
 def strip_thinking(text: str) -> str:
-    """Return the text outside `<think>`; a closing tag may come alone, where the server wrote the first."""
+    """Return the text outside `<think>`. A closing tag may come alone, if the server wrote the opening tag."""
     first, *rest = _THINK.split(text)
     kept, inside = [first], False
     for slash, piece in zip(rest[::2], rest[1::2], strict=True):
@@ -60,8 +58,8 @@ def strip_thinking(text: str) -> str:
 
 
 def find_citations(text: str) -> list[tuple[int, int, tuple[int, ...]]]:
-    """Return the place of each bracket such as `[1]`, `[1, 2]` or `[1-3]`, start and end in code points, with the
-    numbers that it cites. A range that runs backwards or over more than 100 numbers counts as its two ends."""
+    """Return start, end and cited numbers of each bracket such as `[1]`, `[1, 2]` or `[1-3]`, in code points. A range
+    that runs backwards, or over more than 100 numbers, counts as its two ends."""
     marks = []
     for bracket in _CITATION.finditer(text):
         seen: dict[int, None] = {}
@@ -74,8 +72,8 @@ def find_citations(text: str) -> list[tuple[int, int, tuple[int, ...]]]:
 
 
 def renumber_citations(text: str, number_of: Mapping[int, int], beyond: int) -> str:
-    """Return the text with the numbers in its brackets mapped by `number_of`. A number that is not in it becomes one
-    above `beyond`."""
+    """Map the numbers in a text's citation brackets by `number_of`. A number missing there becomes one above
+    `beyond`."""
     if all(old == new for old, new in number_of.items()):
         return text
     parts, at = [], 0
@@ -92,24 +90,24 @@ def read_citations(text: str) -> tuple[int, ...]:
 
 
 def strip_citations(text: str) -> str:
-    """Return the text without its citation brackets and the space before each. Brackets that are the whole text are the
-    answer itself, such as the list `[3, 7]`, and stay."""
+    """Remove citation brackets and the space before each. A text of brackets only, such as the answer `[3, 7]`,
+    stays."""
     return _SPACED_CITATION.sub("", text).strip() or text.strip()
 
 
 def strip_last_citations(text: str) -> str:
-    """Return the text without the `[1] [2]` that it ends with, and nothing else, as CReSt's published code does."""
+    """Remove only the `[1] [2]` at the end of a text, as CReSt's published code does."""
     *_, last = (0, 0), *(found.span() for found in _SINGLE_CITATIONS.finditer(text))
     return text[:last[0]] if last[1] == len(text) else text
 
 
 def is_only_citations(text: str) -> bool:
-    """Tell whether the text is citation brackets and nothing else."""
+    """Return whether a text consists of citation brackets only."""
     return bool(text.strip()) and not _SPACED_CITATION.sub("", text).strip()
 
 
 def fold(text: str) -> str:
-    """Fold case, width, punctuation and space: words of letters and digits, single spaces."""
+    """Normalize case, width, punctuation and spaces: words of letters and digits, separated by single spaces."""
     folded = normalize("NFKC", text).casefold()
     return " ".join(re.sub(r"[\W_]+", " ", folded).split())
 
@@ -118,11 +116,11 @@ _FOLDED_REFUSAL = fold(REFUSAL).removeprefix("i ")
 
 
 def is_refusal(text: str) -> bool:
-    """Tell whether the final answer, its citations removed and folded, begins with the refusal sentence; small models
-    leave out its "I"."""
+    """Return whether a final answer begins with the refusal sentence, citations removed and folded. Small models omit
+    its "I"."""
     return (fold(strip_citations(text)).removeprefix("i ") + " ").startswith(_FOLDED_REFUSAL + " ")
 
 
 def is_published_refusal(text: str) -> bool:
-    """Tell whether an answer is a refusal by CReSt's published rule: it contains `unanswerable`, in any case."""
+    """Return whether an answer is a refusal by CReSt's published rule: it contains `unanswerable`, in any case."""
     return "unanswerable" in text.lower()

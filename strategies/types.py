@@ -21,12 +21,12 @@ End = TypeVar("End")
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One chat message, the concatenation of its parts; those that prompts share (documents) are stored once."""
+    """One chat message: its parts, joined. A part that several prompts share, such as the documents, is stored once."""
 
     role: Role
     parts: tuple[str, ...]
-    tool_calls: tuple[Mapping[str, Any], ...] = ()  # of an assistant's message, as the model sent them
-    call_id: str = ""  # of a tool's message: the call that it answers
+    tool_calls: tuple[Mapping[str, Any], ...] = ()  # of an assistant message, as the model sent them
+    call_id: str = ""  # of a tool message: the call that it answers
 
     @property
     def content(self) -> str:
@@ -35,7 +35,7 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """A chunk under the number that every prompt of this question shows it with."""
+    """A chunk with its number. Every prompt of a question shows a chunk under the same number."""
 
     number: int
     chunk: Chunk
@@ -46,7 +46,7 @@ Evidence = tuple[Passage, ...]
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """Ask for evidence. `k` None means what the settings say."""
+    """Search for evidence. `k` is the number of chunks; None uses the retriever's setting."""
 
     query: str
     k: int | None = None
@@ -54,33 +54,37 @@ class Search:
 
 @dataclass(frozen=True, slots=True)
 class Generate:
-    """Ask the model.
+    """Call the model.
 
     Attributes:
-        tool_choice: `none` lets none be called, and still shows the tools that a conversation began with.
-        temperature, max_tokens, effort: None means what the settings say. The effort is that of reasoning models.
+        tool_choice: `none` forbids calls but keeps the tools in the prompt, so that its beginning stays the same.
+                temperature, max_tokens, effort: None uses the run's settings. `effort` is for reasoning models.
     """
 
     messages: tuple[Message, ...]
-    purpose: str  # a word for the trace: `answer`, `decompose`, `solve`
+    purpose: str  # one word for the trace: `answer`, `decompose`, `solve`
     shown: tuple[int, ...] = ()  # the evidence numbers that the messages show
     schema: Mapping[str, Any] | None = None  # a JSON Schema that the reply must fit, or None
     tools: tuple[Mapping[str, Any], ...] = ()
     tool_choice: Literal["auto", "none"] = "auto"
-    sample: int = 0  # which of several draws with equal parameters this is
+    sample: int = 0  # number of this draw among several with equal parameters
     temperature: float | None = None
     max_tokens: int | None = None
     stop: tuple[str, ...] = ()
-    see_failure: bool = False  # True where the recipe wants to be sent the failure of the call instead of ending
+    see_failure: bool = False  # send a failure of the call to the recipe instead of ending the question
     effort: str | None = None
-    gathering: bool = False  # whether a retrieval or history strategy makes it: the answer does not rest on it
-    answers: Form | None = None  # the form in which its reply is the final answer, which can be shown as it comes
+    gathering: bool = False  # made by a retrieval or history strategy, so the answer does not rest on it
+    answers: Form | None = None  # set if the reply is the final answer, in this form, so that it can be streamed
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What a recipe decided, for the trace and for those who watch: yielded alone, answered with None. `what` is a word
-    or two, such as `searches again`, and `why` a short line for a reader."""
+    """Record what a recipe decided, for the trace and for streaming. Yield it alone; its result is None.
+    
+    Attributes:
+        what: a word or two, such as `searches again`.
+        why: a short line for a reader.
+    """
 
     what: str
     why: str = ""
@@ -88,14 +92,15 @@ class Decision:
 
 @dataclass(frozen=True, slots=True)
 class Contexts:
-    """Tell what the last call read that no search of ragbed's found: yielded alone, answered with the evidence."""
+    """Report chunks that the last call read but no search of ragbed found. Yield it alone; its result is the
+    evidence."""
 
     chunks: tuple[Chunk, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens of calls, `cached_tokens` those of the prompts that the server had at hand; the price in US dollars."""
+    """Tokens and price, in US dollars, of model calls. `cached_tokens` are prompt tokens that the server had cached."""
 
     prompt_tokens: int = 0
     completion_tokens: int = 0
@@ -116,19 +121,19 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What the model said."""
+    """A model's reply."""
 
     text: str
-    reasoning: str = ""  # what the server sent apart from the text (`reasoning_content`)
+    reasoning: str = ""  # sent separately from the text (`reasoning_content`)
     tool_calls: tuple[Mapping[str, Any], ...] = ()
-    parsed: Any = None  # the reply as an object where a schema was asked for and the text is JSON
+    parsed: Any = None  # the reply as an object, if a schema was requested and the text is JSON
     usage: Usage = Usage()
-    finish_reason: str = "stop"  # as the server says: `stop`, `length`, `tool_calls`
+    finish_reason: str = "stop"  # as the server reports it: `stop`, `length`, `tool_calls`
 
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """The failure of a call, sent to a recipe that asked to see it."""
+    """A failed call, sent to a recipe that set `see_failure`."""
 
     kind: str
     message: str
@@ -136,27 +141,29 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """What a recipe ends with.
+    """The result of a recipe.
 
     Attributes:
-        gathered: the numbers of the evidence, best first, where the recipe asks for no answer to it; else None.
-        figures: what the strategy measured, by name, such as `agreement`; kept in the record, averaged like scores.
+        gathered: evidence numbers, best first, of a recipe that only searches; None for every other recipe. figures:
+                values that the strategy measured, such as `agreement`; stored in the record and averaged like scores.
     """
 
     text: str  # the final answer with its citations, or the refusal
     cited: tuple[int, ...]  # evidence numbers in order of first mention, as read from `text` or the structured reply
     refused: bool  # whether the reply refuses to answer
-    well_formed: bool  # False where the reply holds no answer at all
-    tagged: bool | None  # whether the answer stood in its tags or fields; None where the strategy asked for neither
+    well_formed: bool  # False if the reply holds no answer
+    tagged: bool | None  # whether the answer was in its tags or fields; None if the strategy asked for neither
     notes: tuple[str, ...] = ()  # short tags for the record, such as `no_sub_questions` or `cut`
     gathered: tuple[int, ...] | None = None
     figures: Mapping[str, float] = field(default_factory=dict)
 
     @classmethod
     def from_reply(cls, reply: Reply, *notes: str, form: Form = "tags") -> Draft:
-        """Read answer, citations and refusal from the structured reply where there is one, else from the tags. The form
-        is what was asked for: answer tags, the fields of a schema, or neither. Fields that did not come, and a reply
-        cut before its answer tag, are not well-formed; a whole reply without tags may be an answer."""
+        """Read answer, citations and refusal from a structured reply or, without one, from its tags.
+        
+        `form` is the form that was asked for. A reply without its fields, or cut before its answer tag, is not
+        well-formed. A complete reply without tags may be an answer.
+        """
         cut = reply.finish_reason == "length"
         notes = (*notes, "cut") if cut else notes
         if isinstance(reply.parsed, Mapping):  # what the answer cites in brackets counts too
@@ -182,26 +189,26 @@ Standalone = Generator[Asked, Any, str]
 
 
 class Reasoning(Protocol):
-    """How evidence becomes an answer."""
+    """A strategy that turns evidence into an answer."""
 
     def __call__(self, task: Task) -> Recipe: ...
 
 
 class Retrieval(Protocol):
-    """How evidence is gathered for one query."""
+    """A strategy that gathers evidence for one query."""
 
     def __call__(self, task: Task, query: str) -> Gathering: ...
 
 
 class History(Protocol):
-    """How a question of a conversation becomes one that can be understood by itself."""
+    """A strategy that rewrites a follow-up question so that it stands alone."""
 
     def __call__(self, task: Task) -> Standalone: ...
 
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """A question that was asked earlier in a conversation, and the text of its answer; empty where it has none."""
+    """An earlier question of a conversation and its answer, which is empty if there was none."""
 
     question: str
     answer: str
@@ -212,17 +219,17 @@ class Exemplar:
     """A worked example that prompts show before the rules."""
 
     question: str
-    answer: str  # as a final answer is to look, with its citations where they are asked for
-    documents: tuple[str, ...] = ()  # contents, shown with the numbers 1, 2, ... of the example's own
-    reasoning: str = ""  # what leads to the answer; shown by strategies that ask for reasoning
+    answer: str  # in the form of a final answer, with citations if they are asked for
+    documents: tuple[str, ...] = ()  # contents, numbered 1, 2, ... within the example
+    reasoning: str = ""  # shown by strategies that ask for reasoning
 
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """What a strategy sees of a question: never gold.
+    """A question as a strategy sees it, without gold labels.
 
     Attributes:
-        answer_format: how the final answer is asked for where a strategy leaves that open: by tags or a JSON Schema.
+        answer_format: form of the final answer if the strategy leaves it open: tags or a JSON Schema.
         framing: how documents are set apart: between marks, with the rule that they instruct nothing, or not at all.
         prompt_variant: which version of the strategy's instruction is used, from 1; most strategies have one.
     """
@@ -248,32 +255,36 @@ class Task:
 
     @property
     def chooses(self) -> bool:
-        """Tell whether the rules demand one of the options."""
+        """Return whether the answer must be one of the options."""
         return bool(self.options) and self.rules in ("choice", "closed-book")
 
     @property
     def cites(self) -> bool:
-        """Tell whether the rules ask for citations."""
+        """Return whether the rules ask for citations."""
         return self.separators and self.rules in ("grounded", "open")
 
     def gather(self, query: str) -> Gathering:
-        """Return the evidence that the retrieval strategy finds for the query; its calls are marked as `gathering`."""
+        """Gather evidence for a query with the retrieval strategy, and mark its calls as `gathering`."""
         return drive(self.retrieval(self, query), mark_gathering)
 
     def rng(self) -> random.Random:
-        """Return a fresh generator, seeded by question and cell."""
+        """Return a new random generator, seeded by question and cell."""
         return random.Random(f"{self.seed}:{self.id}")
 
 
 def mark_gathering(asked: Any) -> Any:
-    """Mark a call as one on which the answer does not rest."""
+    """Mark a model call as `gathering`; return any other action unchanged."""
     return replace(asked, gathering=True) if isinstance(asked, Generate) else asked
 
 
 def drive(recipe: Generator[Any, Any, End], rewrite: Callable[[Any], Any] = lambda asked: asked,
            came: Callable[[Any, Any], None] = lambda asked, result: None) -> Generator[Any, Any, End]:
-    """Play a recipe inside another one to its end, and return what it returns. Whatever it asks for, each of a list
-    alone, goes out as `rewrite` returns it; `came` is told that and its result. Its answer is not yet the final one."""
+    """Play a recipe inside another recipe, and return its result.
+    
+    Args:
+        rewrite: changes each action before it is performed.
+        came: is called with each action and its result.
+    """
     def inner(asked: Any) -> Any:
         asked = replace(asked, answers=None) if isinstance(asked, Generate) and asked.answers else asked
         return rewrite(asked)

@@ -1,8 +1,8 @@
-"""Searching by queries that a model writes, also again and again in one conversation that ends with the answer.
+"""Search with queries that a model writes, once or repeatedly in one conversation that ends with the answer.
 
-Such a conversation only grows, so that serving engines compute each part of it once. It begins with the first
-documents, the rules and the question; every iteration adds what the model said and what a search for that brought
-that was not shown before; last comes the call for the answer.
+The conversation only grows, so that serving engines compute each part once. It begins with the first documents, the
+rules and the question. Each iteration adds the model's reply and the new passages that a search for it found. The call
+for the answer comes last.
 """
 from __future__ import annotations
 
@@ -25,44 +25,44 @@ from ragbed.strategies.prompting import (
 from ragbed.strategies.reading import fold, read_answer
 from ragbed.strategies.types import Asked, Decision, Draft, Evidence, Gathering, Generate, Message, Recipe, Reply, Task
 
-_LONGEST_QUERY = 2_000  # characters; what is longer is no question, and embedders read less
+_LONGEST_QUERY = 2_000  # characters; embedders read less
 
 
 def ask_without_documents(name: str, purpose: str, **fields: str) -> Generate:
-    """Return a call that shows no evidence, with the prompt `prompts/<name>.md`; its instruction is a piece of its own,
-    so that it is stored once however many queries it is filled with."""
+    """Build a call without evidence, with the prompt `prompts/<name>.md`. Its instruction is a separate part, so that
+    it is stored once for all queries."""
     text = fill_untrusted(name, **fields)
-    cut = text.index("\n<")  # where the first marks begin
+    cut = text.index("\n<")  # the start of the first mark
     return Generate((system_message(), Message("user", (text[:cut], text[cut:]))), purpose)
 
 
 def reply_line(reply: Reply) -> str:
-    """Return what a reply says besides its thinking, on one line of at most 2,000 characters."""
+    """Return a reply without its thinking, on one line of at most 2,000 characters."""
     return " ".join(read_answer(reply.text)[0][:_LONGEST_QUERY].split())
 
 
 def gather_each(task: Task, queries: Sequence[str], over: Callable[[Task, str], Gathering]) \
         -> Generator[Asked, Any, list[Evidence]]:
-    """Gather for each query, in their order; what they ask for goes out together, and of equal queries once."""
+    """Gather evidence for each query, in order. Actions are sent together, and equal queries are gathered once."""
     distinct = list(dict.fromkeys(queries))
     found = dict(zip(distinct, (yield from Lockstep().run([over(task, query) for query in distinct])), strict=True))
     return [found[query] for query in queries]
 
 
 _LONGEST_TURN = 2_000  # characters of a reply that stay in the conversation
-_IDLE = 2  # iterations in a row without news, after which there are none more
+_IDLE = 2  # iterations in a row without new evidence, after which searching ends
 
 
 @dataclass(frozen=True, slots=True)
 class SearchState:
-    """What the searches of a question have brought so far."""
+    """The results of a question's searches so far."""
 
-    evidence: Evidence = ()  # all of it, each passage once, in the order in which it was found
-    texts: tuple[str, ...] = ()  # of each query of the last iteration, what it brought, as the conversation shows it
-    fresh: int = 0  # how many passages the last iteration brought that were not found before
-    over: str = ""  # why no further search is made, for a reader; empty where one may bring more
-    queries: tuple[str, ...] = ()  # that were asked, folded
-    idle: int = 0  # how many iterations in a row, the last one among them, brought nothing new
+    evidence: Evidence = ()  # each passage once, in the order in which it was found
+    texts: tuple[str, ...] = ()  # result of each query of the last iteration, as the conversation shows it
+    fresh: int = 0  # number of new passages in the last iteration
+    over: str = ""  # why searching ends, for a reader; empty while it continues
+    queries: tuple[str, ...] = ()  # queries so far, folded
+    idle: int = 0  # number of iterations in a row, up to the last, without new passages
 
 
 Finding = Generator[Asked, Any, SearchState]
@@ -71,22 +71,24 @@ Otherwise = Callable[[SearchState], Generator[Asked, Any, Draft | None]]
 
 @dataclass(frozen=True, slots=True)
 class ReadTurn:
-    """What a reply comes to."""
+    """How a strategy reads a reply."""
 
-    kept: str  # what of it stays in the conversation
-    query: str = ""  # what to search for; empty where it asks for nothing
-    why: str = ""  # where there is no query: why the iterations end, for a reader
+    kept: str  # the part of the reply that stays in the conversation
+    query: str = ""  # the next search; empty if the reply asks for none
+    why: str = ""  # without a query: why the iterations end, for a reader
 
 
 def start(task: Task, found: SearchState, name: str) -> tuple[Message, ...]:
-    """Return the messages that a conversation begins with; its instruction is `prompts/<name>.md`."""
+    """Return the first messages of a conversation, with the instruction `prompts/<name>.md`."""
     return ask(task, template(name), found.evidence, name, rules=True).messages
 
 
 def search_new(task: Task, found: SearchState, queries: Sequence[str]) -> Finding:
-    """Search at once for all that was not searched before, and return what is known then, with a text for each query.
-    No search is made where the evidence is placed, since none brings more, nor where all was asked before, which ends
-    the iterations."""
+    """Search for the queries that are new, all at once, and return the new state with a text for each query.
+    
+    If the evidence is placed, nothing is searched, since a search could not find more. If every query is old, the
+    iterations end.
+    """
     asked = list(dict.fromkeys(query for query in queries if fold(query) not in found.queries))
     known, repeated = (*found.queries, *map(fold, asked)), template("asked_before")
     if not asked:
@@ -96,7 +98,7 @@ def search_new(task: Task, found: SearchState, queries: Sequence[str]) -> Findin
     evidence, texts = found.evidence, {}
     lists: list[Evidence] = yield from gather_each(task, asked, Task.gather)
     for query, one in zip(asked, lists, strict=True):
-        if fresh := new_passages(evidence, one):  # set apart as the first documents are
+        if fresh := new_passages(evidence, one):  # framed as the first documents are
             texts[query] = show_documents(task, fresh).removesuffix("\n\n")
         elif one:
             known_numbers = ": " + ", ".join(f"[{passage.number}]" for passage in one) if task.separators else ""
@@ -112,11 +114,17 @@ def search_new(task: Task, found: SearchState, queries: Sequence[str]) -> Findin
 
 def converse(task: Task, iterations: int, name: str, read: Callable[[str], ReadTurn], stop: tuple[str, ...] = (),
              otherwise: Otherwise | None = None) -> Recipe:
-    """Search for the question; ask, search for what the reply says, show what that brought, and ask again; then ask for
-    the answer. Under `closed-book`, where nothing can be searched, the answer is all that is asked for. Prompts are
-    `<name>_first` and `<name>_next`, and calls are for `name`; `read` says what a reply comes to, and `stop` what ends
-    it. `otherwise` is another way to go on from the first search, tried before; its None means that it cannot be
-    gone."""
+    """Search for the question, then let the model ask for more searches until it has enough, and ask for the answer.
+    
+    Under the rules `closed-book`, only the answer is asked for.
+    
+    Args:
+        iterations: maximum number of further searches.
+        name: purpose of the calls; the prompts are `<name>_first` and `<name>_next`.
+        read: reads a reply.
+        stop: strings that end a reply.
+        otherwise: an alternative after the first search, tried first; it returns None if it cannot be used.
+    """
     if task.rules == "closed-book":
         return (yield from answer(task, "chain_of_thought", (), "no_search"))
     found = SearchState((yield from task.gather(task.question)), queries=(fold(task.question),))
@@ -141,7 +149,7 @@ def converse(task: Task, iterations: int, name: str, read: Callable[[str], ReadT
 
 
 def next_step(task: Task, iteration: int, iterations: int, found: SearchState) -> Decision:
-    """Return the decision that the next iteration begins, or why there is none."""
+    """Return the decision that the next iteration begins, or the reason why none does."""
     if found.over:
         return Decision("stops", found.over)
     brought = "asks on: all evidence is placed" if task.placed else \
@@ -152,9 +160,13 @@ def next_step(task: Task, iteration: int, iterations: int, found: SearchState) -
 
 def final_answer(task: Task, talk: tuple[Message, ...], evidence: Evidence, brought: str = "",
               tools: tuple[Mapping[str, Any], ...] = ()) -> Recipe:
-    """Make the call for the answer, which ends the conversation, and return the draft that its reply is. What the last
-    search `brought` stands in it, where no message shows it yet, and so do the tools of the conversation, though none
-    can be called any more: servers show them before all else, so that without them nothing would be known again."""
+    """End the conversation with the call for the answer, and return the draft.
+    
+    Args:
+        brought: result of the last search, if no message shows it yet.
+        tools: tools of the conversation. They stay in the prompt although none may be called: servers put them
+            first, so without them the cached beginning of the prompt would be lost.
+    """
     last = fill("iterations_answer", question=task.question) + form_instruction(task)
     parts = (f"{brought}\n\n", last) if brought else (last,)
     call = ask_for_answer_in(task, (*talk, Message("user", parts)), evidence)
@@ -163,5 +175,5 @@ def final_answer(task: Task, talk: tuple[Message, ...], evidence: Evidence, brou
 
 
 def assistant_message(text: str, longest: int = _LONGEST_TURN) -> Message:
-    """Return a reply as it stays in the conversation: bounded, without what ends a turn, and never empty."""
+    """Return a reply as it stays in the conversation: shortened, without turn marks, and never empty."""
     return Message("assistant", (neutralize_turns(text.strip()[:longest]) or "(nothing)",))

@@ -1,4 +1,4 @@
-"""Several recipes in lockstep: what they ask for goes out together, and what is equal is performed once."""
+"""Play several recipes in lockstep: send their actions together, and perform equal actions once."""
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Hashable, Sequence
@@ -12,23 +12,21 @@ Rewrite = Callable[[int, Generate], Generate]
 
 @dataclass(slots=True)
 class Lockstep:
-    """Plays recipes, or gatherings, side by side, and remembers from one run to the next what was performed.
-
-    In each round the searches of all go out as one list, and when none wants a search, the calls; so those that are
-    ahead wait, and there are as few rounds as can be. Equal actions are performed once, and each that asks for one
-    gets its result: searches, and calls that are equal in everything, the sample too. A failure that a recipe asked to
-    see is not remembered: it may be tried again.
+    """Plays recipes side by side, and remembers performed actions from one run to the next.
+    
+    Each round sends the searches of all recipes as one list or, if there are none, their calls. Equal searches, and
+    calls equal in everything including the sample, are performed once. Failures that a recipe asked to see are not
+    remembered, so they can be retried.
     """
 
-    rewrite: Rewrite = lambda place, call: call  # each call, with the number of its recipe from 0, before it goes out
+    rewrite: Rewrite = lambda place, call: call  # changes a call of the recipe with this number, from 0
     tokens: int = 0  # of prompts and replies so far
     _played: int = 0
     _known: dict[Hashable, list[tuple[Action, Any]]] = field(default_factory=dict)
 
     def run(self, recipes: Sequence[Generator[Asked, Any, End]]) -> Generator[Asked, Any, list[End]]:
-        """Play the recipes to their ends, and return what they return, in order. Decisions pass through; of several
-        recipes' each begins with the number of the recipe that made it, from 1. A recipe that breaks a limit ends the
-        question as it would alone."""
+        """Play the recipes, and return their results in order. Decisions pass through; with several recipes, each
+        starts with its recipe's number, from 1. A recipe that breaks a limit ends the question, as it would alone."""
         players = [_Player(self._played + place, recipe) for place, recipe in enumerate(recipes)]
         self._played += len(players)
         try:
@@ -48,7 +46,7 @@ class Lockstep:
         return [end for player in players for end in player.ends]
 
     def _go_on(self, player: _Player[End], value: Any) -> Generator[Asked, Any, None]:
-        """Send a recipe a result, and run it up to its next action; hand on what needs no performing."""
+        """Send a recipe a result, and run it up to its next action. Pass on decisions, which need no performing."""
         player.pending = []
         try:
             asked = player.recipe.send(value)
@@ -92,7 +90,7 @@ class _Player(Generic[End]):
 
 
 def _key(action: Action) -> Hashable:
-    """What equal actions have in common, and most others have not: schemas and tools, which cannot be hashed, aside."""
+    """Return a hashable key that equal actions share. It leaves out schemas and tools, which cannot be hashed."""
     if isinstance(action, Search):
         return action
     return action.sample, action.purpose, tuple(message.parts for message in action.messages)

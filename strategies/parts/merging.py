@@ -11,13 +11,15 @@ from ragbed.retrieval.hits import reciprocal_ranks
 from ragbed.strategies.types import Evidence, Passage
 
 Keep = Annotated[int | None, Field(ge=1)]
-"""How many passages are kept of several searches at most; None means as many as the longest of them found."""
+"""Maximum number of passages kept from several searches; None keeps as many as the longest list has."""
 
 
 def fuse(lists: Sequence[Evidence], keep: Keep = None) -> Evidence:
-    """Merge by reciprocal ranks, for queries that mean the same: what several of them found comes first. A passage's
-    score is the sum of 1 / (60 + rank) over the lists that hold it (Cormack et al. 2009, eq. 1). Ties go to what an
-    earlier list, and in it an earlier rank, holds. `keep_limit` says how many are kept."""
+    """Merge results of queries that mean the same by reciprocal rank fusion: passages in several lists come first.
+    
+    A passage scores the sum of 1 / (60 + rank) over its lists (Cormack et al. 2009, eq. 1). Ties go to the earlier
+    list, then to the earlier rank. See `keep_limit` for how many are kept.
+    """
     scores = reciprocal_ranks({number: rank for rank, number in enumerate(
         dict.fromkeys(passage.number for passage in one), start=1)} for one in lists)
     ranked = sorted(concatenate(lists), key=lambda passage: -scores[passage.number])
@@ -25,28 +27,30 @@ def fuse(lists: Sequence[Evidence], keep: Keep = None) -> Evidence:
 
 
 def interleave(lists: Sequence[Evidence], keep: Keep = None) -> Evidence:
-    """Take the first of each list, then the second of each, for queries that ask for different things: reciprocal ranks
-    would put what several of them found a little before what answers one of them best."""
+    """Merge results of queries that ask for different things: the first of each list, then the second of each.
+    
+    Reciprocal rank fusion would rank a passage that several queries found above the best passage of one.
+    """
     return concatenate([alternating(lists)])[:keep_limit(lists, keep)]
 
 
 def concatenate(lists: Iterable[Sequence[Passage]]) -> Evidence:
-    """Put one list after the other."""
+    """Join lists one after the other, each passage once."""
     return tuple({passage.number: passage for one in lists for passage in one}.values())
 
 
 def keep_limit(lists: Sequence[Evidence], keep: Keep) -> int:
-    """Return how many passages are kept: `keep`, or where that is None as many as the longest list has. What many
-    searches found is then compared with what one found over equally much evidence."""
+    """Return how many passages to keep: `keep`, or the length of the longest list. This way, strategies with many
+    searches are compared with a single search over the same amount of evidence."""
     return max(map(len, lists), default=0) if keep is None else keep
 
 
 def new_passages(seen: Evidence, evidence: Evidence) -> Evidence:
-    """Return the passages of the evidence that are not among those seen."""
+    """Return the passages of `evidence` that are not in `seen`."""
     numbers = {passage.number for passage in seen}
     return tuple(passage for passage in evidence if passage.number not in numbers)
 
 
 def format_numbers(evidence: Evidence) -> str:
-    """Return the numbers of passages as decisions name them: `[2] [4]`."""
+    """Format passage numbers for a decision: `[2] [4]`."""
     return " ".join(f"[{passage.number}]" for passage in evidence)

@@ -1,7 +1,7 @@
-"""Quotes and tables of facts that a model copied out of the documents: read from its reply, found again in them.
+"""Read the quotes and fact tables that a model copied from the documents, and find them there again.
 
-A quote is found where the document has the same words and marks in the same order. Case, width, white space, quotation
-marks and kinds of dashes make no difference, and in HTML neither do tags and entities.
+A quote is found where a document has the same words and marks in the same order. Case, width, white space, quotation
+marks, kinds of dashes, and HTML tags and entities are ignored.
 """
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ragbed.strategies.reading import fold, is_only_citations, read_answer, read
 from ragbed.strategies.types import Evidence, Passage
 
 _LONGEST_REPLY, _LONGEST_QUOTE, _MOST_LINES = 50_000, 2_000, 100  # characters; lines
-MIN_LETTERS = 2  # letters or digits: one alone stands in every text
+MIN_LETTERS = 2  # letters or digits: a single one occurs in every text
 _QUOTATION = "\"'`´“”„‟‘’‚‛«»‹›「」『』′″＂＇"
 _LONE = "\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3\uf900-\ufaff"  # written without spaces, or with endings attached
 _PLAIN = rf"[0-9]++(?:[.,][0-9]++)*+|[{_LONE}]|[^\W_{_LONE}]++|[\s_{_QUOTATION}]++|."
@@ -40,7 +40,7 @@ _NONE = re.compile(r"(?:nothing|no (?:\w+ ){0,3}(?:quotes?|passages?|documents?|
 
 @dataclass(frozen=True, slots=True)
 class OfferedQuote:
-    """A quote as the model wrote it, with the number of the document that it names, if any."""
+    """A quote as the model wrote it, with the number of the document it names, if any."""
 
     text: str
     number: int | None = None
@@ -48,16 +48,18 @@ class OfferedQuote:
 
 @dataclass(frozen=True, slots=True)
 class Quote:
-    """Where a quote stands: spans of one passage's content, several where it leaves something out."""
+    """The place of a quote: spans of one passage's content, several if the quote omits something."""
 
     number: int
     spans: tuple[tuple[int, int], ...]
 
 
 def read_quotes(text: str, most: int) -> list[OfferedQuote]:
-    """Read the quotes that a reply offers, one on a line, each once: `[2] "the copied words"`. The number may stand
-    behind, or be missing. Where some lines have a number or quotation marks, the others are not quotes but what is said
-    around them. A line that says that there is none is none."""
+    """Read the quotes in a reply, one per line, each once: `[2] "the copied words"`.
+    
+    The number may come last or be missing. If some lines have a number or quotation marks, other lines are not quotes.
+    Lines that say "none" are skipped.
+    """
     lines = [line.strip() for line in read_answer(text)[0][:_LONGEST_REPLY].splitlines()[:_MOST_LINES]]
     read = [(one, marked) for line in lines if line for one, marked in [_offered(line)]]
     formed = [one for one, marked in read if marked] or [
@@ -80,15 +82,17 @@ def _offered(line: str) -> tuple[OfferedQuote, bool]:
 
 
 def find_quotes(offered: Sequence[OfferedQuote], evidence: Evidence, shortest: int = MIN_LETTERS) -> list[Quote | None]:
-    """Find where each quote, of so many letters and digits at least, stands: in the document that it names, else in the
-    first that has it; None where in none. It takes time linear in the documents and the quotes, for each quote."""
+    """Find each quote in the document it names, or in the first document that has it; None if it is in none.
+    
+    A quote needs at least `shortest` letters and digits. Time per quote is linear in the documents and the quote.
+    """
     texts = {passage.number: _Text(passage) for passage in evidence}
     return [next((quote for number in sorted(texts, key=lambda number: number != one.number)
                   if (quote := texts[number].find(one.text, shortest))), None) for one in offered]
 
 
 def reduce_to_quotes(evidence: Evidence, quotes: Iterable[Quote]) -> Evidence:
-    """Return the passages that are quoted, reduced to their quotes: a line each, in the passage's order."""
+    """Reduce the quoted passages to their quotes: one line each, in the passage's order. Drop the others."""
     spans: dict[int, list[tuple[int, int]]] = {}
     for quote in quotes:
         spans.setdefault(quote.number, []).extend(quote.spans)
@@ -106,7 +110,7 @@ def reduce_to_quotes(evidence: Evidence, quotes: Iterable[Quote]) -> Evidence:
 
 
 class _Text:
-    """A passage as folded tokens between spaces, with where each came from."""
+    """A passage as folded tokens between spaces, with the place of each."""
 
     def __init__(self, passage: Passage) -> None:
         self._number, self._html = passage.number, passage.chunk.format == "html"
@@ -116,12 +120,12 @@ class _Text:
         self._places = [0, *accumulate(len(folded) + 1 for folded, _, _ in tokens)]
 
     def find(self, said: str, shortest: int) -> Quote | None:
-        """Return the first place of a quote; where it leaves something out, of its pieces in order."""
+        """Find the first place of a quote, or of its pieces in order if it omits something."""
         spans = self._pieces([said], shortest) or self._pieces(_OMISSION.split(said), shortest)
         return Quote(self._number, spans) if spans else None
 
     def _pieces(self, pieces: Sequence[str], shortest: int) -> tuple[tuple[int, int], ...]:
-        """Find the pieces one after the other; none where one is missing, or all say too little."""
+        """Find the pieces one after the other; return nothing if one is missing or all are too short."""
         wanted = [piece for piece in (_bare(_tokens(text, self._html)) for text in pieces) if piece]
         spans, place = [], 0
         for tokens in wanted:
@@ -137,7 +141,7 @@ class _Text:
 
 
 def _tokens(text: str, markup: bool) -> Iterator[tuple[str, int, int]]:
-    """The words and marks of a text, folded, with where they stand."""
+    """Yield the words and marks of a text, folded, with start and end."""
     for token in (_TOKEN_OF_HTML if markup else _TOKEN).finditer(text):
         said = token.group()
         if markup and said.startswith("<") and len(said) > 1:
@@ -150,23 +154,23 @@ def _tokens(text: str, markup: bool) -> Iterator[tuple[str, int, int]]:
 
 
 def _bare(tokens: Iterator[tuple[str, int, int]]) -> list[str]:
-    """The folded tokens of a quote without the marks at its ends."""
+    """Return the folded tokens of a quote without the marks at its ends."""
     begun = list(dropwhile(_EDGES.__contains__, (token for token, _, _ in tokens)))
     return list(dropwhile(_EDGES.__contains__, reversed(begun)))[::-1]
 
 
 @dataclass(frozen=True, slots=True)
 class FactRow:
-    """A fact of a table: its cells, of which the last is its value."""
+    """A row of a fact table. Its last cell is the value."""
 
     cells: tuple[str, ...]
-    number: int | None = None  # of the document that it is from; None where the row names none
-    found: bool = False  # whether its value stands in a document, word for word
+    number: int | None = None  # of its document; None if the row names none
+    found: bool = False  # whether a document contains its value word for word
 
 
 def read_rows(text: str, most: int, numbered: bool) -> list[FactRow]:
-    """Read the rows of a table in a reply, lines with cells between `|`, without headings and repeats; `numbered` where
-    the last cell of a row is to be the number of its document."""
+    """Read the table rows in a reply, lines with cells between `|`, without headings and repeats. With `numbered`, the
+    last cell of a row is the number of its document."""
     rows: dict[FactRow, None] = {}
     for line in read_answer(text)[0][:_LONGEST_REPLY].splitlines():
         if "|" not in line:
@@ -184,8 +188,8 @@ def read_rows(text: str, most: int, numbered: bool) -> list[FactRow]:
 
 
 def check_rows(rows: Sequence[FactRow], evidence: Evidence) -> list[FactRow]:
-    """Return the rows with whether their values stand in a document, and in which. A row that names a document that is
-    none of the evidence, and whose value is in no other, is left out."""
+    """Look up each row's value in the documents. Drop a row if it names an unknown document and no document has its
+    value."""
     shown = {passage.number for passage in evidence}
     quotes = find_quotes([OfferedQuote(row.cells[-1], row.number) for row in rows], evidence, shortest=1)
     placed = [replace(row, number=quote.number if quote else row.number, found=quote is not None)
@@ -194,6 +198,6 @@ def check_rows(rows: Sequence[FactRow], evidence: Evidence) -> list[FactRow]:
 
 
 def format_rows(rows: Sequence[FactRow], numbered: bool) -> str:
-    """Return the table as prompts show it, with the numbers of the documents in a last column where `numbered`."""
+    """Format the table for a prompt. With `numbered`, the last column holds the document numbers."""
     return "\n".join("| " + " | ".join([*row.cells, *(["-" if row.number is None else f"[{row.number}]"] * numbered)])
                      + " |" for row in rows)

@@ -1,7 +1,7 @@
-"""Read short replies: a list of questions, the faults and queries of a check, a grade, or that there is nothing.
+"""Read short replies: a list of questions, the faults and queries of a check, a grade, or "none".
 
-A model says that there is nothing (no fault, no further question) in English, Korean or Chinese. What lacks something
-that it should have (`no citation`, `출처 없음`) is not among that: it is a fault like any other.
+"None" (no fault, no further question) is recognized in English, Korean and Chinese. A reply that something is missing
+(`no citation`, `출처 없음`) is a fault, not "none".
 """
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ragbed.strategies.reading import fold, read_answer, strip_citations
 from ragbed.strategies.types import Draft
 
 MAX_QUERY = 400
-_LONGEST = 200  # characters that are looked at
+_LONGEST = 200  # characters that are checked
 _FAULTS = r"(?:faults?|errors?|problems?|issues?|mistakes?|flaws?)"
 _VERB = (r"(?:mend|correct|change|fix|improve|search|look|find|add|ask|do|work|report|note|calculate|compute)"
          r"(?: (?:for|up|out))?")
@@ -36,20 +36,21 @@ _FIRST = re.compile(rf"(?:{_SAYS_SO}(?:none|nothing to {_VERB}|"
 
 
 def says_nothing(text: str) -> bool:
-    """Tell whether a text says that there is nothing, and no more than that; an empty one does."""
+    """Return whether a text only says "none". An empty text does."""
     return len(text) <= _LONGEST and bool(_WHOLE.fullmatch(fold(text)))
 
 
 def begins_with_nothing(text: str) -> bool:
-    """Tell whether a text begins by saying so; `no` and `nothing` alone may begin a sentence that says something."""
+    """Return whether a text begins with "none". `No` and `nothing` alone do not count: they may begin any sentence."""
     return bool(_FIRST.match(fold(text[:_LONGEST])))
 
 
-NO_ANSWER = "(no answer)"  # what stands for a draft that has none
+NO_ANSWER = "(no answer)"  # shown in prompts for a draft without an answer
 
 
 def mark_revised(before: Draft, after: Draft, **figures: float) -> Draft:
-    """Return the later draft with notes and figures of both, more figures, and `revised`: 1.0 where they differ."""
+    """Return the later draft with the notes and figures of both, and the figure `revised`: 1.0 if their texts
+    differ."""
     changed = {"revised": float(fold(before.text) != fold(after.text))}
     return replace(after, notes=tuple(dict.fromkeys([*before.notes, *after.notes])),
                    figures={**before.figures, **after.figures, **figures, **changed})
@@ -64,7 +65,8 @@ _LINE = re.compile(_EMPHASIS + _GRADE + _EMPHASIS, re.IGNORECASE)
 
 
 def read_grade(text: str) -> Grade | None:
-    """Read the grade, 0 to 3 as in the TREC Deep Learning track, of a reply; None where no line says one alone."""
+    """Read a grade, 0 to 3 as in the TREC Deep Learning track; None unless exactly one is given on a line of its
+    own."""
     found = {match[1] for line in text.splitlines() if (match := _LINE.fullmatch(line.strip()))}
     return _GRADES[found.pop()] if len(found) == 1 else None
 
@@ -78,15 +80,17 @@ _QUERY = re.compile(rf"{_MARK}(?:search(?: for)?|query|look (?:for|up)){_COLON}"
 
 @dataclass(frozen=True, slots=True)
 class Critique:
-    """What a check found; a draft is accepted where there is neither."""
+    """The result of checking a draft. The draft is accepted if there are neither faults nor queries."""
 
-    faults: tuple[str, ...] = ()  # what is to be mended, each on one line
-    queries: tuple[str, ...] = ()  # what is missing, to be searched for
+    faults: tuple[str, ...] = ()  # to correct, each on one line
+    queries: tuple[str, ...] = ()  # missing information to search for
 
 
 def read_critique(text: str, question: str) -> Critique:
-    """Read the lines `Fault: ...` and `Search: ...` of a reply. What else a reply says that has no such lines is one
-    fault, unless it begins by saying that there is none. To search for the question itself once more is no query."""
+    """Read the lines `Fault: ...` and `Search: ...` of a reply.
+    
+    A reply without such lines is one fault, unless it begins with "none". A search for the question itself is ignored.
+    """
     lines = read_answer(text[:_LONGEST_REPLY])[0].splitlines()
     faults, queries = _after(_FAULT, lines), [to_query(one) for one in _after(_QUERY, lines)]
     if not any(map(_FAULT.match, lines)) and not any(queries):
@@ -103,17 +107,18 @@ def _after(mark: re.Pattern[str], lines: list[str]) -> list[str]:
 
 
 MAX_LINES = 6
-_LONGEST_LINE, _LONGEST_LIST = 1_000, 50_000  # characters; a longer line is no question
-# Nothing may follow but space or a mark: `3.5 million`, `U.S.` and `-5 degrees` begin no list.
+_LONGEST_LINE, _LONGEST_LIST = 1_000, 50_000  # characters; a longer line is not a question
+# Only space or a mark may follow: `3.5 million`, `U.S.` and `-5 degrees` do not begin a list.
 _NUMBERING = re.compile(
     r"(?:\s+|\*+|•|(?:[-–—]|\#{1,6}|\(?(?:\d{1,2}|[a-z])\)|\d{1,2}[.:]|q\d{1,2}\s?[.:)]"
     r"|(?:sub-?)?(?:question|query)(?:\s?\d{1,2})?\s?[.:)])(?=[\s*]|\Z))+", re.IGNORECASE)
 
 
 def read_list(text: str, asked: str, most: int = MAX_LINES) -> list[str]:
-    """Read up to `most` lines of a reply, without its thinking, numbering, repeats and what was asked itself. Headings,
-    which end in a colon, are dropped, and what says that there is none; and so are lines of more than 1,000 characters:
-    the model does not ask in them, and each would be repeated in every later prompt."""
+    """Read up to `most` lines of a reply, without thinking, numbering, repeats and the text `asked`.
+    
+    Headings, which end in a colon, lines that say "none", and lines above 1,000 characters are dropped.
+    """
     found: dict[str, str] = {}
     for line in read_answer(text)[0][:_LONGEST_LIST].splitlines():
         if len(line) > _LONGEST_LINE:
@@ -127,6 +132,6 @@ def read_list(text: str, asked: str, most: int = MAX_LINES) -> list[str]:
 
 
 def to_query(text: str) -> str:
-    """Return the text as a query: one line of at most 400 characters, without citations and quotes around it."""
+    """Turn a text into a query: one line of at most 400 characters, without citations and surrounding quotes."""
     line = " ".join(strip_citations(neutralize_turns(text[:4 * MAX_QUERY])).split())
     return line.strip("\"'`*<>[]() ")[:MAX_QUERY]

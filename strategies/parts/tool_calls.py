@@ -1,5 +1,5 @@
-"""Searching by tool calls in one conversation: the tools, reading a model's calls of them, and the iterations. It is
-what `parts.conversation` does in text, for models that know tools."""
+"""Search by tool calls in one conversation: the tools, how calls are read, and the iterations. For models with tools,
+this replaces the text format of `parts.conversation`."""
 from __future__ import annotations
 
 import json
@@ -22,7 +22,7 @@ from ragbed.strategies.prompting import fill, neutralize_turns, shown_numbers, t
 from ragbed.strategies.reading import strip_thinking
 from ragbed.strategies.types import Asked, Decision, Draft, Failure, Generate, Message, Reply, Task
 
-MAX_CALLS = 4  # calls of one reply that are carried out
+MAX_CALLS = 4  # calls of one reply that are performed
 _LONGEST, _LONGEST_TEXT = 4_000, 20_000  # characters of a call's arguments, and of a reply without calls, that are read
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _ID = re.compile(r"[A-Za-z0-9_.:-]{1,128}")
@@ -34,16 +34,16 @@ _QUERY = re.compile(r'"query"\s?:\s?("(?:[^"\\]|\\.)*")')
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """A call as the conversation keeps it."""
+    """A tool call as the conversation keeps it."""
 
     id: str
     name: str
-    query: str = ""  # of a call of `search`; empty where it could not be read
-    ends: bool = False  # whether it is a call of `finish`
+    query: str = ""  # of `search`; empty if it could not be read
+    ends: bool = False  # whether this is a call of `finish`
 
     @property
     def sent(self) -> dict[str, Any]:
-        """Return the call as JSON; its arguments are always an object, since servers refuse prompts with other ones."""
+        """Return the call as JSON. Its arguments are always an object, since servers refuse anything else."""
         arguments = {"query": self.query} if self.query else {}
         return {"id": self.id, "type": "function",
                 "function": {"name": self.name, "arguments": json.dumps(arguments, ensure_ascii=False)}}
@@ -51,14 +51,14 @@ class ToolCall:
 
 @cache
 def search_tools() -> tuple[Mapping[str, Any], ...]:
-    """Declare `search`, with a query, and `finish` as functions of chat completions."""
+    """Return `search`, with a query, and `finish` as functions for chat completions."""
     query = {"query": {"type": "string", "description": template("tool_query")}}
     return _function("search", query), _function("finish", {})
 
 
 def read_calls(reply: Reply, iteration: int) -> list[ToolCall]:
-    """Return every call of the reply; where the server read none, those that the model wrote out as JSON in its text.
-    One without an id of its own has one of the iteration."""
+    """Read every tool call of a reply, or those that the model wrote as JSON in its text if the server read none. A
+    call without a valid id gets one from the iteration."""
     calls: list[ToolCall] = []
     if not reply.tool_calls:
         text = strip_thinking(reply.text)[:_LONGEST_TEXT]
@@ -83,12 +83,12 @@ def reply_message(reply: Reply, calls: Sequence[ToolCall]) -> Message:
     text = neutralize_turns(strip_thinking(reply.text)[:_LONGEST].strip())
     if not calls:
         return assistant_message(text)
-    # Calls that stand in the text are sent as calls, once.
+    # Calls written in the text are sent as calls only.
     return Message("assistant", (text,) if text and reply.tool_calls else (), tuple(call.sent for call in calls))
 
 
 def refuses_tools(failure: Failure) -> bool:
-    """Tell whether a call failed because the server, or the model behind it, takes no tools, and says so."""
+    """Return whether a call failed because the server or its model reports that it does not support tools."""
     return failure.kind in _REFUSED and bool(_OF_TOOLS.search(failure.message))
 
 

@@ -1,4 +1,4 @@
-"""Play a strategy inside another: keep what it finds and shows, and hand it evidence that was gathered already."""
+"""Play a strategy inside another one: record the evidence it finds and shows, or give it evidence already gathered."""
 from __future__ import annotations
 
 from collections.abc import Iterable
@@ -22,22 +22,27 @@ from ragbed.strategies.types import (
 
 @dataclass(slots=True)
 class EvidenceTrace:
-    """What an inner strategy found and showed so far; `answered_over` are the numbers that its last call for an answer
-    showed, in that prompt's order; before there is one, those of its last call of any kind that showed some; None
-    before that."""
+    """Records the evidence that an inner strategy found and showed.
+    
+    Attributes:
+        passages: everything found, by number, in order.
+        shown: numbers that any of its prompts showed.
+        answered_over: numbers in its last prompt for an answer, in order; before there is one, those in its last prompt
+            that showed any; None before that.
+    """
 
-    passages: dict[int, Passage] = field(default_factory=dict)  # all that it found, by number, in the order of coming
-    shown: dict[int, None] = field(default_factory=dict)  # the numbers that any of its prompts showed
+    passages: dict[int, Passage] = field(default_factory=dict)  
+    shown: dict[int, None] = field(default_factory=dict)  
     answered_over: tuple[int, ...] | None = None
     _answered: bool = False
 
     def found(self, evidence: Iterable[Passage]) -> None:
-        """Keep what a search or the retrieval strategy brought."""
+        """Record the result of a search or of the retrieval strategy."""
         for passage in evidence:
             self.passages.setdefault(passage.number, passage)
 
     def asked(self, call: Generate) -> None:
-        """Keep what a call of the strategy's own shows, evidence that it gathers apart."""
+        """Record the evidence that a call shows, unless the call only gathers evidence."""
         if call.gathering:
             return
         self.shown.update(dict.fromkeys(call.shown))
@@ -46,17 +51,19 @@ class EvidenceTrace:
             self.answered_over, self._answered = call.shown, answers
 
     def evidence(self, also: Iterable[int] = ()) -> Evidence:
-        """Return what the answer's prompt showed, in its order, and then those of `also` that an earlier one did. A
-        prompt over it begins with the bytes that the answer's prompt began with. For a strategy that asked nothing it
-        is all that was found."""
+        """Return the evidence in the answer's prompt, in its order, then those of `also` that an earlier prompt showed.
+        
+        A prompt over this evidence begins with the same bytes as the answer's prompt. For a strategy that made no call,
+        it is everything found.
+        """
         last = self.passages if self.answered_over is None else self.answered_over
         numbers = dict.fromkeys((*last, *(number for number in also if number in self.shown)))
         return tuple(self.passages[number] for number in numbers if number in self.passages)
 
 
 def traced(of: Reasoning, task: Task, seen: EvidenceTrace) -> Recipe:
-    """Play a strategy over the task, keep what it finds and shows in `seen`, and return its draft. The retrieval
-    strategy is watched besides the searches, since it may give what was gathered before."""
+    """Play a strategy, record its evidence in `seen`, and return its draft. The retrieval strategy is recorded too,
+    since it may return evidence that was gathered before."""
     over = task.retrieval
 
     def gathered(task: Task, query: str) -> Gathering:
@@ -75,7 +82,8 @@ def traced(of: Reasoning, task: Task, seen: EvidenceTrace) -> Recipe:
 
 
 def with_evidence(task: Task, query: str, evidence: Evidence) -> Task:
-    """Return the task with a retrieval that gives this evidence for this query, and searches for all others."""
+    """Return the task with a retrieval that returns this evidence for this query, and searches for every other
+    query."""
     over, known = task.retrieval, fold(query)
 
     def gathered(task: Task, query: str) -> Gathering:

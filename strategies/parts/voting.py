@@ -1,4 +1,4 @@
-"""Count the votes of several drafts for answers."""
+"""Group drafts by their answer, and find the answer with the most votes."""
 from __future__ import annotations
 
 import re
@@ -19,12 +19,12 @@ _POLAR = re.compile(r"(?:(yes|예|네)|(no|아니요|아니오))(?=\s*(?:[.,;:!�
 class Votes:
     """The votes of drafts for answers."""
 
-    answers: tuple[tuple[Draft, ...], ...]  # the drafts of each answer, in the order in which answers came up
-    malformed: int  # how many drafts hold no answer
+    answers: tuple[tuple[Draft, ...], ...]  # the drafts of each answer, in order of first appearance
+    malformed: int  # number of drafts without an answer
 
     @property
     def best(self) -> tuple[Draft, ...]:
-        """Return the drafts of the answer with the most votes, among equals the first; none without answers."""
+        """Return the drafts of the answer with the most votes, the first one on a tie; empty without answers."""
         return max(self.answers, key=len, default=())
 
     @property
@@ -39,12 +39,12 @@ class Votes:
 
     @property
     def chosen(self) -> Draft | None:
-        """Return the first draft of the best answer that cites, or else its first; its citations are of its text."""
+        """Return the best answer's first draft with citations, or its first draft."""
         return next((draft for draft in self.best if draft.cited and not draft.refused), next(iter(self.best), None))
 
     @property
     def said(self) -> str:
-        """Describe the votes in a line."""
+        """Describe the votes in one line."""
         others = len(self.answers) - 1
         agree = "refuse" if any(draft.refused for draft in self.best) else "agree"
         parts = [f"{len(self.best)} of {self.count} {agree}",
@@ -63,9 +63,11 @@ def tally(task: Task, drafts: Sequence[Draft], shown: Collection[int]) -> Votes:
 
 
 def vote_key(task: Task, draft: Draft, shown: Collection[int]) -> tuple[str, str] | None:
-    """Return what equal answers have in common; None for a draft that holds no answer. Refusals are one answer. Options
-    are compared by their label; a text that begins with yes or no and a mark, by that word; any other without its
-    citations, case, punctuation and articles, with numbers and dates by their value."""
+    """Return a key that equal answers share; None for a draft without an answer.
+    
+    All refusals are equal. Options are compared by label, and a text that begins with yes or no by that word. Other
+    texts are compared without citations, case, punctuation and articles, and numbers and dates by value.
+    """
     draft = strip_sub_answers(draft, task)
     if not draft.well_formed:
         return None
