@@ -2,11 +2,11 @@
 import pytest
 
 from ragbed.experiments.report.axes import cost_axis, percent_axis, quality_axis
-from ragbed.experiments.report.charts import beside
+from ragbed.experiments.report.charts import spread_points
 
 
 def test_points_that_would_hide_each_other_are_moved_apart_and_others_stay():
-    assert beside([10.0, 50.0, 10.0, 10.5], [20.0, 20.0, 80.0, 24.0]) == [9.25, 50.0, 10.0, 11.25]
+    assert spread_points([10.0, 50.0, 10.0, 10.5], [20.0, 20.0, 80.0, 24.0]) == [9.25, 50.0, 10.0, 11.25]
 
 
 @pytest.mark.parametrize(("values", "ticks"), [

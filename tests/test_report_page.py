@@ -128,7 +128,7 @@ def test_without_room_prompts_go_first_then_traces_then_passages_and_the_page_sa
         page = Page(run.write(tmp_path, budget=budget))
         kept[budget] = [name for name, one in page.index["kinds"].items() if one["kept"]]
         notes = " ".join(page.soup.select_one("#questions").text.split())
-        assert "4 prompt parts are not in this page" in notes or "5 prompt parts are not in this page" in notes
+        assert "4 prompt parts were left out" in notes or "5 prompt parts were left out" in notes
     assert list(kept.values()) == [["questions"], ["questions", "evidence"], ["questions", "evidence", "traces"]]
 
 
@@ -155,8 +155,8 @@ def test_of_a_large_run_the_figures_are_of_all_and_the_questions_a_stated_sample
     assert len(whole.index["ids"]) == 6
     assert part.index["ids"] == [ids[place] for place in (3, 5)]  # random.Random(0).sample(range(6), 2)
     note = " ".join(part.soup.select_one("#questions .note").text.split())
-    assert note.startswith("These are 2 of the 6 questions, drawn with seed 0, each as likely as any other.")
-    assert "These are" not in whole.soup.select_one("#questions").text
+    assert note.startswith("A random sample of 2 of the 6 questions (seed 0).")
+    assert "A random sample" not in whole.soup.select_one("#questions").text
     for page in (whole, part):
         page.soup.select_one("#questions").extract()
     assert "2 of 12 answers failed (HTTP 418) and count as wrong." in " ".join(part.soup.main.text.split())

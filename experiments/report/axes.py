@@ -1,4 +1,4 @@
-"""Axes of the charts: a range that fits what is drawn, and round numbers along it."""
+"""Axes of charts: a range that fits the data, with ticks at round numbers."""
 from __future__ import annotations
 
 import math
@@ -7,15 +7,15 @@ from dataclasses import dataclass, replace
 
 _STEPS = (1.0, 2.0, 5.0, 10.0)
 _WANTED = 6  # ticks
-_ROOM = 0.06  # of the range, left free at its ends
-_NEAR_ZERO = 0.45  # share of the highest value below which the lowest makes the axis begin at 0
-_NEAR = 7.0  # percent of the width between ticks that are words
-_FAR_APART = 25.0  # times, above which costs stand on a logarithmic axis
+_ROOM = 0.06  # of the range, left free at both ends
+_NEAR_ZERO = 0.45  # the axis begins at 0 if the lowest value is below this share of the highest
+_NEAR = 7.0  # least distance between ticks that are words, in percent of the width
+_FAR_APART = 25.0  # ratio of costs above which their axis is logarithmic
 
 
 @dataclass(frozen=True, slots=True)
 class Tick:
-    """A number along an axis, and where it stands, from 0 to 100."""
+    """A label along an axis, and its position from 0 to 100."""
 
     at: float
     text: str
@@ -23,7 +23,7 @@ class Tick:
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """From `low` to `high`; of a logarithmic one both are above 0."""
+    """An axis from `low` to `high`, which are both above 0 if it is logarithmic."""
 
     low: float
     high: float
@@ -31,20 +31,22 @@ class Axis:
     logarithmic: bool = False
 
     def at(self, value: float) -> float:
-        """Return where the value stands, from 0 to 100; what is beyond an end stands there."""
+        """Return the position of a value from 0 to 100, clipped at the ends."""
         low, high = self.low, self.high
         if self.logarithmic:
             low, high, value = math.log(low), math.log(high), math.log(max(value, self.low))
         return round(min(max((value - low) / (high - low), 0.0), 1.0) * 100, 2)
 
     def down(self, value: float) -> float:
-        """Return where the value stands on an upright axis, from 0 at the top to 100."""
+        """Return the position of a value on a vertical axis, from 0 at the top to 100."""
         return round(100 - self.at(value), 2)
 
 
 def quality_axis(values: Iterable[float | None], least: float = 0.0, most: float = 1.0) -> Axis:
-    """Return an axis that fits the values, which mean nothing beyond `least` and `most`, the bounds of the metric. It
-    begins at 0 unless all values are far from it."""
+    """Return an axis that fits the values, within the metric's bounds `least` and `most`.
+
+    It begins at 0 unless all values are far from 0.
+    """
     known = [value for value in values if value is not None]
     low, high = min(known, default=0.0), max(known, default=0.0)
     least, most = min(least, low), max(most, high)
@@ -58,7 +60,7 @@ def quality_axis(values: Iterable[float | None], least: float = 0.0, most: float
 
 
 def percent_axis(values: Iterable[float | None]) -> Axis:
-    """Return an axis of shares in percent: the part that the values take, or 0 to 100 where they take most of it."""
+    """Return an axis of shares in percent: the range of the values, or 0 to 100 if that is most of it."""
     known = [value for value in values if value is not None]
     low, high = max(min(known, default=0.0) - 0.05, 0.0), min(max(known, default=1.0) + 0.05, 1.0)
     if high - low > 0.8:
@@ -70,7 +72,7 @@ def percent_axis(values: Iterable[float | None]) -> Axis:
 
 
 def word_axis(ticks: Sequence[tuple[float, str]]) -> Axis:
-    """Return an axis with words at places; a place too near to the one before it has none."""
+    """Return an axis with words as ticks; a tick too close to the previous one is left out."""
     low, high = ticks[0][0], ticks[-1][0]
     room = (high - low) * 0.07 or 1.0
     axis = Axis(low - room, high + room, ())
@@ -82,7 +84,7 @@ def word_axis(ticks: Sequence[tuple[float, str]]) -> Axis:
 
 
 def cost_axis(values: Iterable[float], words: Callable[[float], str]) -> Axis:
-    """From 0, or logarithmic where the dearest costs a great many times the cheapest."""
+    """Return an axis from 0, or a logarithmic one if the most expensive value is many times the cheapest."""
     known = sorted(values)
     if known[0] > 0 and known[-1] / known[0] > _FAR_APART:
         axis = Axis(known[0] / 1.5, known[-1] * 1.5, (), logarithmic=True)

@@ -1,4 +1,4 @@
-"""The cells of a run as rows of the summary table: names, figures, intervals, outcomes, cost."""
+"""The cells of a run, read from its summary: names, figures, outcomes and cost."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
@@ -13,12 +13,12 @@ from ragbed.experiments.metrics import METRICS, family_of, name_with_judge
 
 FAILED = ("too_long", "budget", "timeout", "error")  # outcomes without a reply
 _SHARED = (*FACTORS, "layout", "exemplars", "scoring", "judge")
-_PLAIN = {"show": "question", "repeat": "0", "exemplars": "0", "layout": "documents_first"}  # not worth a word
+_PLAIN = {"show": "question", "repeat": "0", "exemplars": "0", "layout": "documents_first"}  # not shown
 
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """A mean with its 95 % interval over `n` questions; None where it is undefined."""
+    """A mean with its 95 % interval over `n` questions; None if undefined."""
 
     mean: float | None
     low: float | None
@@ -32,12 +32,14 @@ class Figure:
 
     @property
     def count(self) -> int | None:
-        """Of a share, how many questions it is."""
+        """The number of questions, if the figure is a share."""
         return None if self.mean is None else round(self.mean * self.n)
 
     def marks(self, column: str) -> tuple[float, float, float] | None:
-        """Return where mean, low and high stand on the column's axis, from 0 to 100; None without an interval, and
-        where the metric is none of those that end at 1."""
+        """Return the positions of mean, low and high on the column's axis, from 0 to 100.
+
+        None without an interval, or if the metric can exceed 1.
+        """
         least = -0.5 if column.startswith("unified") else 0.0
         if self.mean is None or self.low is None or self.high is None or self.low < least or self.high > 1:
             return None
@@ -47,10 +49,10 @@ class Figure:
 
 @dataclass(frozen=True, slots=True)
 class ReportColumn:
-    """A column of the table: a figure, or several shares of the same questions as counts."""
+    """A column of a table: one figure, or several shares shown as counts."""
 
     parts: tuple[str, ...]  # keys of `ReportCell.figures`
-    title: str  # for people, such as `correct / wrong`; `judge` apart
+    title: str  # such as `correct / wrong`
     judge: str
 
     @property
@@ -60,22 +62,22 @@ class ReportColumn:
 
 @dataclass(frozen=True, slots=True)
 class ReportCell:
-    """One row."""
+    """One cell, or several that differ only in repeat and seed."""
 
     id: str
-    ids: tuple[str, ...]  # of all cells that it stands for; its own alone where nothing was asked again
-    number: int  # from 1; what the plot and the question browser call it
-    label: str  # the factors in which the cells of this run differ
-    factors: Mapping[str, str | None]  # the value of every factor, None where it has none in this cell
+    ids: tuple[str, ...]  # of all cells merged into it
+    number: int  # from 1, as shown in plots and the question browser
+    label: str  # the values of the factors that vary in this run
+    factors: Mapping[str, str | None]  # None if a factor does not apply
     n: int
-    figures: Mapping[str, Figure]  # by column, where a judged metric's column names the judge: `unified (lexical)`
+    figures: Mapping[str, Figure]  # by column; a judged metric names its judge, as in `unified (lexical)`
     outcomes: tuple[tuple[str, int], ...]
     prompt_tokens: int
     completion_tokens: int
     calls: int
     price: float | None
     judge: str | None
-    passages: float | None = None  # that the prompts of a question showed, in the mean; None where the run does not say
+    passages: float | None = None  # shown per question, on average
 
     @property
     def tokens_each(self) -> float | None:
@@ -93,7 +95,7 @@ class ReportCell:
 
     @property
     def bar(self) -> list[tuple[str, float, float]]:
-        """The outcomes as a bar of width 100: name, where it begins, how wide it is."""
+        """The outcomes as a bar of width 100: name, start and width of each part."""
         total, at, parts = sum(count for _, count in self.outcomes) or 1, 0, []
         for name, count in self.outcomes:
             parts.append((name, round(100 * at / total, 2), round(100 * count / total, 2)))
@@ -101,11 +103,11 @@ class ReportCell:
         return parts
 
     def of(self, metric: str) -> tuple[str, Figure] | None:
-        """Return the column and figure of the metric."""
+        """Return the column and figure of a metric."""
         return next(((name, figure) for name, figure in self.figures.items() if metric_of(name) == metric), None)
 
     def counts(self, column: ReportColumn) -> list[int]:
-        """Return how many questions each share of a joined column is; none where any is not known."""
+        """Return the number of questions of each share of a joined column; empty if one is unknown."""
         found = [figure.count for part in column.parts if (figure := self.figures.get(part)) is not None]
         known = [count for count in found if count is not None]
         return known if len(known) == len(column.parts) else []
@@ -113,35 +115,35 @@ class ReportCell:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """All cells, the columns that any of them has, and the factors that all share."""
+    """All cells, their columns, and the factors that they share."""
 
     cells: tuple[ReportCell, ...]
-    columns: tuple[ReportColumn, ...]  # those that the benchmark is about, in its order
+    columns: tuple[ReportColumn, ...]  # of the benchmark, in its order
     more: tuple[ReportColumn, ...]  # the others
-    quality: str  # the metric that the benchmark is about above all, which the charts and the first sentences show
-    shared: tuple[tuple[str, str], ...]  # factors with the value that all cells have
-    varying: tuple[str, ...]  # those that tell cells apart
+    quality: str  # the headline metric
+    shared: tuple[tuple[str, str], ...]  # factors with the same value in all cells
+    varying: tuple[str, ...]  # factors that differ between cells
 
     @property
     def drops_empty(self) -> bool:
-        """Whether an answer without text counts in no published metric."""
+        """Whether published metrics leave out answers without text."""
         return ("scoring", "as-published") in self.shared
 
     @property
     def judges(self) -> tuple[str, ...]:
-        """The columns of the quality metric: one, or one for each judge."""
+        """The columns of the headline metric: one per judge."""
         return tuple(dict.fromkeys(found[0] for cell in self.cells if (found := cell.of(self.quality))))
 
     @property
     def defined(self) -> tuple[tuple[str, str, str, str], ...]:
-        """Every metric of the table: its title, its name in settings, what it is, and of which questions."""
+        """Every metric of the table: title, name in settings, definition, and which questions it applies to."""
         names = dict.fromkeys(metric_of(part) for column in (*self.columns, *self.more) for part in column.parts)
         known = ((name, METRICS.get(family_of(name))) for name in names)
         return tuple((metric_title(name), name, metric.description, metric.over) for name, metric in known if metric)
 
 
 def table(stored: Sequence[Mapping[str, Any]], columns: Sequence[str] = ()) -> Table:
-    """Return the summary's cells as rows, with the columns of the benchmark's scheme; if none, with all metrics."""
+    """Read the summary's cells, with the given columns, or else with all metrics."""
     values = {name: {"" if (level := cell.get(name)) is None else visible(str(level)) for cell in stored}
               for name in _SHARED}
     shared = tuple((name, min(found)) for name, found in values.items()
@@ -160,7 +162,7 @@ def table(stored: Sequence[Mapping[str, Any]], columns: Sequence[str] = ()) -> T
 
 
 def _columns(metrics: Sequence[str], seen: Sequence[str]) -> list[ReportColumn]:
-    """The metrics that a place of the benchmark's table holds: together where all are shares, else one by one."""
+    """Make one column of metrics that are all shares, or else one column each."""
     found = [name for metric in metrics for name in seen if metric_of(name) == metric]
     shares = all((known := METRICS.get(family_of(metric))) is not None and known.share for metric in metrics)
     if shares and len(found) == len(metrics) > 1:
@@ -175,7 +177,7 @@ def _column(parts: Sequence[str]) -> ReportColumn:
 
 
 def metric_of(column: str) -> str:
-    """Return the metric of a column, whose name may end with that of the judge."""
+    """Return the metric of a column, without its judge."""
     return column.split(" ")[0]
 
 
@@ -194,7 +196,7 @@ def _cell(number: int, stored: Mapping[str, Any], label: str) -> ReportCell:
 
 @lru_cache(maxsize=1024)
 def column(name: str, judge: str | None) -> str:
-    """Return the metric's name, with the judge's short one where a judge's grades are in it, safe to look at."""
+    """Return the column of a metric, with the judge's short name if the metric depends on grades."""
     return visible(name_with_judge(name, short_name(judge) if judge else None))
 
 
@@ -203,18 +205,18 @@ def _outcomes(counts: Mapping[str, int]) -> tuple[tuple[str, int], ...]:
     return tuple((visible(name), int(counts[name])) for name in order if counts.get(name))
 
 
-def crossed(table: Table) -> tuple[str, str] | None:
+def colour_and_shape(table: Table) -> tuple[str, str] | None:
     """Return the two factors that charts show together: reasoning and condition, or the two with the most levels. None
     if fewer than two vary."""
     if {"reasoning", "condition"} <= set(table.varying):
         return "reasoning", "condition"
-    counts = {name: len({level_of(cell, name) for cell in table.cells}) for name in table.varying}
+    counts = {name: len({level_text(cell, name) for cell in table.cells}) for name in table.varying}
     most = sorted(table.varying, key=lambda name: (-counts[name], table.varying.index(name)))
     apart = [name for name in most[1:]  # a factor that follows from the first, as rules from closed-book, adds nothing
-             if len({(level_of(cell, most[0]), level_of(cell, name)) for cell in table.cells}) > counts[most[0]]]
+             if len({(level_text(cell, most[0]), level_text(cell, name)) for cell in table.cells}) > counts[most[0]]]
     return (most[0], apart[0]) if apart else None
 
 
-def level_of(cell: ReportCell, factor: str) -> str:
-    """Return the cell's value of the factor in words."""
+def level_text(cell: ReportCell, factor: str) -> str:
+    """Return the cell's value of a factor as text."""
     return cell.factors.get(factor) or "none"

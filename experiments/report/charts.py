@@ -1,4 +1,4 @@
-"""Charts of views as numbers that a template draws: places in percent of the drawing's width and height."""
+"""Lay out the charts of views for the template: positions in percent of the drawing's width and height."""
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -8,16 +8,16 @@ from itertools import pairwise
 from ragbed.experiments.analysis.view import Chart, Point
 from ragbed.experiments.formatting import count_or_percent, format_dollars, truncate, visible
 from ragbed.experiments.report.axes import Axis, cost_axis, percent_axis, quality_axis, word_axis
-from ragbed.experiments.report.cells import ReportCell, Table, crossed, level_of
+from ragbed.experiments.report.cells import ReportCell, Table, colour_and_shape, level_text
 from ragbed.experiments.report.text import to_questions
 
 COLOURS, SHAPES = 6, 5
-HEIGHT = 7.0  # of a point, in percent of the chart's
-GAP, WIDEST = 0.02, 0.08  # shares of the width: between neighbours, and over all that are moved
-_ASIDE = 1.6  # percent of the width between the lines of a chart
-_ROOMY = 6.0  # percent of a bar's width that a number inside takes
+HEIGHT = 7.0  # of a point, in percent of the chart's height
+GAP, WIDEST = 0.02, 0.08  # distance of spread neighbours, and of a whole group, as shares of the width
+_ASIDE = 1.6  # distance between the lines of a chart, in percent of the width
+_ROOMY = 6.0  # least width of a part of a bar that shows its number, in percent
 Segment = tuple[float, float, float, float]
-# Colour says whose fault it is, hatching which of its kinds: neither is alone.
+# The colour shows the responsible part, the hatching the cause within it.
 _LOOKS = {
     "right": ("blue", "solid"), "right, gold not cited": ("blue", "rising"), "parametric knowledge": ("blue", "dots"),
     "unsupported": ("blue", "lines"), "retrieval miss": ("orange", "solid"), "distracted": ("red", "rising"),
@@ -31,8 +31,7 @@ _ANY = [(colour, hatch) for hatch in ("solid", "rising", "lines", "dots")
 
 @dataclass(frozen=True, slots=True)
 class Spot:
-    """A point as it is drawn: `number` is its cell's, None where it leads to none; `across` and `up` are the ends of
-    the intervals along each axis."""
+    """A point as it is drawn: `number` is that of its cell, if any; `across` and `up` are its intervals."""
 
     point: Point
     number: int | None
@@ -49,13 +48,13 @@ class Spot:
 
     @property
     def flip(self) -> bool:
-        """Whether its words stand to its left."""
+        """Whether its tooltip is on its left."""
         return self.x > 50
 
 
 @dataclass(frozen=True, slots=True)
 class BarPart:
-    """A part of a bar: where it begins and how wide it is, and its number of questions where that fits."""
+    """A part of a bar, with its number of questions if that fits."""
 
     series: str
     look: int
@@ -76,8 +75,8 @@ class Drawing:
     spots: tuple[Spot, ...] = ()
     steps: tuple[Segment, ...] = ()  # lines of the front, each from (x, y) to (x, y)
     joined: tuple[tuple[Segment, int], ...] = ()  # lines between points, each with a colour
-    keys: tuple[tuple[str, tuple[tuple[int, int, str], ...]], ...] = ()  # titles, with colour, shape and words
-    bars: tuple[tuple[int | None, str, tuple[BarPart, ...]], ...] = ()  # number and label of the cell, its parts
+    keys: tuple[tuple[str, tuple[tuple[int, int, str], ...]], ...] = ()  # title; colour, shape, text of entries
+    bars: tuple[tuple[int | None, str, tuple[BarPart, ...]], ...] = ()  # number and label of the cell, and its parts
     looks: tuple[tuple[str, str, str], ...] = ()  # name, colour and hatching of each series
     goal: tuple[float, float] | None = None  # where the ideal is
 
@@ -85,8 +84,8 @@ class Drawing:
 _EMPTY = Axis(0.0, 1.0, ())
 
 
-def drawn(chart: Chart, table: Table, numbers: Mapping[str, int]) -> Drawing:
-    """Return the chart in places; `numbers` are of the table's cells, by their ids and labels."""
+def draw(chart: Chart, table: Table, numbers: Mapping[str, int]) -> Drawing:
+    """Lay out a chart. `numbers` has the number of each cell by its id and by its label."""
     return _bars(chart, numbers) if chart.kind == "bars" else _points(chart, table, numbers)
 
 
@@ -107,9 +106,9 @@ def _points(chart: Chart, table: Table, numbers: Mapping[str, int]) -> Drawing:
         places = [round(place + (series.index(one.series) - (len(series) - 1) / 2) * _ASIDE, 2)
                   for place, one in zip(places, chart.points, strict=True)]
     elif chart.costs:
-        places = beside(places, heights)
+        places = spread_points(places, heights)
     spots = tuple(Spot(one, numbers.get(one.cell), *looks(one), place, height,
-                       _ends(one.x_low, one.x_high, x.at), _ends(one.low, one.high, y.down))
+                       _interval(one.x_low, one.x_high, x.at), _interval(one.low, one.high, y.down))
                   for one, place, height in zip(chart.points, places, heights, strict=True))
     return Drawing(chart, x, y, spots, _front([one for one in spots if one.point.mark == "front"]),
                    tuple(((one.x, one.y, other.x, other.y), one.colour) for one, other in pairwise(spots)
@@ -117,7 +116,7 @@ def _points(chart: Chart, table: Table, numbers: Mapping[str, int]) -> Drawing:
                    goal=(x.at(chart.goal.x), y.down(chart.goal.y)) if chart.goal else None)
 
 
-def _ends(low: float | None, high: float | None, at: Callable[[float], float]) -> tuple[float, float] | None:
+def _interval(low: float | None, high: float | None, at: Callable[[float], float]) -> tuple[float, float] | None:
     return None if low is None or high is None else (at(low), at(high))
 
 
@@ -130,16 +129,18 @@ def _lines_looks(series: Sequence[str]) -> Looks:
 
 
 def _cell_looks(table: Table, chart: Chart, numbers: Mapping[str, int]) -> Looks:
-    """A colour for each level of one factor and a shape for each of another, where two suffice to tell cells apart;
-    else a pair of its own for every cell, as far as they go. A cell looks the same in every chart of one table."""
+    """Colour cells by one factor and shape them by another, if there are enough colours and shapes; else by number.
+
+    A cell looks the same in every chart of a table.
+    """
     by_number = {cell.number: cell for cell in table.cells}
     shown = [by_number[number] for one in chart.points if (number := numbers.get(one.cell)) in by_number]
-    factors = crossed(table)
+    factors = colour_and_shape(table)
     if factors is not None:
-        first, second = ([*dict.fromkeys(level_of(cell, name) for cell in table.cells)] for name in factors)
+        first, second = ([*dict.fromkeys(level_text(cell, name) for cell in table.cells)] for name in factors)
         if len(first) <= COLOURS and len(second) <= SHAPES:
-            of = {cell.number: (first.index(level_of(cell, factors[0])) + 1,
-                                second.index(level_of(cell, factors[1])) + 1) for cell in table.cells}
+            of = {cell.number: (first.index(level_text(cell, factors[0])) + 1,
+                                second.index(level_text(cell, factors[1])) + 1) for cell in table.cells}
             keys = ((factors[0], tuple((at, 1, one) for one, at in _numbered(first, shown, factors[0]))),
                     (factors[1], tuple((0, at, one) for one, at in _numbered(second, shown, factors[1]))))
             return lambda point: of.get(numbers.get(point.cell, 0), (1, 1)), keys
@@ -148,13 +149,13 @@ def _cell_looks(table: Table, chart: Chart, numbers: Mapping[str, int]) -> Looks
 
 
 def _numbered(levels: Sequence[str], shown: Collection[ReportCell], factor: str) -> list[tuple[str, int]]:
-    """The levels that the chart shows, with the number of their colour or shape."""
-    seen = {level_of(cell, factor) for cell in shown}
+    """Return the levels that the chart shows, each with the number of its colour or shape."""
+    seen = {level_text(cell, factor) for cell in shown}
     return [(level, number) for number, level in enumerate(levels, 1) if level in seen]
 
 
 def _front(spots: Sequence[Spot]) -> tuple[Segment, ...]:
-    """Up from the axis to the cheapest, then along and up from one to the next, and along from the best."""
+    """Return the stepped line through the points, from the cheapest to the best."""
     at = sorted((spot.x, spot.y) for spot in spots)
     if not at:
         return ()
@@ -180,23 +181,23 @@ def _bars(chart: Chart, numbers: Mapping[str, int]) -> Drawing:
         (numbers.get(label), visible(truncate(label, 100)), tuple(parts)) for label, parts in bars.items()))
 
 
-def beside(places: Sequence[float], heights: Sequence[float], gap: float = GAP) -> list[float]:
-    """Return the places from the left, moved `apart` where points at these heights from the top hide each other."""
+def spread_points(places: Sequence[float], heights: Sequence[float], gap: float = GAP) -> list[float]:
+    """Return horizontal positions in which points of similar height do not hide each other."""
     groups: list[list[int]] = []
     for at in sorted(range(len(places)), key=lambda at: places[at]):
         near = [group for group in groups if any(abs(places[at] - places[other]) < 100 * gap
                                                  and abs(heights[at] - heights[other]) < HEIGHT for other in group)]
         groups = [group for group in groups if group not in near] + [[*(one for group in near for one in group), at]]
     moved = {at: place for group in groups
-             for at, place in zip(group, apart([places[at] for at in group], gap), strict=True)}
+             for at, place in zip(group, spread([places[at] for at in group], gap), strict=True)}
     return [moved[at] for at in range(len(places))]
 
 
-def apart(places: Sequence[float], gap: float = GAP) -> list[float]:
-    """Return the places, in percent, moved as little as keeps neighbours `gap` of the whole apart, and many by less.
+def spread(places: Sequence[float], gap: float = GAP) -> list[float]:
+    """Return the positions, in percent, moved as little as keeps neighbours `gap` of the width apart.
 
-    Strategies over the same evidence cost nearly the same, and their intervals would hide each other; but what is
-    moved far looks cheaper or dearer than it is.
+    Strategies over the same evidence cost nearly the same, so their intervals would overlap. Large groups are spread
+    less, so that no point looks much cheaper or more expensive than it is.
     """
     least = min(gap, WIDEST / max(len(places) - 1, 1)) * 100
 

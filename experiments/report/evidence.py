@@ -1,4 +1,4 @@
-"""One question as the page gets it: evidence, prompts, answers and steps, each text once, by its number."""
+"""Prepare evidence, prompts, answers and steps for the page, each text once, by number."""
 from __future__ import annotations
 
 import re
@@ -16,13 +16,13 @@ from ragbed.experiments.report.text import bounded, shown
 from ragbed.strategies.reading import strip_citations
 
 LONGEST = 300_000  # characters of one text that the page holds
-_LEAST = 80  # characters from which a passage in a prompt is worth a reference
+_LEAST = 80  # characters of a passage from which a prompt refers to it instead of repeating it
 
 Piece = str | int | dict[str, int]
 
 
 class Texts:
-    """Numbers texts, which it gets by their hash, in the order in which they are first named."""
+    """Number texts, which are found by their hash, in the order of first use."""
 
     def __init__(self, text: Callable[[str], str]) -> None:
         self._text = lru_cache(maxsize=256)(text)  # the prompts of one question show the same passages
@@ -31,23 +31,23 @@ class Texts:
         self._shown: list[tuple[str, ...]] = []
 
     def evidence(self, key: str) -> int:
-        """Return the number of a passage's content."""
+        """Return the number of a passage."""
         return self._evidence.setdefault(key, len(self._evidence))
 
     def prompt(self, key: str, shown: tuple[str, ...]) -> int:
-        """Return the number of a prompt part, which may hold the passages whose hashes are `shown`, in order."""
+        """Return the number of a prompt part, which may contain the passages with the hashes `shown`, in order."""
         if key not in self._prompts:
             self._prompts[key] = len(self._prompts)
             self._shown.append(shown)
         return self._prompts[key]
 
     def packed_evidence(self, budget: int) -> Packed:
-        """Return each passage as its pieces."""
+        """Pack each passage as pieces."""
         return packed_within("evidence", len(self._evidence), (_literal(self._text(key)) for key in self._evidence),
                              budget)
 
     def packed_prompts(self, budget: int) -> Packed:
-        """Return each part as its pieces, in which a number stands for the passage of that number."""
+        """Pack each prompt part as pieces, in which a number refers to a passage."""
         pieces = (self._pieces(self._text(key), parts) for key, parts in zip(self._prompts, self._shown, strict=True))
         return packed_within("prompts", len(self._prompts), pieces, budget)
 
@@ -64,13 +64,13 @@ class Texts:
 
 
 def _literal(text: str) -> list[Piece]:
-    """The text as it is shown, with a note of the characters that are left out; nothing where it is empty."""
+    """Return the text as shown, with the number of characters left out."""
     beginning, left_out = bounded(text, LONGEST)
     return [*([beginning] if text else []), *([{"left_out": left_out}] if left_out else [])]
 
 
 def graded(verdict: Verdict | None, question: Question) -> str:
-    """Return the verdict in a few words, by its rubric; empty where there is none."""
+    """Return a verdict in a few words; empty without one."""
     if verdict is None:
         return ""
     if verdict.points is not None:
@@ -85,7 +85,7 @@ _NUMBER = re.compile(r"(\d+)")
 
 
 def linked(answer: str) -> list[str | int]:
-    """Pieces of the answer in order: what is cited as numbers, all else as text."""
+    """Split an answer into text and the numbers of its citations."""
     pieces: list[str | int] = [""]
     for at, part in enumerate(_BRACKET.split(answer)):
         cites = at % 2 == 1 and strip_citations(f"x{part}") == "x"
@@ -102,14 +102,14 @@ def linked(answer: str) -> list[str | int]:
 
 @dataclass(slots=True)
 class Passages:
-    """Collects the chunks of a question's answers, in order of first appearance, as the page gets them."""
+    """Collect the chunks that a question's answers were shown, in order of first appearance."""
 
     texts: Texts
     found: list[dict[str, Any]] = field(default_factory=list)
     _places: dict[str, int] = field(default_factory=dict)
 
     def of(self, result: Result) -> list[Any]:
-        """Return each passage's place in `found` and number; places alone where the numbers are 1, 2, 3 and so on."""
+        """Return index in `found` and number of each passage; only the indexes if the numbers are 1, 2, 3, ..."""
         places = [self._place(stored) for stored in result.evidence]
         numbers = [stored.number for stored in result.evidence]
         return [places] if numbers == list(range(1, len(numbers) + 1)) else [places, numbers]
@@ -130,7 +130,7 @@ REPLY = 12_000
 
 
 def steps(trace: Sequence[StoredStep], evidence: Sequence[StoredPassage], texts: Texts) -> list[dict[str, Any]]:
-    """Return the trace, each step without the fields that are empty."""
+    """Return the steps of a trace without their empty fields."""
     keys = tuple(passage.text for passage in evidence)
     return [{name: value for name, value in _step(step, keys, texts).items() if value} for step in trace]
 
@@ -143,7 +143,7 @@ def _step(step: StoredStep, evidence: tuple[str, ...], texts: Texts) -> dict[str
         return {"decided": shown(step.purpose or "", REPLY), "why": shown(step.text, REPLY)}
     usage = step.usage
     return {"purpose": visible(step.purpose or step.kind),
-            # the role, the numbers of its parts, and in words the tools that it calls and the call that it answers
+            # role, numbers of the parts, tool calls, and the call that is answered
             "messages": [[visible(one.role), *(texts.prompt(key, evidence) for key in one.parts),
                           *map(_called, one.tool_calls), *([visible(f"answers {one.call_id}")] if one.call_id else [])]
                          for one in step.messages],

@@ -1,5 +1,4 @@
-"""Views of a summary as tables of the page: figures with shades, links to their questions, and tests with the real
-differences first."""
+"""Lay out the views of a summary as tables: shaded figures, links to questions, and significant tests first."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -12,13 +11,13 @@ from ragbed.experiments.cells import short_name
 from ragbed.experiments.formatting import estimate, metric_title, visible
 from ragbed.experiments.metrics import METRICS, family_of
 from ragbed.experiments.report.cells import Table
-from ragbed.experiments.report.charts import Drawing, drawn
+from ragbed.experiments.report.charts import Drawing, draw
 from ragbed.experiments.report.text import to_questions
 from ragbed.experiments.statistics import ALPHA
 
 _SHADES = 10
-_ALL = "all"  # what stands first
-_FEW, _LEAST = 12, 3  # tests of a view: so many are not folded, and so many are shown however little they show
+_ALL = "all"  # the group that comes first
+_FEW, _LEAST = 12, 3  # tests of a view: more than 12 are folded, and at least 3 are shown
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,25 +25,25 @@ class Entry:
     """A value of a table."""
 
     text: str = ""
-    mean: str = ""  # of a figure, in words, as is `interval`
+    mean: str = ""  # of a figure
     interval: str = ""
-    n: int | None = None  # of a figure, where it is another than its row's
-    shade: int | None = None  # from 0 to 10, of a figure in a heat map; `best`, whether it is the highest there
+    n: int | None = None  # of a figure, if it differs from its row's
+    shade: int | None = None  # from 0 to 10, in a heat map
     best: bool = False
-    marks: tuple[float, float, float] | None = None  # where mean, low and high of a difference stand, from 0 to 100
-    href: str = ""  # leads to the questions that it is of; `label` says so
+    marks: tuple[float, float, float] | None = None  # positions of mean, low and high of a difference, from 0 to 100
+    href: str = ""  # to the questions that it counts; `label` describes them
     label: str = ""
-    cells: tuple[tuple[int, str], ...] = ()  # numbers of cells that it names, each with its label
+    cells: tuple[tuple[int, str], ...] = ()  # number and label of each cell that it names
 
     @property
     def apart(self) -> bool:
-        """Whether the interval of a difference leaves out 0."""
+        """Whether the interval of a difference excludes 0."""
         return self.marks is not None and (self.marks[1] > 50 or self.marks[2] < 50)
 
 
 @dataclass(frozen=True, slots=True)
 class ShownRow:
-    """A row: what it is of, after what its group is of, and its values."""
+    """A row: its names after that of its group, and its values."""
 
     names: tuple[Entry, ...]
     entries: tuple[Entry, ...]
@@ -53,14 +52,14 @@ class ShownRow:
 
 @dataclass(frozen=True, slots=True)
 class ShownView:
-    """A view as the page shows it."""
+    """A view as the page shows it. Tests that are not significant may be folded into `rest`."""
 
     view: View
     anchor: str
     title: str
     header: tuple[str, ...]
-    groups: tuple[tuple[Entry, tuple[ShownRow, ...]], ...]  # by what stands in their first column
-    rest: tuple[tuple[Entry, tuple[ShownRow, ...]], ...]  # tests that are folded away: none is real
+    groups: tuple[tuple[Entry, tuple[ShownRow, ...]], ...]
+    rest: tuple[tuple[Entry, tuple[ShownRow, ...]], ...]
     drawings: tuple[Drawing, ...]
 
     @property
@@ -70,7 +69,7 @@ class ShownView:
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """Views under one heading, and the notes of all of them."""
+    """Views under one heading, with their notes."""
 
     anchor: str
     title: str
@@ -79,9 +78,11 @@ class Section:
 
 
 def sections(stored: Iterable[Mapping[str, Any]], table: Table, whole: Table, linked: bool) -> list[Section]:
-    """Return the summary's views by section, in their order, of all cells in `table`. Of `whole`, the ways of
-    answering, a label leads to the first cell of each; figures lead to questions where these are `linked`, having a
-    right answer."""
+    """Return the summary's views by section.
+
+    `table` has all cells, `whole` one cell for all repeats of a configuration. Figures link to their questions if
+    `linked`.
+    """
     numbers = {**_numbers(whole), **_numbers(table)}
     single = {cell.label: cell.number for cell in table.cells} if linked else {}
     judges = {cell.judge for cell in table.cells if cell.judge}
@@ -105,8 +106,7 @@ def _numbers(table: Table) -> dict[str, int]:
 
 @dataclass(frozen=True)
 class _Builder:
-    """Makes the entries of one view. Cells have `numbers` by their ids and labels; `single` are those that questions
-    are right or wrong in."""
+    """Make the entries of one view. `numbers` are of cells by id and label, `single` of cells that links can name."""
 
     view: View
     numbers: Mapping[str, int]
@@ -120,7 +120,7 @@ class _Builder:
             many = max(sum(self._real(row) for row in view.rows), _LEAST)
         return ShownView(view, anchor, visible(view.title), tuple(_head(name, judges) for name in view.header),
                          self._groups(view.rows[:many]), self._groups(view.rows[many:]),
-                         tuple(drawn(chart, self.table, self.numbers) for chart in view.charts))
+                         tuple(draw(chart, self.table, self.numbers) for chart in view.charts))
 
     def _real(self, row: Sequence[Value]) -> bool:
         p = self.view.p_of(row)
@@ -170,17 +170,17 @@ class _Builder:
                      self._marks(column, value), href, label)
 
     def _link(self, value: Mapping[str, Any]) -> tuple[str, str]:
-        """Where the questions are, and in words; empty where the page cannot tell them."""
+        """Return the link to the questions of a figure, and its description; empty without one."""
         wanted: Mapping[str, str] = value.get("questions") or {}
         if not wanted or not all(label in self.single for label in wanted.values()):
             return "", ""
         filters = {name: self.single[label] for name, label in wanted.items()}
-        if list(filters) == ["wrong"]:  # what is wrong in a cell is shown beside what that cell answers
+        if list(filters) == ["wrong"]:  # show the wrong answers with all answers of that cell
             filters = {"cell": filters["wrong"], **filters} if value.get("mean") != 1 else {"cell": filters["wrong"]}
         return to_questions(**filters), ", ".join(f"{name} in {visible(label)}" for name, label in wanted.items())
 
     def _marks(self, column: str, value: Mapping[str, Any]) -> tuple[float, float, float] | None:
-        """On an axis as far to either side of 0 as the column reaches."""
+        """Return positions on an axis that is symmetric around 0 and as wide as the column needs."""
         if column not in self.view.signed or value["low"] is None or value["high"] is None:
             return None
         reach = max((abs(bound) for one in self.view.column(column) if isinstance(one, Mapping)
@@ -190,7 +190,7 @@ class _Builder:
 
 
 def _head(words: str, judges: Iterable[str]) -> str:
-    """A metric in words, its judge by its short name, and what follows a colon as it is."""
+    """Return the title of a column: a metric in words, with the judge's short name."""
     for judge in judges:
         words = words.replace(f"({judge})", f"({short_name(judge)})")
     metric, colon, rest = words.partition(":")

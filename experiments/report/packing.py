@@ -1,4 +1,4 @@
-"""What the page holds of a run, in numbered items: compressed in blocks that its script opens when asked."""
+"""Pack the items of a page into compressed blocks, which its script opens on demand."""
 from __future__ import annotations
 
 import base64
@@ -8,41 +8,41 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-# In the order in which they get room in the page: what comes last is left out first.
+# In order of importance: the last kind is left out first.
 Kind = Literal["questions", "evidence", "traces", "prompts"]
-BLOCK = 400_000  # characters of JSON, which a browser opens in a few milliseconds
+BLOCK = 400_000  # characters of JSON; a browser opens this in a few milliseconds
 BUDGET = 22_000_000  # characters of packed blocks in a page
 
 
 def pack(text: str) -> str:
-    """Return the UTF-8 text, gzipped and in base64. Equal texts give equal packs."""
+    """Gzip a text and encode it as base64; equal texts give equal results."""
     return base64.b64encode(gzip.compress(text.encode("utf-8", "replace"), compresslevel=6, mtime=0)).decode("ascii")
 
 
 def as_json(item: Any) -> str:
-    """JSON without spaces."""
+    """Return JSON without spaces."""
     return json.dumps(item, ensure_ascii=False, separators=(",", ":"))
 
 
 @dataclass(frozen=True, slots=True)
 class Packed:
-    """The items of one kind that the page has room for."""
+    """The items of one kind that fit into the page."""
 
     kind: Kind
     blocks: tuple[str, ...]  # each is a packed JSON list of items
-    firsts: tuple[int, ...]  # of each block, the number of its first item
-    kept: int  # items in all blocks; those of higher numbers are left out
-    left_out: int  # how many those are
+    firsts: tuple[int, ...]  # number of the first item of each block
+    kept: int  # number of items in all blocks
+    left_out: int  # number of items without room
 
     @property
     def size(self) -> int:
-        """Characters in the page."""
+        """Number of characters in the page."""
         return sum(map(len, self.blocks))
 
 
 @dataclass(slots=True)
 class Blocks:
-    """Takes items one after the other; an item's number is its place, `size` the characters that are packed already."""
+    """Collect items in blocks. An item's number is its position; `size` is that of the closed blocks."""
 
     kind: Kind
     count: int = 0
@@ -53,7 +53,7 @@ class Blocks:
     _open_size: int = 0
 
     def add(self, item: Any) -> int:
-        """Takes an item that JSON can hold; returns its number."""
+        """Add an item, and return its number."""
         text = as_json(item)
         self._open.append(text)
         self._open_size += len(text)
@@ -69,7 +69,7 @@ class Blocks:
         self._open, self._open_size = [], 0
 
     def packed(self, budget: int | None = None) -> Packed:
-        """Return all blocks, or those that begin within the budget."""
+        """Return all blocks, or those that begin within a budget of characters."""
         if self._open:
             self._close()
         fits, used = 0, 0
@@ -82,7 +82,7 @@ class Blocks:
 
 
 def packed_within(kind: Kind, total: int, items: Iterable[Any], budget: int) -> Packed:
-    """Pack as `Blocks.packed` items that are made one by one, `total` in all, but none that does not fit."""
+    """Pack `total` items, and make only those that fit into the budget."""
     blocks = Blocks(kind)
     made = iter(items)
     while blocks.size < budget and blocks.count < total:

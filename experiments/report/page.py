@@ -1,4 +1,4 @@
-"""The page: a run into templates, and a content security policy that fits exactly what the page holds."""
+"""Write the report page from templates, with a content security policy for exactly its scripts and styles."""
 from __future__ import annotations
 
 import base64
@@ -18,7 +18,7 @@ from ragbed.experiments.analysis.view import View
 from ragbed.experiments.formatting import column_title, fmt2, format_dollars, format_p, metric_title, visible
 from ragbed.experiments.record import Result
 from ragbed.experiments.report.cells import FAILED, table
-from ragbed.experiments.report.charts import drawn
+from ragbed.experiments.report.charts import draw
 from ragbed.experiments.report.comparable_cells import comparable_cells, merge_replicates
 from ragbed.experiments.report.layout import sections
 from ragbed.experiments.report.packing import BUDGET, as_json
@@ -30,14 +30,15 @@ from ragbed.experiments.report.text import ReportInput, pieces
 from ragbed.experiments.runs.finished import Finished, no_collections
 from ragbed.retrieval.storage.files import explain_write_error, replacing_file, write_atomically
 
-LARGEST = 100_000  # answers that the questions of a page have; of a run with more it shows a sample of the questions
+LARGEST = 100_000  # answers in a page; a larger run shows a sample of its questions
 
 
 def report_run(run: Finished, views: Sequence[View] = (), largest: int = LARGEST) -> Path:
-    """Write `report.html` of a finished run, with further views, the same bytes for the same results, and
-    `times.jsonl`: what each took. Where the run has more answers than the `largest` number, the questions that can be
-    looked through are drawn, each as likely as any other; the figures are of all. Raises RunError where a file cannot
-    be written."""
+    """Write `report.html` of a finished run, with further views, and `times.jsonl`, the duration of each answer.
+
+    Equal results give equal bytes. If the run has more than `largest` answers, the page holds a random sample of its
+    questions; the figures count all. Raises RunError: a file cannot be written.
+    """
     path, folder = run.path / "report.html", run.folder
     ids, most = folder.question_ids(), max(largest // len(run.rows), 1)
     chosen = Random(run.seed).sample(ids, most) if len(ids) > most else None
@@ -61,7 +62,7 @@ def report_run(run: Finished, views: Sequence[View] = (), largest: int = LARGEST
 
 
 def _facts(run: Finished) -> list[tuple[str, str]]:
-    """Which questions of the benchmark were asked, what was drawn by, and which ragbed writes this."""
+    """Return which questions of the benchmark were asked, the seed, and the version of ragbed."""
     chosen = run.config.get("benchmark", {})
     sample, only = chosen.get("sample"), chosen.get("filter") or {}
     found = {"sample": f"{sample} (seed {chosen.get('seed')})" if sample else None, "limit": chosen.get("limit"),
@@ -70,7 +71,7 @@ def _facts(run: Finished) -> list[tuple[str, str]]:
     return [(name, visible(str(value))) for name, value in found.items() if value is not None]
 
 
-# In the order in which they use each other.
+# In the order of use: each script uses those before it.
 SCRIPTS = ("unpack.js", "dom.js", "focus.js", "data.js", "search.js", "filter.js", "state.js", "list.js", "question.js",
            "answers.js", "evidence.js", "trace.js", "browse.js", "print.js")
 _AFTER = ("Comparisons", "Breakdowns", "Published figures")  # sections after the other figures
@@ -78,13 +79,15 @@ STYLES = ("page.css", "tables.css", "charts.css", "questions.css", "answers.css"
 
 
 def write_report(view: ReportInput, path: Path, budget: int = BUDGET) -> None:
-    """Write the report to `path`, atomically: a reader sees the old file or the new one, never half. See `render`."""
+    """Write the report to `path`, atomically; see `render`."""
     write_atomically(path, render(view, budget).encode("utf-8", "replace"))
 
 
 def render(view: ReportInput, budget: int = BUDGET) -> str:
-    """Return the whole page; equal input gives equal bytes. What a run has beyond the budget, in characters of packed
-    texts, is left out, and said to be: prompts first, then traces, then passages."""
+    """Return the whole page; equal input gives equal bytes.
+
+    Beyond the budget, in characters of packed texts, prompts are left out first, then traces, then passages.
+    """
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     environment = Environment(loader=PackageLoader("ragbed.experiments.report", "assets"), autoescape=True,
@@ -122,7 +125,7 @@ def _context(view: ReportInput, budget: int) -> dict[str, Any]:
         "front": {id for cell in pareto_front(comparable_cells(whole), cost) for id in cell.ids},
         "before": before, "after": after, "sentences": summary_text(summary, whole, kinds), "asked": asked,
         "ranked": ranked_plot(summary_rows(summary, whole), whole), "first": whole.cells[0] if whole.cells else None,
-        "plot": None if chart is None else drawn(chart, whole, {
+        "plot": None if chart is None else draw(chart, whole, {
             id: cell.number for cell in whole.cells for id in cell.ids}),
         "right": ", or else ".join(metric_title(name) for name in view.correctness_metrics),
         "headline": list(view.correctness_metrics) in ([], [cells.quality]), "facts": (*cells.shared, *view.facts),
@@ -138,7 +141,7 @@ def _context(view: ReportInput, budget: int) -> dict[str, Any]:
 
 
 def policy(scripts: list[str], styles: list[str]) -> str:
-    """Return nothing may be loaded or sent; only the named scripts and styles run."""
+    """Return a content security policy: nothing is loaded or sent, and only these scripts and styles run."""
     return (f"default-src 'none'; script-src {_hashes(scripts)}; style-src {_hashes(styles)}; "
             "base-uri 'none'; form-action 'none'")
 

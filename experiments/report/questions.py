@@ -1,5 +1,4 @@
-"""The question browser as data: an index of all questions, with what its list shows and its filters ask for, and an
-item of each, which is opened when asked for."""
+"""Data of the question browser: an index of all questions for its list and filters, and an item per question."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,7 +20,7 @@ TAG = 80
 
 
 class Words:
-    """Numbers words in the order of their first appearance; `known` has the number of each."""
+    """Number words in the order of first appearance."""
 
     def __init__(self, *words: str) -> None:
         self.known = {word: number for number, word in enumerate(words)}
@@ -31,7 +30,7 @@ class Words:
 
 
 def deciding(result: Result, correctness_metrics: Sequence[str]) -> tuple[str, float] | None:
-    """Return the first of the metrics that say what is right, if any applies, and its score."""
+    """Return the first of the metrics that applies to a result, with its score."""
     return next(((name, score) for name in correctness_metrics if (score := result.scores.get(name)) is not None), None)
 
 
@@ -42,7 +41,7 @@ QUESTION = 6_000
 
 @dataclass(frozen=True, slots=True)
 class Browser:
-    """What the page holds: the packed index, and the blocks that it leads to."""
+    """The packed index and the blocks of items."""
 
     index: str
     kinds: tuple[Packed, ...]
@@ -50,14 +49,16 @@ class Browser:
 
     @property
     def left_out(self) -> dict[str, int]:
-        """How many items of each kind the page has no room for."""
+        """The number of items of each kind without room in the page."""
         return {kind.kind: kind.left_out for kind in self.kinds if kind.left_out}
 
 
 def browse(view: ReportInput, cells: Sequence[ReportCell], results: list[Result], budget: int = BUDGET) -> Browser:
-    """Return every question of the run or of its records, in the benchmark's order; the unknown ones last. `results`
-    takes the results of all records, without their traces: the records are read once. The budget is of characters of
-    packed blocks; the questions and their answers are there whatever they take."""
+    """Pack every question, in the benchmark's order.
+
+    Records are read only once, so their results, without traces, are appended to `results`. The budget, in characters,
+    limits everything but questions and answers.
+    """
     made = _Collected(view, cells)
     places = {name: place for place, name in enumerate(view.questions)}
     for question, records in _asked(view):
@@ -70,7 +71,7 @@ def browse(view: ReportInput, cells: Sequence[ReportCell], results: list[Result]
 
 
 def _asked(view: ReportInput) -> Iterator[tuple[Question, dict[str, Record]]]:
-    """Each question with its records by cell; those that have none follow the others."""
+    """Yield each question with its records by cell, those without records last."""
     without = dict(view.questions)
     for name, records in groupby(view.records, key=lambda record: record.result.question):
         unknown = Question(name, "(not among the run's questions)", (), answerable=False)
@@ -80,7 +81,7 @@ def _asked(view: ReportInput) -> Iterator[tuple[Question, dict[str, Record]]]:
 
 
 class _Collected:
-    """Takes the questions, and makes of each its item and its row of the index."""
+    """Collect the item and the index row of each question."""
 
     def __init__(self, view: ReportInput, cells: Sequence[ReportCell]) -> None:
         self.rows: list[tuple[int, dict[str, Any]]] = []
@@ -90,7 +91,7 @@ class _Collected:
         self._texts = Texts(view.text)
 
     def add(self, question: Question, records: Mapping[str, Record], place: int) -> None:
-        """Takes a question, which stands at this place in the list."""
+        """Add a question, at this position in the list."""
         passages = Passages(self._texts)
         answered = [_filled(self._answer(cell, record, passages)) if (record := records.get(cell.id)) else None
                     for cell in self._cells]
@@ -100,7 +101,7 @@ class _Collected:
             "options": [[visible(label), shown(text, ANSWER)] for label, text in question.options],
             "subs": [[shown(asked, LONGEST), shown(answer, LONGEST)] for asked, answer in zip_longest(
                 question.sub_questions, question.sub_answers, fillvalue="")],
-            # the reference reasoning: each step, and where its evidence stands
+            # reference reasoning: each step, and the position of its evidence
             "references": [[shown(step.text, LONGEST), "" if step.depth is None else f"{100 * step.depth:.0f} % in"]
                            for step in question.steps],
             "passages": passages.found,
@@ -119,7 +120,7 @@ class _Collected:
             "score": [round(one[1], 3) if one else None for one in decides]}))
 
     def index(self, causes: Mapping[str, Mapping[str, str]]) -> dict[str, Any]:
-        """Return everything of the index but where the items are; causes are by cell's id, then by question's."""
+        """Return the index without the positions of items. Causes are by cell id and question id."""
         rows = [row for _, row in sorted(self.rows, key=lambda row: row[0])]
         of_cells = [causes.get(cell.id, {}) for cell in self._cells]
         numbers = Words("")
@@ -136,7 +137,7 @@ class _Collected:
             **{name: [value for row in rows for value in row[name]] for name in ("outcome", "grade", "score")}}
 
     def packed(self, budget: int) -> tuple[Packed, ...]:
-        """Return the kinds in the order in which they get room, each what those before it leave."""
+        """Pack all kinds; each gets the room that the earlier kinds leave."""
         questions = self._questions.packed()
         evidence = self._texts.packed_evidence(budget - questions.size)
         traces = self._traces.packed(budget - questions.size - evidence.size)
@@ -159,7 +160,7 @@ class _Collected:
             "price": result.usage.price, "steps": len(result.trace), "trace": self._trace(result)}
 
     def _scores(self, result: Result, cell: ReportCell) -> list[list[float | int | None] | int]:
-        """The numbers of the metrics, their values, and the place of the one that says whether the answer is right."""
+        """Return metric numbers, values, and the index of the metric that decides whether the answer is right."""
         judge = result.verdict.judge if result.verdict else cell.judge
         decides = deciding(result, self._view.correctness_metrics)
         return [[self._metrics(column(name, judge)) for name in result.scores],
@@ -174,7 +175,7 @@ class _Collected:
 
 
 def _checked(support: Support | None) -> list[Any]:
-    """Each sentence and nugget that a check of support labelled: its level, itself, and what else is to be said."""
+    """Return each sentence and nugget of a support check: level, text and details."""
     return [[label.level or "unread", shown(label.text, LONGEST), visible(", ".join(filter(None, (
         "" if label.vital is None else "vital nugget" if label.vital else "okay nugget", label.note,
         " ".join(f"[{number}]" for number in label.cited)))))] for label in (support.labels if support else ())]
@@ -189,5 +190,5 @@ def _judged(result: Result) -> dict[str, Any]:
 
 
 def _filled(item: dict[str, Any]) -> dict[str, Any]:
-    """Without what is empty: the script takes what is not there as such. Zero, as the number of an item, is not."""
+    """Drop empty values, but not 0, which may be the number of an item."""
     return {name: value for name, value in item.items() if value or (value == 0 and value is not False)}

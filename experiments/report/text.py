@@ -1,4 +1,4 @@
-"""What the report is given, and text of strangers for it: absurd lengths bounded. The templates escape everything."""
+"""The input of the report, and bounded text for it. The templates escape everything."""
 from __future__ import annotations
 
 import re
@@ -15,23 +15,23 @@ _PIECE = re.compile(r"[^_/.:#]+[_/.:#]*|[_/.:#]+")
 
 
 def pieces(name: str) -> list[str]:
-    """Return a name, such as a metric's or a model's address, where a line may break."""
+    """Split a name, such as a model's address, where a line may break."""
     return _PIECE.findall(name)
 
 
 def bounded(text: str, limit: int) -> tuple[str, int]:
-    """Return at most `limit` characters (code points) of the text, made visible, and how many are left out of it."""
+    """Return at most `limit` characters of the text, made visible, and the number of those left out."""
     return visible(text[:limit]), max(len(text) - limit, 0)
 
 
 def shown(text: str, limit: int) -> str | list[str | int]:
-    """As `bounded`, for the page's script: the text, or the text and how many characters are left out of it."""
+    """Return `bounded` text for the page's script: the text alone if nothing is left out."""
     beginning, left_out = bounded(text, limit)
     return [beginning, left_out] if left_out else beginning
 
 
 def to_questions(**wanted: object) -> str:
-    """Return the question browser with these filters set, such as `cell` (its number), `cause` or `outcome`."""
+    """Return a link to the question browser with filters such as `cell`, `cause` or `outcome`."""
     return "#questions?" + urlencode({name: str(value) for name, value in wanted.items()}, quote_via=quote)
 
 
@@ -42,15 +42,13 @@ class ReportInput:
     Attributes:
         summary: as `ragbed run --json` prints it.
         questions: by id.
-        records: ordered by question, then cell; read once. Of a large run they are, as the questions are, a sample.
-        text: content by hash: prompt parts and chunk contents.
-        correctness_metrics: the metrics whose score of 1 means that an answer is right; of a question the first that
-            applies.
-        causes: from the results of all records, the name of each one's cause, by its cell's id and then by its
-            question's.
-        sample: of how many questions those here were drawn, and by which seed; None where they are all.
-        failures: the outcome and the kind of failure of every answer that failed, where the questions are a sample.
-        facts: what the run was made of and its summary does not say, such as its sample, by name.
+        records: ordered by question, then cell; read once. In a large run, records and questions are a sample.
+        text: returns the content of a hash: prompt parts and chunks.
+        correctness_metrics: a score of 1 means that an answer is right; the first that applies to a question counts.
+        causes: returns the name of each result's cause, by cell id and question id.
+        sample: the number of all questions and the seed, if the questions are a sample.
+        failures: outcome and kind of every failed answer, if the questions are a sample.
+        facts: further settings to show, by name.
     """
 
     name: str

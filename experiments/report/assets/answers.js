@@ -53,7 +53,7 @@ function numbered(answer) {
 
 function citation(question, cell, data, cited, words) {
   const place = numbered(data.answers[cell]).get(cited);
-  if (place === undefined) return el("span", { class: "unshown", title: "no passage of this number was shown" }, words ?? String(cited));
+  if (place === undefined) return el("span", { class: "unshown", title: "no passage with this number was shown" }, words ?? String(cited));
   const { source, gold } = data.passages[place];
   const named = `passage ${cited}, ${source}${gold ? ", gold" : ""}`;
   return button(words ?? String(cited), { class: "cite", title: named, "aria-label": named }, () => showPassage(question, place));

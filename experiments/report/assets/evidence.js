@@ -6,7 +6,7 @@ function evidenceOf(question, data, chosen) {
   const others = places.filter((place) => !shown.has(place));
   const called = calledIn(data);
   const box = el("div", { class: "evidence" }, el("h3", null, "Evidence"), hint(goldNote(data)),
-    shown.size ? null : el("p", { class: "none" }, chosen.length ? "The chosen answers were shown no passage." : "No answer is chosen."),
+    shown.size ? null : el("p", { class: "none" }, chosen.length ? "The chosen answers were shown no passage." : "No answer chosen."),
     places.filter((place) => shown.has(place)).map((place) => passageOf(place, data, chosen, called)));
   if (others.length) {
     const more = button(`Show ${plural(others.length, "passage")} of the other cells`, { class: "others" }, () => {
@@ -80,7 +80,7 @@ function whereOf(passage, data) {
 
 function contentOfPassage(passage, data) {
   const pieces = item("evidence", passage.text);
-  if (pieces === undefined) return el("p", { class: "cut" }, "Not in this page, to keep it small. The run folder has it.");
+  if (pieces === undefined) return el("p", { class: "cut" }, "Left out to keep this page small. The run folder has it.");
   const words = [pieces[0] ?? "", pieces[1]?.left_out ?? 0];
   const needles = [[state.text.trim(), "hit"], ...(data.gold ?? []).map((gold) => [goldNeedle(wordsOf(gold)), "gold-text"])];
   if (passage.format !== "html") return textOf(words, needles, "source");

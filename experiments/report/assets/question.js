@@ -67,7 +67,7 @@ function glanceOf(question, data, chosen) {
       index.words.cause.some(Boolean) ? el("td", { class: "why" }, wordAt("cause", question, place) === "right" ? "" : causeWords(wordAt("cause", question, place))) : null,
       el("td", { class: "said" }, el("span", { dir: "auto" }, answer ? firstWords(question, place, data, answer) : "")));
   });
-  return el("table", { class: "glance" }, el("caption", null, "Choose the answers that are set side by side."), el("tbody", null, lines));
+  return el("table", { class: "glance" }, el("caption", null, "Choose answers to compare side by side."), el("tbody", null, lines));
 }
 
 // Its citations lead to the passages that this cell means.

@@ -12,7 +12,7 @@ function traceOf(cell, data, chosen) {
 async function openTrace(answer, data) {
   await openItems("traces", [answer.trace]);
   const trace = item("traces", answer.trace);
-  if (trace === undefined) return el("p", { class: "cut" }, "The steps are not in this page, to keep it small. The run folder has them.");
+  if (trace === undefined) return el("p", { class: "cut" }, "Steps were left out to keep this page small. The run folder has them.");
   const all = [trace.steps ?? [], ...(trace.subs ?? [])].flat();
   const parts = all.flatMap((step) => (step.messages ?? []).flatMap((message) => message.slice(1))).filter((part) => typeof part === "number");
   await openItems("prompts", parts);
@@ -46,7 +46,7 @@ const said = (role, words) => (words ? el("div", { class: "message reply" }, el(
 function partOf(part, kindOf) {
   if (typeof part === "string") return el("p", { class: "n", dir: "auto" }, part);
   const pieces = item("prompts", part);
-  if (pieces === undefined) return el("p", { class: "cut" }, "This part of the prompt is not in this page, to keep it small. The run folder has it.");
+  if (pieces === undefined) return el("p", { class: "cut" }, "This part of the prompt was left out to keep this page small. The run folder has it.");
   const passages = pieces.filter((piece) => typeof piece === "number");
   const size = pieces.reduce((sum, piece) => sum + sizeOf(piece), 0);
   const whole = () => el("div", { class: "text prompt", dir: "auto", tabindex: "0" }, pieces.map((piece) => pieceOf(piece, kindOf)));
