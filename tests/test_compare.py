@@ -233,16 +233,16 @@ def test_a_gate_does_not_pass_over_what_one_run_has_alone(two, serve, town, ragb
     assert ragbed("run", config)[0] == 0
     few, gate, path = town.run.parent / "few", ("--fail-if", "unified < baseline - 1"), tmp_path / "gates.xml"
     ragbed.refuses("compare", two[0], few, *gate, "--junit", path, says=[
-        "--fail-if cannot be checked", "4 questions are in both runs; 2 that only one run has are left out; --sha",
-        "Cells without a counterpart in the other run: 2; name those to check with --cell"])
+        "--fail-if cannot be checked", "4 questions are in both runs; 2 that only one run has are left out; use",
+        "Cells without a counterpart in the other run: 2; name the cells with --cell"])
     suite, = ElementTree.parse(path).getroot()
     assert [(test.get("name"), [child.tag for child in test]) for test in suite] == [
         ("direct", []), ("questions", ["error"]), ("cells", ["error"])]
-    ragbed.refuses("compare", two[0], few, *gate, "--shared", says=["name those to check with --cell"])
-    ragbed.refuses("compare", two[0], few, *gate, "--cell", "direct", says=["--shared checks"])
+    ragbed.refuses("compare", two[0], few, *gate, "--shared", says=["name the cells with --cell"])
+    ragbed.refuses("compare", two[0], few, *gate, "--cell", "direct", says=["use --shared to check"])
     named = "--shared", "--cell", "direct"
     assert ragbed("compare", two[0], few, *gate, *named)[0] == 0
-    ragbed.refuses("compare", two[0], few, *gate, *named, "--cell", "chain_of_thought", says=["run: 1; name those"])
+    ragbed.refuses("compare", two[0], few, *gate, *named, "--cell", "chain_of_thought", says=["run: 1; name the cells"])
     assert ragbed("compare", two[0], few)[0] == 0
 
 

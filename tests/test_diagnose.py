@@ -126,11 +126,11 @@ def test_the_tables_fit_and_say_what_was_meant(run, ragbed):
     assert re.search(r"#4 +\S.*\? +answered +0 +1 of 1 gold in view; gold cited; right with the gold only;\s+wrong "
                      r"closed-book", out), out
     assert "provided" not in out  # of one cell
-    assert "No question has it." in ragbed("diagnose", run, "--cause", "retrieval miss")[1]
+    assert "no question has this cause." in ragbed("diagnose", run, "--cause", "retrieval miss")[1]
 
 
 def test_what_is_not_there_is_said_in_one_line(run, ragbed, tmp_path):
-    ragbed.refuses("diagnose", run, "--cause", "laziness", says=["no cause 'laziness'", "retrieval_miss"])
+    ragbed.refuses("diagnose", run, "--cause", "laziness", says=["unknown cause 'laziness'", "retrieval_miss"])
     ragbed.refuses("diagnose", tmp_path, says=["holds no run"])
 
 

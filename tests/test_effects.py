@@ -233,10 +233,10 @@ def test_the_command_shows_them_and_what_it_cannot_is_one_line(serve, town, ragb
     assert {name: found[name] for name in stored["effects"]} == stored["effects"]
     assert [(pair["factor"], pair["n"]) for pair in stored["comparisons"]["pairs"]] == [
         ("reasoning", 6), ("reasoning", 5), ("condition", 5), ("condition", 5)]
-    ragbed.refuses("effects", town.run, "--metric", "citation_f1", says=["computed of a whole set"])
-    ragbed.refuses("effects", town.run, "--metric", "accuracy", says=["accuracy is no metric of", "unified"])
+    ragbed.refuses("effects", town.run, "--metric", "citation_f1", says=["is a metric of a whole set"])
+    ragbed.refuses("effects", town.run, "--metric", "accuracy", says=["has no metric accuracy", "unified"])
     assert ragbed("run", town.config(server.url, name="one", reasoning=["direct", "least_to_most"]))[0] == 0
-    ragbed.refuses("effects", town.run.parent / "one", says=["no two vary", "`ragbed compare "])
+    ragbed.refuses("effects", town.run.parent / "one", says=["effects need two factors", "`ragbed compare "])
     alone = json.loads((town.run.parent / "one" / "summary.json").read_text())
     assert (len(alone["comparisons"]["pairs"]), alone["effects"]) == (1, None)
 

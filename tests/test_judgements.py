@@ -95,7 +95,7 @@ def test_unjudged_passages_are_graded_by_a_model_for_all_cells_together_and_peop
                 pytest.approx(found[measure]) for measure in (nDCG @ 10, Judged @ 10, Bpref)]
         assert cell["metrics"]["ndcg@10"]["mean"] == row[2]["mean"]  # the record's own are people's
     assert ragbed("verify", town.run)[0] == 0
-    assert "No figure differs from the run's own." in ragbed("rescore", town.run)[1]
+    assert "No figure differs from the run's." in ragbed("rescore", town.run)[1]
     assert ragbed("cassette", "export", town.run, "--out", town.folder / "c.gz")[0] == 0
     again = ragbed.json("run", "--replay", town.folder / "c.gz", "--out", town.folder / "replayed")
     assert again["results"] == made["results"]

@@ -142,7 +142,7 @@ def test_variations_are_a_factor_of_a_run_whose_records_have_both_and_whose_judg
     assert "What is the population of town 1?" in out
     asked = len(writing.requests) + len(answering.requests)
     assert ragbed("verify", town.run)[0] == 0
-    assert "No figure differs from the run's own." in ragbed("rescore", town.run)[1]
+    assert "No figure differs from the run's." in ragbed("rescore", town.run)[1]
     assert ragbed("cassette", "export", town.run, "--out", town.folder / "c.gz")[0] == 0
     again = ragbed.json("run", "--replay", town.folder / "c.gz", "--out", town.folder / "replayed")
     assert again["results"] == made["results"]

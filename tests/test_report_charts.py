@@ -172,7 +172,7 @@ def test_comparisons_that_show_nothing_say_why(tmp_path, fields, said):
 def test_where_no_cell_has_a_figure_nothing_is_plotted(tmp_path, cells, said):
     made = page(tmp_path, {"columns": ["em"], "cells": cells})
     assert words(made.select_one(".headline")) == said
-    assert "nothing to plot" in words(made.select_one("#plot"))
+    assert "Nothing to plot" in words(made.select_one("#plot"))
     assert made.select_one("#plot svg") is None
 
 

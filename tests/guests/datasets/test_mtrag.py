@@ -111,7 +111,7 @@ def test_replies_of_a_conversation_are_read_again_without_a_model(serve, tmp_pat
         path = made.path
     assert ragbed("verify", path)[0] == 0
     status, out, err = ragbed("rescore", path)
-    assert (status, "No figure differs from the run's own." in out) == (0, True), err
+    assert (status, "No figure differs from the run's." in out) == (0, True), err
 
 
 def test_where_no_question_has_turns_history_is_no_factor(serve, tmp_path):

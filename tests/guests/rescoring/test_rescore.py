@@ -49,9 +49,9 @@ def test_the_command_shows_what_differs_and_leaves_the_run_as_it_is(finished, to
     before = state(town)
     status, out, _ = ragbed("rescore", town.run)
     assert status == 0
-    assert "No figure differs from the run's own." in out
+    assert "No figure differs from the run's." in out
     status, out, err = ragbed("rescore", town.run, "--scoring", "as-published")
-    assert "town: as-published scoring, computed again, judge lexical" in out
+    assert "town: as-published scoring, recomputed, judge lexical" in out
     assert "in the run (corrected)" in out
     assert "the verdicts are those of the run" in err
     found = json.loads(ragbed("rescore", town.run, "--scoring", "as-published", "--json")[1])
