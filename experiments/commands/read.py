@@ -69,19 +69,12 @@ def compare(first: Annotated[Path, typer.Argument(metavar="A", help="Folder of a
     only if the whole 95 % interval of the difference lies below; 'unified.low < baseline - 0.02' fails unless the
     interval rules out such a loss.
     """
-    from ragbed.documents.errors import RunError
-    from ragbed.experiments.analysis.compare import cell_names, compare_views, comparison_json, flip_view
-    from ragbed.experiments.analysis.gates import Gate, GateResult
-    from ragbed.experiments.terminal.display import note, print_json
-    from ragbed.experiments.terminal.tables import print_views
+    from ragbed.experiments.analysis.gates import Gate
 
     only_baseline = second is None and not any((metric, cell, fail_if, shared, flips, junit))
     if only_baseline and (compare_folder := load_for_folder("comparison", first)):
         found, views = compare_folder(first, baseline)
-        if json:
-            print_json(found)
-        else:
-            print_views(views, whole=True)
+        _print_comparison(found, views, json)
         return
     gates = [Gate.parse(text) for text in fail_if or ()]
     if junit:
@@ -92,6 +85,16 @@ def compare(first: Annotated[Path, typer.Argument(metavar="A", help="Folder of a
         check_replaceable(junit, ".xml")
     paths = [locate_run(first), *([locate_run(second)] if second else [])]
     findings = _compare_paths(paths, metric or [], cell or [], baseline, gates)
+    _show_comparison(findings, gates, shared, flips, junit, json)
+
+
+def _show_comparison(findings: RunComparison, gates: Sequence[Gate], shared: bool, flips: bool, junit: Path | None,
+                     json: bool) -> None:
+    from ragbed.documents.errors import RunError
+    from ragbed.experiments.analysis.compare import cell_names, compare_views, comparison_json, flip_view
+    from ragbed.experiments.analysis.gates import GateResult
+    from ragbed.experiments.terminal.display import note
+
     results = [GateResult.of(gate, one) for gate in gates for one in findings.found
                if one.comparison.metric == gate.metric]
     failed = [one for one in results if not one.passes]
@@ -103,19 +106,26 @@ def compare(first: Annotated[Path, typer.Argument(metavar="A", help="Folder of a
     if left_out:
         raise RunError("--fail-if cannot be checked for both runs: " + "; ".join(
             f"{why.rstrip('.')}; {_TO_CHECK[what]}" for what, why in left_out.items()))
-    if json:
-        print_json({**comparison_json(findings, flips),
-                    "failed": [{"condition": one.gate.text, **cell_names(findings, one.finding.match)}
-                               for one in failed],
-                    "views": [view.as_json() for view in compare_views(findings)]})
-    else:
-        named = dict.fromkeys(one.comparison.metric for one in findings.found)
-        flipped = [view for name in named if (view := flip_view(findings, name))] if flips else []
-        print_views([*compare_views(findings), *flipped], whole=True)
+    views = compare_views(findings)
+    named = dict.fromkeys(one.comparison.metric for one in findings.found)
+    flipped = [view for name in named if (view := flip_view(findings, name))] if flips else []
+    _print_comparison({**comparison_json(findings, flips), "failed": [
+        {"condition": one.gate.text, **cell_names(findings, one.finding.match)} for one in failed],
+        "views": [view.as_json() for view in views]} if json else {}, [*views, *flipped], json)
     for one in failed:
         note(f"fails: {one.said}")
     if failed:
         raise typer.Exit(1)
+
+
+def _print_comparison(found: Mapping[str, Any], views: Sequence[View], json: bool) -> None:
+    from ragbed.experiments.terminal.display import print_json
+    from ragbed.experiments.terminal.tables import print_views
+
+    if json:
+        print_json(found)
+    else:
+        print_views(views, whole=True)
 
 
 def _compare_paths(paths: Sequence[Path], metrics: Sequence[str], cells: Sequence[str], baseline: str | None,
