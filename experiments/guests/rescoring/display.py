@@ -50,16 +50,16 @@ def show_rescored(path: Path, scoring: Scoring | None, judge: str | None, metric
                     "read": asdict(again.read)})
     else:
         print_table(*run_table(rows, again.scheme.columns),
-                    title=f"{run.name}: {again.scoring} scoring, computed again, judge {again.judge or 'none'}")
+                    title=f"{run.name}: {again.scoring} scoring, recomputed, judge {again.judge or 'none'}")
         say("")
         if changed:
             shown = tuple((one["name"], one["metric"], *(
                 estimate(one[when], one[f"{when}_low"], one[f"{when}_high"], ".4f") for when in ("before", "now")))
                 for one in changed)
-            print_views([View("changed", "What differs", (
+            print_views([View("changed", "Figures that differ", (
                 "cell", "metric", f"in the run ({run.scoring})", f"now ({again.scoring})"), shown, 2, 3)])
         else:
-            say("No figure differs from the run's own.")
+            say("No figure differs from the run's.")
         for text in [*again.notes, *(f"{name}: no question of this run has it" for name in metrics
                                      if not any(row["metrics"].get(name, {"n": 0})["n"] for row in rows))]:
             note(text)
