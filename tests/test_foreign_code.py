@@ -66,8 +66,8 @@ def test_what_it_prints_is_no_part_of_the_json_on_standard_output(here, serve, r
 
 
 @pytest.mark.parametrize(("line", "said"), [
-    ("os._exit(0)", "ends the process that plays it: without a word"),
-    ("while True: pass", "asks for nothing and does not end: stuck.py:5, in <module>")])
+    ("os._exit(0)", "ends its process: without output"),
+    ("while True: pass", "yields nothing and does not end: stuck.py:5, in <module>")])
 def test_a_file_that_ends_or_holds_up_whoever_imports_it_is_told_so(here, line, said):
     (here / "stuck.py").write_text(f"{HEAD}{line}\n")
     verdict, = check_strategy("stuck.py:recipe", seconds=1.0)
@@ -77,7 +77,7 @@ def test_a_file_that_ends_or_holds_up_whoever_imports_it_is_told_so(here, line, 
 @pytest.mark.parametrize(("line", "promise", "said"), [
     ("threading.Thread(target=time.sleep, args=(1000,)).start()", "source", "imports subprocess; a recipe"),
     ("os.fork()", "io", "os.fork ()"), ("subprocess.Popen(['sleep', '1000'])", "io", "subprocess.Popen ('sleep'"),
-    ("time.sleep(1000)", "ends", "asks for nothing and does not end: busy.py:9, in recipe"),
+    ("time.sleep(1000)", "ends", "yields nothing and does not end: busy.py:9, in recipe"),
     pytest.param("for n in range(300_000): print(n)", "io", "prints '0", marks=pytest.mark.slow)])
 def test_what_a_strategy_leaves_running_or_prints_without_end_holds_no_check_up(here, line, promise, said):
     (here / "busy.py").write_text("from ragbed.strategies.answering import answer\n"

@@ -1,6 +1,9 @@
-"""What every strategy promises, and how it is checked: two processes with different hash seeds play the strategy, and
-what came of it is compared. In them an audit hook, which cannot be taken out again, sees what reaches beyond the
-process; what no hook sees, and what a strategy has no business with, its source may not name."""
+"""Check that a strategy keeps the rules of all strategies.
+
+Two processes with different hash seeds play the strategy, and their actions are compared. An audit hook, which cannot
+be removed from a process, reports access to files, network and processes. What no hook reports, such as reading the
+clock, is searched for in the source.
+"""
 from __future__ import annotations
 
 import ast
@@ -29,51 +32,58 @@ from ragbed.strategies.settings.plugins import FAMILIES, guess_family
 from ragbed.strategies.settings.strategy_config import Family, Spec, built_in, parse_strategy
 
 PROMISES: Mapping[str, str] = {
-    "protocol": "whatever is replied, it yields searches, calls, lists of either and decisions, raises nothing, and "
-                "ends with a Draft",
-    "ends": "it ends, however long the model is never satisfied; the most that these plays ask for is no bound",
-    "limits": "it can be stopped at any step by the limits of a question",
-    "deterministic": "it asks for the same where the same was found and replied, in any process",
-    "stateless": "what it did for one question changes nothing for the next",
-    "answers": "under every set of rules and in every answer format a good reply is an answer, and a refusal is one",
-    "shown": "every document that a prompt shows with its number, or asks for an answer from, is declared in `shown`",
-    "gold": "nothing that may tell what is right or where it stands reaches a prompt or a query",
-    "io": "it touches no file, network, process or screen",
-    "source": "it reads no clock, no environment and no chance of its own, and nothing of the packages above it"}
-_LATE = ("limits", "stateless", "answers", "shown", "gold")  # promises that a play can end too early for
-_NO_CLOCK, _NO_CHANCE = "a recipe has no clock", "a recipe draws by task.rng() alone"
+    "protocol": "for any reply, it yields only searches, calls, lists of either, and decisions, raises nothing, and "
+                "returns a Draft",
+    "ends": "it ends even if the model is never satisfied (the calls counted here are not an upper bound)",
+    "limits": "the limits of a question can stop it at any step",
+    "deterministic": "the same results lead to the same actions, in any process",
+    "stateless": "earlier questions do not affect later ones",
+    "answers": "with all rules and answer formats, a good reply becomes an answer and a refusal becomes a refusal",
+    "shown": "it declares in `shown` every document that a prompt numbers or asks for an answer from",
+    "gold": "nothing that could reveal the gold reaches a prompt or a query",
+    "io": "it uses no file, network, process or screen",
+    "source": "its source reads no clock, environment or random numbers, and imports no package above it"}
+_LATE = ("limits", "stateless", "answers", "shown", "gold")  # promises that a play may end too early to test
+_NO_CLOCK, _NO_CHANCE = "a recipe must not read the clock", "a recipe may draw with task.rng() only"
 _FORBIDDEN = {
     r"imports (time|sched|calendar)\b": _NO_CLOCK, r"reads (datetime|date)\.(now|utcnow|today)$": _NO_CLOCK,
     r"imports (secrets|uuid|random\.(?!Random$)\w+)\b": _NO_CHANCE, r"reads random\.(?!Random$)\w+": _NO_CHANCE,
     r"reads \w*\.(_getframe|_current_frames)$": "a recipe sees its task alone",
     r"imports ragbed\.(agents|experiments|Assistant|Scripted|run|open_run)\b":
-        "a strategy imports only ragbed.documents, ragbed.retrieval and ragbed.strategies",
+        "a strategy may import only ragbed.documents, ragbed.retrieval and ragbed.strategies",
     r"imports (asyncio|ctypes|http|httpx|aiohttp|multiprocessing|openai|requests|signal|socket|sqlite3|ssl|subprocess|"
-    r"tempfile|threading|urllib3|urllib\.request|gc|inspect|os)\b": "a recipe asks for what it needs and does nothing "
-                                                                    "itself"}
+    r"tempfile|threading|urllib3|urllib\.request|gc|inspect|os)\b": "a recipe yields actions "
+                                                                    "instead"}
 _SEEN = ("os.", "socket.", "subprocess.", "shutil.", "ctypes.dlopen", "urllib.", "http.", "ftplib.", "smtplib.",
          "sqlite3.", "tempfile.", "webbrowser.", "builtins.input", "pty.")
-_LOOKS = ("os.listdir", "os.scandir", "os.walk", "os.fwalk", "os.add_dll_directory")  # as imports do
-_SECONDS, _MOST_PRINTED = 600.0, 1 << 25  # of a process; bytes
+_IMPORT_EVENTS = ("os.listdir", "os.scandir", "os.walk", "os.fwalk", "os.add_dll_directory")  # raised by imports
+_MAX_SECONDS, _MAX_PRINTED = 600.0, 1 << 25  # per process; bytes
 _FRAME = re.compile(r'File "((?:(?!conformance)[^"])+)", line (\d+) in (\S+)')
 
 
 class PromiseVerdict(NamedTuple):
-    """The verdict on one promise."""
+    """The verdict on one of `PROMISES`.
 
-    name: str  # of `PROMISES`
-    passed: bool | None  # None where it broke another one before this could be seen
-    detail: str  # one line: where it is broken, or what was played
+    Attributes:
+        passed: None if the strategy broke another promise before this one could be tested.
+        detail: one line: where the promise is broken, or what was played.
+    """
+
+    name: str
+    passed: bool | None
+    detail: str
 
 
 def check_strategy(said: Spec, seconds: float = 10.0) -> list[PromiseVerdict]:
-    """Check that a strategy keeps each of `PROMISES`, and return a verdict on each in their order; where it never comes
-    to an end, on that alone. The strategy is executed, in processes of its own. Raises SettingsError where there is no
-    such strategy, it cannot be loaded, or a parameter does not fit.
+    """Return a verdict on each of `PROMISES`, or only on `ends` if the strategy never ends. It is executed in separate
+    processes.
 
     Args:
-        said: as settings name it: a name, `FILE.py:FUNCTION`, or `{kind: ..., ...}`.
-        seconds: after which one play, which takes milliseconds, is held to be without end.
+        said: a name, `FILE.py:FUNCTION`, or settings `{kind: ..., ...}`.
+        seconds: a play that takes longer counts as endless; it should take milliseconds.
+
+    Raises:
+        SettingsError: there is no such strategy, it cannot be loaded, or a parameter is invalid.
     """
     kind = str(said.get("kind") if isinstance(said, Mapping) else said)
     own = next((family for family in FAMILIES if kind in built_in(family)), None)
@@ -81,7 +91,7 @@ def check_strategy(said: Spec, seconds: float = 10.0) -> list[PromiseVerdict]:
 
 
 def check_strategies(strategies: Sequence[tuple[Family, Spec]], seconds: float = 10.0) -> list[list[PromiseVerdict]]:
-    """Check several strategies, as `check_strategy` does, in two processes altogether."""
+    """Check several strategies in the same two processes."""
     order = json.dumps({"strategies": strategies, "seconds": seconds})
     with tempfile.TemporaryDirectory() as folder:
         places = [Path(folder) / seed for seed in "12"]
@@ -92,17 +102,17 @@ def check_strategies(strategies: Sequence[tuple[Family, Spec]], seconds: float =
         finally:
             for child in children:
                 with suppress(ProcessLookupError):
-                    os.killpg(child.pid, signal.SIGKILL)  # with what a strategy may have left running
+                    os.killpg(child.pid, signal.SIGKILL)  # with processes that the strategy left running
                 child.wait()
         results = [_results(place, len(strategies)) for place in places]
     return [_verdicts(one, other) for one, other in zip(*results, strict=True)]
 
 
 def _child(order: str, place: Path) -> subprocess.Popen[bytes]:
-    """Begin the process whose hash seed is the name of the place, where it tells what came of its plays."""
+    """Start a process that writes its results to `place`, whose name is the hash seed."""
     environment = child_environment(PYTHONHASHSEED=place.name, PYTHONPATH=os.pathsep.join(filter(None, sys.path)))
     place.touch()
-    # A file, not a pipe: it never fills up, and ends though a strategy's own process still holds it.
+    # A file, not a pipe: it cannot fill up, and a process left running by the strategy cannot keep it open.
     with place.with_suffix(".out").open("a+b") as out:
         command = [sys.executable, "-c", f"from {__name__} import play; play()", str(place), order]
         return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=out, env=environment,
@@ -110,14 +120,14 @@ def _child(order: str, place: Path) -> subprocess.Popen[bytes]:
 
 
 def _results(place: Path, count: int) -> list[dict[str, Any]]:
-    told, printed = place.read_text("utf-8"), place.with_suffix(".out").read_text("utf-8", "replace").strip()
-    found = [json.loads(line) for line in told.splitlines() if line.startswith("{")]
+    results, printed = place.read_text("utf-8"), place.with_suffix(".out").read_text("utf-8", "replace").strip()
+    found = [json.loads(line) for line in results.splitlines() if line.startswith("{")]
     if len(found) < count:
-        stuck = (f"asks for nothing and does not end: {Path(frame[1]).name}:{frame[2]}, in {frame[3]}"
-                 for frame in _FRAME.finditer(told))
-        last = printed.splitlines()[-1][:200] if printed else "without a word"
-        found.append({"ended": next(stuck, f"ends the process that plays it: {last}")})
-    return found + [{"ended": "not played: a strategy before it ended the process"}] * (count - len(found))
+        stuck = (f"yields nothing and does not end: {Path(frame[1]).name}:{frame[2]}, in {frame[3]}"
+                 for frame in _FRAME.finditer(results))
+        last = printed.splitlines()[-1][:200] if printed else "without output"
+        found.append({"ended": next(stuck, f"ends its process: {last}")})
+    return found + [{"ended": "not played: an earlier strategy ended the process"}] * (count - len(found))
 
 
 def _verdicts(one: dict[str, Any], other: dict[str, Any]) -> list[PromiseVerdict]:
@@ -128,13 +138,13 @@ def _verdicts(one: dict[str, Any], other: dict[str, Any]) -> list[PromiseVerdict
     broken = {name: list(dict.fromkeys(what for promise, what in (*one["problems"], *other["problems"])
                                        if promise == name)) for name in PROMISES}
     if not broken["stateless"]:
-        broken["deterministic"] = [f"in another process {said} ({play})" for play, asked in one["asked"].items()
-                                   if (said := difference(asked, other["asked"].get(play, [])))][:1]
+        broken["deterministic"] = [f"in another process, {change} ({play})" for play, asked in one["asked"].items()
+                                   if (change := difference(asked, other["asked"].get(play, [])))][:1]
     plays, usual = f"{len(one['asked'])} plays", Limits()
     details = {"protocol": plays, "deterministic": plays,
-               "ends": f"made at most {one['calls']} calls and {one['searches']} searches in {plays}"}
+               "ends": f"at most {one['calls']} calls and {one['searches']} searches in {plays}"}
     if one["calls"] > usual.calls or one["searches"] > usual.searches:
-        details["ends"] += f"; the usual limits are {usual.calls} and {usual.searches}"
+        details["ends"] += f"; the default limits are {usual.calls} and {usual.searches}"
     details |= {name: found[0] + (f"; and {len(found) - 1} more" if len(found) > 1 else "")
                 for name, found in broken.items() if found}
     unseen = set(_LATE).difference(one["reached"])
@@ -143,7 +153,7 @@ def _verdicts(one: dict[str, Any], other: dict[str, Any]) -> list[PromiseVerdict
 
 
 def broken_rules(source: str | bytes) -> Iterator[tuple[int, str]]:
-    """Yield the lines of a source that import or read what is forbidden, each with why."""
+    """Yield the lines of a source that import or read something forbidden, with the reason."""
     for node in ast.walk(ast.parse(source)):
         names: list[str] = []
         if isinstance(node, ast.Import | ast.ImportFrom):
@@ -157,8 +167,8 @@ def broken_rules(source: str | bytes) -> Iterator[tuple[int, str]]:
 
 
 def _watch() -> Callable[[Spec], AbstractContextManager[dict[str, None]]]:
-    """Begin to see what reaches beyond the process, and return what notes it inside; the settings of the strategy that
-    is played there, which it is given, may name files of worked examples."""
+    """Install the audit hook. Return a context manager that collects what a strategy does outside the recipe; files
+    named in the strategy's settings, such as exemplars, are allowed."""
     named, seen = "", dict[str, None]()
     places = [sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")]
     allowed = (*map(str, places), str(Path(__file__).parents[3]) + os.sep + "strategies")
@@ -169,10 +179,10 @@ def _watch() -> Callable[[Spec], AbstractContextManager[dict[str, None]]]:
             if not reads or not (path.endswith((".py", ".pyc", ".so", ".pyd", ".zip")) or json.dumps(path) in named
                                  or os.path.abspath(path).startswith(allowed)):
                 seen[f"{'opens' if reads else 'writes'} {path!r:.80}"] = None
-        elif named and event.startswith(_SEEN) and event not in _LOOKS:
+        elif named and event.startswith(_SEEN) and event not in _IMPORT_EVENTS:
             seen[f"{event} {given!r:.60}"] = None
-            if event == "os.fork":  # else there would be two that play, and tell of it
-                raise PermissionError("a recipe starts no process")
+            if event == "os.fork":  # otherwise both processes would continue to play
+                raise PermissionError("a recipe must not start a process")
 
     @contextmanager
     def watching(said: Spec) -> Iterator[dict[str, None]]:
@@ -193,26 +203,26 @@ def _watch() -> Callable[[Spec], AbstractContextManager[dict[str, None]]]:
 
 
 def play() -> None:
-    """Play, in a process of its own, what the last argument says; a line of JSON for each strategy goes into the file
-    that the first one names, or the stack of one that does not end."""
-    if sys.platform != "win32":  # whoever prints without end must not fill the disk
+    """Play the strategies of the last argument, and write a line of JSON for each, or the stack of one that does not
+    end, to the file of the first argument."""
+    if sys.platform != "win32":  # endless output must not fill the disk
         import resource
-        resource.setrlimit(resource.RLIMIT_FSIZE, (_MOST_PRINTED, resource.getrlimit(resource.RLIMIT_FSIZE)[1]))
-    place, order, ends = Path(sys.argv[1]), json.loads(sys.argv[2]), time.monotonic() + _SECONDS
+        resource.setrlimit(resource.RLIMIT_FSIZE, (_MAX_PRINTED, resource.getrlimit(resource.RLIMIT_FSIZE)[1]))
+    place, order, ends = Path(sys.argv[1]), json.loads(sys.argv[2]), time.monotonic() + _MAX_SECONDS
     sys.dont_write_bytecode = True
-    sys.unraisablehook = lambda unraisable: None  # what a stopped generator raises is told as what breaks a limit
+    sys.unraisablehook = lambda unraisable: None  # errors of a stopped generator are reported as a broken limit
     watching, again = _watch(), place.name == "1"
-    with place.open("w", encoding="utf-8", buffering=1) as told:
+    with place.open("w", encoding="utf-8", buffering=1) as results:
 
         def begins(plays: float = 1.0) -> None:
             if time.monotonic() > ends:
-                sys.exit(f"all plays together take longer than {_SECONDS:g} s")
-            faulthandler.dump_traceback_later(plays * order["seconds"], exit=True, file=told)
+                sys.exit(f"all plays take longer than {_MAX_SECONDS:g} s")
+            faulthandler.dump_traceback_later(plays * order["seconds"], exit=True, file=results)
 
         for family, said in order["strategies"]:
             try:
                 with watching(said) as seen:
-                    begins(3.0)  # packages that it imports may be large
+                    begins(3.0)  # it may import large packages
                     strategy = parse_strategy(family, said)
                     found = examine(strategy, begins, again)
                 file = Path(inspect.getfile(inspect.unwrap(getattr(strategy.function, "func", strategy.function))))
@@ -221,5 +231,5 @@ def play() -> None:
             except SettingsError as error:
                 found = {"error": str(error)}
             faulthandler.cancel_dump_traceback_later()
-            told.write(json.dumps(found) + "\n")
-    os._exit(0)  # a strategy's threads are not waited for
+            results.write(json.dumps(found) + "\n")
+    os._exit(0)  # do not wait for the strategy's threads

@@ -9,8 +9,7 @@ from ragbed.experiments.commands.options import AsJson
 
 
 def check_strategy(strategy: Annotated[str, typer.Argument(metavar="STRATEGY", help=(
-        "FILE.py:FUNCTION, a name of `ragbed list strategies`, or settings, e.g. '{kind: FILE.py:FUNCTION, "
-        "iterations: 3}'."))], json: AsJson = False) -> None:
+        "A name, FILE.py:FUNCTION, or settings such as '{kind: ...}'."))], json: AsJson = False) -> None:
     """Check that a strategy keeps the rules that every strategy follows.
 
     The strategy is executed many times with scripted replies, in separate processes. Exit status 1: it breaks a rule.

@@ -1,5 +1,4 @@
-"""What a strategy is played with, situations of a question and models that no strategy may stumble over; every play of
-one strategy, in one process; and a look at whatever it asks for."""
+"""Play a strategy in many situations with many scripted models, and look for broken promises in what it asks for."""
 from __future__ import annotations
 
 import inspect
@@ -18,7 +17,6 @@ from ragbed.documents.types import Chunk, digest
 from ragbed.documents.user_code import UserCode
 from ragbed.strategies.answering import answer
 from ragbed.strategies.catalogue import RETRIEVAL
-from ragbed.strategies.history import with_history
 from ragbed.strategies.prompting import PROMPT_VARIANTS
 from ragbed.strategies.reading import REFUSAL
 from ragbed.strategies.settings.strategy_config import Strategy
@@ -37,10 +35,10 @@ from ragbed.strategies.types import (
     Usage,
 )
 
-_WIDE = Limits(calls=300, searches=300, tokens=10**12, seconds=1e9)  # what reaches them does not end
+_WIDE = Limits(calls=300, searches=300, tokens=10**12, seconds=1e9)  # a strategy that reaches them does not end
 _LIMITS = (Limits(calls=1), Limits(calls=2), Limits(searches=0), Limits(searches=1), Limits(tokens=150))
-_TOLD = 700  # steps of a play told one by one
-_TELLING = "goldhush"  # stands in whatever may tell where the gold is
+_MAX_STEPS = 700  # steps of a play that are compared one by one
+_CANARY = "goldhush"  # part of every id that could reveal the gold
 _QUESTION = "Which city is the capital of France, and how many people lived in Paris in 2020?"
 _TEXTS = ("Paris is the capital of France.", "In 2020 Paris had 2145906 people.", "Lyon lies on the Rhone.",
           "The Seine flows through Paris.", "Marseille is a port of France.")
@@ -53,13 +51,18 @@ _JSON = {"answer_format": "json"}
 
 
 class Situation(NamedTuple):
-    """What a question is like. Searches find two of five documents, by the query; or all, as where evidence is placed
-    beforehand; or another one each time, without end."""
+    """A question, and what searches find.
+
+    Attributes:
+        changes: fields of the task.
+        finds: two of five documents, chosen by the query; all five; a new one each time; or nothing.
+        models: how many of `_MODELS` are played.
+    """
 
     name: str
-    changes: Mapping[str, Any] = {}  # of the task
+    changes: Mapping[str, Any] = {}
     finds: Literal["some", "same", "new", "nothing"] = "some"
-    models: int = 2  # how many of `_MODELS` it is played with
+    models: int = 2
 
 
 _SITUATIONS = (
@@ -96,25 +99,25 @@ _BAD_CALLS: tuple[Mapping[str, Any], ...] = (
     {"id": "a", "type": "function", "function": {"name": "search", "arguments": "{"}},
     {"id": "a", "type": "function", "function": {"name": "search", "arguments": '{"other": 1}'}}, {},
     {"id": None, "type": "function", "function": {"name": "none_such", "arguments": None}}, {"function": []})
-_ANSWERS, _REFUSES, _WANTS = "a model that answers", "a model that refuses", "a model that wants ever more"
+_ANSWERS, _REFUSES, _WANTS = "a model that answers", "a model that refuses", "a model that is never satisfied"
 _NO_TOOLS = Failure("http_400", "this server has no tools")
-# Each replies to a call, before which so many were made.
+# Each replies to a call, given the number of calls before it.
 _MODELS: Mapping[str, Callable[[Task, Generate, int], Reply | Failure]] = {
     _ANSWERS: lambda task, call, turn: answer_reply(
         call, "A" if task.chooses else f"Paris{' [1]' if task.cites else ''}"),
     _REFUSES: lambda task, call, turn: answer_reply(call, REFUSAL, refused=True),
     _WANTS: lambda task, call, turn: unsatisfied_reply(call),
-    "a model that replies nothing of use": lambda task, call, turn: Reply(_MALFORMED[turn % len(_MALFORMED)]),
-    "a model whose replies are cut": lambda task, call, turn: Reply("<Thinking>Par", finish_reason="length"),
-    "a model that replies JSON of another form": lambda task, call, turn: Reply(
+    "a model with malformed replies": lambda task, call, turn: Reply(_MALFORMED[turn % len(_MALFORMED)]),
+    "a model with truncated replies": lambda task, call, turn: Reply("<Thinking>Par", finish_reason="length"),
+    "a model with JSON of another form": lambda task, call, turn: Reply(
         "{}", parsed=_PARSED[turn % len(_PARSED)]),
     "a model that always replies a list": lambda task, call, turn: unsatisfied_reply(call, lists=True),
-    "a model that lacks something at its first look": lambda task, call, turn: (
+    "a model that first misses something": lambda task, call, turn: (
         _MODELS[_ANSWERS](task, call, turn) if turn else Reply("Missing: the other parts\nSufficiency: 1")),
     "a model that calls tools once": lambda task, call, turn: _MODELS[_ANSWERS if turn else _WANTS](task, call, turn),
     "a server without tools": lambda task, call, turn: (
         _NO_TOOLS if call.tools else _MODELS[_ANSWERS](task, call, turn)),
-    "a server without tools, whose model wants ever more": lambda task, call, turn: (
+    "a server without tools, with a model that is never satisfied": lambda task, call, turn: (
         _NO_TOOLS if call.tools else _MODELS[_WANTS](task, call, turn)),
     "a model that calls tools wrongly": lambda task, call, turn: (
         replace(tool_call_reply([]), tool_calls=_BAD_CALLS[turn % 3 * (turn % 2):]) if call.tools else
@@ -123,31 +126,38 @@ _MODELS: Mapping[str, Callable[[Task, Generate, int], Reply | Failure]] = {
 
 
 def examine(strategy: Strategy, begins: Callable[[], object], again: bool) -> dict[str, Any]:
-    """Play a strategy in every situation, and return the promises that it broke, each with where (`problems`); what it
-    asked for, by play, in words and as a hash (`asked`); the most `calls` and `searches` of a play; and the promises
-    that plays came far enough to show kept (`reached`). `begins` is called before each play; where `again`, all is
-    played a second time, the last first, and compared."""
+    """Play a strategy in every situation.
+
+    Args:
+        begins: called before each play.
+        again: whether to play everything a second time in reverse order, and compare.
+
+    Returns:
+        `problems`: broken promises, each with a description. `asked`: the actions of each play, as text and hash.
+        `calls`, `searches`: the largest number in a play. `reached`: the promises that the plays could test.
+    """
     plays = [_Play(strategy, one, model) for one in _SITUATIONS for model in islice(_MODELS, one.models)]
     plays.sort(key=lambda play: play.model not in (_ANSWERS, _REFUSES))
     done, ends = list[_Play](), True
-    while ends and len(done) < len(plays):  # where one does not end many would not, each of them for long
+    while ends and len(done) < len(plays):  # if one play does not end, many others would not either
         begins()
         done.append(plays[len(done)])
         ends = done[-1].run().outcome != "budget"
     problems = [(promise, f"{what} ({play.name})") for play in done for promise, what in play.problems]
     reached = ["answers", "shown", "gold"] * any({promise for promise, _ in play.problems} <= {"answers", "ends"}
                                                  for play in done)
-    for promise, said in (("stateless", _differs(plays if again else [], begins)),
+    for promise, problem in (("stateless", _differs(plays if again else [], begins)),
                           ("limits", _stops(strategy, begins, bool(problems)))) if ends else ():
-        problems += [(promise, said)] if said else []
-        reached += [] if said is None else [promise]
+        problems += [(promise, problem)] if problem else []
+        reached += [] if problem is None else [promise]
     return {"problems": problems, "reached": reached, "asked": {play.name: _bounded(play.asked) for play in done},
             "calls": max(play.calls for play in done), "searches": max(play.searches for play in done)}
 
 
 def _bounded(asked: list[tuple[str, str]]) -> list[tuple[str, str]]:
-    """Fold what follows the first steps into one: decisions without end would fill the file that tells of them."""
-    return [*asked[:_TOLD], *([("what follows", digest(json.dumps(asked[_TOLD:])))] if asked[_TOLD:] else [])]
+    """Combine the steps after the first ones into one, because endless decisions would fill the results file."""
+    rest = asked[_MAX_STEPS:]
+    return [*asked[:_MAX_STEPS], *([("the rest", digest(json.dumps(rest)))] if rest else [])]
 
 
 def _differs(plays: Sequence[_Play], begins: Callable[[], object]) -> str:
@@ -156,20 +166,22 @@ def _differs(plays: Sequence[_Play], begins: Callable[[], object]) -> str:
         other = _Play(play.strategy, play.situation, play.model)
         other.run()
         if apart := difference(play.asked, other.asked):
-            return f"played again after other questions, {apart} ({play.name})"
+            return f"repeated after other questions, {apart} ({play.name})"
     return ""
 
 
 def difference(asked: Sequence[Sequence[str]], other: Sequence[Sequence[str]]) -> str:
-    """Say where two plays first differ; empty where they do not."""
+    """Describe where two plays first differ; return an empty string if they are equal."""
     for place, (one, two) in enumerate(zip(asked, other, strict=False), 1):
         if list(one) != list(two):
-            return f"step {place} differs: {one[0]}, {'with another content' if one[0] == two[0] else f'then {two[0]}'}"
+            change = "with different content" if one[0] == two[0] else f"then {two[0]}"
+            return f"step {place} differs: {one[0]}, {change}"
     return "" if len(asked) == len(other) else f"one has {len(asked)} steps, the other {len(other)}"
 
 
-def _stops(strategy: Strategy, begins: Callable[[], object], told: bool) -> str | None:
-    """Say what it does where it is stopped; empty where it ends, None where what broke the protocol is told already."""
+def _stops(strategy: Strategy, begins: Callable[[], object], reported: bool) -> str | None:
+    """Describe what a stopped strategy does wrong. Return an empty string if it ends, and None if it raises because of
+    a protocol error that is already reported."""
     for limits in _LIMITS:
         begins()
         play = _Play(strategy, _SITUATIONS[0], _WANTS, limits)
@@ -178,15 +190,15 @@ def _stops(strategy: Strategy, begins: Callable[[], object], told: bool) -> str 
                 play.run()
         except RecipeFailed as error:
             goes_on = isinstance(error.__cause__, RuntimeError)
-            said = f"{'goes on after it was' if goes_on else 'raises where it is'} stopped: {error}"
-            return said if goes_on or not told else None
+            problem = f"{'continues after it was' if goes_on else 'raises when it is'} stopped: {error}"
+            return problem if goes_on or not reported else None
         if play.problems:
             return None
     return ""
 
 
 class _Play:
-    """One play of a strategy; `asked` and `problems` are as `examine` has them."""
+    """One play of a strategy, with `asked` and `problems` as in `examine`."""
 
     def __init__(self, strategy: Strategy, situation: Situation, model: str, limits: Limits = _WIDE) -> None:
         self.strategy, self.situation, self.model, self.limits = strategy, situation, model, limits
@@ -194,91 +206,91 @@ class _Play:
         self.asked, self.problems = list[tuple[str, str]](), list[tuple[str, str]]()
         self.calls = self.searches = 0
         self._numbers, self._fields = dict[int, int](), False
-        self._said: str | None = None  # the answer by the reply that was to be it
+        self._answer: str | None = None  # what the reply to the final call says
 
     def run(self) -> Answer:
-        """Play it to its end, and look at what it asks for and comes to."""
-        gold = f"the right answer, {_TELLING}, which a recipe that looks around finds here"
+        """Play to the end, checking every action and the answer."""
+        gold = f"the right answer, {_CANARY}, which a recipe that inspects its callers finds here"
         function, changes = self.strategy.function, self.situation.changes
-        if self.limits is not _WIDE:  # without what keeps a run from what it raises
+        if self.limits is not _WIDE:  # without the guard that turns exceptions into outcomes
             function = partial(inspect.unwrap(getattr(function, "func", function)), **getattr(function, "keywords", {}))
         family, closed = self.strategy.family, changes.get("rules") == "closed-book"
         retrieval = function if family == "retrieval" else RETRIEVAL["none" if closed else "once"]
         played = {"retrieval": _searches, "history": with_history(function, _answers)}.get(family, function)
-        task = Task(id=f"{_TELLING}-question", question=_QUESTION, retrieval=cast(Retrieval, retrieval), seed=7,
+        task = Task(id=f"{_CANARY}-question", question=_QUESTION, retrieval=cast(Retrieval, retrieval), seed=7,
                     placed=self.situation.finds == "same", turns=_TURNS if family == "history" else (), **changes)
         ended = drive(played, task,
-                      lambda calls: [self._replied(task, call) for call in calls],
-                      lambda searches: [self._found(search, closed) for search in searches], self.limits)
-        self._look_at_end(task, ended)
+                      lambda calls: [self._reply(task, call) for call in calls],
+                      lambda searches: [self._search(search, closed) for search in searches], self.limits)
+        self._check_end(task, ended)
         del gold
         return ended
 
-    def _found(self, search: Search, closed: bool) -> list[Chunk]:
+    def _search(self, search: Search, closed: bool) -> list[Chunk]:
         self._keep(f"search for {search.query!r:.60}", [search.query, search.k])
-        self._tell("protocol", not search.query.strip(), "searches for an empty text")
-        self._tell("gold", _TELLING in search.query,
-                   f"the query {search.query!r:.60} names what tells where the gold is")
+        self._report("protocol", not search.query.strip(), "searches for an empty string")
+        self._report("gold", _CANARY in search.query,
+                   f"the query {search.query!r:.60} contains an id that reveals the gold")
         first, turn = int(digest(search.query)[:6], 16), self.searches
         texts = {"some": {place % 5: _TEXTS[place % 5] for place in (first, first + 1)}, "nothing": {},
                  "same": dict(enumerate(_TEXTS)), "new": {turn: f"Report {turn} says that {_TEXTS[0]}"}}
-        chunks = [Chunk(f"{_TELLING}-{number}", f"{_TELLING}-document-{number}", "plain", 0, 9, f"{text} zq{number}x")
+        chunks = [Chunk(f"{_CANARY}-{number}", f"{_CANARY}-document-{number}", "plain", 0, 9, f"{text} zq{number}x")
                   for number, text in texts["nothing" if closed else self.situation.finds].items()][:search.k]
         for chunk in chunks:
             self._numbers.setdefault(int(chunk.id.rpartition("-")[2]), len(self._numbers) + 1)
         self.searches += 1
         return chunks
 
-    def _replied(self, task: Task, call: Generate) -> Reply | Failure:
+    def _reply(self, task: Task, call: Generate) -> Reply | Failure:
         named, final = f"call {call.purpose!r:.40}", call.purpose == "answer"
         text = "\n".join(message.content for message in call.messages)
         self._keep(named, repr(call))
-        self._tell("gold", _TELLING in text + json.dumps([call.tools, call.schema]),
-                   f"{named} shows an id, or what else tells where the gold is")
-        self._tell("answers", self._said is not None, f"{named} comes after a reply that was to be the final answer")
+        self._report("gold", _CANARY in text + json.dumps([call.tools, call.schema]),
+                   f"{named} shows an id or another text that reveals the gold")
+        self._report("answers", self._answer is not None, f"{named} follows a call for the final answer")
         undeclared = [number for found, number in self._numbers.items() if number not in call.shown
                       and f"zq{found}x" in text and (final or f"[{number}]" in text)]
-        self._tell("shown", undeclared, f"{named} shows document {undeclared[:1]} and does not name it in `shown`")
+        self._report("shown", undeclared, f"{named} shows document {undeclared[:1]} without declaring it in `shown`")
         unknown = [number for number in call.shown if number not in self._numbers.values()]
-        self._tell("shown", unknown, f"{named} names {unknown[:1]} in `shown`, which no search found")
+        self._report("shown", unknown, f"{named} declares {unknown[:1]} in `shown`, which no search found")
         tagged, fields = f"<Answer>{_EXEMPLAR.answer}</Answer>", f'"answer": "{_EXEMPLAR.answer}"'
         wanted = call.schema is None and "<Answer>" in text.replace(tagged, ""), call.schema is not None
-        self._tell("answers", final and _EXEMPLAR.question in text and (tagged in text, fields in text) != wanted,
-                   f"{named} shows worked examples in another form than it asks for")
+        self._report("answers", final and _EXEMPLAR.question in text and (tagged in text, fields in text) != wanted,
+                   f"{named} shows examples in another form than it requests")
         self._fields |= call.schema is not None and "answer" in call.schema.get("properties", {})
         reply = _MODELS[self.model](task, call, self.calls)
         self.calls += 1
         if call.answers is not None and isinstance(reply, Reply):
-            self._said = Draft.from_reply(reply, form=call.answers).text
+            self._answer = Draft.from_reply(reply, form=call.answers).text
         return replace(reply, usage=Usage(100, 10, calls=1)) if isinstance(reply, Reply) else reply
 
-    def _look_at_end(self, task: Task, ended: Answer) -> None:
+    def _check_end(self, task: Task, ended: Answer) -> None:
         outcome, grounded = ended.outcome, task.rules == "grounded"
-        last = self._said is not None and ended.failure is None and not task.with_sub_answers
-        self._tell("answers", last and self._said != ended.text,
-                   "ends with another answer than the reply that was to be it")
+        last = self._answer is not None and ended.failure is None and not task.with_sub_answers
+        self._report("answers", last and self._answer != ended.text,
+                   "returns another answer than the reply to its final call")
         if ended.failure is not None and ended.failure.kind == "strategy":
             self.problems.append(("protocol", ended.failure.message))
         for step in ended.trace:
             if isinstance(step, DecisionStep):
-                self._tell("gold", _TELLING in step.what + step.why,
-                           f"the decision {step.what!r:.40} names what tells where the gold is")
+                self._report("gold", _CANARY in step.what + step.why,
+                           f"the decision {step.what!r:.40} contains an id that reveals the gold")
                 self._keep(f"decision {step.what!r:.40}", [step.what, step.why])
-        self._keep(f"its end, {outcome}", repr(replace(ended, trace=(), cost=Cost())))
+        self._keep(f"the end, {outcome}", repr(replace(ended, trace=(), cost=Cost())))
         if self.problems or self.limits is not _WIDE or outcome == "searched":
             return
         good, refuses = (outcome != "budget" and self.model == model for model in (_ANSWERS, _REFUSES))
-        self._tell("ends", outcome == "budget",
+        self._report("ends", outcome == "budget",
                    f"does not end within {_WIDE.calls} calls and {_WIDE.searches} searches")
-        self._tell("answers", good and not (outcome == "answered" or (outcome == "refused" and grounded)),
-                   f"a good reply ends as {outcome}")
-        self._tell("answers", good and task.answer_format == "json" and self.calls and not self._fields,
-                   "no call asks for the fields of an answer")
-        self._tell("answers", refuses and grounded and outcome != "refused", f"a refusal ends as {outcome}")
-        self._tell("answers", "server without tools" in self.model and outcome == "error",
-                   "ends as an error where the server has no tools")
+        self._report("answers", good and not (outcome == "answered" or (outcome == "refused" and grounded)),
+                   f"a good reply becomes {outcome}")
+        self._report("answers", good and task.answer_format == "json" and self.calls and not self._fields,
+                   "no call requests the fields of an answer")
+        self._report("answers", refuses and grounded and outcome != "refused", f"a refusal becomes {outcome}")
+        self._report("answers", "server without tools" in self.model and outcome == "error",
+                   "fails if the server has no tools")
 
-    def _tell(self, promise: str, broken: object, what: str) -> None:
+    def _report(self, promise: str, broken: object, what: str) -> None:
         self.problems += [(promise, what)] if broken else []
 
     def _keep(self, what: str, content: Any) -> None:

@@ -52,11 +52,11 @@ def test_a_strategy_of_the_catalogue_keeps_every_promise(catalogue, family, name
 @pytest.mark.slow
 def test_the_page_on_strategies_says_how_much_each_strategy_asked_for_at_most_in_these_plays(catalogue):
     page = (Path(__file__).parents[3] / "docs" / "strategies.md").read_text(encoding="utf-8")
-    said = {name: f"made at most {calls} calls and {searches} searches" for name, calls, searches in re.findall(
+    said = {name: f"at most {calls} calls and {searches} searches" for name, calls, searches in re.findall(
         r"^\| `(\w+)` \|[^|]*\| (\d+) \| (\d+) \|", page.partition("### Retrieval")[0], re.MULTILINE)}
     made = {name: verdict.detail.partition(" in ")[0] for (family, name), verdicts in catalogue.items()
             for verdict in verdicts if verdict.name == "ends" and family == "reasoning"}
-    assert made == {**said, "few_shot": "made at most 1 calls and 1 searches"}
+    assert made == {**said, "few_shot": "at most 1 calls and 1 searches"}
 
 
 GATHER = "evidence = yield from task.gather(task.question)\n    "
@@ -69,25 +69,25 @@ BAD = {
         try:
             evidence = yield Search(f"{task.question} {turn}")
         except GeneratorExit:
-            pass""", "goes on after it was stopped"),
+            pass""", "continues after it was stopped"),
     "deterministic": ('evidence = yield from task.gather(" ".join(set(task.question.split())))',
-                      "in another process step 1 differs: search for "),
+                      "in another process, step 1 differs: search for "),
     "stateless": ("SEEN.append(task.question)\n    evidence = yield Search(task.question, k=len(SEEN))",
-                  "played again after other questions, step 1 differs: search for "),
+                  "repeated after other questions, step 1 differs: search for "),
     "answers": (GATHER + """messages = system_message(), first_message(task, evidence, "Answer.")
     return Draft.from_reply((yield Generate(messages, "answer", shown_numbers(task, evidence))))""",
-                "no call asks for the fields of an answer (as JSON, with a model that answers)"),
+                "no call requests the fields of an answer (as JSON, with a model that answers)"),
     "shown": (GATHER + """messages = system_message(), first_message(task, evidence, "What is it about?")
     reply = yield Generate(messages, "summary")""",
-              "call 'summary' shows document [1] and does not name it in `shown`"),
+              "call 'summary' shows document [1] without declaring it in `shown`"),
     "gold": (GATHER + """ids = " ".join(passage.chunk.document for passage in evidence)
     return (yield from draft(ask_for_answer(task, f"The documents are {ids}. Answer.", evidence), task))""",
-             "call 'answer' shows an id, or what else tells where the gold is"),
+             "call 'answer' shows an id or another text that reveals the gold"),
     "io": (GATHER + """try:
         open("notes.txt").read()
     except OSError:
         print("nothing noted")""", "opens 'notes.txt'; and 1 more"),
-    "source": (GATHER + "from time import time", "source.py:15: imports time; a recipe has no clock")}
+    "source": (GATHER + "from time import time", "source.py:15: imports time; a recipe must not read the clock")}
 
 
 CALL = "evidence = ()\n    yield Generate((system_message(),), 'plan'"
@@ -96,9 +96,9 @@ SHOWS = ("evidence = yield from task.gather('x')\n    if task.exemplars:\n      
          "Generate((system_message(), first_message(task, evidence, ")
 ODD = [
     ('evidence = yield [Search("a"), Generate((), "b")]', "protocol", "searches and calls in one list"),
-    ("evidence = ()\n    yield Search('')", "protocol", "searches for an empty text"),
+    ("evidence = ()\n    yield Search('')", "protocol", "searches for an empty string"),
     ("evidence = yield Search('x', k=0)", "protocol", "a search for 0 chunks"),
-    ("evidence = yield from task.gather(task.id)", "gold", "the query 'goldhush-question' names what tells"),
+    ("evidence = yield from task.gather(task.id)", "gold", "the query 'goldhush-question' contains an id"),
     ("evidence = yield from task.gather('x')\n    1 / len(evidence)", "protocol", "ZeroDivisionError: division by"),
     ("evidence = ()\n    yield Generate((), 'plan')", "protocol", "a call without messages"),
     ("evidence = ()\n    yield Generate((system_message(),), 'plan', schema={'a': {1}})", "protocol", "are no JSON"),
@@ -106,7 +106,7 @@ ODD = [
     ("evidence = ()\n    raise SystemExit", "protocol", "SystemExit"),
     ("evidence = ()\n    while True:\n        yield Decision('waits')", "protocol", "decisions in a row"),
     ("evidence = yield from task.gather('x' if random.random() < 0.5 else 'y')", "stateless", "step 1 differs"),
-    ("import subprocess\n    evidence = yield Search('x')", "source", "imports subprocess; a recipe asks for"),
+    ("import subprocess\n    evidence = yield Search('x')", "source", "imports subprocess; a recipe yields actions"),
     ("import datetime\n    evidence = yield Search(f'{datetime.date.today()}')", "source", "reads date.today; a"),
     ("evidence = yield Search(f'{random.choice(task.question)}')", "source", "reads random.choice"),
     ("from ragbed.agents.client import ModelClient\n    evidence = yield Search('x')", "source",
@@ -126,7 +126,7 @@ ODD = [
     (f"{TOLD}, (5,)),), 'plan')", "protocol", "whose tool calls are no tuple of JSON objects"),
     (f"{TOLD}, (), 5),), 'plan')", "protocol", "whose tool calls are no tuple of JSON objects"),
     (f"{SHOWS}'Answer at once.')), 'answer', shown_numbers(task, evidence))), form='plain')", "answers",
-     "call 'answer' shows worked examples in another form than it asks for (as published, with exemplars, with a "),
+     "call 'answer' shows examples in another form than it requests (as published, with exemplars, with a "),
     ("import sys\n    evidence = yield Search('x')\n    sys.__stdout__.write('hello\\n')", "io", "prints 'hello"),
     ("from os import write\n    evidence = yield Search('x')\n    write(1, b'{}')", "io", "prints '{}")]
 RETRIEVING = """
@@ -189,13 +189,13 @@ def test_settings_of_a_strategy_are_checked_with_it():
     verdicts = {verdict.name: verdict for verdict in check_strategy({"kind": "self_consistency", "of": "least_to_most",
                                                             "samples": 2})}
     assert all(verdict.passed for verdict in verdicts.values())
-    assert verdicts["ends"].detail.startswith("made at most 16 calls and 1 searches in ")
+    assert verdicts["ends"].detail.startswith("at most 16 calls and 1 searches in ")
 
 
 @pytest.mark.parametrize(("line", "told"), [
-    ("draw = random.random()", "reads random.random; a recipe draws by task.rng() alone"),
-    ("draw = numpy.random.random(3)", "reads random.random; a recipe draws by task.rng() alone"),
-    ("draw = random.choice", "reads random.choice; a recipe draws by task.rng() alone"),
+    ("draw = random.random()", "reads random.random; a recipe may draw with task.rng() only"),
+    ("draw = numpy.random.random(3)", "reads random.random; a recipe may draw with task.rng() only"),
+    ("draw = random.choice", "reads random.choice; a recipe may draw with task.rng() only"),
     ("draw = random.Random(3).random()", None),
     ("draw: random.Random = task.rng()", None),
     ("draw = task.rng().random()", None)])
