@@ -1,10 +1,9 @@
-"""Query variations: how a run puts its questions to retrieval and model. Gold, options, judges and scores go by the
-question as it is asked.
+"""Variations of a question's text. Gold, options, judging and scoring stay those of the original question.
 
 `typos` are Damerau's four errors ("A technique for computer detection and correction of spelling errors", CACM 7,
-1964): a neighbouring key, a letter left out, doubled, or in the wrong order; in Hangul a neighbouring key of the
-two-set keyboard, or a last consonant left out. First letters, short words and words with digits stay. `keywords` are
-without function words; of Korean the nouns, numbers and foreign words. `paraphrase` is written by a model.
+1964): a neighbouring key, or a letter that is omitted, doubled or transposed. In Hangul it is a neighbouring key of the
+two-set keyboard or an omitted final consonant. First letters, short words and words with digits stay. `keywords` drops
+function words; for Korean it keeps nouns, numbers and foreign words. `paraphrase` is written by a model.
 """
 from __future__ import annotations
 
@@ -33,28 +32,32 @@ _NAME = re.compile(r"([a-z_]+?)(?:@([1-9]\d?|100))?")
 
 @dataclass(frozen=True, slots=True)
 class QueryVariation:
-    """A way to put questions; `str` of it is the name that settings and tables use. `percent` is of `typos`: in how
-    many of a hundred words, and in at least one of a question."""
+    """A variation, whose `str` is its name in settings and tables.
+
+    Attributes:
+        percent: share of words with a typo; every question has at least one.
+    """
 
     kind: Kind = "as_asked"
     percent: int = 0
 
     @classmethod
     def parse(cls, name: str) -> QueryVariation:
-        """From a name such as `keywords` or `typos@20`; `typos` is `typos@10`. SettingsError where there is none."""
+        """Parse a name such as `keywords` or `typos@20`; `typos` means `typos@10`. Raises SettingsError: it is
+        unknown."""
         word, percent = match.groups() if (match := _NAME.fullmatch(name)) else ("", None)
         kind = next((one for one in KINDS if one == word), None)
         if kind is None or (percent and kind != "typos"):
-            raise SettingsError(f"unknown variation {name!r} of questions; there are {', '.join(KINDS)}, and typos@N "
-                                "for N of a hundred words")
+            raise SettingsError(f"unknown variation {name!r}; the variations are {', '.join(KINDS)}, and typos@N for "
+                                "N of 100 words")
         return cls(kind, int(percent or 10) if kind == "typos" else 0)
 
     def __str__(self) -> str:
         return f"{self.kind}@{self.percent}" if self.percent else self.kind
 
     def apply(self, text: str, seed: str = "") -> str:
-        """Return the question in this variation; a paraphrase is not there yet. Typos at a higher rate hold those of a
-        lower one. Raises MissingExtra for Korean keywords where kiwipiepy is not installed."""
+        """Return the text in this variation; a paraphrase needs `vary_question`. A higher rate of typos includes those
+        of a lower rate. Raises MissingExtra: Korean keywords need kiwipiepy."""
         if self.kind == "typos":
             return _with_typos(text, self.percent, Random(f"{seed}:typos"))
         if self.kind == "keywords":
@@ -99,21 +102,21 @@ def _mistyped_hangul(word: str, draw: Random) -> str:
 
 @cache
 def _beside(rows: tuple[str, ...]) -> dict[str, str]:
-    """The keys beside each key; a row stands half a key to the right of that above it."""
+    """Return the neighbours of each key. Each row is half a key to the right of the row above."""
     at = {key: (2 * place + row, row) for row, keys in enumerate(rows) for place, key in enumerate(keys)}
     return {key: "".join(other for other in at if other != key and abs(at[other][0] - at[key][0]) <= 2
                          and abs(at[other][1] - at[key][1]) <= 1) for key in at}
 
 
-# Words of bm25s's list without which a question asks for something else.
-_TELLING = {"no", "nor", "not", "more", "most", "few", "same", "before", "after", "between", "both", "only", "under",
+# Function words in bm25s's list that change the meaning of a question.
+_MEANINGFUL = {"no", "nor", "not", "more", "most", "few", "same", "before", "after", "between", "both", "only", "under",
             "over", "above", "below", "until", "during", "against"}
 
 
 def _is_function_word(word: str) -> bool:
     from bm25s.stopwords import STOPWORDS_EN_PLUS
 
-    return word in STOPWORDS_EN_PLUS and word not in _TELLING and not word.endswith("n't")
+    return word in STOPWORDS_EN_PLUS and word not in _MEANINGFUL and not word.endswith("n't")
 
 
 def _without_function_words(text: str) -> str:
@@ -123,7 +126,7 @@ def _without_function_words(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class AskedQuestion:
-    """What retrieval and model are asked; the note says why that is no paraphrase; or what failed in getting one."""
+    """The query text used; `note` explains a missing paraphrase, `failure` a failed call."""
 
     text: str
     note: str = ""
@@ -132,7 +135,7 @@ class AskedQuestion:
 
 async def vary_question(variation: QueryVariation, text: str, seed: str, model: Model | None,
                    deadline: Callable[[], float]) -> ExchangeResult[AskedQuestion]:
-    """Return the question in the variation, which the model writes where it is a paraphrase."""
+    """Return the question in a variation. `model` writes paraphrases."""
     if variation.kind == "paraphrase":
         return await complete_with_repair(model, ask_paraphrase(text), deadline)
     return ExchangeResult(AskedQuestion(variation.apply(text, seed)))
@@ -141,14 +144,14 @@ async def vary_question(variation: QueryVariation, text: str, seed: str, model: 
 _NEGATION = re.compile(r"\b(?:no|not|never|none|nobody|nothing|nowhere|neither|nor|cannot|without|except)\b|n['’]t\b"
                        "|않|없|아닌|아니|못")
 _QUOTED = re.compile(r"[\"“'‘《「](\w[^\"“”‘’'《》「」]{0,80}\w)[\"”'’》」](?!\w)")
-NOT_PARAPHRASED = "not_paraphrased"  # the kind of the note; what was wrong with the last reply follows
+NOT_PARAPHRASED = "not_paraphrased"  # the note, followed by what was wrong with the last reply
 
 
 def ask_paraphrase(text: str) -> Exchange[AskedQuestion]:
-    """Ask for a paraphrase, and once more where it cannot be used, saying why; then the question is asked as it is.
+    """Ask for a paraphrase, up to twice. If neither can be used, the original question is asked.
 
-    One is used that is no refusal, differs from the question in more than case and punctuation, is not three times as
-    long, and keeps every number by its value, every capitalised word, what stands in quotation marks, and a negation.
+    A paraphrase is not a refusal, differs in more than case and punctuation, is less than three times as long, and
+    keeps every number, capitalised word, quotation and negation.
     """
     call, flaw = ask_without_documents("paraphrase", "paraphrase", query=text), ""
     for _ in range(2):
@@ -156,29 +159,29 @@ def ask_paraphrase(text: str) -> Exchange[AskedQuestion]:
         if isinstance(reply, Failure):
             return AskedQuestion(text, failure=reply)
         lines = read_list(re.sub(r"</?\w+>", "\n", strip_thinking(reply.text)).strip(), "", 1)
-        said = lines[0].strip("\"“”` ") if lines and reply.finish_reason != "length" else ""
-        flaw = _flaw(said, text)
+        found = lines[0].strip("\"“”` ") if lines and reply.finish_reason != "length" else ""
+        flaw = _find_flaw(found, text)
         if not flaw:
-            return AskedQuestion(said)
+            return AskedQuestion(found)
         call = Generate((*call.messages, Message("assistant", (reply.text or "(empty)",)),
                          Message("user", (fill("paraphrase_repair", flaw=flaw),))), "paraphrase_repair")
     return AskedQuestion(text, f"{NOT_PARAPHRASED}:{flaw}")
 
 
-def _flaw(said: str, text: str) -> str:
-    if not said or is_refusal(said):
-        return "it is no question"
-    if fold(said) == fold(text):
-        return "it is the question itself"
-    if len(said) > 3 * max(len(text), 100):
+def _find_flaw(paraphrase: str, text: str) -> str:
+    if not paraphrase or is_refusal(paraphrase):
+        return "it is not a question"
+    if fold(paraphrase) == fold(text):
+        return "it is the original question"
+    if len(paraphrase) > 3 * max(len(text), 100):
         return "it is too long"
     names = [word for word in re.findall(r"\w+", text) if word != word.lower() and not _is_function_word(word.lower())]
-    there, numbers = f" {fold(said)} ", {one.token for one in find_values(said)}
+    there, numbers = f" {fold(paraphrase)} ", {one.token for one in find_values(paraphrase)}
     lost = [one.token for one in find_values(text) if one.token not in numbers]
     lost += [name for name in (*names, *_QUOTED.findall(text))  # Korean joins particles to a name
              if (f" {fold(name)} " if name.isascii() else fold(name)) not in there]
-    denies, denied = (bool(_NEGATION.search(one.lower())) for one in (said, text))
+    denies, denied = (bool(_NEGATION.search(one.lower())) for one in (paraphrase, text))
     if denies and not denied:
-        return "it says not, which the question does not"
+        return "it has a negation, which the question does not have"
     lost += ["not"] if denied and not denies else []
     return f"it lacks {', '.join(dict.fromkeys(lost))}" if lost else ""

@@ -80,10 +80,10 @@ def test_keywords_are_what_one_types_into_a_search_box(text, expected):
 @pytest.mark.parametrize(("reply", "flaw"), [
     (KEPT, ""), (f"Question: {KEPT}", ""), (f"<think>hm</think>\n{KEPT}\nThat is it.", ""),
     (KEPT.replace("1904", "1905"), "it lacks 1904"), (KEPT.replace("Bo Rye", "another"), "it lacks Bo, Rye"),
-    (KEPT.replace(" not", ""), "it lacks not"), (QUESTION.upper(), "it is the question itself"),
+    (KEPT.replace(" not", ""), "it lacks not"), (QUESTION.upper(), "it is the original question"),
     (KEPT.replace("Long Pier", "Long, long Pier"), "it lacks The Long Pier"), (KEPT + " Well." * 50, "it is too long"),
-    ("", "it is no question"),
-    ("I cannot answer because the question is unanswerable with the documents.", "it is no question")])
+    ("", "it is not a question"),
+    ("I cannot answer because the question is unanswerable with the documents.", "it is not a question")])
 def test_a_paraphrase_keeps_names_numbers_quotations_and_a_negation_or_is_asked_for_again(reply, flaw):
     asked, came = play(ask_paraphrase(QUESTION), Reply(reply), Reply("No."))
     assert [call.purpose for call in asked] == ["paraphrase", "paraphrase_repair"][:1 + bool(flaw)]
@@ -97,7 +97,7 @@ def test_a_paraphrase_keeps_names_numbers_quotations_and_a_negation_or_is_asked_
 def test_a_paraphrase_denies_nothing_that_the_question_does_not():
     asked, _ = play(ask_paraphrase("Who wrote Hamlet?"), Reply("Who did not write Hamlet?"),
                     Reply("Hamlet is by whom?"))
-    assert "cannot be used: it says not, which the question does not." in asked[1].messages[-1].content
+    assert "cannot be used: it has a negation, which the question does not have." in asked[1].messages[-1].content
 
 
 def written(body):

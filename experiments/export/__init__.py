@@ -1,5 +1,5 @@
 """A run's records and answers as files for other tools."""
-from ragbed.experiments.export.answers import export_answers
-from ragbed.experiments.export.destinations import export
+
+from ragbed.experiments.export.destinations import export, export_answers
 
 __all__ = ["export", "export_answers"]

@@ -1,4 +1,4 @@
-"""A run's records as JSON Lines, with everything that is stored, and as a flat table in CSV or Parquet."""
+"""A run's records as JSON Lines, with everything that is stored, or as a table in CSV or Parquet."""
 from __future__ import annotations
 
 import csv
@@ -20,8 +20,8 @@ from ragbed.experiments.runs.finished import Finished
 
 @dataclass(frozen=True, slots=True)
 class ExportedRun:
-    """A finished run with the cause of every answer, by cell's id, then by question: why it is wrong, or `right`; empty
-    where the benchmark has no notion of a right answer."""
+    """A finished run, and the cause of each answer by cell id and question id. There are no causes if the benchmark
+    does not define right answers."""
 
     run: Finished
     causes: Mapping[str, Mapping[str, str]]
@@ -31,7 +31,7 @@ class ExportedRun:
         return self.causes.get(result.cell, {}).get(result.question)
 
 
-_TEXTS = 10_000  # kept in memory: neighbouring records share their passages and most of their prompts
+_TEXTS = 10_000  # kept in memory, because neighbouring records share passages and prompts
 
 
 def write_jsonl(material: ExportedRun, path: Path) -> None:
@@ -71,7 +71,7 @@ def _step(step: StoredStep, text: Callable[[str], str]) -> Mapping[str, Any]:
 
 
 Kind = Literal["text", "whole", "number", "truth"]
-# A list, such as that of the cited numbers, is text: JSON.
+# Lists, such as the cited numbers, are JSON text.
 _OF_ANSWER: Mapping[str, Kind] = {
     "outcome": "text", "answer": "text", "refused": "truth", "answerable": "truth", "cited": "text",
     "invalid_citations": "text", "gold_in_view": "truth", "gold_total": "whole", "passages": "whole", "judge": "text",
@@ -83,7 +83,7 @@ _TIMED: Mapping[str, Kind] = {"seconds": "number", "attempts": "whole", "retried
 
 
 def columns(scores: Iterable[str]) -> dict[str, Kind]:
-    """Return all columns of a run, in order, with what they hold; each score's is `score.NAME`."""
+    """Return the columns of a run in order, with their types. The column of a score is `score.NAME`."""
     texts: dict[str, Kind] = dict.fromkeys(("run", "cell", "cell_name", *FACTORS, "question", "text", "gold", "tags"),
                                            "text")
     others = {f"{who}_{name}": kind for who in ("judge", "sub") for name, kind in _USED.items()}
@@ -92,7 +92,7 @@ def columns(scores: Iterable[str]) -> dict[str, Kind]:
 
 
 def rows(material: ExportedRun) -> Iterator[dict[str, Any]]:
-    """Yield the rows by column, in the run's order; a column that a row lacks is None."""
+    """Yield the rows in the run's order, as values by column. A missing value is None."""
     run = material.run
     factors = {row["id"]: {name: row.get(name) for name in FACTORS} for row in run.rows}
     for record in run.folder.records():
@@ -123,13 +123,13 @@ def _listed(values: Sequence[object]) -> str:
     return json.dumps(list(values), ensure_ascii=False)
 
 
-_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")  # but tabs and new lines
+_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")  # except tabs and newlines
 _BATCH = 2_000  # rows of a Parquet row group
 
 
 def write_csv(material: ExportedRun, path: Path) -> None:
-    """Write one row for each question in each cell; a text that a spreadsheet would run as a formula begins with `'`,
-    and what could steer a terminal is escaped, as `\\x1b`."""
+    """Write one row for each question in each cell. A text that a spreadsheet would run as a formula gets a leading
+    `'`, and control characters are escaped, as `\\x1b`."""
     with path.open("w", encoding="utf-8", errors="replace", newline="") as file:
         writer = csv.DictWriter(file, _columns(material))
         writer.writeheader()
@@ -139,7 +139,7 @@ def write_csv(material: ExportedRun, path: Path) -> None:
 
 
 def write_parquet(material: ExportedRun, path: Path) -> None:
-    """Write the same table, typed, in row groups, so that memory does not grow with the run."""
+    """Write the same table with types, in row groups, so that memory use does not grow with the run."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 

@@ -1,4 +1,4 @@
-"""Judges: what grades an answer. The union of their settings is the registry."""
+"""Judges, which grade answers, and checks of what sentences cite."""
 from __future__ import annotations
 
 from typing import Annotated

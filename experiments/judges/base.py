@@ -1,4 +1,7 @@
-"""What a judge is: a generator that may ask a model, and ends with a verdict; and how one is asked about an answer."""
+"""The interface of judges, and how a judge is asked about an answer.
+
+A judge is a generator: it yields the model calls that it needs and returns a verdict.
+"""
 from __future__ import annotations
 
 import re
@@ -17,21 +20,29 @@ from ragbed.strategies.prompting import fill_untrusted_text
 
 GRADES: tuple[Grade, ...] = get_args(Grade)  # from the best to the worst
 JudgeExchange = Exchange[Verdict]
-JudgeResult = ExchangeResult[Verdict | None]  # None where no verdict is due
+JudgeResult = ExchangeResult[Verdict | None]  # None if no verdict is needed
 
 
 @dataclass(frozen=True, slots=True)
 class GradingInput:
-    """What a judge reads."""
+    """What a judge reads.
+
+    Attributes:
+        answers: accepted gold answers; at least one for `grades` and `points`.
+        predicted: the final answer, with citations.
+        reasoning: everything else that the model wrote, for `steps`.
+        steps: the reference steps, for `steps`.
+        reasoned: whether the strategy asked for reasoning before the answer.
+    """
 
     rubric: Rubric
     question: str
-    answers: tuple[str, ...]  # accepted gold answers, at least one for `grades` and `points`
-    predicted: str  # the final answer; its citations are removed before it is read, as the scoring has it
-    reasoning: str = ""  # all that the model said besides, for `steps`
-    steps: tuple[str, ...] = ()  # the reference steps, for `steps`
-    scoring: Scoring = "corrected"  # as-published asks as the published code does
-    reasoned: bool = False  # whether the strategy asked for reasoning before the answer
+    answers: tuple[str, ...]
+    predicted: str
+    reasoning: str = ""
+    steps: tuple[str, ...] = ()
+    scoring: Scoring = "corrected"
+    reasoned: bool = False
 
 
 class Judge(Protocol):
@@ -39,16 +50,16 @@ class Judge(Protocol):
 
     @property
     def name(self) -> str:
-        """Return what stands beside its grades."""
+        """Return the judge's name in tables."""
         ...
 
     def judge(self, graded: GradingInput) -> JudgeExchange:
-        """Yield the model calls that it needs, take their replies, and return the verdict."""
+        """Yield model calls, receive their replies, and return the verdict."""
         ...
 
 
 def judge_by_name(value: Any) -> Any:
-    """Return the settings of the judge that a text names: `lexical`, or a model; anything else as it is."""
+    """Replace `lexical` or a model's name by the settings of that judge."""
     if not isinstance(value, str):
         return value
     return {"kind": "lexical"} if value == "lexical" else {"kind": "model", "model": value}
@@ -65,37 +76,37 @@ def template(name: str) -> str:
 
 
 def fill(name: str, fields: Mapping[str, str]) -> str:
-    """Fill the template's fields in, none of which ends its frame; KeyError where they are not those that it has."""
+    """Fill in a prompt's fields, escaping what could end their delimiters. Raises KeyError: the fields do not match."""
     return fill_untrusted_text(template(name), f"{name} of the judge", fields)
 
 
 @cache
 def prompts_hash() -> str:
-    """Return one hash over every prompt of the judges, for the record of a run."""
+    """Return a hash of all prompts of the judges, which a run records."""
     files = resources.files(_FOLDER).joinpath("prompts").iterdir()
     names = sorted(file.name.removesuffix(".md") for file in files if file.name.endswith(".md"))
     return digest(*(part for name in names for part in (name, template(name))))
 
 
 def read_label(text: str, label: str) -> str | None:
-    """Return what follows the label and a colon at the start of a line, without marks of emphasis or a full stop; None
-    where no line begins so, or two of them say different things, case apart."""
+    """Return the text after `label:` at the start of a line, without emphasis and final full stop; None if no line
+    starts so, or several do with different texts."""
     lines = re.findall(rf"^[*_`#> \t-]*{label}[*_`#> \t]*[:：][\s*_`#>]*(.*)$", text, re.IGNORECASE | re.MULTILINE)
     found = {strip_emphasis(line).lower(): strip_emphasis(line) for line in lines}
     return next(iter(found.values())) if len(found) == 1 else None
 
 
 def strip_emphasis(text: str) -> str:
-    """Return the text without marks of emphasis around it and without a full stop."""
+    """Return the text without surrounding emphasis and final full stop."""
     return text.strip(_MARKS + "\n").removesuffix(".").strip(_MARKS)
 
 
 def grading_input(result: Result, question: Question, scheme: Scheme, scoring: Scoring) -> GradingInput | None:
-    """Return what a judge is given of a finished answer; None where no verdict is due.
+    """Return what a judge reads of a finished answer; None if no verdict is needed.
 
-    Answers are graded where the question is answerable and its gold answer known: a refusal is Wrong and a failure
-    scores 0 without asking, and an unanswerable question is scored by refusal alone. As published, whatever is not
-    empty is graded, refusals too. Reasoning is graded where there is any, whatever the answer.
+    An answer is graded if the question is answerable and has a gold answer. Refusals and failures need no judge: they
+    are wrong, and an unanswerable question is scored by refusal alone. As-published scoring grades every text that is
+    not empty, including refusals. Reasoning is always graded.
     """
     rubric = scheme.rubric
     if rubric == "steps":
@@ -115,5 +126,5 @@ def grading_input(result: Result, question: Question, scheme: Scheme, scoring: S
 
 async def ask_judge(judge: Judge, model: Model | None, graded: GradingInput | None,
                     deadline: Callable[[], float]) -> JudgeResult:
-    """Get the judge's verdict where one is due."""
+    """Return the judge's verdict, if one is needed."""
     return ExchangeResult(None) if graded is None else await complete_with_repair(model, judge.judge(graded), deadline)

@@ -1,8 +1,8 @@
-"""The lexical judge, for runs without a judge model: text, numbers and dates compared, no model asked.
+"""The lexical judge compares text, numbers and dates without a model.
 
-A weak judge: it cannot see a paraphrase, nor a negation. Its scores are always shown with its name. Points it can only
-give by its grade: Correct 10, Partially Correct 5, Wrong 0. Its rule for reference steps is weaker still: a step counts
-as held where the reasoning speaks of the same things, whatever it says of them.
+It is weak: it recognises neither paraphrases nor negations, so its scores are always shown with its name. Points follow
+from the grade: Correct 10, Partially Correct 5, Wrong 0. A reference step counts as contained if the reasoning mentions
+the same things, whatever it says about them.
 """
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ _UNSPACED = re.compile("[\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\uac00-\ud7a3]")
 
 
 def find_held_steps(steps: Sequence[str], reasoning: str) -> tuple[int, ...]:
-    """Return the places of the steps of whose content words at least 60 % stand in the reasoning.
+    """Return the places of the steps of whose content words the reasoning contains at least 60 %.
 
-    Words are folded, short function words left out, numbers and dates compared by value. Text without spaces between
-    its words (Chinese, Japanese; Korean too, for its particles) is compared by character bigrams.
+    Words are case-folded, function words are ignored, and numbers and dates are compared by value. Chinese, Japanese
+    and Korean text is compared by character bigrams.
     """
     reasoned, held = set(_units(reasoning)), []
     for place, step in enumerate(steps):
@@ -49,14 +49,14 @@ def _units(text: str) -> Iterator[str]:
 
 
 _POINTS: dict[Grade, int] = {"Correct": 10, "Partially Correct": 5, "Wrong": 0}
-_LONGEST_RATIO = 3
-_LONGEST_WORDS = 10
+_MAX_RATIO = 3
+_MAX_WORDS = 10
 _PARTIAL = 0.5
 _POLAR = {"yes": True, "예": True, "네": True, "no": False, "아니요": False, "아니오": False}
 
 
 class Lexical(BaseModel):
-    """Settings of the lexical judge: there are none."""
+    """The lexical judge, which has no settings."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -67,7 +67,7 @@ class Lexical(BaseModel):
         return "lexical"
 
     def judge(self, graded: GradingInput) -> JudgeExchange:
-        """Return the best grade over the accepted answers, or its points, or the steps held; yields no model call."""
+        """Return the best grade or points over the accepted answers, or the contained steps. No model is called."""
         if graded.rubric == "steps":
             return Verdict(judge=self.name, steps=find_held_steps(graded.steps, graded.reasoning))
         text = strip_citations(graded.predicted)
@@ -81,14 +81,14 @@ class Lexical(BaseModel):
 def grade(text: str, answer: str) -> Grade:
     """Grade a text without citations: Correct, Partially Correct or Wrong.
 
-    Correct: the normalised answer equals the text, or stands in a text of at most three times its length or ten
-    words, and all its numbers and dates are there as values. Partially Correct: token F1 of 0.5 or more (character
-    bigrams for Korean), or at least half of its numbers and dates are there. Otherwise Wrong.
+    Correct: the text has all numbers and dates of the answer, and the normalised answer equals the text or occurs in a
+    text of at most three times its length or ten words. Partially Correct: token F1 of at least 0.5 (character bigrams
+    for Korean), or at least half of the numbers and dates. Otherwise Wrong.
 
-    An answer that is yes or no (예, 네, 아니요) is Correct where the text says so in its first word, or in the last of
-    a short text that does not begin with either; else Wrong. An answer of nothing but an article, such as the option
-    `A`, has to be the whole text. A number and a percentage are not equal, unless the text is the bare number, since
-    a question often names the unit. An answer of up to three Korean characters has to begin a word.
+    If the answer is yes or no (예, 네, 아니요), the text is Correct if its first word agrees or, in a short text that
+    begins with neither, its last word. An answer that is only an article, such as the option `A`, must be the whole
+    text. A number does not equal a percentage unless the text is only the number, because a question often names the
+    unit. An answer of up to three Korean characters must begin a word.
     """
     polar = _POLAR.get(normalize_answer(answer))
     if polar is not None:
@@ -105,29 +105,29 @@ def grade(text: str, answer: str) -> Grade:
 
 
 def _overlap(text: str, answer: str) -> float:
-    """Token F1 in which figures are words by their value, so that 1.5 and 15 share nothing."""
+    """Return token F1 with numbers compared by value, so that 1.5 and 15 have nothing in common."""
     if is_korean(answer):
         return token_f1(text, answer)
     return token_f1(with_values(text, dates=False), with_values(answer, dates=False))
 
 
 def _polarity(text: str) -> bool | None:
-    """Whether the text says yes or no; None where it says neither, or begins with both."""
+    """Return whether the text says yes or no; None if it says neither or both."""
     words = normalize_answer(text).split()
     first, *others = [_POLAR.get(word) for word in words] or [None]
     if first is None:
-        return others[-1] if others and len(words) <= _LONGEST_WORDS else None
+        return others[-1] if others and len(words) <= _MAX_WORDS else None
     both = len(words) > 2 and words[1] in ("and", "or") and others[1] is not None
     return None if both else first
 
 
 def _matches(text: str, answer: str) -> bool:
-    """Whether the answer equals or stands in the text, as written or with values in place of figures."""
+    """Return whether the text equals or contains the answer, as written or with numbers replaced by their values."""
     if text.strip().lower() == answer.strip().lower():
         return True
     pairs = ((normalize_answer(answer), normalize_answer(text)), (with_values(answer), with_values(text)))
     if any(gold and gold == ours for gold, ours in pairs):
         return True
     gold, ours = pairs[0]
-    short = len(ours) <= _LONGEST_RATIO * len(gold) or len(ours.split()) <= _LONGEST_WORDS
+    short = len(ours) <= _MAX_RATIO * len(gold) or len(ours.split()) <= _MAX_WORDS
     return short and any(contains_answer(ours, gold) for gold, ours in pairs)

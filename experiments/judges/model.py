@@ -1,17 +1,15 @@
-"""A model as judge, asked by a rubric, and once more where its reply cannot be read; as published, only once.
+"""A model as a judge. It is asked again if its reply cannot be read, except with as-published scoring.
 
-The prompts are ours: `prompts/RUBRIC.md`, and `prompts/RUBRIC_repair.md` for the second time.
+The prompts are `prompts/RUBRIC.md` and, for the second time, `prompts/RUBRIC_repair.md`.
 
-`grades`: Correct, Partially Correct or Wrong, and the type of an error: the three grades of section 4.1 and the four
-error types of Figure 13 of the CReSt paper.
+`grades`: Correct, Partially Correct or Wrong, and the type of an error (CReSt, section 4.1 and Figure 13).
 
-`points`: a whole number from 0 to 10, as MDBench has its answers graded. As published (github.com/jpeper/MDBench,
-`scripts/eval/evaluate.py`), a model first shortens the reply to its final answer; of a strategy that asks for
-reasoning, only what stands between the first `ANSWER: ` and the next, where the reply has one. Corrected scoring
-grades the answer as it is, without its citations.
+`points`: an integer from 0 to 10, as in MDBench. As published (github.com/jpeper/MDBench, `scripts/eval/evaluate.py`),
+a model first shortens the reply to its final answer. If the strategy asks for reasoning and the reply has `ANSWER: `,
+only the text up to the next one counts. Corrected scoring grades the answer without its citations.
 
-`steps`: which reference steps the reasoning holds, stated or taken for granted (DetectiveQA, section 4). The prompt
-shows all that the model said outside its answer; what is too long for the judge's context is unjudged, not cut.
+`steps`: which reference steps the reasoning states or presupposes (DetectiveQA, section 4). The prompt shows everything
+outside the answer. If that exceeds the judge's context, the answer is unjudged; nothing is cut.
 """
 from __future__ import annotations
 
@@ -28,11 +26,11 @@ from ragbed.strategies.types import Failure, Generate, Message
 
 
 class ModelJudge(BaseModel):
-    """Settings of a judge model.
+    """A judge model.
 
     Attributes:
-        model: as `--model` takes it; the name that stands beside its grades.
-        max_tokens: limit on one reply; raise it for a model that reasons first.
+        model: the model, as for `--model`.
+        max_tokens: largest number of tokens in a reply. Raise it for a model that reasons first.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -46,7 +44,8 @@ class ModelJudge(BaseModel):
         return self.model
 
     def judge(self, graded: GradingInput) -> JudgeExchange:
-        """Ask once; under corrected scoring once more where the reply cannot be read. Then the answer is unjudged."""
+        """Ask once or, with corrected scoring, up to twice until the reply can be read. Otherwise the answer is
+        unjudged."""
         published = graded.scoring == "as-published"
         if graded.rubric == "points" and published:
             reply = yield self._asked("judge_compress", _compressing(graded))
@@ -62,7 +61,7 @@ class ModelJudge(BaseModel):
             reply = yield self._asked(purpose, *asked)
             if isinstance(reply, Failure):
                 return Verdict(judge=self.name, note=f"call failed: {reply.kind}")
-            # A reply that was cut is not read at all: what it would have gone on to say is unknown.
+            # A truncated reply is not read, because the rest could have changed the verdict.
             cut = reply.finish_reason == "length"
             if not cut and (found := _read(read_answer(reply.text)[0], graded)) is not None:
                 return Verdict(judge=self.name, **found)
@@ -90,7 +89,7 @@ def _fields(graded: GradingInput) -> dict[str, str]:
 
 
 def _read(text: str, graded: GradingInput) -> dict[str, Any] | None:
-    """What a verdict holds by the rubric; None where the reply has not exactly one reading."""
+    """Return the fields of the verdict; None if the reply is not unambiguous."""
     if graded.rubric == "grades":
         grade = read_grade(text)
         return grade and {"grade": grade[0], "error_type": grade[1]}
@@ -99,7 +98,7 @@ def _read(text: str, graded: GradingInput) -> dict[str, Any] | None:
 
 
 def _compressing(graded: GradingInput) -> Message:
-    """The request to shorten a reply to its final answer, as the published code has it."""
+    """Return the request to shorten a reply to its final answer, as in the published code."""
     parts = graded.predicted.split(_ANSWER) if graded.reasoned else []
     whole = parts[1] if len(parts) > 1 else graded.predicted
     return Message("user", (fill("points_compress", {"question": graded.question, "predicted": whole}),))
@@ -111,8 +110,8 @@ _ERROR_TYPES: dict[str, ErrorType] = {kind.lower(): kind for kind in get_args(Er
 
 
 def read_grade(text: str) -> tuple[Grade, ErrorType | None] | None:
-    """Read the grade and the error type of a judge's reply; None where it says not exactly one grade on its own line.
-    The error type is None for Correct and where the reply names none, or none that is known."""
+    """Read grade and error type from a judge's reply; None unless exactly one grade is on a separate line. The error
+    type is None for Correct, and if it is missing or unknown."""
     grade = _GRADES_BY_WORD.get((read_label(text, "Grade") or "").lower())
     if grade is None:
         return None
@@ -120,14 +119,14 @@ def read_grade(text: str) -> tuple[Grade, ErrorType | None] | None:
     return grade, None if grade == "Correct" else error
 
 
-MOST_POINTS = 10
+MAX_POINTS = 10
 _ANSWER = "ANSWER: "
 _POINTS = re.compile(r"(10|[0-9])(?:\s*(?:/|out of)\s*10)?", re.IGNORECASE)
 
 
 def read_points(text: str) -> int | None:
-    """Read the points of a judge's reply, 0 to 10: after `Grade:` on its own line, or all that the reply says. None
-    where there is no such number, or there are two; one that is no whole number or out of range is none."""
+    """Read the points, 0 to 10, from a judge's reply: after `Grade:` on a separate line, or the whole reply. None if
+    there is not exactly one such integer."""
     grade = read_label(text, "Grade")
     match = _POINTS.fullmatch(strip_emphasis(text) if grade is None else grade)
     return int(match[1]) if match else None
@@ -138,9 +137,8 @@ _NUMBERS = re.compile(r"\s*[0-9]{1,4}\s*(?:,\s*[0-9]{1,4}\s*)*")
 
 
 def read_steps(text: str, count: int) -> tuple[int, ...] | None:
-    """Read the numbers, from 0, in the one list with which a judge's reply ends, in order and each once; an empty list
-    is a reading. None where the reply has no list or several, does not end with it, or the list holds anything but
-    numbers below `count`, that of the reference steps."""
+    """Read the numbers, from 0, in the list at the end of a judge's reply, sorted and without duplicates. None if the
+    reply does not have exactly one list at its end, or the list has anything but numbers below `count`."""
     lists = _BRACKETS.findall(text)
     if len(lists) != 1 or not strip_emphasis(text).endswith("]"):
         return None
@@ -153,5 +151,5 @@ def read_steps(text: str, count: int) -> tuple[int, ...] | None:
 
 
 def number_steps(steps: tuple[str, ...]) -> str:
-    """Return the steps, one a line, numbered from 0."""
+    """Return the steps on one line each, numbered from 0."""
     return "\n".join(f"{number}. {' '.join(step.split())}" for number, step in enumerate(steps))

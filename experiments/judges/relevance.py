@@ -1,5 +1,4 @@
-"""A model's grades of passages that a search found and that people did not judge. People's judgements are never asked
-again, and the metrics of a record know nothing of the grades: `analysis.grades` says what they would change."""
+"""A model's grades of retrieved passages that people did not judge. They do not affect the metrics of a record."""
 from __future__ import annotations
 
 from collections.abc import Mapping
@@ -13,7 +12,7 @@ from ragbed.experiments.question import Question
 from ragbed.experiments.record import Result
 from ragbed.retrieval.rerankers import JudgeReranker
 
-HELPS = 2  # the lowest grade of a passage that answers, if in part: what is relevant where people say yes or no
+HELPS = 2  # the lowest grade of a passage that answers at least in part
 
 
 class Grader(JudgeReranker):
@@ -28,8 +27,12 @@ class Grader(JudgeReranker):
 
 async def add_grades(result: Result, question: Question, judge: RelevanceJudge, texts: Mapping[int, str],
                       depth: int) -> Result:
-    """Return the result with grades of its unjudged passages, by their number the `texts`. A grade that cannot be read
-    is none; where a call fails there is none at all, and the note `not_graded` says why."""
+    """Return the result with grades for its unjudged passages. If a call fails there are none, and the note
+    `not_graded` says why.
+
+    Args:
+        texts: text of each passage by its number.
+    """
     ranked = [one for one in result.in_view if not one.repeats][:depth]
     asked = {one.number: (question.in_context, texts[one.number]) for one in ranked
              if question.gold and not one.holds and judgement_name(one, question) not in question.irrelevant}

@@ -1,9 +1,9 @@
-"""Checks of support: how far each sentence of an answer stands in what it cites, and each nugget in the answer.
+"""Checks of support: how far cited passages support each sentence of an answer, and the answer supports each nugget.
 
-A check is asked as a judge is. `lexical` goes by words, numbers and dates (`strategies/support/lexical.py`, which says
-what it cannot see). `nli` reads both texts with a cross-encoder trained for entailment, as ALCE does (Gao et al.,
-"Enabling Large Language Models to Generate Text with Citations", EMNLP 2023). `model` asks a language model, and once
-more where its reply cannot be read; then the sentence has no level, which is not the level `none`.
+`lexical` compares words, numbers and dates (`strategies/support/lexical.py`). `nli` uses a cross-encoder trained for
+entailment, as ALCE does (Gao et al., "Enabling Large Language Models to Generate Text with Citations", EMNLP 2023).
+`model` asks a language model, up to twice until its reply can be read. Otherwise the sentence has no level, which
+differs from the level `none`.
 """
 from __future__ import annotations
 
@@ -27,27 +27,36 @@ from ragbed.strategies.support.check import Statement, read_grades, read_stateme
 from ragbed.strategies.support.lexical import score
 from ragbed.strategies.types import Draft, Failure, Generate, Message, Passage, Task
 
-LevelResult = tuple[SupportLevel | None, str]  # the level, or why there is none
+LevelResult = tuple[SupportLevel | None, str]  # the level, or the reason why there is none
 MAX_NUGGETS = 20
 
 
 @dataclass(frozen=True, slots=True)
 class Claims:
-    """What a check reads of one answer."""
+    """What a check reads of one answer.
+
+    Attributes:
+        passages: text by the number that sentences cite.
+        answer: text in which nuggets are looked for; empty for a refusal or a failure.
+        nuggets: whether each nugget is vital, by its text.
+        gold: texts from which nuggets are made if the question has none.
+    """
 
     question: str
     sentences: tuple[Statement, ...] = ()
-    passages: Mapping[int, str] = field(default_factory=dict)  # texts by the numbers that sentences cite
-    answer: str = ""  # what nuggets are looked for in; empty of a refusal or a failure
-    nuggets: Mapping[str, bool] = field(default_factory=dict)  # by text, whether each is vital
-    gold: tuple[str, ...] = ()  # texts that nuggets are made from where the question brings none
+    passages: Mapping[int, str] = field(default_factory=dict)
+    answer: str = ""
+    nuggets: Mapping[str, bool] = field(default_factory=dict)
+    gold: tuple[str, ...] = ()
 
 
 def extract_claims(result: Result, question: Question, cell: Cell, passages: Mapping[int, str], check: SupportCheck,
               gold: Sequence[str] = ()) -> Claims | None:
-    """Return what a check is asked of a record; None where there is nothing. Where no sentence names a number, as in a
-    reply by fields, each rests on all that the answer cites; else a sentence without a number cites nothing. Nuggets
-    are due of every answerable question: its own, or those that the record has, or else what is made of its gold."""
+    """Return what a check reads of a record; None if there is nothing to check.
+
+    If no sentence has a citation, as in a JSON reply, each one cites everything that the answer cites. Nuggets are
+    those of the question or of the record, or they are made from the gold.
+    """
     answered, sentences = result.outcome == "answered", tuple[Statement, ...]()
     if answered and cell.separators and cell.rules in ("grounded", "open"):
         cited = () if read_citations(result.text) else result.cited
@@ -62,22 +71,22 @@ def extract_claims(result: Result, question: Question, cell: Cell, passages: Map
 
 
 class SupportCheck(BaseModel):
-    """Settings of a check of support."""
+    """A check of support."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     @property
     def name(self) -> str:
-        """Return what stands beside its labels: its model, if any."""
+        """Return the check's name in tables: its model, or `lexical`."""
         return str(getattr(self, "model", "lexical"))
 
     @property
     def makes_nuggets(self) -> bool:
-        """Tell whether it makes nuggets where a question brings none."""
+        """Return whether the check makes nuggets for questions without any."""
         return bool(getattr(self, "nuggets", False))
 
     def scheme_of(self, scheme: Scheme, questions: Iterable[Question]) -> Scheme:
-        """Return the scheme with what this check measures of these questions."""
+        """Return the scheme with the metrics of this check."""
         nuggets = self.makes_nuggets or any(question.nuggets for question in questions)
         return replace(scheme, groups=tuple(dict.fromkeys([*scheme.groups, "sentences", *["nuggets"] * nuggets])),
                        columns=tuple(dict.fromkeys([*scheme.columns, "sentence_precision / sentence_recall",
@@ -85,30 +94,29 @@ class SupportCheck(BaseModel):
 
     def level(self, statement: str, sources: Sequence[str], question: str,
               nugget: bool = False) -> Exchange[LevelResult]:
-        """Tell how far the sources taken together bear out the statement, a sentence or a nugget."""
+        """Return how far the sources together support a statement."""
         raise NotImplementedError
 
     def judge(self, claims: Claims) -> Exchange[Support]:
-        """Label each sentence by what it cites, and each nugget by the answer; what has nothing to stand in is `none`
-        unasked."""
+        """Label each sentence by what it cites, and each nugget by the answer. Without sources, the level is `none`."""
         labels: list[SupportLabel] = []
         for one in claims.sentences:
             shown = [claims.passages[number] for number in one.cited if number in claims.passages]
-            told: LevelResult = (None, "the text that it cites is not known") if shown else (
+            found: LevelResult = (None, "the cited text is unknown") if shown else (
                 "none", "cites what was not shown" if one.cited else "cites nothing")
             if sources := [text for text in shown if text.strip()]:
-                told = yield from self.level(one.text, sources, claims.question)
-            labels.append(SupportLabel(text=one.text, cited=one.cited, level=told[0], note=told[1]))
+                found = yield from self.level(one.text, sources, claims.question)
+            labels.append(SupportLabel(text=one.text, cited=one.cited, level=found[0], note=found[1]))
         nuggets, note = dict(claims.nuggets), ""
         if claims.gold and isinstance(self, ModelSupport):
-            nuggets, note = yield from self.made(claims)
-        found: list[SupportLabel] = []
+            nuggets, note = yield from self._make_nuggets(claims)
+        nugget_labels: list[SupportLabel] = []
         for text, vital in nuggets.items():
-            told = "none", "no answer"
+            found = "none", "no answer"
             if claims.answer:
-                told = yield from self.level(text, [claims.answer], claims.question, nugget=True)
-            found.append(SupportLabel(text=text, vital=vital, level=told[0], note=told[1]))
-        return Support(judge=self.name, sentences=tuple(labels), nuggets=tuple(found), note=note)
+                found = yield from self.level(text, [claims.answer], claims.question, nugget=True)
+            nugget_labels.append(SupportLabel(text=text, vital=vital, level=found[0], note=found[1]))
+        return Support(judge=self.name, sentences=tuple(labels), nuggets=tuple(nugget_labels), note=note)
 
 
 class _ByValue(SupportCheck):
@@ -124,18 +132,18 @@ class _ByValue(SupportCheck):
 
     def level(self, statement: str, sources: Sequence[str], question: str,
               nugget: bool = False) -> Exchange[LevelResult]:
-        """Tell the level by a value from 0 to 1; a nugget is looked for without the question."""
+        """Return the level of the value. For a nugget the question is ignored."""
         value = self.value(statement, sources, "" if nugget else question)
         return "full" if value >= self.full else "partial" if value >= self.partial else "none", ""
         yield
 
     def value(self, statement: str, sources: Sequence[str], question: str) -> float:
-        """Compute how far the sources bear out the statement."""
+        """Return how far the sources support the statement, from 0 to 1."""
         raise NotImplementedError
 
 
 class LexicalSupport(_ByValue):
-    """By words, numbers and dates, without a model; the value is the score of `strategies/support/lexical.py`."""
+    """Compares words, numbers and dates, without a model (`strategies/support/lexical.py`)."""
 
     kind: Literal["lexical"] = "lexical"
     full: float = 0.8
@@ -148,11 +156,11 @@ class LexicalSupport(_ByValue):
 
 
 class NliSupport(_ByValue):
-    """By a cross-encoder that tells entailment; the value is its probability, the highest over windows of the sources.
+    """Uses the highest entailment probability of a cross-encoder over windows of the sources.
 
     Attributes:
-        model: a folder or the hub's name, such as `cross-encoder/nli-deberta-v3-base`, found as embedders are; never
-            fetched. One of its classes is called `entailment`.
+        model: a folder or a name on the hub, such as `cross-encoder/nli-deberta-v3-base`. It is not downloaded, and
+            needs a class called `entailment`.
     """
 
     kind: Literal["nli"] = "nli"
@@ -174,13 +182,13 @@ _MADE = re.compile(r"^[\s\d.)(*_-]{0,12}(vital|okay)[*_]{0,2}\s*[:：]\s*[*_]{0,
 
 
 class ModelSupport(SupportCheck):
-    """By a language model, each sentence and each nugget in a call of its own; AutoNuggetizer asks of ten at once.
+    """Asks a language model in one call per sentence and nugget. (AutoNuggetizer asks about ten nuggets at once.)
 
     Attributes:
-        model: as `--model` takes it; the name that stands beside its labels.
-        nuggets: whether it makes nuggets where a question brings none, in one call over its gold passages, or its gold
-            answer; AutoNuggetizer goes through the passages and grades the importance apart.
-        max_tokens: limit on one reply; raise it for a model that reasons first.
+        model: the model, as for `--model`.
+        nuggets: whether to make nuggets for questions without any, in one call over the gold passages or the gold
+            answer. (AutoNuggetizer reads the passages one by one and grades importance separately.)
+        max_tokens: largest number of tokens in a reply. Raise it for a model that reasons first.
     """
 
     kind: Literal["model"] = "model"
@@ -191,30 +199,31 @@ class ModelSupport(SupportCheck):
     def level(self, statement: str, sources: Sequence[str], question: str,
               nugget: bool = False) -> Exchange[LevelResult]:
         fields = {"question": question, "source": "\n\n".join(sources), "statement": " ".join(statement.split())}
-        said, flaw = yield from self._asked("support", fields, lambda text: _LEVELS.get(read_grades(text, 1)[0]))
-        return said, flaw
+        level, flaw = yield from self._ask("support", fields, lambda text: _LEVELS.get(read_grades(text, 1)[0]))
+        return level, flaw
 
-    def made(self, claims: Claims) -> Exchange[tuple[dict[str, bool], str]]:
-        """Make nuggets from the gold, vital or not; none, and why, where the reply cannot be read."""
+    def _make_nuggets(self, claims: Claims) -> Exchange[tuple[dict[str, bool], str]]:
+        """Return nuggets made from the gold, and why there are none if the reply cannot be read."""
         fields = {"question": claims.question, "source": "\n\n".join(claims.gold), "most": str(MAX_NUGGETS)}
-        said, flaw = yield from self._asked("nuggets", fields, lambda text: _MADE.findall(read_answer(text)[0]))
-        return {fact.strip(): vital.lower() == "vital" for vital, fact in (said or [])[:MAX_NUGGETS]}, flaw
+        facts, flaw = yield from self._ask("nuggets", fields, lambda text: _MADE.findall(read_answer(text)[0]))
+        return {fact.strip(): vital.lower() == "vital" for vital, fact in (facts or [])[:MAX_NUGGETS]}, flaw
 
-    def _asked(self, name: str, fields: Mapping[str, str], read: Callable[[str], Any]) -> Exchange[tuple[Any, str]]:
-        """What was read of a reply, and else why nothing was."""
-        asked = [Message("user", (fill(name, fields),))]
+    def _ask(self, name: str, fields: Mapping[str, str], read: Callable[[str], Any]) -> Exchange[tuple[Any, str]]:
+        """Return what was read from a reply, or None and the reason."""
+        messages = [Message("user", (fill(name, fields),))]
         for purpose in ("support", "support_repair"):
-            reply = yield Generate(tuple(asked), purpose, max_tokens=self.max_tokens, see_failure=True)
+            reply = yield Generate(tuple(messages), purpose, max_tokens=self.max_tokens, see_failure=True)
             if isinstance(reply, Failure):
                 return None, f"call failed: {reply.kind}"
-            if reply.finish_reason != "length" and (said := read(reply.text)):
-                return said, ""
-            asked += [Message("assistant", (reply.text or "(empty)",)), Message("user", (fill(f"{name}_repair", {}),))]
+            if reply.finish_reason != "length" and (found := read(reply.text)):
+                return found, ""
+            messages += [Message("assistant", (reply.text or "(empty)",)),
+                         Message("user", (fill(f"{name}_repair", {}),))]
         return None, "unreadable twice"
 
 
 def parse_support(name: str) -> LexicalSupport | NliSupport | ModelSupport:
-    """Return the check that is called `lexical`, `nli:MODEL`, or by a model's name."""
+    """Return the check for `lexical`, `nli:MODEL` or a model's name."""
     if name.startswith("nli:"):
         return NliSupport(model=name.removeprefix("nli:"))
     return LexicalSupport() if name == "lexical" else ModelSupport(model=name)
@@ -227,9 +236,9 @@ SupportSettings = Annotated[
 
 async def ask_support(check: SupportCheck, model: Model | None, claims: Claims | None,
                       deadline: Callable[[], float]) -> ExchangeResult[Support | None]:
-    """Get the check's labels where any are due. A cross-encoder, which asks no model, works in a thread of its own."""
+    """Return the check's labels, if there is anything to check. A cross-encoder runs in a separate thread."""
     if claims is None:
         return ExchangeResult(None)
-    talk: Exchange[Support | None] = check.judge(claims)
-    talking = complete_with_repair(model, talk, deadline)
-    return await asyncio.to_thread(asyncio.run, talking) if isinstance(check, NliSupport) else await talking
+    exchange: Exchange[Support | None] = check.judge(claims)
+    result = complete_with_repair(model, exchange, deadline)
+    return await asyncio.to_thread(asyncio.run, result) if isinstance(check, NliSupport) else await result

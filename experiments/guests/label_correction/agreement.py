@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from ragbed.experiments.analysis.view import View, make_figure
 from ragbed.experiments.guests.rescoring.rejudge import JudgedAnswer, Rater
 from ragbed.experiments.judges.base import GRADES
-from ragbed.experiments.judges.model import MOST_POINTS
+from ragbed.experiments.judges.model import MAX_POINTS
 from ragbed.experiments.metrics import estimate_clustered_share
 from ragbed.experiments.metrics.intervals import percentiles
 from ragbed.experiments.metrics.sample import Totals, draw_resamples
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 LABELS: Mapping[Rubric, tuple[str, ...]] = MappingProxyType({
-    "grades": GRADES, "points": tuple(map(str, range(MOST_POINTS + 1))), "steps": ("held", "not held")})
+    "grades": GRADES, "points": tuple(map(str, range(MAX_POINTS + 1))), "steps": ("held", "not held")})
 
 
 @dataclass(frozen=True, slots=True)
