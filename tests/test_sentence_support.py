@@ -57,7 +57,7 @@ def test_sentences_and_nuggets_are_checked_where_they_are_due():
 def test_without_a_model_words_numbers_and_dates_decide():
     unknown = Claims("Who?", (Statement("He lives.", (1,)),), {1: ""})
     assert [(one.level, one.note) for one in play(LexicalSupport().judge(unknown))[1].sentences] == [
-        (None, "the text that it cites is not known")]
+        (None, "the cited text is unknown")]
     text = ("Steven Spielberg was born in Cincinnati, Ohio [1]. Steven Spielberg was born in Cincinnati in a blue "
             "wooden house [1]. Steven Spielberg was born in 1947 [1]. Jaws is of 1975 [9]. Jaws is of 1975.")
     said = play(LexicalSupport().judge(claims(text)))[1].sentences
@@ -256,7 +256,7 @@ def test_nuggets_come_with_own_questions(serve, town, ragbed):
     own = town.own(*({"question": f"How many live in town {n}?", "answer": "111", "nuggets": nuggets} for n in (1, 2)))
     model = serve(lambda body: "<Answer>111</Answer>" if "town 1" in body["messages"][-1]["content"] else "")
     config = town.config(model.url, benchmark=own, conditions="closed-book", support=f"{serve(judge).url}#c")
-    assert "once for every sentence that cites" in " ".join(ragbed.json("run", config, "--dry-run")["notes"])
+    assert "once for every sentence with a citation" in " ".join(ragbed.json("run", config, "--dry-run")["notes"])
     metrics = ragbed.json("run", config)["cells"][0]["metrics"]
     assert {name: metrics[name]["mean"] for name in metrics if name.startswith("nuggets_")} == pytest.approx({
         "nuggets_vital_strict": 0.5, "nuggets_vital": 0.5, "nuggets_all_strict": 0.25, "nuggets_all": 0.375,
@@ -268,7 +268,7 @@ def test_nuggets_come_with_own_questions(serve, town, ragbed):
 
 def test_what_rests_on_a_check_is_not_had_without_one(serve, town, ragbed):
     assert ragbed("run", town.config(serve(town.reply).url))[0] == 0
-    ragbed.refuses("rescore", town.run, "--metric", "sentence_recall", says=["a check of support", "--support"])
+    ragbed.refuses("rescore", town.run, "--metric", "sentence_recall", says=["a support check", "--support"])
     ragbed.refuses("rescore", town.run, "--support", "nli:nowhere/none", says=["NLI model", "nowhere/none"])
     settings = RunSettings.model_validate({"name": "x", "benchmark": {"kind": "demo"}, "support": "lexical"})
     assert settings.support == parse_support("lexical") == LexicalSupport()
