@@ -17,6 +17,7 @@ from ragbed.documents.types import Chunk, digest
 from ragbed.documents.user_code import UserCode
 from ragbed.strategies.answering import answer
 from ragbed.strategies.catalogue import RETRIEVAL
+from ragbed.strategies.history import with_history
 from ragbed.strategies.prompting import PROMPT_VARIANTS
 from ragbed.strategies.reading import REFUSAL
 from ragbed.strategies.settings.strategy_config import Strategy
