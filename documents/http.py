@@ -41,25 +41,17 @@ class BadReply(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Address of a server.
+    """Address of a server."""
 
-    Attributes:
-        url: base URL, without user, password or query.
-        key: sent as a bearer token.
-        key_variable: environment variable that holds the key; None if users never set it.
-    """
-
-    url: str
-    key: str = field(repr=False)
-    key_variable: str | None = None
+    url: str  # base URL, without user, password or query
+    key: str = field(repr=False)  # sent as a bearer token
+    key_variable: str | None = None  # environment variable that holds the key; None if users never set it
 
 
 def parse_address(spec: str, *, calls: bool = True) -> tuple[Address, str]:
-    """Split `openai:NAME` or `http(s)://host/v1#NAME` into the server's address and the model's name there.
-
-    Without `calls`, the key may be missing. Raises ModelError: another form, no name, a URL that holds secrets, or a
-    key that is missing or cannot be sent in a header.
-    """
+    """Split `openai:NAME` or `http(s)://host/v1#NAME` into the server's address and the model's name there. Without
+    `calls`, the key may be missing. Raises ModelError: another form, no name, a URL that holds secrets, or a key that
+    is missing or cannot be sent in a header."""
     if spec.startswith("openai:"):
         name = _check_name(spec.partition(":")[2])
         url = check_url(os.environ.get("OPENAI_BASE_URL") or _OPENAI_URL, "OPENAI_BASE_URL")
@@ -110,10 +102,8 @@ def _check_name(name: str) -> str:
 
 
 def check_url(url: str, what: str) -> str:
-    """Return the base URL without a slash at the end; `what` names it in messages.
-
-    Raises ModelError: it is not an HTTP URL, or has a user, password or query, which would be shown and recorded.
-    """
+    """Return the base URL without a slash at the end; `what` names it in messages. Raises ModelError: it is not an HTTP
+    URL, or has a user, password or query, which would be shown and recorded."""
     try:
         parts = urlsplit(url)
         # Reading the port checks it.
@@ -140,19 +130,15 @@ def _key(variable: str, *, required: bool) -> str:
 
 
 def backoff_delay(attempt: int) -> float:
-    """Return the seconds to wait after an attempt, counted from 1: random below a bound that doubles.
-
-    Source: M. Brooker, "Exponential Backoff And Jitter", AWS Architecture Blog, 2015, "full jitter".
-    """
+    """Return the seconds to wait after an attempt, counted from 1: random below a bound that doubles. Source: M.
+    Brooker, "Exponential Backoff And Jitter", AWS Architecture Blog, 2015, "full jitter"."""
     return random.uniform(0.0, min(_MAX_DELAY, _FIRST_DELAY * 2.0 ** min(attempt - 1, 16)))
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
-    """Return the seconds that the server asks to wait; None if it asks for no wait.
-
-    `Retry-After-Ms` is preferred to `Retry-After`, which holds seconds or a date. `x-ratelimit-reset-*` is not read: it
-    tells when the whole limit is free again, not when to retry. OpenAI's own client does the same.
-    """
+    """Return the seconds that the server asks to wait; None if it asks for no wait. `Retry-After-Ms` is preferred to
+    `Retry-After`, which holds seconds or a date. `x-ratelimit-reset-*` is not read: it tells when the whole limit is
+    free again, not when to retry. OpenAI's own client does the same."""
     wait = _number(headers.get("retry-after-ms", ""))
     if wait is not None:
         return wait / 1000
@@ -189,10 +175,8 @@ def is_compressed(headers: Mapping[str, str]) -> bool:
 
 
 def parse_error(body: bytes) -> dict[str, Any]:
-    """Return the error object of a reply, with its text under `message`; empty if the reply has none.
-
-    Servers put the object or a text under `error`, or a text under `message` or `detail`.
-    """
+    """Return the error object of a reply, with its text under `message`; empty if the reply has none. Servers put the
+    object or a text under `error`, or a text under `message` or `detail`."""
     try:
         data = loads(body, mend=True)
     except ValueError:
@@ -246,9 +230,7 @@ class BoundedStream:
 
 def bounded_client(url: str, connections: int) -> httpx2.AsyncClient:
     """Make a client for one address whose replies have a `BoundedStream`. Deadlines and retries are the caller's.
-
-    Raises ModelError: the proxy or certificates of the environment cannot be used.
-    """
+    Raises ModelError: the proxy or certificates of the environment cannot be used."""
     import httpx2
 
     class Stream(BoundedStream, httpx2.AsyncByteStream):

@@ -82,10 +82,8 @@ def build_index(sources: Sequence[str | Path], out: Path, settings: IndexSetting
 
 def estimate_index(sources: Sequence[str | Path], out: Path, settings: IndexSettings | None = None,
                    embedder: Embedder | None = None, add: bool = False) -> BuildEstimate:
-    """Estimate what `build_index`, or with `add` `add_to_index`, would take. Raises the same errors.
-
-    It is measured on a sample, whose results the build reuses.
-    """
+    """Estimate what `build_index`, or with `add` `add_to_index`, would take. Raises the same errors. It is measured on
+    a sample, whose results the build reuses."""
     with _extending_job(out, embedder) if add else _new_job(out, settings, embedder) as job:
         found = find_sources(sources)
         plan = plan_added(found, job.previous) if add and job.previous else plan_files(found, job.previous)
@@ -95,10 +93,8 @@ def estimate_index(sources: Sequence[str | Path], out: Path, settings: IndexSett
 def index_documents(documents: Iterable[Document], out: Path, settings: IndexSettings | None = None,
                     progress: Progress = silent, embedder: Embedder | None = None,
                     metadata: Metadata | None = None) -> BuildReport:
-    """Index documents that are already parsed, such as from a generator, keeping their order, ids and sources.
-
-    Raises DocumentError: two have the same source or id, or metadata names a source that did not come.
-    """
+    """Index documents that are already parsed, such as from a generator, keeping their order, ids and sources. Raises
+    DocumentError: two have the same source or id, or metadata names a source that did not come."""
     with _new_job(out, settings, embedder, metadata) as job, closing(
             stream_documents(documents, job.previous, job.metadata)) as stream:
         total = len(documents) if isinstance(documents, Sequence) else None
@@ -109,10 +105,8 @@ def add_to_index(sources: Sequence[str | Path], out: Path, progress: Progress = 
                  embedder: Embedder | None = None, metadata: Metadata | None = None,
                  on_estimate: OnEstimate | None = None) -> BuildReport:
     """Add sources to an index, replacing those of the same relative path. Everything else stays, and so do settings.
-
     Metadata may name sources that are already in the index; others keep their own. Raises IndexFolderError: there is no
-    complete index, or it was made with another embedder.
-    """
+    complete index, or it was made with another embedder."""
     with _extending_job(out, embedder, metadata) as job:
         assert job.previous is not None
         return _build_plan(plan_added(find_sources(sources), job.previous), job, progress, on_estimate)

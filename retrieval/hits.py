@@ -66,11 +66,9 @@ def interleave(lists: Iterable[Sequence[T]]) -> list[T]:
 
 
 def append_rest(first: Sequence[Hit], rest: Iterable[Hit], k: int) -> list[Hit]:
-    """Return at most `k` hits: the reordered `first`, then those of `rest` that are not among them, in their order.
-
-    The others get the score of the last reordered hit minus 1, 2, 3 ... So a retriever that reorders only the best of
-    another's hits has the same best ones for every `k`.
-    """
+    """Return at most `k` hits: the reordered `first`, then those of `rest` that are not among them, in their order. The
+    others get the score of the last reordered hit minus 1, 2, 3 ... So a retriever that reorders only the best of
+    another's hits has the same best ones for every `k`."""
     known = {hit.chunk.id for hit in first}
     least, count = (first[-1].score, len(first)) if first else (0.0, 0)
     more = (hit for hit in rest if hit.chunk.id not in known)

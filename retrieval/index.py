@@ -125,10 +125,8 @@ class Index:
 
     def nearest(self, queries: Matrix, k: int, among: NDArray[np.bool_] | None = None) -> list[list[tuple[int, float]]]:
         """Return for each unit vector at most `k` rows of chunks with the cosine of their nearest window, best first.
-
         The mask `among`, of shape (chunks,), restricts the search; None allows all. Raises ModelError: a query has
-        another dimension than the index, or numbers that are not finite.
-        """
+        another dimension than the index, or numbers that are not finite."""
         check_fit(queries, self._vectors.dimension, self.manifest.embedder.name)
         return nearest_chunks(self._vectors, self._owners, queries, k, among)
 
@@ -182,10 +180,8 @@ class Index:
 
 
 def content_of_index(manifest: Manifest) -> str:
-    """Return a hash of what can be found in an index: its chunks, the texts they are searched by, and the embedder.
-
-    For approximate search it includes the settings of the vectors. All exact searches find the same.
-    """
+    """Return a hash of what can be found in an index: its chunks, the texts they are searched by, and the embedder. For
+    approximate search it includes the settings of the vectors. All exact searches find the same."""
     return digest(manifest.content, manifest.embedder.identity, *filter(None, [manifest.kind.content_key()]))
 
 

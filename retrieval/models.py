@@ -48,11 +48,9 @@ class ModelFolder:
 
 
 def find_model(name: str, what: str = "embedding model") -> ModelFolder:
-    """Find a model by name: a folder, one below `RAGBED_MODELS`, a pulled one, the hub's cache, or the packaged copy.
-
-    A name without an owner means `sentence-transformers/name`. Raises ModelError, which calls it `what`: it was not
-    found, or a file is damaged.
-    """
+    """Find a model by name: a folder, one below `RAGBED_MODELS`, a pulled one, the hub's cache, or the packaged copy. A
+    name without an owner means `sentence-transformers/name`. Raises ModelError, which calls it `what`: it was not
+    found, or a file is damaged."""
     path = next((place for place in _folders(name) if (place / "config.json").is_file()), None)
     if path and not (path / WEIGHTS).is_file():
         raise ModelError(f"{path} has no {WEIGHTS}; use a model that is saved as one safetensors file")
@@ -199,10 +197,8 @@ _SLICE = 256  # texts tokenised at once: their offsets are Python objects and wo
 
 
 def cut_by_tokens(tokenizer: Tokenizer, texts: Sequence[str], limit: int) -> list[list[Span]]:
-    """Return for each text spans of at most `limit` tokens that cover it, in order and without overlap.
-
-    A cut falls between words if there is a word boundary in the second half of the window.
-    """
+    """Return for each text spans of at most `limit` tokens that cover it, in order and without overlap. A cut falls
+    between words if there is a word boundary in the second half of the window."""
     spans: list[list[Span]] = []
     for first in range(0, len(texts), _SLICE):
         group = list(texts[first:first + _SLICE])

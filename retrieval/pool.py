@@ -62,10 +62,8 @@ class Pool:
         return Scope(self, self._scopes[name])
 
     def embed(self, progress: Progress = silent) -> None:
-        """Embed every chunk by windows; texts that were embedded before come from the cache.
-
-        Raises ModelError: the embedder cannot be loaded. Raises SettingsError: the cache folder cannot be written.
-        """
+        """Embed every chunk by windows; texts that were embedded before come from the cache. Raises ModelError: the
+        embedder cannot be loaded. Raises SettingsError: the cache folder cannot be written."""
         if self._vectors is not None:
             return
         contents = [chunk.content for chunk in self.chunks]

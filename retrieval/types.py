@@ -21,11 +21,9 @@ FieldValue = str | int | float | bool | None  # value of a metadata field
 
 
 class Embedder(Protocol):
-    """Turns texts into unit vectors.
-
-    `name` is what users call the model. `identity` differs between models that give different vectors (it contains a
-    hash of the weights). Reading them does not load the model; reading `dimension` and `window` may.
-    """
+    """Turns texts into unit vectors. `name` is what users call the model. `identity` differs between models that give
+    different vectors (it contains a hash of the weights). Reading them does not load the model; reading `dimension` and
+    `window` may."""
 
     @property
     def name(self) -> str: ...
@@ -42,10 +40,8 @@ class Embedder(Protocol):
         ...
 
     def windows(self, texts: Sequence[str], header: str = "") -> list[list[Span]]:
-        """Cut each text into spans, in code points, that fit the window with `header` in front of each.
-
-        The spans of a text are in order, do not overlap and cover it. An empty text has one empty span.
-        """
+        """Cut each text into spans, in code points, that fit the window with `header` in front of each. The spans of a
+        text are in order, do not overlap and cover it. An empty text has one empty span."""
         ...
 
     def embed_queries(self, texts: Sequence[str]) -> Matrix:
@@ -92,11 +88,9 @@ class Vectors(Protocol):
 
     def search(self, queries: Matrix, k: int, among: NDArray[np.bool_] | None = None,
                ) -> tuple[Matrix, NDArray[np.int64]]:
-        """Return inner products and rows of the `k` nearest vectors, best first, each of shape (queries, k).
-
-        If fewer are found, the row is -1 and the product is the smallest float32. The mask `among`, of shape
-        (vectors,), restricts the search itself, not its result; None allows all vectors.
-        """
+        """Return inner products and rows of the `k` nearest vectors, best first, each of shape (queries, k). If fewer
+        are found, the row is -1 and the product is the smallest float32. The mask `among`, of shape (vectors,),
+        restricts the search itself, not its result; None allows all vectors."""
         ...
 
     def stored(self, first: int, end: int) -> Matrix | None:
@@ -137,17 +131,13 @@ class Collection(Protocol):
         ...
 
     def nearest(self, queries: Matrix, k: int, among: NDArray[np.bool_] | None = None) -> list[list[tuple[int, float]]]:
-        """Return for each unit vector at most `k` rows with their cosine, best first, ties by row.
-
-        The mask `among`, of shape (chunks,), restricts the search further than the collection does.
-        """
+        """Return for each unit vector at most `k` rows with their cosine, best first, ties by row. The mask `among`, of
+        shape (chunks,), restricts the search further than the collection does."""
         ...
 
     def vectors(self, chunks: Sequence[Chunk]) -> tuple[Matrix, NDArray[np.intp]]:
-        """Return the unit vectors of the chunks' windows, of shape (windows, d), and the first row of each chunk.
-
-        Give at least one chunk. Those that the collection does not hold, such as widened ones, are embedded now.
-        """
+        """Return the unit vectors of the chunks' windows, of shape (windows, d), and the first row of each chunk. Give
+        at least one chunk. Those that the collection does not hold, such as widened ones, are embedded now."""
         ...
 
     def document(self, id: str) -> Document:
@@ -163,11 +153,8 @@ MAX_PARTS = 32  # retrievers that one may be made of: each level may double the 
 
 
 class RetrieverKind(KindModel):
-    """Settings of one kind of retriever, which open it. Guests add kinds in the slot `retriever`.
-
-    A retriever that is made of others annotates them with `"RetrieverSettings"`, the union of all kinds, and calls the
-    field `of`.
-    """
+    """Settings of one kind of retriever, which open it. Guests add kinds in the slot `retriever`. A retriever that is
+    made of others annotates them with `"RetrieverSettings"`, the union of all kinds, and calls the field `of`."""
 
     @model_validator(mode="before")
     @classmethod
@@ -192,11 +179,9 @@ class RetrieverKind(KindModel):
         raise NotImplementedError
 
     def identity(self) -> str:
-        """Return text that differs between retrievers that rank equal collections differently.
-
-        It covers the settings and the models that they use, except for the collection's embedder. Nothing large is
-        loaded. Raises UserError: a model or package is missing.
-        """
+        """Return text that differs between retrievers that rank equal collections differently. It covers the settings
+        and the models that they use, except for the collection's embedder. Nothing large is loaded. Raises UserError: a
+        model or package is missing."""
         raise NotImplementedError
 
 

@@ -49,23 +49,14 @@ class BuiltVectors(Vectors, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class VectorTask:
-    """Vectors to index.
+    """Vectors to index."""
 
-    Attributes:
-        vectors: float32 of shape (n, d), in memory or mapped from a file.
-        why: why this kind was chosen, for `describe`.
-        out: folder of the index.
-        embedder: identity of the embedder.
-        previous: vectors of the index that is replaced, if they are not in its folder.
-        advance: called with the number of further vectors that were added.
-    """
-
-    vectors: Matrix
-    why: str
-    out: Path
-    embedder: str
-    previous: Vectors | None
-    advance: Callable[[int], None]
+    vectors: Matrix  # float32 of shape (n, d), in memory or mapped from a file
+    why: str  # why this kind was chosen, for `describe`
+    out: Path  # folder of the index
+    embedder: str  # identity of the embedder
+    previous: Vectors | None  # vectors of the index that is replaced, if they are not in its folder
+    advance: Callable[[int], None]  # called with the number of further vectors that were added
 
 
 class VectorKind(KindModel):

@@ -14,7 +14,7 @@ import pytest
 from ragbed.documents import Document, DocumentError, find_sources, parse_document, read_documents
 from ragbed.documents.numbers import find_values
 from ragbed.documents.workers import Worker
-from ragbed.retrieval.lexical.tokens import normal
+from ragbed.retrieval.lexical.tokens import normalise
 from ragbed.strategies.normalizing import normalize_answer
 
 
@@ -141,7 +141,7 @@ def test_order_is_that_of_the_sources_however_long_each_takes(tmp_path: Path) ->
     assert [item.source for item in read] == [source.relative for source in sources]
 
 
-@pytest.mark.parametrize("read", [lambda text: parse_document(text.encode(), "a.txt"), normalize_answer, normal,
+@pytest.mark.parametrize("read", [lambda text: parse_document(text.encode(), "a.txt"), normalize_answer, normalise,
                                   find_values])
 def test_a_run_of_marks_without_end_is_read_at_once(read):
     begun = time.perf_counter()

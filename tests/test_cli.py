@@ -205,7 +205,7 @@ def test_bad_documents_are_named_with_their_reasons_and_the_others_indexed(ragbe
                if line.startswith("skipped ")}
     assert {"encrypted.pdf", "truncated.pdf", "empty.html", "binary.html", r"esc\x1b[31m.txt"} <= set(skipped)
     assert "password" in skipped["encrypted.pdf"]
-    assert r"left out, since nothing here reads them: 1 .doc (esc\x1b[31m.doc)" in err
+    assert r"skipped unsupported files: 1 .doc (esc\x1b[31m.doc)" in err
     assert all(len(line.split(": ", 1)[1]) > 8 for line in skipped.values())
     assert "\x1b" not in out + err
     hits = json.loads(ragbed("search", "good text", "--index", tmp_path / "index", "--json")[1])["hits"]

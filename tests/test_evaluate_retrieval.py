@@ -104,7 +104,7 @@ def test_chunkers_and_retrievers_are_a_matrix(evaluate):
     (["beir"], ["beir: say where its files are"]),
     (["beir", BEIR, "--retriever", "bm26"], ["bm26", "bm25"]),
     (["beir", BEIR, "--retriever", "{kind: bm25"], ["--retriever '{kind: bm25'"]),
-    (["run.yaml", "-k", "5"], ["-k goes with a benchmark's name; run.yaml says itself what is run"]),
+    (["run.yaml", "-k", "5"], ["-k needs the name of a benchmark; set it in run.yaml instead"]),
     (["beir", BEIR, "--split", "dev"], ["qrels", "no dev.tsv"]),
     (["--qrels", "q.tsv"], ["--qrels scores TREC runs without searching; give --run FILE, and no BENCHMARK"]),
     (["beir", BEIR, "--qrels", "q.tsv", "--run", "r"], ["--qrels scores TREC runs without searching"]),

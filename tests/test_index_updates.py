@@ -200,7 +200,7 @@ def test_the_command_adds_removes_checks_and_estimates(ragbed, tmp_path):
     assert (made["documents"], made["embedded"], made["estimate"]["windows"]) == (1, 0, 1)
     added = json.loads(ragbed("index", pages / "two.txt", "--out", out, "--add", "--json")[1])
     assert (added["documents"], added["replaced"]) == (2, 0)
-    assert "2 documents, 2 chunks; every byte is as it was written" in ragbed("index", "--out", out, "--check")[1]
+    assert "2 documents, 2 chunks; every file is unchanged" in ragbed("index", "--out", out, "--check")[1]
     assert "1 documents, 1 removed" in ragbed("index", "two.txt", "--out", out, "--remove")[1]
     assert "had metadata; it is not remembered" in ragbed("index", pages, "--out", out)[2]
     (tmp_path / "m.jsonl").write_text('{"source": "three.txt", "year": 2020}\n')

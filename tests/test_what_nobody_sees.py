@@ -66,7 +66,7 @@ def test_an_index_says_how_much_was_left_out_and_one_that_keeps_it_is_another(ra
     out = tmp_path / "index"
     status, _, said = ragbed("index", tmp_path / "a.html", "--out", out)
     assert status == 0
-    assert "6 characters that no reader can see were left out; RAGBED_KEEP_HIDDEN=1 keeps them" in said
+    assert "6 hidden characters were left out; RAGBED_KEEP_HIDDEN=1 keeps them" in said
     before = parser_version()
     monkeypatch.setenv("RAGBED_KEEP_HIDDEN", "1")
     assert parser_version() != before

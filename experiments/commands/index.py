@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 Sources = Annotated[list[str] | None, typer.Argument(help=(
     "Files, folders or globs; with --remove, names in the index."))]
-_NAMED = 5  # files of unknown type that are named; the others are counted
+_MAX_NAMED = 5  # files of unknown type that are named; others are only counted
 
 Chunker = Annotated[str | None, typer.Option("--chunker", metavar="NAME", help=(
     "sections, sentences, recursive, fixed, crest, or settings."))]
@@ -51,15 +51,15 @@ def index(sources: Sources = None, *, out: Annotated[Path, typer.Option("--out",
     """
     given = {"chunker": chunker, "size": size, "format": format, "embedder": embedder, "vectors": vectors}
     modes = [name for name, on in (("--add", add), ("--remove", remove), ("--check", check)) if on]
-    made_other = [f"--{name}" for name, value in given.items() if value is not None]
+    changes = [f"--{name}" for name, value in given.items() if value is not None]
     if len(modes) > 1:
         refuse(f"{modes[0]} and {modes[1]} cannot be combined; give one of them")
     if check and (sources or dry_run):
         refuse("--check cannot be combined with other options; give only --out")
     if not check and not sources:
         refuse("name the files, folders or globs to index")
-    if modes and made_other:
-        refuse(f"{made_other[0]} cannot be combined with {modes[0]}: the index keeps its settings; build it again to "
+    if modes and changes:
+        refuse(f"{changes[0]} cannot be combined with {modes[0]}: the index keeps its settings; build it again to "
                "change them")
     whole = [*modes, *["--dry-run"] * dry_run]
     if launcher and whole:
@@ -85,7 +85,7 @@ def _launch(launcher: str, out: Path, json: bool) -> None:
     folders = [shard.folder(out) for shard in guest.launch(sys.argv[1:], launcher, [out])]
     with Bars() as bars:
         report = guest.merge_indexes(folders, out, bars)
-    show_built(report, out, {"shards": len(folders)} if json else None, told=True)
+    show_built(report, out, {"shards": len(folders)} if json else None, noted=True)
 
 
 def _check(out: Path, json: bool) -> None:
@@ -95,15 +95,15 @@ def _check(out: Path, json: bool) -> None:
     manifest = Index.open(out, verify=True).manifest
     print_result(json, {"index": str(out), "documents": manifest.documents, "chunks": manifest.chunks,
                         "windows": manifest.windows, "files": manifest.files}, (
-        f"{out}: {manifest.documents} documents, {manifest.chunks} chunks; every byte is as it was written"))
+        f"{out}: {manifest.documents} documents, {manifest.chunks} chunks; every file is unchanged"))
 
 
 def _estimate(sources: list[str], out: Path, settings: IndexSettings | None, json: bool) -> None:
-    """Say what a build would take; of an addition to the index that stands there without settings."""
+    """Estimate a build; without settings, an addition to the index that is there."""
     from ragbed.experiments.terminal.display import note, print_json
     from ragbed.retrieval.build import estimate_index
 
-    unread = _left_out(sources)
+    unread = _note_unread(sources)
     estimate = estimate_index(sources, out, settings, add=settings is None)
     note(estimate.line())
     if json:
@@ -112,7 +112,7 @@ def _estimate(sources: list[str], out: Path, settings: IndexSettings | None, jso
 
 def _build(sources: list[str], out: Path, settings: IndexSettings | None, metadata: Path | None, remove: bool,
            json: bool, shard: Shard | None) -> None:
-    """Build an index, or a shard of it; without settings, change the one that stands there."""
+    """Build an index or a shard of it; without settings, change the index that is there."""
     from ragbed.documents.errors import IndexFolderError
     from ragbed.experiments.terminal.display import Bars, note
     from ragbed.retrieval.build import add_to_index, build_index, remove_from_index
@@ -121,7 +121,7 @@ def _build(sources: list[str], out: Path, settings: IndexSettings | None, metada
 
     estimates: list[BuildEstimate] = []
     place = shard.folder(out) if shard else out
-    unread = [] if remove else _left_out(sources)
+    unread = [] if remove else _note_unread(sources)
 
     def on_estimate(estimate: BuildEstimate) -> None:
         estimates.append(estimate)
@@ -131,7 +131,7 @@ def _build(sources: list[str], out: Path, settings: IndexSettings | None, metada
     try:
         before = read_manifest(place)
     except (IndexFolderError, OSError):
-        before = None  # no index stands there, or none that can be read
+        before = None  # no index, or none that can be read
     fields = read_metadata(metadata) if metadata else None
     with Bars() as bars:
         report = remove_from_index(sources, out, bars) if remove else \
@@ -139,21 +139,21 @@ def _build(sources: list[str], out: Path, settings: IndexSettings | None, metada
                         shard=shard) if settings else \
             add_to_index(sources, out, bars, metadata=fields, on_estimate=on_estimate)
     if settings and before is not None and before.settings != settings:
-        note("the index that stood here was made with other settings; options are not remembered, so give them again")
+        note("the previous index had other settings; options are not remembered, so give them again if you need them")
     if settings and before is not None and before.fields and metadata is None:
-        note("the index that stood here had metadata; it is not remembered, so give --metadata again")
+        note("the previous index had metadata; it is not remembered, so give --metadata again if you need it")
     more = {"unread": unread, "estimate": asdict(estimates[0]) if estimates else None}
     show_built(report, place, more if json else None)
 
 
-def show_built(report: BuildReport, place: Path, more: Mapping[str, Any] | None, told: bool = False) -> None:
-    """Say what a build did, as JSON with `more`, and what was skipped where nobody told that yet."""
+def show_built(report: BuildReport, place: Path, more: Mapping[str, Any] | None, noted: bool = False) -> None:
+    """Show what a build did, as JSON if `more` fields are given, and skipped files unless they were `noted` before."""
     from ragbed.experiments.terminal.display import note, print_json, say
 
-    for skipped in () if told else report.skipped:
+    for skipped in () if noted else report.skipped:
         note(f"skipped {skipped}")
     if report.hidden:
-        note(f"{report.hidden:,} characters that no reader can see were left out; RAGBED_KEEP_HIDDEN=1 keeps them")
+        note(f"{report.hidden:,} hidden characters were left out; RAGBED_KEEP_HIDDEN=1 keeps them")
     if more is not None:
         print_json({"index": str(place), "documents": report.documents, "parsed": report.parsed,
                     "replaced": report.replaced, "removed": report.removed,
@@ -164,13 +164,13 @@ def show_built(report: BuildReport, place: Path, more: Mapping[str, Any] | None,
     changes = ((report.replaced, "replaced"), (report.removed, "removed"))
     changed = "".join(f", {count} {what}" for count, what in changes if count)
     say(f"{report.documents} documents{changed}, {report.chunks} chunks, "
-        f"{report.windows} windows ({report.embedded_now} embedded now, {report.reused} known), "
+        f"{report.windows} windows ({report.embedded_now} embedded now, {report.reused} reused), "
         f"{len(report.skipped)} skipped; {sum(report.seconds.values()):.1f} s")
     say(f"{report.how}; {place}")
 
 
-def _left_out(sources: Sequence[str]) -> list[str]:
-    """Name and count the files that nothing here reads, before work that may find nothing else."""
+def _note_unread(sources: Sequence[str]) -> list[str]:
+    """Note how many files have a type that is not supported, before work that may find nothing else."""
     from ragbed.documents.sources import unread_files
     from ragbed.experiments.terminal.display import note
 
@@ -178,8 +178,8 @@ def _left_out(sources: Sequence[str]) -> list[str]:
     if names:
         kinds = Counter(PurePath(name).suffix.lower() or "without a suffix" for name in names)
         counted = ", ".join(f"{count} {kind}" for kind, count in kinds.items())
-        more = ", ..." if len(names) > _NAMED else ""
-        note(f"left out, since nothing here reads them: {counted} ({', '.join(names[:_NAMED])}{more})")
+        more = ", ..." if len(names) > _MAX_NAMED else ""
+        note(f"skipped unsupported files: {counted} ({', '.join(names[:_MAX_NAMED])}{more})")
     return names
 
 
@@ -196,7 +196,7 @@ def _settings(options: Mapping[str, Any]) -> IndexSettings:
     usual, size = IndexSettings().chunker.kind, options["size"]
     cut = given.pop("chunker", usual)
     if size is not None and not isinstance(cut, str):
-        refuse("--size stands in the settings of --chunker already; give it there")
+        refuse("--size cannot be combined with settings in --chunker; give the size there")
     if size is not None:
         given["chunker"] = {"kind": cut, **_sizes(cut, size)}
     elif cut != usual:

@@ -1,4 +1,4 @@
-"""Commands of the retrieval laboratory."""
+"""`ragbed evaluate-retrieval`."""
 from __future__ import annotations
 
 import sys
@@ -27,46 +27,44 @@ DEFAULTS = ("bm25", "dense", "fused")
 K = 100
 
 Target = Annotated[str | None, typer.Argument(metavar="BENCHMARK", help=(
-    "Any that says what is gold, see `ragbed list benchmarks`; or a YAML file of a run with reasoning: search_only."))]
+    "A benchmark with gold evidence, or a run's YAML file."))]
 Files = Annotated[str | None, typer.Argument(metavar="PATH", help="Its folder or file, or hub:OWNER/NAME.")]
-Retrievers = Annotated[Texts, typer.Option("--retriever", help=(
-    "A kind, see `ragbed list retrievers`, or settings, as in '{kind: reranked, of: fused}'; may be given again. By "
-    "default bm25, dense and fused."))]
-Chunkers = Annotated[Texts, typer.Option("--chunker", help=(
-    "Cut the documents anew: a kind, or settings, as in '{kind: fixed, size: 800}'; given again, each is tried."))]
-Embedders = Annotated[Texts, typer.Option("--embedder", help="A model, or settings; given again, each is tried.")]
+Retrievers = Annotated[Texts, typer.Option("--retriever", metavar="NAME", help=(
+    "A kind or settings. Default: bm25, dense, fused. Repeatable."))]
+Chunkers = Annotated[Texts, typer.Option("--chunker", metavar="NAME", help=(
+    "Chunk the documents again: a kind or settings. Repeatable."))]
+Embedders = Annotated[Texts, typer.Option("--embedder", metavar="NAME", help="A model or settings. Repeatable.")]
 Others = Annotated[Texts, typer.Option("--set", metavar="KEY=VALUE", help=(
-    "Any other setting, as in --set benchmark.chunker=sentences; may be given again."))]
+    "Any other setting, as in benchmark.split=test. Repeatable."))]
 Foreign = Annotated[list[Path] | None, typer.Option("--run", metavar="FILE", help=(
-    "Another program's TREC run, `.gz` or plain, to be scored and tested beside; may be given again."))]
+    "Another program's TREC run to score and compare. Repeatable."))]
 Qrels = Annotated[Path | None, typer.Option("--qrels", metavar="FILE", help=(
-    "Judgements to score --run by, in the place of a benchmark: nothing is searched then."))]
+    "Judgements to score --run by, without searching."))]
 
 
 def evaluate_retrieval(
         benchmark: Target = None, path: Files = None, retriever: Retrievers = None, chunker: Chunkers = None,
         embedder: Embedders = None,
-        k: Annotated[int | None, typer.Option("-k", min=1, max=1000, help=f"How many are found for each question; by "
-                                              f"default {K}.")] = None,
-        split: Annotated[str | None, typer.Option(help="Of a benchmark that has several, such as test.")] = None,
+        k: Annotated[int | None, typer.Option("-k", min=1, max=1000, help=f"Hits per question. Default: {K}.")] = None,
+        split: Annotated[str | None, typer.Option("--split", help="Split of the benchmark, such as test.")] = None,
         limit: Limit = None, sample: Sample = None,
-        seed: Annotated[int | None, typer.Option(help="Of --sample.")] = None,
-        runs: Annotated[Path | None, typer.Option(metavar="DIR", help="Write a TREC run for each row.")] = None,
+        seed: Annotated[int | None, typer.Option("--seed", help="Seed of --sample.")] = None,
+        runs: Annotated[Path | None, typer.Option("--runs", metavar="DIR", help="Write a TREC run per row.")] = None,
         run: Foreign = None, qrels: Qrels = None, set: Others = None,
-        name: Annotated[str | None, typer.Option(help=(
-            "Of the run; by default FOLDER-retrieval-HASH of what is tried."))] = None,
-        out: Annotated[Path | None, typer.Option(help="Folder of runs; by default `runs`.")] = None,
+        name: Annotated[str | None, typer.Option("--name", help=(
+            "Name of the run. Default: FOLDER-retrieval-HASH."))] = None,
+        out: Annotated[Path | None, typer.Option("--out", help="Folder of runs. Default: runs.")] = None,
         shard: ShardName = None, launcher: Launcher = None, fresh: Fresh = False, json: AsJson = False) -> None:
     """Evaluate retrievers alone, without a model.
 
-    It is a run with the reasoning strategy search_only: the same command continues it, and `ragbed compare`, `report`,
-    `show`, `effects`, `verify` and `export` read it. Chunkers, embedders and retrievers are tried in every combination.
+    Tries every combination of chunkers, embedders and retrievers. The result is a run with the reasoning strategy
+    search_only: the same command continues it, and compare, report, show, effects, verify and export read it.
     """
     from ragbed.experiments.commands.shards import find_launcher
     from ragbed.experiments.settings.targets import Part
     from ragbed.experiments.terminal.evaluate_retrieval import (
         evaluate_retrieval,
-        rankings_in,
+        read_rankings,
         score_runs,
         show_evaluation,
     )
@@ -78,8 +76,8 @@ def evaluate_retrieval(
         score_runs(qrels, run, json)
         return
     if benchmark is None:
-        refuse("name a benchmark and its files, as in `ragbed evaluate-retrieval beir FOLDER`, or score "
-                            "TREC runs with --qrels and --run")
+        refuse("name a benchmark and its files, as in `ragbed evaluate-retrieval beir FOLDER`, or score TREC runs with "
+               "--qrels and --run")
     given: dict[str, Any] = {"retriever": retriever, "chunkers": chunker, "embedders": embedder, "set": set,
                              "name": name, "out": out}
     settings = _settings(benchmark, path, {key: value for key, value in given.items() if value}, k, split,
@@ -87,7 +85,7 @@ def evaluate_retrieval(
     if launcher is None:
         evaluate_retrieval(settings, run or (), runs, fresh, json, part)
         return
-    rankings, place = rankings_in(run or ()), settings.folder
+    rankings, place = read_rankings(run or ()), settings.folder
     guest = find_launcher(launcher)
     shards = guest.launch(sys.argv[1:], launcher, [place], [settings])
     with guest.merged_run([one.folder(place) for one in shards], place, fresh) as folder:
@@ -108,17 +106,17 @@ def _settings(target: str, path: str | None, given: dict[str, Any], k: int | Non
                     if key in given},
                  "set": [*given.get("set", ()), *([f"benchmark.split={split}"] if split else ())]}
     elif split or k is not None:
-        refuse(f"{'--split' if split else '-k'} goes with a benchmark's name; {target} says itself what is run")
+        refuse(f"{'--split' if split else '-k'} needs the name of a benchmark; set it in {target} instead")
     first, *others = resolve_target(target, path, given, part)
     if others:
-        refuse(f"{target} is {len(others) + 1} runs; give one benchmark")
+        refuse(f"{target} has {len(others) + 1} runs; give one benchmark")
     if not first.only_searches:
         refuse(f"{target} asks a model; set reasoning: search_only, or use `ragbed run`")
     return first
 
 
 def _name(path: str, part: Part, tried: list[Any]) -> str:
-    """Name the run: equally where the same is tried of the same files, so that the same command continues it."""
+    """Return a name that is the same for the same files and settings, so that the same command continues the run."""
     import re
 
     from ragbed.documents.types import digest

@@ -1,4 +1,4 @@
-"""`ragbed evaluate-retrieval` at work: searches, and shows what was found, how fast, and which differences are real."""
+"""Running `ragbed evaluate-retrieval`, and showing scores, speed and significant differences."""
 from __future__ import annotations
 
 import asyncio
@@ -39,23 +39,23 @@ from ragbed.experiments.terminal.run import show_shard
 from ragbed.experiments.terminal.tables import all_failed, on_failures, print_views
 from ragbed.retrieval.types import Progress
 
-_LONGEST = 80  # characters of a file's name: in UTF-8 some have three bytes, and 255 bytes are the most
+_MAX_FILE_NAME = 80  # characters; some have three bytes in UTF-8, and file systems allow 255 bytes
 
 
 @dataclass(frozen=True, slots=True)
-class Searching:
-    """What a cell searched and how fast; in no summary, since times differ from day to day."""
+class SearchStatistics:
+    """What a cell searched, and how fast. Not part of the summary, because times differ between runs."""
 
-    chunks: int | None = None  # how many were searched; None where a replay did not open them
-    characters: float | None = None  # of a chunk, on average, without a header that it repeats
-    omega: float | None = None  # the mean precision over characters, were exactly the chunks found that hold gold
-    first: float | None = None  # seconds of the first search, which loads and builds what it needs
-    rate: float | None = None  # queries a second in the searches after it; where there was one search, in that
+    chunks: int | None = None  # number of chunks searched; None if a replay did not open them
+    characters: float | None = None  # of a chunk on average, without a repeated header
+    omega: float | None = None  # mean precision over characters if exactly the chunks with gold were found
+    first: float | None = None  # seconds of the first search, which loads models and builds indexes
+    rate: float | None = None  # queries per second after the first search, or of the only search
 
 
 @dataclass(slots=True)
-class Stages:
-    """Add up the seconds of each stage of building, and pass the progress on."""
+class StageTimer:
+    """Measures the seconds of each stage of building and passes the progress on."""
 
     on: Progress
     seconds: dict[str, float] = field(default_factory=dict)
@@ -68,21 +68,21 @@ class Stages:
         self._at = perf_counter()
 
 
-def searching_of(resources: Resources) -> dict[IndexKey, Searching]:
-    """Return what was searched, by the name of what found it and by format; a question's own chunks have no format."""
+def search_statistics(resources: Resources) -> dict[IndexKey, SearchStatistics]:
+    """Return statistics by the name of the retriever and by format. A question's own chunks have no format."""
     questions = resources.benchmark.questions
-    indexed = {key: _searching(resources.indexes[key].chunks if key in resources.indexes else (), questions, searcher)
+    indexed = {key: _statistics(resources.indexes[key].chunks if key in resources.indexes else (), questions, searcher)
                for key, searcher in resources.searchers.items()}
-    return indexed | {(name, None): _searching(one.pool.chunks if one.pool is not None else (), questions, one.searcher)
-                      for name, one in resources.pools.items()}
+    return indexed | {(name, None): _statistics(pool.pool.chunks if pool.pool else (), questions, pool.searcher)
+                      for name, pool in resources.pools.items()}
 
 
-def _searching(chunks: Sequence[Chunk], questions: Sequence[Question], searcher: Searcher[Any]) -> Searching:
+def _statistics(chunks: Sequence[Chunk], questions: Sequence[Question], searcher: Searcher[Any]) -> SearchStatistics:
     first, rate = searcher.times.first, searcher.times.rate
     if not chunks:
-        return Searching(first=first, rate=rate)
+        return SearchStatistics(first=first, rate=rate)
     lengths = [chunk.end - chunk.start for chunk in chunks]
-    return Searching(len(chunks), sum(lengths) / len(lengths), _omega(chunks, questions), first, rate)
+    return SearchStatistics(len(chunks), sum(lengths) / len(lengths), _omega(chunks, questions), first, rate)
 
 
 def _omega(chunks: Sequence[Chunk], questions: Sequence[Question]) -> float | None:
@@ -100,20 +100,24 @@ def _omega(chunks: Sequence[Chunk], questions: Sequence[Question]) -> float | No
     return sum(found) / len(found) if found else None
 
 
-Found = Mapping[IndexKey, Searching]
+Found = Mapping[IndexKey, SearchStatistics]
 
 
 def evaluate_retrieval(settings: RunSettings, foreign: Sequence[Path], runs: Path | None, fresh: bool,
                        json: bool, shard: Shard | None = None) -> None:
-    """Search for every question in every cell, as a run that can be stopped and continued, and show it, beside foreign
-    TREC runs of other programs; the folder `runs` is for a TREC run of each cell. Of a shard only its records are made.
-    Raises UserError for what the user can mend."""
-    rankings, found = rankings_in(foreign), dict[IndexKey, Searching]()
-    with stoppable("what was found is kept, and the same command continues"):
+    """Search for every question in every cell, as a run that can be continued, and show the scores.
+
+    Args:
+        foreign: TREC runs of other programs, to score and compare.
+        runs: folder for a TREC run of each cell.
+        shard: make only the records of this shard.
+    """
+    rankings, found = read_rankings(foreign), dict[IndexKey, SearchStatistics]()
+    with stoppable("finished searches are kept, and the same command continues"):
         with RunView() as view:
-            stages = Stages(view.stage)
+            stages = StageTimer(view.stage)
             watch = RunCallbacks(stages, view.begun, view.record, view.note,
-                          lambda resources: found.update(searching_of(resources)))
+                          lambda resources: found.update(search_statistics(resources)))
             folder = asyncio.run(run(settings, watch, fresh=fresh, shard=shard))
         try:
             if shard is not None:
@@ -126,8 +130,10 @@ def evaluate_retrieval(settings: RunSettings, foreign: Sequence[Path], runs: Pat
 
 def show_evaluation(folder: RunFolder, rankings: Mapping[str, trec.Rankings], runs: Path | None, json: bool,
                     found: Found = MappingProxyType({}), seconds: Mapping[str, float] = MappingProxyType({})) -> None:
-    """Write the report of a finished evaluation, and show it beside the rankings of other programs; what was found by
-    what, and the seconds of building, are unknown where shards were merged. Exit status 1 where every search failed."""
+    """Write the report of a finished evaluation and show its scores with those of other programs' rankings.
+
+    Statistics and seconds of building are unknown if shards were merged. Exit status 1: every search failed.
+    """
     finished = Finished.of(folder)
     report = report_run(finished)
     evaluation = trec.evaluate_run(folder.path, rankings, finished.summary["notes"])
@@ -147,22 +153,22 @@ def show_evaluation(folder: RunFolder, rankings: Mapping[str, trec.Rankings], ru
 
 
 def score_runs(qrels: Path, foreign: Sequence[Path], json: bool) -> None:
-    """Score TREC runs against judgements, with each other; UserError where a file cannot be read, or does not fit."""
+    """Score TREC runs by judgements and compare them. Raises UserError: a file cannot be read or has another format."""
     judged = read_qrels(qrels)
     questions = judged_questions(judged, {query: query for query in judged}, qrels)
-    evaluation = trec.evaluate_rankings(rankings_in(foreign), questions, search_scheme(questions, RANKED).columns)
+    evaluation = trec.evaluate_rankings(read_rankings(foreign), questions, search_scheme(questions, RANKED).columns)
     if json:
         print_json(_plain(evaluation, {}))
     else:
         _show(evaluation, {}, qrels.name)
 
 
-def rankings_in(files: Sequence[Path]) -> dict[str, trec.Rankings]:
-    """Read TREC runs, by the names of their files; UserError where one cannot be read, or two have one name."""
+def read_rankings(files: Sequence[Path]) -> dict[str, trec.Rankings]:
+    """Read TREC runs by file name. Raises UserError: one cannot be read, or two have the same name."""
     names = [file.name.removesuffix(".gz").removesuffix(".run").removesuffix(".trec") or file.name for file in files]
     twice = next((name for place, name in enumerate(names) if name in names[:place]), None)
     if twice is not None:
-        raise SettingsError(f"--run: two files are called {twice}; rename one, since it names the row")
+        raise SettingsError(f"--run: two files are called {twice}; rename one, because names label the rows")
     return {name: trec.read_run(file) for name, file in zip(names, files, strict=True)}
 
 
@@ -183,31 +189,31 @@ def _file_names(labels: Sequence[str]) -> list[str]:
     names: list[str] = []
     taken: set[str] = set()
     for label in labels:
-        plain = re.sub(r"[^\w.@+-]+", "-", label).strip("-.")[:_LONGEST] or "run"
+        plain = re.sub(r"[^\w.@+-]+", "-", label).strip("-.")[:_MAX_FILE_NAME] or "run"
         name = next(one for one in chain([plain], (f"{plain}-{number}" for number in count(2)))
-                    if one.casefold() not in taken)  # some file systems do not tell case apart
+                    if one.casefold() not in taken)  # some file systems ignore case
         taken.add(name.casefold())
         names.append(name)
     return names
 
 
-def _searched(line: trec.Ranker, found: Found) -> Searching:
+def _statistics_of(line: trec.Ranker, found: Found) -> SearchStatistics:
     cell = Cell.of(line.row) if line.row is not None else None
-    return Searching() if cell is None else found.get((cell.finder, cell.format), Searching())
+    return SearchStatistics() if cell is None else found.get((cell.finder, cell.format), SearchStatistics())
 
 
 def _plain(evaluation: trec.Evaluation, found: Found) -> dict[str, Any]:
     made = evaluation.as_json()
-    lines = [{**plain, "searching": asdict(_searched(line, found))}
+    lines = [{**plain, "searching": asdict(_statistics_of(line, found))}
              for plain, line in zip(made["lines"], evaluation.lines, strict=True)]
     return {**made, "lines": lines}
 
 
 def _show(evaluation: trec.Evaluation, found: Found, name: str) -> None:
-    searching = [_searched(line, found) for line in evaluation.lines]
+    searching = [_statistics_of(line, found) for line in evaluation.lines]
     extra = [(title, shown) for title, shown in (
         ("chunks", [_number(one.chunks) for one in searching]),
-        ("characters of one", [_number(one.characters) for one in searching]),
+        ("characters per chunk", [_number(one.characters) for one in searching]),
         ("precision omega", ["-" if one.omega is None else f"{one.omega:.2f}" for one in searching]),
         ("first search, s", ["-" if one.first is None else f"{one.first:.2f}" for one in searching]),
         ("queries/s", [_number(one.rate) for one in searching])) if set(shown) != {"-"}]
@@ -216,10 +222,10 @@ def _show(evaluation: trec.Evaluation, found: Found, name: str) -> None:
         estimate(one["mean"], one["low"], one["high"], "z.3f") for column in evaluation.columns),
         *(shown[place] for _, shown in extra)] for place, line in enumerate(evaluation.lines)]
     print_table(["retriever", "n", *(column.replace("_", " ") for column in evaluation.columns),
-                 *(title for title, _ in extra)], rows, title=f"{name}: what was found")
+                 *(title for title, _ in extra)], rows, title=f"{name}: retrieval scores")
     if evaluation.pairs:
         say("")
-        print_views([difference_view("pairs", f"{evaluation.pairs[0][2].metric}, question by question", ("compared",), [
+        print_views([difference_view("pairs", f"{evaluation.pairs[0][2].metric}, paired by question", ("compared",), [
             ((f"{first.name} → {second.name}",), found) for first, second, found in evaluation.pairs])])
     for text in evaluation.notes:
         say(text)

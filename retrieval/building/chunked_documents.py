@@ -64,26 +64,17 @@ class LazyEmbedder:
 
 @dataclass(frozen=True, slots=True)
 class BuildJob:
-    """What to build.
-
-    Attributes:
-        previous: the index that is there; None if there is none that can be used.
-        metadata: fields by source.
-        extends: whether the previous index is extended: its documents' fields, and what it skipped, stay.
-        total: number of documents that will come; None if unknown.
-        windows: expected number of windows; None if unknown.
-        shard: which shard of an index this is; None for a whole index.
-    """
+    """What to build."""
 
     out: Path
     settings: IndexSettings
-    previous: PreviousIndex | None
+    previous: PreviousIndex | None  # the index that is there; None if there is none that can be used
     embedder: LazyEmbedder
-    metadata: Metadata
-    extends: bool = False
-    total: int | None = None
-    windows: int | None = None
-    shard: ShardEntry | None = None
+    metadata: Metadata  # fields by source
+    extends: bool = False  # whether the previous index is extended: its documents' fields, and what it skipped, stay
+    total: int | None = None  # number of documents that will come; None if unknown
+    windows: int | None = None  # expected number of windows; None if unknown
+    shard: ShardEntry | None = None  # which shard of an index this is; None for a whole index
 
     @property
     def vectors(self) -> VectorKind:
@@ -108,11 +99,8 @@ NAME_CHARACTERS = 60
 
 def plain_header(source: str, title: str) -> str:
     """Return the file's name, as words, and the title. The title of a filing is often only a number, or the name of an
-    authority.
-
-    On FinanceBench the gold page is among the first 10 for 18 of 22 questions. It was for 16 with the name only if the
-    title has no words.
-    """
+    authority. On FinanceBench the gold page is among the first 10 for 18 of 22 questions. It was for 16 with the name
+    only if the title has no words."""
     name = re.sub(r"[\W_]+", " ", Path(source).stem)[:NAME_CHARACTERS].strip()
     title = title[:TITLE_CHARACTERS].strip()
     return title if name.casefold() in title.casefold() else f"{name}: {title}"
@@ -148,10 +136,8 @@ class ChunkedDocument:
 
 
 def chunk_document(job: BuildJob, incoming: Incoming) -> ChunkedDocument:
-    """Chunk a document. Chunks and vectors that would be equal are taken from the previous index.
-
-    Raises ModelError: something must be embedded, and the embedder is not on this machine.
-    """
+    """Chunk a document. Chunks and vectors that would be equal are taken from the previous index. Raises ModelError:
+    something must be embedded, and the embedder is not on this machine."""
     document, settings, metadata = incoming.document, job.settings, job.metadata_of(incoming.document.source)
     previous = job.previous if incoming.same else None
     made = None if previous is None else previous.manifest.settings

@@ -27,35 +27,20 @@ _PACKED = 0.4  # bytes in the index per character of a document's renderings and
 
 @dataclass(frozen=True, slots=True)
 class BuildEstimate:
-    """Estimated time, memory and disk of a build. Sizes are in bytes.
+    """Estimated time, memory and disk of a build. Sizes are in bytes."""
 
-    Attributes:
-        documents: in the new index, including those that turn out to be unreadable.
-        parsing: documents to parse.
-        size: of the files to parse.
-        windows: vectors in the index.
-        embedding: windows that the model has to embed.
-        seconds: by stage, on this machine with its current load.
-        memory: at the peak, including worker processes; None if the system does not say.
-        disk: of the index folder.
-        building: needed on the same disk until the build ends.
-        cache: added to the cache of embeddings.
-        free: on the disk of the index.
-        sampled: documents that were measured.
-    """
-
-    documents: int
-    parsing: int
-    size: int
-    windows: int
-    embedding: int
-    seconds: Mapping[str, float]
-    memory: int | None
-    disk: int
-    building: int
-    cache: int
-    free: int
-    sampled: int
+    documents: int  # in the new index, including those that turn out to be unreadable
+    parsing: int  # documents to parse
+    size: int  # of the files to parse
+    windows: int  # vectors in the index
+    embedding: int  # windows that the model has to embed
+    seconds: Mapping[str, float]  # by stage, on this machine with its current load
+    memory: int | None  # at the peak, including worker processes; None if the system does not say
+    disk: int  # of the index folder
+    building: int  # needed on the same disk until the build ends
+    cache: int  # added to the cache of embeddings
+    free: int  # on the disk of the index
+    sampled: int  # documents that were measured
 
     def line(self) -> str:
         """Return the estimate in one line."""

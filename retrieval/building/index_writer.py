@@ -35,34 +35,20 @@ from ragbed.retrieval.vector_settings import BuiltVectors, VectorTask
 
 @dataclass(frozen=True, slots=True)
 class BuildReport:
-    """Report of a build.
+    """Report of a build."""
 
-    Attributes:
-        documents: in the index.
-        parsed: sources that were parsed now.
-        windows: vectors in the index.
-        embedded_now: texts that the model embedded in this build.
-        reused: other windows, whose vectors were in the cache or the previous index, or belong to equal text.
-        skipped: sources that could not be read.
-        how: one sentence on how the vectors are searched.
-        seconds: by stage.
-        replaced: sources of the previous index whose content has changed.
-        removed: sources of the previous index that are gone.
-        hidden: characters left out of the sources parsed now, because a reader cannot see them.
-    """
-
-    documents: int
-    parsed: int
+    documents: int  # in the index
+    parsed: int  # sources that were parsed now
     chunks: int
-    windows: int
-    embedded_now: int
-    reused: int
-    skipped: tuple[DocumentError, ...]
-    how: str
-    seconds: dict[str, float] = field(default_factory=dict)
-    replaced: int = 0
-    removed: int = 0
-    hidden: int = 0
+    windows: int  # vectors in the index
+    embedded_now: int  # texts that the model embedded in this build
+    reused: int  # other windows, whose vectors were in the cache or the previous index, or belong to equal text
+    skipped: tuple[DocumentError, ...]  # sources that could not be read
+    how: str  # one sentence on how the vectors are searched
+    seconds: dict[str, float] = field(default_factory=dict)  # by stage
+    replaced: int = 0  # sources of the previous index whose content has changed
+    removed: int = 0  # sources of the previous index that are gone
+    hidden: int = 0  # characters left out of the sources parsed now, because a reader cannot see them
 
 
 BLOCK = 2_048  # windows embedded together: the embedder sorts them by length
@@ -195,11 +181,8 @@ def _timed(seconds: dict[str, float], stage: str) -> Iterator[None]:
 
 
 def write_index(job: BuildJob, documents: DocumentStream, progress: Progress) -> BuildReport:
-    """Build the index of these documents.
-
-    Raises IndexFolderError: there is nothing to index, or the folder cannot be written. Raises ModelError: the embedder
-    is needed but not on this machine.
-    """
+    """Build the index of these documents. Raises IndexFolderError: there is nothing to index, or the folder cannot be
+    written. Raises ModelError: the embedder is needed but not on this machine."""
     seconds, added = dict[str, float](), 0
     held = job.previous.remote_vectors if job.previous else None
     with replacing(job.out) as fresh, IndexWriter(fresh, job.out, job.embedder) as writer:

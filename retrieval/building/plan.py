@@ -49,19 +49,12 @@ def check_place(out: Path) -> None:
 
 @dataclass(frozen=True, slots=True)
 class SourcePlan:
-    """What to do for one source of the new index.
+    """What to do for one source of the new index."""
 
-    Attributes:
-        name: of the source in the index.
-        sha256: of its bytes; None if they cannot be read.
-        file: where to read it; None if it stays as the previous index has it.
-        known: a source of the previous index that was parsed from the same bytes.
-    """
-
-    name: str
-    sha256: str | None
-    file: Source | None = None
-    known: str | None = None
+    name: str  # of the source in the index
+    sha256: str | None  # of its bytes; None if they cannot be read
+    file: Source | None = None  # where to read it; None if it stays as the previous index has it
+    known: str | None = None  # a source of the previous index that was parsed from the same bytes
 
     @property
     def key(self) -> str:

@@ -81,20 +81,13 @@ class ParsedDocuments:
 
 @dataclass(frozen=True, slots=True)
 class Incoming:
-    """A document on its way into the index.
-
-    Attributes:
-        sha256: of the bytes that it was parsed from.
-        parser: version of the parser.
-        fresh: whether it was parsed now.
-        same: whether the previous index has it under this name, with these renderings.
-    """
+    """A document on its way into the index."""
 
     document: Document
-    sha256: str
-    parser: str
-    fresh: bool = False
-    same: bool = False
+    sha256: str  # of the bytes that it was parsed from
+    parser: str  # version of the parser
+    fresh: bool = False  # whether it was parsed now
+    same: bool = False  # whether the previous index has it under this name, with these renderings
 
 
 class PreviousIndex:

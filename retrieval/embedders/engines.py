@@ -91,28 +91,19 @@ Side = Literal["left", "right"]
 
 @dataclass(frozen=True, slots=True)
 class ModelFacts:
-    """What an exported graph does not contain.
-
-    Attributes:
-        window: tokens that the model reads, including special tokens.
-        padding: id of the token that fills shorter texts.
-        padded: side on which they are filled.
-        truncation: side on which longer texts are cut.
-    """
+    """What an exported graph does not contain."""
 
     dimension: int
-    window: int
-    padding: int
-    padded: Side
-    truncation: Side
+    window: int  # tokens that the model reads, including special tokens
+    padding: int  # id of the token that fills shorter texts
+    padded: Side  # side on which they are filled
+    truncation: Side  # side on which longer texts are cut
 
 
 class OnnxEngine:
-    """A model computed by ONNX Runtime, exported at its first use.
-
-    Texts of similar length are computed together, each batch on its own thread. Raises ModelError: the model cannot be
-    exported or loaded. Raises SettingsError: the cache folder cannot be written.
-    """
+    """A model computed by ONNX Runtime, exported at its first use. Texts of similar length are computed together, each
+    batch on its own thread. Raises ModelError: the model cannot be exported or loaded. Raises SettingsError: the cache
+    folder cannot be written."""
 
     def __init__(self, folder: ModelFolder) -> None:
         self._folder = _exported(folder)
@@ -143,9 +134,7 @@ class OnnxEngine:
 
 def group_by_length(lengths: Sequence[int], size: int | None) -> Iterator[list[int]]:
     """Group rows of similar length in tokens, longest first, so that no thread is left with a long batch at the end.
-
-    Groups have `size` rows; if None, as many as have `TOKENS` tokens together.
-    """
+    Groups have `size` rows; if None, as many as have `TOKENS` tokens together."""
     order = sorted(range(len(lengths)), key=lambda row: (-_round_up(lengths[row]), row))
     for length, group in groupby(order, key=lambda row: _round_up(lengths[row])):
         rows = list(group)

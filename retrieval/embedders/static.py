@@ -24,26 +24,17 @@ _SLICE = 256  # texts looked up at once
 
 @dataclass(frozen=True, slots=True)
 class TokenTable:
-    """A vector per token.
+    """A vector per token."""
 
-    Attributes:
-        vectors: float32 of shape (tokens, d).
-        tokenizer: without truncation and padding.
-        unknown: id of the token for unknown words; None if the vocabulary covers every text.
-    """
-
-    vectors: Matrix
-    tokenizer: Tokenizer
-    unknown: int | None
+    vectors: Matrix  # float32 of shape (tokens, d)
+    tokenizer: Tokenizer  # without truncation and padding
+    unknown: int | None  # id of the token for unknown words; None if the vocabulary covers every text
 
 
 def read_table(folder: ModelFolder) -> TokenTable:
-    """Read the table of a model.
-
-    model2vec writes `embeddings`, possibly with fewer vectors than tokens and with weights; the StaticEmbedding of
-    sentence-transformers writes `embedding.weight`. Raises ModelError: the files are damaged or hold another kind of
-    model.
-    """
+    """Read the table of a model. model2vec writes `embeddings`, possibly with fewer vectors than tokens and with
+    weights; the StaticEmbedding of sentence-transformers writes `embedding.weight`. Raises ModelError: the files are
+    damaged or hold another kind of model."""
     from safetensors import SafetensorError
     from safetensors.numpy import load_file
 

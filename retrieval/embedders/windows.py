@@ -22,19 +22,12 @@ _MIN_ROOM = 16  # tokens that a prefix and a header must leave for the text
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """Cuts texts into windows by a model's tokenizer, and embeds them.
+    """Cuts texts into windows by a model's tokenizer, and embeds them."""
 
-    Attributes:
-        name: of the model, for messages.
-        tokenizer: without truncation and padding.
-        window: tokens that the model reads, including special tokens.
-        long: what to do with a longer text.
-    """
-
-    name: str
-    tokenizer: Tokenizer
-    window: int
-    long: Literal["windows", "truncated"]
+    name: str  # of the model, for messages
+    tokenizer: Tokenizer  # without truncation and padding
+    window: int  # tokens that the model reads, including special tokens
+    long: Literal["windows", "truncated"]  # what to do with a longer text
 
     def windows(self, texts: Sequence[str], header: str) -> list[list[Span]]:
         """Cut texts as `Embedder.windows` says. With `truncated`, a text is one window, which the model truncates."""
@@ -48,10 +41,8 @@ class Reader:
 
     def embed(self, texts: Sequence[str], prefix: str, embed: Callable[[Sequence[str]], Matrix],
               normalise: bool = True) -> Matrix:
-        """Return a vector per text; a text longer than the window gets the mean of its windows' vectors.
-
-        `embed` returns the vectors of one or more texts, each of which fits the window or may be truncated to it.
-        """
+        """Return a vector per text; a text longer than the window gets the mean of its windows' vectors. `embed`
+        returns the vectors of one or more texts, each of which fits the window or may be truncated to it."""
         spans = self.windows(texts, prefix)
         vectors = embed([prefix + text[start:end] for text, cuts in zip(texts, spans, strict=True)
                          for start, end in cuts])
@@ -87,11 +78,9 @@ def to_unit_length(vectors: Matrix) -> Matrix:
 
 
 def _weight(character: str) -> float:
-    """Return the most tokens that a character takes, averaged over whole texts.
-
-    Latin letters have three or more characters per token in prose and two in names and abbreviations. Some tokenizers
-    give each digit and each punctuation mark its own token. A Korean syllable has up to three in an English vocabulary.
-    """
+    """Return the most tokens that a character takes, averaged over whole texts. Latin letters have three or more
+    characters per token in prose and two in names and abbreviations. Some tokenizers give each digit and each
+    punctuation mark its own token. A Korean syllable has up to three in an English vocabulary."""
     if character.isascii():
         return 0.5 if character.isalpha() or character.isspace() else 1.0
     return 3.0 if ord(character) > 0x2E7F else 1.5
@@ -103,11 +92,9 @@ def estimate_tokens(text: str) -> float:
 
 
 def cut_by_estimate(texts: Sequence[str], window: int, header: str) -> list[list[Span]]:
-    """Return for each text spans that cover it and fit the window behind the header, in order and without overlap.
-
-    A cut falls behind a space if there is one in the second half of the window. Raises ModelError: the header leaves no
-    room.
-    """
+    """Return for each text spans that cover it and fit the window behind the header, in order and without overlap. A
+    cut falls behind a space if there is one in the second half of the window. Raises ModelError: the header leaves no
+    room."""
     room = window - _SPECIAL - estimate_tokens(header)
     if room < _MIN_ROOM:
         raise ModelError(f"a window of {window} tokens leaves no room behind a header of {len(header)} characters; "

@@ -48,10 +48,8 @@ def read_metadata(path: Path) -> dict[str, dict[str, FieldValue]]:
 
 
 def field_types(metadata: Metadata, where: str = "metadata") -> dict[str, FieldType]:
-    """Return the type of each field by name, in alphabetical order.
-
-    Raises DocumentError, which names `where`: a field has a name that the index itself uses, or values of two types.
-    """
+    """Return the type of each field by name, in alphabetical order. Raises DocumentError, which names `where`: a field
+    has a name that the index itself uses, or values of two types."""
     types: dict[str, FieldType] = {}
     for source, fields in metadata.items():
         for name, value in fields.items():

@@ -110,11 +110,9 @@ def parse_conditions(where: Iterable[str]) -> list[FilterTerm]:
 
 
 def normalise_filter(where: Any) -> tuple[str, ...]:
-    """Return the distinct conditions of a filter in alphabetical order.
-
-    A filter is text, a list of texts, or a mapping of fields, as in `{year: ">= 2022", format: plain}`; a list there
-    gives several conditions on one field. Raises SettingsError: it has another form.
-    """
+    """Return the distinct conditions of a filter in alphabetical order. A filter is text, a list of texts, or a mapping
+    of fields, as in `{year: ">= 2022", format: plain}`; a list there gives several conditions on one field. Raises
+    SettingsError: it has another form."""
     if isinstance(where, str):
         where = [where]
     if isinstance(where, Mapping):
@@ -202,10 +200,8 @@ def _folded(text: str) -> str:
 
 def filter_collection(collection: Collection, where: Sequence[str]) -> Collection:
     """Restrict a collection to the chunks that meet all conditions; if all chunks do, return the collection itself.
-
     Raises SettingsError: a condition has another form, names a field that no chunk has, or compares a numeric field
-    with text.
-    """
+    with text."""
     read = parse_conditions(where)
     if not read or not len(collection.chunks):
         return collection

@@ -31,11 +31,9 @@ _BLOCKS, _ABOUT = "blocks.int32", "about.json"
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """The postings of consecutive chunks.
-
-    The token `tokens[i]` is in the chunks `rows[starts[i]:starts[i + 1]]`, counted from the block's first chunk, and
-    has the `scores` at the same positions. They are counts until `_weigh` turns them into scores.
-    """
+    """The postings of consecutive chunks. The token `tokens[i]` is in the chunks `rows[starts[i]:starts[i + 1]]`,
+    counted from the block's first chunk, and has the `scores` at the same positions. They are counts until `_weigh`
+    turns them into scores."""
 
     chunks: int
     tokens: Numbers
@@ -65,15 +63,10 @@ class Block:
 
 @dataclass(frozen=True)
 class Postings:
-    """The score of every token in every chunk that contains it. Searching is thread-safe.
+    """The score of every token in every chunk that contains it. Searching is thread-safe."""
 
-    Attributes:
-        vocabulary: number of each token.
-        absent: by number, the score of a chunk without the token; empty unless the method is BM25L or BM25+.
-    """
-
-    vocabulary: Mapping[str, int]
-    absent: Scores
+    vocabulary: Mapping[str, int]  # number of each token
+    absent: Scores  # by number, the score of a chunk without the token; empty unless the method is BM25L or BM25+
     blocks: Sequence[Block]
 
     @classmethod
@@ -104,10 +97,8 @@ class Postings:
                    _map_blocks(folder, sizes, "r"))
 
     def best(self, tokens: Sequence[str], k: int, among: NDArray[np.bool_] | None = None) -> list[tuple[int, float]]:
-        """Return at most `k` rows that contain any of the tokens, with their scores, best first, ties by row.
-
-        A token that is given twice counts twice. The mask `among`, of shape (chunks,), restricts the search.
-        """
+        """Return at most `k` rows that contain any of the tokens, with their scores, best first, ties by row. A token
+        that is given twice counts twice. The mask `among`, of shape (chunks,), restricts the search."""
         numbers = np.array([self.vocabulary[token] for token in tokens if token in self.vocabulary], np.int32)
         if not len(numbers) or k < 1:
             return []
@@ -140,10 +131,8 @@ def _count_blocks(texts: Iterable[str], tokenizer: Tokenizer, vocabulary: dict[s
 
 
 def _weigh(blocks: Sequence[Block], vocabulary: int, weights: Mapping[str, Any]) -> Scores:
-    """Replace counts by scores and return `Postings.absent`.
-
-    Numbers of chunks and lengths are summed over all blocks, so scores equal those of bm25s to the last bit.
-    """
+    """Replace counts by scores and return `Postings.absent`. Numbers of chunks and lengths are summed over all blocks,
+    so scores equal those of bm25s to the last bit."""
     from bm25s import scoring
 
     if not vocabulary:

@@ -73,11 +73,9 @@ _SAMPLE = 2_000  # characters of each text
 
 
 def is_korean(texts: Iterable[str]) -> bool:
-    """Tell whether at least 5 % of the characters at the beginning of texts are Hangul.
-
-    Texts in other languages that mention a few Korean words have less. Pages of a Korean report that are mostly numbers
-    and English terms have more.
-    """
+    """Tell whether at least 5 % of the characters at the beginning of texts are Hangul. Texts in other languages that
+    mention a few Korean words have less. Pages of a Korean report that are mostly numbers and English terms have
+    more."""
     hangul = characters = 0
     for text in texts:
         seen = text[:_SAMPLE]

@@ -141,10 +141,8 @@ def entailment_scorer(folder: ModelFolder) -> EntailmentScorer:
 
 
 class EntailmentScorer(CrossScorer):
-    """Returns the probability that a text, read by windows like a passage, entails a sentence, given as the query.
-
-    The model is trained for natural language inference and has a class called `entailment`.
-    """
+    """Returns the probability that a text, read by windows like a passage, entails a sentence, given as the query. The
+    model is trained for natural language inference and has a class called `entailment`."""
 
     def _predicted(self, pairs: Sequence[tuple[str, str]]) -> list[float]:
         import torch

@@ -55,11 +55,9 @@ def token_store(folder: ModelFolder, precision: Precision) -> VectorStore:
 
 
 class TokenVectors:
-    """Vectors of the tokens of texts, computed by a model on the processor. Thread-safe.
-
-    Vectors of passages have unit length. The last `kept` bytes of them stay in memory in half precision. Fresh ones are
-    rounded too, so that a score does not depend on what was kept.
-    """
+    """Vectors of the tokens of texts, computed by a model on the processor. Thread-safe. Vectors of passages have unit
+    length. The last `kept` bytes of them stay in memory in half precision. Fresh ones are rounded too, so that a score
+    does not depend on what was kept."""
 
     def __init__(self, folder: ModelFolder, precision: Precision = "float32", kept: int = _MAX_KEPT) -> None:
         self._folder, self._precision, self._room = folder, precision, kept
@@ -68,11 +66,9 @@ class TokenVectors:
         self._lock = threading.RLock()
 
     def queries(self, texts: Sequence[str]) -> list[Matrix]:
-        """Return an array of shape (tokens, dimension), float32, per query. Longer queries are truncated.
-
-        They are unit vectors if the model was trained for several vectors per text. Otherwise they have the length that
-        the last layer gives them.
-        """
+        """Return an array of shape (tokens, dimension), float32, per query. Longer queries are truncated. They are unit
+        vectors if the model was trained for several vectors per text. Otherwise they have the length that the last
+        layer gives them."""
         with self._lock:
             model = self._model
             with running(self._precision):
@@ -81,9 +77,7 @@ class TokenVectors:
 
     def passages(self, texts: Sequence[str], store: VectorStore | None = None) -> list[Matrix]:
         """Return an array of shape (tokens, dimension), float16, per passage, with the tokens of all its windows.
-
-        Vectors in `store` are not computed again, and new ones are kept there.
-        """
+        Vectors in `store` are not computed again, and new ones are kept there."""
         with self._lock:
             keys = [digest(text) for text in texts]
             found = {key: self._kept[key] for key in keys if key in self._kept}

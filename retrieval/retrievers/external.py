@@ -116,15 +116,10 @@ class External(RetrieverKind):
 
 @dataclass(frozen=True, slots=True)
 class ExternalRetriever:
-    """Searches with a user's retriever and checks its hits.
+    """Searches with a user's retriever and checks its hits."""
 
-    Attributes:
-        inner: the retriever that the factory created; None if there are no chunks.
-        known: the chunks that may be found, by id.
-    """
-
-    inner: Retriever | None
-    known: Mapping[str, Chunk]
+    inner: Retriever | None  # the retriever that the factory created; None if there are no chunks
+    known: Mapping[str, Chunk]  # the chunks that may be found, by id
     factory: str
 
     def search(self, queries: Sequence[str], k: int) -> list[list[Hit]]:

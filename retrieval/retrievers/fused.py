@@ -78,10 +78,8 @@ def labels(kinds: Sequence[RetrieverKind]) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class FusedRetriever:
-    """Combines the hits of `parts`. `found_by` uses `names`, as in `fused(dense 1, bm25 4)`.
-
-    Ties are broken by the rank in the first part, then in the second, and so on.
-    """
+    """Combines the hits of `parts`. `found_by` uses `names`, as in `fused(dense 1, bm25 4)`. Ties are broken by the
+    rank in the first part, then in the second, and so on."""
 
     parts: tuple[Retriever, ...]
     names: tuple[str, ...]

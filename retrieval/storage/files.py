@@ -24,11 +24,9 @@ from ragbed.documents.types import digest
 
 
 def hold(file: Path, wait: bool = False) -> FileLock:
-    """Lock a file against other processes and threads, until the lock is released or the process ends.
-
-    Creates folders. With `wait`, waits for another holder; otherwise raises filelock.Timeout. Raises OSError: the file
-    cannot be written.
-    """
+    """Lock a file against other processes and threads, until the lock is released or the process ends. Creates folders.
+    With `wait`, waits for another holder; otherwise raises filelock.Timeout. Raises OSError: the file cannot be
+    written."""
     file.parent.mkdir(parents=True, exist_ok=True)
     lock = FileLock(file, timeout=-1 if wait else 0, thread_local=False)
     lock.acquire()
@@ -173,11 +171,9 @@ def check_seal(body: Mapping[str, Any]) -> dict[str, Any] | None:
 
 
 def find_changed(files: Mapping[str, str], folder: Path, verify: bool = False) -> Path | None:
-    """Return the first file that is missing or has another hash; None if all are as they were written.
-
-    With `verify`, every byte is read, even of files that `unchanged_sha256` would not read again. Raises OSError: a
-    file cannot be read.
-    """
+    """Return the first file that is missing or has another hash; None if all are as they were written. With `verify`,
+    every byte is read, even of files that `unchanged_sha256` would not read again. Raises OSError: a file cannot be
+    read."""
     for name, expected in files.items():
         path = folder / name
         if not path.is_file() or (sha256_of(path) if verify else unchanged_sha256(path)) != expected:

@@ -62,11 +62,9 @@ def exclusive(folder: Path, wait: bool = False) -> Iterator[None]:
 
 @contextmanager
 def replacing(folder: Path) -> Iterator[Path]:
-    """Yield a new folder next to `folder` that replaces it if the body succeeds. Hold `exclusive(folder)`.
-
-    A kill at any moment leaves the old content or the new: between two renames, `current_folder` finds the old one.
-    Raises IndexFolderError: the place cannot be written.
-    """
+    """Yield a new folder next to `folder` that replaces it if the body succeeds. Hold `exclusive(folder)`. A kill at
+    any moment leaves the old content or the new: between two renames, `current_folder` finds the old one. Raises
+    IndexFolderError: the place cannot be written."""
     folder = _real(folder)
     with write_errors(folder):
         folder.parent.mkdir(parents=True, exist_ok=True)

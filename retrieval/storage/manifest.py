@@ -37,17 +37,11 @@ class EmbedderEntry(ManifestModel):
 
 
 class SourceEntry(ManifestModel):
-    """A source that is in the index.
+    """A source that is in the index."""
 
-    Attributes:
-        document: id of its document.
-        sha256: of its bytes.
-        parser: version of its parser, if it differs from the manifest's because the source was kept.
-    """
-
-    document: str
-    sha256: str
-    parser: str | None = None
+    document: str  # id of its document
+    sha256: str  # of its bytes
+    parser: str | None = None  # version of its parser, if it differs from the manifest's because the source was kept
 
 
 class Skipped(ManifestModel):
@@ -101,11 +95,9 @@ def write_manifest(manifest: BaseModel, folder: Path) -> None:
 
 
 def read_manifest(folder: Path) -> Manifest:
-    """Read the manifest of an index folder and check its own hash; `check_files` checks the other files.
-
-    Raises OSError: it cannot be read. Raises IndexFolderError: there is none, it is damaged, or another version of
-    ragbed wrote it.
-    """
+    """Read the manifest of an index folder and check its own hash; `check_files` checks the other files. Raises
+    OSError: it cannot be read. Raises IndexFolderError: there is none, it is damaged, or another version of ragbed
+    wrote it."""
     path = folder / MANIFEST
     if not path.is_file():
         if folder.exists() and not folder.is_dir():

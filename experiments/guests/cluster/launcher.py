@@ -89,10 +89,8 @@ LAUNCHER = Launcher()
 
 
 class ShardProgress:
-    """Sum of the progress of all shards, per stage. Called with each line that a shard writes to standard error.
-
-    The total is shown once every shard has reported one. A note that several shards write is shown once.
-    """
+    """Sum of the progress of all shards, per stage. Called with each line that a shard writes to standard error. The
+    total is shown once every shard has reported one. A note that several shards write is shown once."""
 
     def __init__(self, bars: Bars, count: int) -> None:
         self._bars, self._count = bars, count

@@ -20,11 +20,9 @@ from ragbed.retrieval.types import Progress, silent
 
 
 def merge_indexes(folders: Sequence[Path], out: Path, progress: Progress = silent) -> BuildReport:
-    """Merge all shards of an index into the folder `out`, replacing an index there.
-
-    Raises IndexFolderError: a folder is not a complete shard, a shard is missing, they were built from other sources or
-    with other settings, or `out` cannot be written.
-    """
+    """Merge all shards of an index into the folder `out`, replacing an index there. Raises IndexFolderError: a folder
+    is not a complete shard, a shard is missing, they were built from other sources or with other settings, or `out`
+    cannot be written."""
     place = out.absolute()
     with exclusive(place):
         check_place(place)

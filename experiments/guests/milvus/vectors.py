@@ -33,10 +33,8 @@ SAMPLE = 16  # rows whose vectors are compared when an index is opened
 
 
 class MilvusVectors:
-    """Unit vectors in a collection of Milvus. Searching is thread-safe.
-
-    Raises IndexFolderError wherever a call fails for good; the client retries for up to a minute.
-    """
+    """Unit vectors in a collection of Milvus. Searching is thread-safe. Raises IndexFolderError wherever a call fails
+    for good; the client retries for up to a minute."""
 
     def __init__(self, settings: Milvus, dimension: int, keys: Keys, why: str = "") -> None:
         self.settings, self.dimension = settings, dimension
