@@ -85,7 +85,7 @@ def test_runs_alone_are_scored_by_qrels(ragbed, tmp_path):
     status, out, err = ragbed("evaluate-retrieval", "--qrels", DATA / "beir" / "qrels" / "test.tsv", "--run",
                               tmp_path / "a.run", "--run", tmp_path / "b.run")
     assert status == 0, err
-    for said in ("test.tsv: what was found", "a → b", "0.500"):
+    for said in ("test.tsv: retrieval scores", "a → b", "0.500"):
         assert said in out
 
 

@@ -162,7 +162,7 @@ def test_documents_that_are_given_keep_their_ids_and_only_a_changed_one_is_embed
     ("m.jsonl", '{"source": "a.txt"}\n{"source": "a.txt"}', "line 2, field source: expected a path that no other"),
     ("m.jsonl", '{"x": 1}', "line 1, field source: expected text"),
     ("m.jsonl", '[1]', "line 1: expected one JSON object"),
-    ("m.jsonl", '{"source": "a.txt", "page": 1}', "a field may not be called 'page'"),
+    ("m.jsonl", '{"source": "a.txt", "page": 1}', "a field cannot be called 'page'"),
     ("m.jsonl", '{"source": "a.txt", "x": 1}\n{"source": "b.txt", "x": "one"}',
      "x of b.txt is a text, elsewhere a number"),
     ("m.csv", "source,x\na.txt", "line 2: expected 2 fields, found 1"),
