@@ -1,8 +1,7 @@
-"""A cassette: the calls and searches of a run in one file that can be committed, looked at and replayed elsewhere.
+"""Cassettes: the calls and searches of a run in one file, to commit, inspect and replay elsewhere.
 
-gzip over JSON Lines. First what it is and of which run; then the rows of the journal's tables, sorted by their keys:
-every text once, the calls, the searches; last how many of each there are, and a SHA-256 over all lines before. Equal
-content makes equal bytes.
+The format is gzip over JSON Lines: a header that describes the run; texts, calls and searches, sorted by key; and last
+their counts and a SHA-256 over all lines before. Equal content gives equal bytes.
 """
 from __future__ import annotations
 
@@ -33,12 +32,12 @@ from ragbed.strategies.types import Failure, Reply
 
 VERSION = 3  # of the format
 ENDING = ".cassette.jsonl.gz"
-MOST = 1 << 30  # bytes that a cassette may unpack to
+MAX_BYTES = 1 << 30  # of an unpacked cassette
 _LEVEL = 6
 Key = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 TextHash = Annotated[str, Field(pattern="^[0-9a-f]{32}$")]
 Message = tuple[str, list[TextHash]]  # role, hashes of parts
-ToolMessage = tuple[str, list[TextHash], list[dict[str, Any]], str]  # and its calls of tools, or the call it answers
+ToolMessage = tuple[str, list[TextHash], list[dict[str, Any]], str]  # and tool calls, or the answered call
 
 
 class _Line(BaseModel):
@@ -55,16 +54,16 @@ class TextLine(_Line):
     @model_validator(mode="after")
     def _of_its_hash(self) -> Self:
         if text_hash(self.content) != self.text:
-            raise ValueError("the text is not the one of its hash")
+            raise ValueError("the text does not match its hash")
         return self
 
     def put_into(self, database: Database) -> None:
-        """Keep the row."""
+        """Store the row."""
         database.put_text(self.content)
 
 
 class CallLine(_Line):
-    """A call by its key in the journal, with its messages by the hashes of their texts."""
+    """A call by journal key, with messages as hashes of texts."""
 
     counted: ClassVar[str] = "calls"
     call: Key
@@ -80,7 +79,7 @@ class CallLine(_Line):
         return self
 
     def put_into(self, database: Database) -> None:
-        """Keep the row."""
+        """Store the row."""
         reply, failure = (None if one is None else json.dumps(outcome_to_json(one))
                           for one in (self.reply, self.failure))
         store_call(database, self.call, json.dumps(self.messages), json.dumps(self.parameters, sort_keys=True), reply,
@@ -88,7 +87,7 @@ class CallLine(_Line):
 
 
 class HitLine(_Line):
-    """A hit with the hashes of its chunk's content and prefix; no prefix is empty."""
+    """A hit with hashes of its chunk's content and prefix."""
 
     id: str
     document: str
@@ -103,7 +102,7 @@ class HitLine(_Line):
 
 
 class FoundLine(_Line):
-    """Found hits as `Searches` keeps them."""
+    """Hits as `SearchStore` stores them."""
 
     hits: list[HitLine]
     notes: list[str]
@@ -111,7 +110,7 @@ class FoundLine(_Line):
 
 
 class SearchLine(_Line):
-    """What was found for a request, by the request's key."""
+    """The result of a request, by its key."""
 
     counted: ClassVar[str] = "searches"
     search: Key
@@ -121,11 +120,11 @@ class SearchLine(_Line):
     @model_validator(mode="after")
     def _of_its_key(self) -> Self:
         if request_key(self.request) != self.search:
-            raise ValueError("the search is not the one of its key")
+            raise ValueError("the request does not match its key")
         return self
 
     def put_into(self, database: Database) -> None:
-        """Keep the row."""
+        """Store the row."""
         store_search(database, self.request, json.dumps(self.found.model_dump(mode="json")))
 
 
@@ -135,31 +134,30 @@ _KINDS: Mapping[str, type[Row]] = {"text": TextLine, "call": CallLine, "search":
 
 @dataclass(frozen=True, slots=True)
 class Cassette:
-    """A cassette that was read to its end, and is whole."""
+    """A checked cassette."""
 
     path: Path
     ragbed: str  # version of the ragbed that wrote it
-    about: Mapping[str, Any]  # what it says of its run
+    about: Mapping[str, Any]  # description of its run
     counts: Mapping[str, int]  # of texts, calls and searches
     hash: str
 
     @classmethod
     def open(cls, path: Path) -> Cassette:
-        """Check the cassette in a file. Raises RunError: there is none, or it is damaged, of another version of ragbed,
-        or larger than any."""
+        """Check the cassette in a file. Raises RunError if it is missing, damaged, too large, or of another version."""
         reading = _Reading(path)
         deque(reading.rows(), 0)
         return cls(path, str(reading.head.get("ragbed")), reading.head["run"], reading.counts, reading.hash)
 
     def rows(self) -> Iterator[Row]:
-        """Yield texts, calls and searches, in that order; RunError where the file is no longer what was opened."""
+        """Yield texts, calls and searches, in that order. Raises RunError if the file has changed."""
         reading = _Reading(self.path)
         yield from reading.rows()
         if reading.hash != self.hash:
-            raise RunError(f"{self.path}: changed while it was read; give the command again")
+            raise RunError(f"{self.path}: changed during reading; run the command again")
 
     def read_into(self, database: Database) -> None:
-        """Put every row into a database that has the journal's tables."""
+        """Store every row in a database that has the journal's tables."""
         for row in self.rows():
             row.put_into(database)
 
@@ -179,7 +177,7 @@ class _Reading:
                 if number == 1:
                     self._take_head(fields)
                 elif self.hash:
-                    raise ValueError("stands behind the end")
+                    raise ValueError("text after the end")
                 elif kind != "end":
                     row = _KINDS[kind].model_validate(fields)
                     self.counts[row.counted] += 1
@@ -187,7 +185,7 @@ class _Reading:
                 elif fields == {"end": self.counts, "sha256": state.hexdigest()}:
                     self.hash = state.hexdigest()
                 else:
-                    raise ValueError("the lines are not those that were written")
+                    raise ValueError("checksum mismatch: the file was modified or truncated")
             except ValidationError as error:
                 first = error.errors(include_url=False)[0]
                 raise self._refusal(f"line {number}: {'.'.join(map(str, first['loc']))}: {first['msg']}") from error
@@ -195,36 +193,36 @@ class _Reading:
                 raise self._refusal(f"line {number}: {error}") from error
             state.update(line)
         if not self.hash:
-            raise self._refusal("it is cut short")
+            raise self._refusal("it is truncated")
 
     def _lines(self) -> Iterator[bytes]:
-        left = MOST
+        left = MAX_BYTES
         try:
             with open_file(self.path) as file, gzip.open(file) as unpacked:
                 while line := unpacked.readline(left + 1):
                     left -= len(line)
                     if left < 0:
-                        raise RunError(f"{self.path}: unpacks to more than {MOST:,} bytes, so it is not read")
+                        raise RunError(f"{self.path}: unpacks to more than {MAX_BYTES:,} bytes, so it is not read")
                     yield line
         except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-            raise self._refusal("it is cut short or altered") from error
+            raise self._refusal("it is truncated or modified") from error
         except OSError as error:
             raise RunError(f"{self.path}: {error.strerror or error}") from error
 
     def _take_head(self, fields: Any) -> None:
         if fields["cassette"] != "ragbed":
-            raise ValueError("no cassette")
+            raise ValueError("not a cassette")
         if fields["version"] != VERSION or not isinstance(fields["run"], dict):
-            raise RunError(f"{self.path}: made by another version of ragbed; export the run again")
+            raise RunError(f"{self.path}: written by another version of ragbed; export the run again")
         self.head = fields
 
     def _refusal(self, why: str) -> RunError:
-        return RunError(f"{self.path}: a damaged cassette: {why}; get the file again, or export the run again"
-                        if self.head else f"{self.path} is no cassette: make one with `ragbed cassette export RUN`")
+        return RunError(f"{self.path}: damaged cassette: {why}; get the file again, or export the run again"
+                        if self.head else f"{self.path} is not a cassette; make one with `ragbed cassette export RUN`")
 
 
 def is_cassette(path: Path) -> bool:
-    """Return whether the file begins as a cassette does, of whatever version, whole or damaged."""
+    """Tell whether a file starts like a cassette of any version."""
     try:
         with open_file(path) as file, gzip.open(file) as unpacked:
             return unpacked.read(21) == b'{"cassette": "ragbed"'
@@ -233,8 +231,8 @@ def is_cassette(path: Path) -> bool:
 
 
 def write_cassette(path: Path, ragbed: str, about: Mapping[str, Any], database: Database) -> dict[str, int]:
-    """Write the calls and searches that a database's tables hold, and the texts that these need; return how many of
-    each. RunError where the file cannot be written, or would be larger than a cassette may be."""
+    """Write the calls and searches of a database, with the texts they need; return the number of each. Raises
+    RunError if the file cannot be written, or would be too large."""
     try:
         with replacing_file(path) as partial, database.snapshot(), partial.open("xb") as file:
             counts = _write(file, {"cassette": "ragbed", "version": VERSION, "ragbed": ragbed, "run": about}, database)
@@ -246,13 +244,13 @@ def write_cassette(path: Path, ragbed: str, about: Mapping[str, Any], database: 
 
 
 def _write(file: BinaryIO, head: Mapping[str, Any], database: Database) -> dict[str, int]:
-    counts, state, left = {kind.counted: 0 for kind in _KINDS.values()}, hashlib.sha256(), MOST
-    with gzip.GzipFile("", "wb", _LEVEL, file, mtime=0) as out:  # without name and time, which would differ
+    counts, state, left = {kind.counted: 0 for kind in _KINDS.values()}, hashlib.sha256(), MAX_BYTES
+    with gzip.GzipFile("", "wb", _LEVEL, file, mtime=0) as out:  # no name and time, for equal bytes
         for fields in chain([head], _rows_of(database)):
             line = (json.dumps(fields, ensure_ascii=False) + "\n").encode("utf-8", "replace")
             left -= len(line)
             if left < 0:
-                raise RunError(f"{database.path}: holds more than the {MOST:,} bytes that a cassette may")
+                raise RunError(f"{database.path}: holds more than the {MAX_BYTES:,} bytes of a cassette")
             if (kind := next(iter(fields))) in _KINDS:
                 counts[_KINDS[kind].counted] += 1
             state.update(line)
@@ -262,7 +260,7 @@ def _write(file: BinaryIO, head: Mapping[str, Any], database: Database) -> dict[
 
 
 def _rows_of(database: Database) -> Iterator[Mapping[str, Any]]:
-    """Every text that calls and searches need, every call and every search, each by its key."""
+    """Yield the texts that calls and searches need, the calls, and the searches, each sorted by key."""
     calls = "SELECT key, messages, parameters, reply, failure FROM calls ORDER BY key"
     searches = "SELECT key, request, found FROM searches ORDER BY key"
     needed: set[str] = set()

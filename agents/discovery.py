@@ -1,4 +1,4 @@
-"""The model that answers where none is named: that of a key, of a server on this machine, or the small local one."""
+"""Choose a model if none is named: OpenAI's with a key, one of a server on this machine, or the small local one."""
 from __future__ import annotations
 
 import os
@@ -12,23 +12,23 @@ from typing import Any
 from ragbed.agents.settings import DEFAULT_MODEL
 from ragbed.documents.json import loads
 
-MODEL_VARIABLE = "RAGBED_MODEL"  # names the model that answers where a command names none; then nothing is looked for
+MODEL_VARIABLE = "RAGBED_MODEL"  # names the default model
 OPENAI = "openai:gpt-4o-mini"
-PORTS = (11434, 1234, 8080, 8000)  # where Ollama, LM Studio, llama.cpp and vLLM listen unless told otherwise
+PORTS = (11434, 1234, 8080, 8000)  # default ports of Ollama, LM Studio, llama.cpp and vLLM
 _OWNERS = {"library": "Ollama", "organization_owner": "LM Studio", "llamacpp": "llama.cpp", "vllm": "vLLM"}
-_NAME = re.compile(r"[\w./\\][\w ./\\:@+,()-]{0,199}")  # one that can be shown, recorded and asked for
+_NAME = re.compile(r"[\w./\\][\w ./\\:@+,()-]{0,199}")  # safe to show and record
 _NO_CHAT = re.compile(r"embed|rerank|minilm|paraphrase|\b(bge|gte|e5|whisper|tts|ocr)\b", re.IGNORECASE)
-_CONNECT, _SECONDS = 0.3, 1.0  # for a server on this machine to accept, and to say its next word
-_BLOCK, _BLOCKS = 1 << 16, 16  # bytes of a list of models at most
+_CONNECT, _SECONDS = 0.3, 1.0  # timeouts of a server on this machine
+_BLOCK, _BLOCKS = 1 << 16, 16  # maximum bytes of a list of models
 
 
 @dataclass(frozen=True, slots=True)
 class LocalEndpoint:
-    """A server on this machine that has a model to chat with."""
+    """A server on this machine that has a chat model."""
 
-    server: str  # the program, or its port where it does not say
+    server: str  # the program, or its port if unknown
     url: str
-    models: tuple[str, ...]  # those to chat with, in the server's order
+    models: tuple[str, ...]  # chat models, in the server's order
 
     def __str__(self) -> str:
         more = f" and {len(self.models) - 1} more" if len(self.models) > 1 else ""
@@ -36,9 +36,10 @@ class LocalEndpoint:
 
 
 def default_model(note: Callable[[str], None]) -> str:
-    """Return the name of the model that answers where none is named: what `RAGBED_MODEL` says; or `openai:gpt-4o-mini`
-    where `OPENAI_API_KEY` is set; or the first chat model of a server on this machine, of Ollama, LM Studio, llama.cpp
-    and vLLM in this order of ports; or the small local one. `note` takes one line that says what was found and taken.
+    """Return the model to use if none is named.
+
+    It is that of `RAGBED_MODEL`; `openai:gpt-4o-mini` if there is an `OPENAI_API_KEY`; the first chat model of Ollama,
+    LM Studio, llama.cpp or vLLM on this machine; or the small local one. `note` gets a line that says which.
     """
     if named := os.environ.get(MODEL_VARIABLE, "").strip():
         return named
@@ -54,7 +55,7 @@ def default_model(note: Callable[[str], None]) -> str:
 
 
 def find_servers() -> list[LocalEndpoint]:
-    """Return the servers on this machine that have a model to chat with, asked all at once, in the order of `PORTS`."""
+    """Return the servers on this machine that have a chat model, in the order of `PORTS`."""
     with ThreadPoolExecutor(len(PORTS)) as pool:
         return [one for one in pool.map(_server, PORTS) if one is not None]
 
@@ -69,7 +70,7 @@ def _server(port: int) -> LocalEndpoint | None:
 
 
 def _listed(url: str) -> list[Any]:
-    """What OpenAI's protocol lists at `/v1/models`; nothing where nobody answers, or something else does."""
+    """Return what a server lists at `/v1/models`; empty if it does not speak OpenAI's protocol."""
     import httpx2
 
     try:

@@ -1,4 +1,4 @@
-"""From the name after `--model` to a client that can be called."""
+"""Find the model that a name such as `openai:gpt-4o-mini` stands for, and open a client for it."""
 from __future__ import annotations
 
 import asyncio
@@ -26,12 +26,11 @@ from ragbed.retrieval.rerankers.reranker import RerankerDeps, judges_of
 
 OnProgress = Callable[[int, "int | None"], None]  # bytes received, bytes expected if known
 FORMS = "openai:NAME, http://host/v1#NAME, gguf:PATH, hf:OWNER/REPO/FILE.gguf, recorded:NAME"
-PIPELINE_PREFIX = "pipeline:"  # before a pipeline's name, where a model's name is expected
-NO_MODEL = "none"  # the name of no model, for a strategy that asks none
+PIPELINE_PREFIX = "pipeline:"  # before a pipeline's name, in place of a model's name
+NO_MODEL = "none"  # for a strategy that calls no model
 SHARED_SERVERS = "RAGBED_LOCAL_SERVERS"
-"""The environment variable by which a launcher tells its processes of the local models' servers that it has started: in
-JSON, address and key by identity."""
-_SEARCHES = 512  # questions of such a strategy at once: their searches are made together, and kept together
+"""Environment variable with the local servers that a launcher has started: JSON of address and key by identity."""
+_MAX_SEARCHES = 512  # concurrent questions without a model, whose searches are batched
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,9 +38,9 @@ class ModelTarget:
     """A named model."""
 
     name: str  # as the user wrote it; never holds a secret
-    identity: str  # what the journal knows it by: its served name, or `sha256:` and the weights' hash
+    identity: str  # identifies it in the journal: its served name, or `sha256:` and the weights' hash
     served: str  # the name in the request body
-    remote: Address | None = None  # where it is served; None for a local model
+    remote: Address | None = None  # its server; None for a local model
     weights: Path | None = None  # the local model's file; None if it is remote or missing
     start: Callable[[LocalSettings], Endpoint] | None = None  # starts the server of a local model
     fetch: Callable[[OnProgress], Path] | None = None  # downloads weights that are missing
@@ -60,9 +59,15 @@ class ModelProvider(Protocol):
 
 
 def resolve_model(spec: str, *, calls: bool = True, known: str | None = None) -> ModelTarget:
-    """Find the model that a name stands for. A replay, without `calls`, needs neither a key nor the weights; of a
-    `gguf:` or `hf:` model whose file is not there the identity is then `known`, as a run recorded it. Raises ModelError
-    for an unknown name or form, a missing key or file, a wrong hash."""
+    """Find the model of a name.
+
+    Args:
+        calls: False in a replay, which needs neither a key nor weights.
+        known: the identity that a run recorded, for a replay without the weights of a `gguf:` or `hf:` model.
+
+    Raises:
+        ModelError: unknown name or form, missing key or file, or wrong hash.
+    """
     if spec == NO_MODEL or spec.startswith(PIPELINE_PREFIX):
         return ModelTarget(spec, known or spec, spec)
     if spec.startswith(RECORDED):
@@ -84,8 +89,7 @@ def resolve_model(spec: str, *, calls: bool = True, known: str | None = None) ->
 
 
 def describe_model(spec: str, settings: ModelSettings) -> tuple[Context | None, Pricer]:
-    """Return what is known of a model before it is opened: its context, None where unknown, and its pricer; raise as
-    `resolve_model`, but for a missing key or missing weights of the catalogue."""
+    """Return a model's context, None if unknown, and its pricer, without opening it. Needs neither key nor weights."""
     target = resolve_model(spec, calls=False)
     return _context(target, settings), _price(spec, target, settings)
 
@@ -93,28 +97,28 @@ def describe_model(spec: str, settings: ModelSettings) -> tuple[Context | None, 
 @contextlib.asynccontextmanager
 async def open_model(spec: str, settings: ModelSettings, *, calls: bool = True,
                      known: str | None = None) -> AsyncIterator[ModelClient]:
-    """Open a client for a model, closed at the end. A local server starts with the first call, or with `ready()`. A
-    replay, without `calls`, needs no keys, weights or server, and a call raises ModelError; `known` is as in
-    `resolve_model`.
-    Raises ModelError as `resolve_model`."""
+    """Open a client for a model, and close it at the end; see `resolve_model` for the arguments and errors.
+
+    A local server starts with the first call, or with `ready()`. Without `calls`, a call raises ModelError.
+    """
     target = await asyncio.to_thread(resolve_model, spec, calls=calls, known=known)  # may hash a large file
     limits = settings.calls
     if spec.startswith(RECORDED):
         yield RecordedClient(spec, settings)
         return
     if spec == NO_MODEL:
-        endpoint: Endpoint | Address = NoCalls("none is no model: it is for reasoning: search_only, which asks nothing")
-        limits = CallLimits(concurrency=_SEARCHES)
+        endpoint: Endpoint | Address = NoCalls("the model `none` cannot be called; it is for reasoning: search_only")
+        limits = CallLimits(concurrency=_MAX_SEARCHES)
     elif not calls:
-        endpoint = NoCalls("this model was opened for a replay, which makes no calls")
+        endpoint = NoCalls("a replay makes no calls")
     elif target.remote is not None:
         endpoint = target.remote
     else:
         assert target.start is not None
         shared = json.loads(os.environ.get(SHARED_SERVERS, "{}")).get(target.identity)
         endpoint = Address(*shared) if shared else target.start(settings.local)
-        # One place: the server keeps one prompt's prefix. Two attempts: a prompt that ends the server twice is given
-        # up, and the next question finds it running again.
+        # One slot, since the server caches one prompt's prefix. Two attempts: a prompt that crashes the server twice
+        # fails, and the next question starts it again.
         limits = CallLimits(seconds=limits.seconds, attempts=min(limits.attempts, 2), concurrency=1)
     client = ModelClient(target.name, target.identity, target.served, endpoint, _price(spec, target, settings), limits,
                          settings.temperature, settings.reasoning_effort, _context(target, settings))
@@ -127,7 +131,7 @@ async def open_model(spec: str, settings: ModelSettings, *, calls: bool = True,
 @contextlib.asynccontextmanager
 async def open_reranker_deps(retriever: BaseModel, settings: ModelSettings,
                              limits: Limits | None = None) -> AsyncIterator[RerankerDeps]:
-    """Open what a retriever of such settings needs beside a collection, without a journal: models of its judges."""
+    """Open the models of a retriever's relevance judges, without a journal."""
     most = (limits or Limits()).max_tokens
     async with contextlib.AsyncExitStack() as stack:
         models = {name: Model(await stack.enter_async_context(open_model(name, settings)), Journal(None), most)
@@ -137,7 +141,7 @@ async def open_reranker_deps(retriever: BaseModel, settings: ModelSettings,
 
 @dataclass(frozen=True, slots=True)
 class NoCalls:
-    """The endpoint where no call is made; `why` is what one is told."""
+    """An endpoint that refuses calls, with the reason `why`."""
 
     why: str
 

@@ -1,8 +1,8 @@
 """The one module that imports `langchain_openai`: it builds request bodies and sends them.
 
-`ChatOpenAI` resolves and shapes the request. The body goes out through its own client's `post`, and the reply is
-handed back as bytes: the stock path drops what compatible servers add (`reasoning_content`, `timings`), and
-converting typed bodies twice costs more processor time than the request itself.
+`ChatOpenAI` builds the request. The body is sent with its client's `post`, and the reply is returned as bytes: the
+default path drops fields of compatible servers (`reasoning_content`, `timings`), and converting typed bodies twice
+costs more CPU time than the request itself.
 """
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ from ragbed.documents.http import (
     transport_errors,
 )
 
-_MOST_STREAMED = 4 * MAX_REPLY_BYTES  # of a reply in pieces, each of which repeats the names of its fields
+_MAX_STREAMED = 4 * MAX_REPLY_BYTES  # each piece of a stream repeats its field names
 
 
 class Chat(ChatOpenAI):
-    """`ChatOpenAI` for one address, over the chat completions interface only."""
+    """`ChatOpenAI` for one address, with chat completions only."""
 
     def _get_request_payload(self, input_: Any, *, stop: list[str] | None = None, **kwargs: Any) -> dict[str, Any]:
         payload: dict[str, Any] = super()._get_request_payload(input_, stop=stop, **kwargs)
-        # The stock class renames the limit for OpenAI; many compatible servers know only the older name.
+        # The base class uses OpenAI's new name of the limit, which many compatible servers do not know.
         if "max_completion_tokens" in payload and urlsplit(self.openai_api_base or "").hostname != OPENAI_HOST:
             payload["max_tokens"] = payload.pop("max_completion_tokens")
         return payload
@@ -48,12 +48,12 @@ class Chat(ChatOpenAI):
         payload = self._get_request_payload(messages, **parameters)
         payload.pop("stream", None)
         if "temperature" not in parameters:
-            payload.pop("temperature", None)  # the stock class has one of its own for some names
+            payload.pop("temperature", None)  # the base class has a default for some models
         return payload
 
     async def post(self, body: Mapping[str, Any]) -> Response:
-        """Send one body once; raise ConnectionError where no whole reply comes back, BadReply where it is larger than
-        any may be, or compressed though that was not asked for."""
+        """Send a body once. Raises ConnectionError if there is no complete reply, and BadReply if it is too large or
+        compressed."""
         with _named_errors():
             try:
                 got = await self.root_async_client.post("/chat/completions", cast_to=httpx2.Response, body=body)
@@ -62,9 +62,9 @@ class Chat(ChatOpenAI):
             return Response(got.status_code, got.headers, got.content)
 
     async def post_streamed(self, body: Mapping[str, Any], tell: OnEvent, key: str) -> Response:
-        """Send one body that asks for the reply in pieces: `tell` is told each, and they come back as one. An error
-        that is sent in the middle comes back as the status that it names, else 500. What is told does not hold the
-        server's key. Raises as `post`, and ValueError where a piece is not JSON."""
+        """Send a body that requests a stream: call `tell` with each piece, without the server's key, and return the
+        whole reply. An error in the stream becomes its status, or 500. Raises as `post` does, and ValueError for a
+        piece that is not JSON."""
         with _named_errors():
             try:
                 got = await self.root_async_client.post("/chat/completions", cast_to=httpx2.Response, body=body,
@@ -80,7 +80,7 @@ class Chat(ChatOpenAI):
 
     async def _pieces(self, got: httpx2.Response, whole: StreamAssembler) -> Response:
         if isinstance(got.stream, BoundedStream):
-            got.stream.max_bytes = _MOST_STREAMED
+            got.stream.max_bytes = _MAX_STREAMED
         pieces = openai.AsyncStream(cast_to=object, response=got, client=self.root_async_client)
         try:
             async for piece in pieces:
@@ -94,7 +94,7 @@ class Chat(ChatOpenAI):
         except RecursionError:
             raise ValueError("nested beyond reason") from None
         if not whole.whole:
-            raise ConnectionError("the stream ended before the reply did")
+            raise ConnectionError("the stream ended early")
         return Response(got.status_code, got.headers, whole.body())
 
     async def aclose(self) -> None:
@@ -114,18 +114,17 @@ def _named_errors() -> Iterator[None]:
 
 
 def connect(address: Address, served: str, connections: int) -> Chat:
-    """Make a chat client for one address and a model's served name, with so many connections at most and without
-    deadlines and retries, which are the caller's; raise ModelError where the environment's proxy or certificates cannot
-    be used."""
+    """Make a chat client for one address and model, without deadlines and retries. Raises ModelError if the proxy or
+    certificates of the environment cannot be used."""
     client = bounded_client(address.url, connections)
     chat = Chat(model=served, base_url=address.url, api_key=SecretStr(address.key), max_retries=0, timeout=None,
                 use_responses_api=False, openai_proxy=None, http_async_client=client,
-                # Only for a client that it would make; otherwise it warns of proxies that ours does use.
+                # avoids a warning about proxies, which our client does use
                 http_socket_options=(),
-                # Never used; the one that would be made otherwise reads the proxy variables.
+                # never used; the default one would read the proxy variables
                 http_client=httpx2.Client(trust_env=False))
     if urlsplit(address.url).hostname != OPENAI_HOST:
-        # The environment's OpenAI organisation and project are nobody else's business.
+        # do not send OpenAI's organisation and project to other servers
         chat.root_async_client.organization = None
         chat.root_async_client.project = None
     return chat

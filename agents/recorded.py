@@ -1,7 +1,7 @@
-"""Recorded models: every call is answered from a cassette, and none is made.
+"""Recorded models: replies come from a cassette, and no call is made.
 
-`recorded:NAME` is a cassette of this package, `recorded:FILE` one of one's own. Searches, scores and everything else
-are made anew, so that a recorded model can stand in one matrix with others.
+`recorded:NAME` is a cassette of this package, `recorded:FILE` your own. Everything else, such as searches and scores,
+is computed, so that a recorded model can be compared with others in one run.
 """
 from __future__ import annotations
 
@@ -26,18 +26,17 @@ SHIPPED = Path(__file__).parent / "recordings"
 
 @dataclass(frozen=True, slots=True)
 class Recording:
-    """The calls of one model, by their key in the journal."""
+    """The recorded calls of one model, by journal key."""
 
     identity: str
-    questions: int  # the first ones of its benchmark
-    made_with: Mapping[str, str]  # what is known of the model, its weights, the day, the machine and the server
+    questions: int  # number of its benchmark's first questions
+    made_with: Mapping[str, str]  # model, weights, date, machine and server
     outcomes: Mapping[str, Reply | Failure]
 
 
 @cache
 def load_recording(spec: str) -> Recording:
-    """Return the recording that `recorded:NAME` names. Raises ModelError where there is none, or it is of several
-    models."""
+    """Load the recording that `recorded:NAME` names. Raises ModelError if there is none, or it has several models."""
     name = spec.removeprefix(RECORDED)
     shipped = sorted(path.name.removesuffix(ENDING) for path in SHIPPED.glob(f"*{ENDING}"))
     try:
@@ -46,7 +45,7 @@ def load_recording(spec: str) -> Recording:
         raise ModelError(f"{spec}: {error}; ragbed comes with {', '.join(shipped)}") from error
     models: Mapping[str, str] = cassette.about["models"]
     if len(models) != 1:
-        raise ModelError(f"{spec}: its calls are of {', '.join(models) or 'no model'}; name a cassette of one model")
+        raise ModelError(f"{spec}: it has calls of {', '.join(models) or 'no model'}; name a cassette of one model")
     outcomes = {row.call: row.reply or row.failure for row in cassette.rows() if isinstance(row, CallLine)}
     return Recording(next(iter(models.values())), cassette.about["benchmark"]["questions"],
                      cassette.about.get("made_with", {}),
@@ -54,7 +53,7 @@ def load_recording(spec: str) -> Recording:
 
 
 class RecordedClient(ModelClient):
-    """Answers calls as they were answered when they were recorded."""
+    """Answers calls with their recorded replies."""
 
     def __init__(self, spec: str, settings: ModelSettings) -> None:
         self._recording = load_recording(spec)
@@ -64,8 +63,8 @@ class RecordedClient(ModelClient):
 
     async def complete(self, action: Generate, *, max_tokens: int, deadline: float | None = None, repeat: int = 0,
                        tell: OnEvent | None = None) -> Completion:
-        """Return what was recorded of the call, at no cost; raise CallError as it was recorded, and ReplayMiss where
-        nothing was."""
+        """Return the recorded reply, at no cost. Raises CallError if a failure was recorded, or ReplayMiss if nothing
+        was."""
         parameters: dict[str, Any] = self.parameters(action, max_tokens, repeat)
         key = call_key(self.identity, action.messages, parameters, repeat, action.sample)
         match self._recording.outcomes.get(key):
@@ -73,5 +72,5 @@ class RecordedClient(ModelClient):
                 return Completion(reply, 0, 0.0)
             case Failure() as failure:
                 raise CallError(failure.message, failure.kind, 0)
-        raise ReplayMiss(f"{self.name} holds no reply to this call ({key[:12]}): it answers the questions, settings "
-                         "and prompts that it was recorded with; name a live model for others", "replay_miss", 0)
+        raise ReplayMiss(f"{self.name} has no reply to this call ({key[:12]}): it answers only the questions, settings "
+                         "and prompts that were recorded; use another model for others", "replay_miss", 0)

@@ -19,24 +19,24 @@ from ragbed.strategies.prompting import fill_untrusted_text
 from ragbed.strategies.reading import strip_thinking
 from ragbed.strategies.types import Failure, Generate, Message, Reply, Usage
 
-_AT_ONCE = 16  # passages that are asked about; more would only queue before the calls of questions
+_CONCURRENT = 16  # passages; more would only delay the calls of questions
 Pair = tuple[str, str]
 Value = TypeVar("Value")
 
-_LOOKS = 0.5  # seconds between looks at whether the event loop is still there: one that has gone never answers
+_POLL_SECONDS = 0.5  # between checks whether the event loop is still running
 
 
 @dataclass(slots=True)
 class JudgeTally:
-    """Passages, tokens and money that judging took."""
+    """Passages graded by a judge, and its usage and cost."""
 
-    graded: int = 0  # those that got the lowest grade because both replies about them were unreadable included
+    graded: int = 0  # including those whose replies were unreadable
     unreadable: int = 0
     usage: Usage = field(default_factory=Usage)
     cost: Cost = field(default_factory=Cost)
 
-    def said(self, model: str) -> str:
-        """Describe it in one line."""
+    def describe(self, model: str) -> str:
+        """Return a line for notes."""
         graded = f"{self.graded:,} passages graded" if not self.unreadable else \
             f"{self.unreadable:,} of {self.graded:,} passages could not be graded (a reranker counts them as {LOWEST})"
         price = f", ${self.usage.price:.4f}" if self.usage.price else ""
@@ -45,10 +45,12 @@ class JudgeTally:
 
 
 class RelevanceJudge:
-    """Grades each passage by one call, and asks once more where the reply cannot be read. A passage whose second reply
-    cannot be read either has none, to a reranker the lowest, and is counted. A call that fails is no grade: no further
-    passage is asked about, and the failure is raised. The model's journal keeps the calls; the loop runs them, since
-    the judge is used from other threads, with so many seconds for a passage and both calls."""
+    """Grades passages with one call each, and a second one if the reply is unreadable.
+
+    If both are unreadable, the passage is counted, and a reranker gives it the lowest grade. If a call fails, no
+    further passages are graded, and the error is raised. The calls run on `loop`, since rerankers use the judge from
+    other threads; each passage has this many seconds.
+    """
 
     def __init__(self, model: Model, settings: JudgeReranker, loop: asyncio.AbstractEventLoop,
                  seconds: float = 900.0) -> None:
@@ -56,8 +58,8 @@ class RelevanceJudge:
         self._settings, self._loop, self._seconds = settings, loop, seconds
 
     def scores(self, queries: Sequence[str], texts: Sequence[Sequence[str]]) -> list[list[float]]:
-        """Return the grade of each text, from 0 to 3. Blocks, and must not be called on the loop's own thread. Raises
-        CallError, ModelError: a call failed for good, or every one would."""
+        """Return the grade of each text, from 0 to 3. Blocks, so do not call it on the loop's thread. Raises CallError
+        or ModelError if a call fails."""
         pairs = [[(query, text) for text in own] for query, own in zip(queries, texts, strict=True)]
         grades = self._wait(self.grades(list(dict.fromkeys(pair for own in pairs for pair in own))))
         return [[float(grades[pair] or LOWEST) for pair in own] for own in pairs]
@@ -66,13 +68,13 @@ class RelevanceJudge:
         future: Future[Value] = asyncio.run_coroutine_threadsafe(work, self._loop)
         while True:
             try:
-                return future.result(_LOOKS)
+                return future.result(_POLL_SECONDS)
             except TimeoutError:
                 if not future.done() and not self._loop.is_running():
-                    raise CallError("the event loop that asks the judge has ended", "cancelled", 0) from None
+                    raise CallError("the event loop of the judge has stopped", "cancelled", 0) from None
 
     async def grades(self, pairs: Sequence[Pair]) -> dict[Pair, Grade | None]:
-        """Return the grade of each pair of query and text, None where neither reply can be read; raises as `scores`."""
+        """Return the grade of each pair of query and text; None if it is unreadable. Raises as `scores` does."""
         grades: dict[Pair, Grade | None] = {}
         failed: dict[Pair, CallError] = {}
 
@@ -85,16 +87,16 @@ class RelevanceJudge:
         async def grade(pair: Pair) -> None:
             try:
                 grades[pair] = await self._grade(*pair)
-            except CallError as error:  # those under way may end, and are kept by the journal
+            except CallError as error:  # running calls may end, and the journal stores them
                 failed[pair] = error
 
-        await run_bounded(until_one_fails(), _AT_ONCE, grade)
+        await run_bounded(until_one_fails(), _CONCURRENT, grade)
         if failed:
             raise failed[min(failed, key=pairs.index)]
         return grades
 
     async def _grade(self, query: str, passage: str) -> Grade | None:
-        # All prompts share the instructions, so they are a part of their own.
+        # The shared instructions are a separate part, so that they are stored once.
         text = template("relevance")
         first = text.index("<query>")
         asked = fill_untrusted_text(text[first:], "relevance", {"query": query, "passage": passage})
@@ -122,8 +124,7 @@ class RelevanceJudge:
 
 
 class RelevanceJudges:
-    """Makes one judge of each settings, however many retrievers it serves, of models by their names, with the journal
-    that keeps their calls; created on the loop that runs the calls."""
+    """Creates one judge per settings, shared by retrievers. Must be created on the loop that runs the calls."""
 
     def __init__(self, model: Callable[[str], Model], limits: Limits | None = None) -> None:
         self.opened: dict[JudgeReranker, RelevanceJudge] = {}
@@ -137,11 +138,11 @@ class RelevanceJudges:
 
 
 def judge_tallies(deps: RerankerDeps) -> dict[JudgeReranker, JudgeTally]:
-    """Return what judges graded so far for the retrievers that were opened with these deps."""
+    """Return the tallies of judges that have graded passages."""
     opened = deps.judge.opened if isinstance(deps.judge, RelevanceJudges) else {}
     return {settings: judge.tally for settings, judge in opened.items() if judge.tally.graded}
 
 
 def judge_notes(deps: RerankerDeps) -> list[str]:
-    """Return a line for each judge that graded passages: how many, how many it could not grade, and what it used."""
-    return [tally.said(settings.model) for settings, tally in judge_tallies(deps).items()]
+    """Return a line for each judge that has graded passages."""
+    return [tally.describe(settings.model) for settings, tally in judge_tallies(deps).items()]

@@ -1,5 +1,5 @@
-"""Chat completions as a server sends them, whole or in pieces, the reply that each holds, and its price. Prices are
-from the settings, or from the table inside genai-prices, which is never updated over the network here."""
+"""Read chat completions, whole or streamed, and their prices. Prices are from the settings, or from the table in
+genai-prices, which is never updated over the network."""
 from __future__ import annotations
 
 import json
@@ -13,17 +13,17 @@ from ragbed.documents.types import replace_surrogates
 from ragbed.strategies.types import Reply, Usage
 
 Pricer = Callable[[int, int, int], "float | None"]
-"""Returns US dollars for prompt, completion and cached tokens; None where the price is unknown."""
+"""Returns US dollars for prompt, completion and cached tokens; None if the price is unknown."""
 OnEvent = Callable[[str, str], None]
-"""Told what happens to a call: `token` and `reasoning` with a piece of text, `retry` with why all before is void."""
+"""Called with `token` or `reasoning` and a piece of text, or with `retry` and why earlier pieces are void."""
 
-_MOST_TOKENS = 10**9  # of one call, far beyond any context
-_MOST_CALLS, _LONGEST_NAME, _LONGEST_ARGUMENTS = 64, 200, 20_000  # of tools in one reply; the others are characters
+_MAX_TOKENS = 10**9  # of one call, far beyond any context
+_MAX_CALLS, _MAX_NAME, _MAX_ARGUMENTS = 64, 200, 20_000  # tool calls of a reply; characters of a name, of arguments
 _KINDS = {"content": "token", "refusal": "token", "reasoning_content": "reasoning", "reasoning": "reasoning"}
 
 
 def read_reply(data: Any, wants_object: bool, price: Pricer) -> Reply:
-    """Return the reply that a parsed body holds, its text parsed if it `wants_object`; BadReply where there is none."""
+    """Return the reply in a parsed body, its text parsed too if it `wants_object`. Raises BadReply if there is none."""
     choices = data.get("choices") if isinstance(data, dict) else None
     choice = choices[0] if isinstance(choices, list) and choices else None
     message = choice.get("message") if isinstance(choice, dict) else None
@@ -36,7 +36,7 @@ def read_reply(data: Any, wants_object: bool, price: Pricer) -> Reply:
 
 
 def parse_object(text: str) -> dict[str, Any] | None:
-    """Parse a text as a JSON object; None where it is none."""
+    """Parse a text as a JSON object; None if it is not one."""
     try:
         value = loads(text, mend=True)
     except ValueError:
@@ -45,10 +45,10 @@ def parse_object(text: str) -> dict[str, Any] | None:
 
 
 def server_timings(data: Mapping[str, Any]) -> Mapping[str, float]:
-    """Return what llama.cpp's server says about its own speed; empty elsewhere."""
+    """Return the timings that llama.cpp's server reports; empty for other servers."""
     value = data.get("timings")
-    said = value.items() if isinstance(value, dict) else ()
-    return {name: number for name, number in said if isinstance(number, int | float)}
+    items = value.items() if isinstance(value, dict) else ()
+    return {name: number for name, number in items if isinstance(number, int | float)}
 
 
 def _text_of(content: Any) -> str:
@@ -59,17 +59,17 @@ def _text_of(content: Any) -> str:
 
 
 def _tool_calls(calls: Any) -> tuple[Mapping[str, Any], ...]:
-    """What the model calls, with no fields but those that chat completions have; cut where there is too much of it."""
-    listed = calls[:_MOST_CALLS] if isinstance(calls, list) else []
+    """Return tool calls with the fields of chat completions only, truncated if there are too many."""
+    listed = calls[:_MAX_CALLS] if isinstance(calls, list) else []
     functions = [(call, call["function"]) for call in listed
                  if isinstance(call, dict) and isinstance(call.get("function"), dict)]
-    return tuple({"id": _text_of(call.get("id"))[:_LONGEST_NAME], "type": "function", "function": {
-        "name": _text_of(function.get("name"))[:_LONGEST_NAME],
-        "arguments": _arguments(function.get("arguments"))[:_LONGEST_ARGUMENTS]}} for call, function in functions)
+    return tuple({"id": _text_of(call.get("id"))[:_MAX_NAME], "type": "function", "function": {
+        "name": _text_of(function.get("name"))[:_MAX_NAME],
+        "arguments": _arguments(function.get("arguments"))[:_MAX_ARGUMENTS]}} for call, function in functions)
 
 
 def _arguments(given: Any) -> str:
-    """Arguments as JSON in a text. No character is escaped that need not be: a key could hide behind an escape."""
+    """Return arguments as JSON text without unnecessary escapes, behind which an API key could hide."""
     try:
         given = loads(given, mend=True) if isinstance(given, str) and "\\" in given else given
     except ValueError:
@@ -90,17 +90,17 @@ def _usage(data: Mapping[str, Any], price: Pricer) -> Usage:
 
 
 def _count(value: Any) -> int:
-    """Tokens; 0 where the value is no number of them that a call could use."""
-    return value if type(value) is int and 0 < value <= _MOST_TOKENS else 0
+    """Return a token count; 0 if the value is not a plausible one."""
+    return value if type(value) is int and 0 < value <= _MAX_TOKENS else 0
 
 
 def free_price(prompt: int, completion: int, cached: int) -> float:
-    """Return 0: a local model costs nothing."""
+    """Return 0, the price of a local model."""
     return 0.0
 
 
 def fixed_price(given: Price) -> Pricer:
-    """Return a pricer of the price that the settings give."""
+    """Return a pricer for a price in the settings."""
     cached_price = given.prompt if given.cached is None else given.cached
 
     def price(prompt: int, completion: int, cached: int) -> float:
@@ -110,8 +110,7 @@ def fixed_price(given: Price) -> Pricer:
 
 
 def listed_price(url: str, model: str) -> Pricer:
-    """Return a pricer of a model as the provider at this base URL lists it, in US dollars; its price is None where
-    either is unknown, as with a server of one's own."""
+    """Return a pricer for a model at its provider's list price; None if the model or provider is unknown."""
     known = not is_loopback(url)
 
     def price(prompt: int, completion: int, cached: int) -> float | None:
@@ -130,11 +129,11 @@ def listed_price(url: str, model: str) -> Pricer:
 
 
 class StreamAssembler:
-    """Takes the chunks of a streamed chat completion, and tells their texts as they come, but for what the next piece
-    may complete: the first half of a surrogate pair, and the beginning of a key, which is not told."""
+    """Assembles a streamed chat completion, and emits its text as it arrives. The first half of a surrogate pair, and
+    what may be the beginning of an API key, are held back until the next piece."""
 
-    def __init__(self, tell: OnEvent, key: str) -> None:
-        self._tell, self._keys = tell, known_keys(key)
+    def __init__(self, on_event: OnEvent, key: str) -> None:
+        self._on_event, self._keys = on_event, known_keys(key)
         self._texts: dict[str, list[str]] = {}
         self._held: dict[str, str] = {}
         self._calls: list[dict[str, Any]] = []
@@ -144,11 +143,11 @@ class StreamAssembler:
 
     @property
     def whole(self) -> bool:
-        """Say whether the server told why it ended; a stream that only stops was broken off."""
+        """Tell whether there was a finish reason; otherwise the stream was interrupted."""
         return self._finish is not None
 
     def add(self, chunk: Any) -> None:
-        """Take one chunk; raise BadReply where it is none, or the reply becomes larger than any may be."""
+        """Add one chunk. Raises BadReply if it is not one, or the reply becomes too large."""
         if not isinstance(chunk, dict):
             raise BadReply("the stream holds something other than chunks of a reply")
         self._rest |= {name: chunk[name] for name in ("usage", "timings") if isinstance(chunk.get(name), dict)}
@@ -159,9 +158,9 @@ class StreamAssembler:
                 self._finish = choice.get("finish_reason") or self._finish
 
     def body(self) -> bytes:
-        """Return the body of the same completion in one, and tell what was held back of its texts."""
+        """Emit what was held back, and return the body of the whole completion."""
         for kind in list(self._held):
-            self._tell_of(kind, "", last=True)
+            self._emit(kind, "", last=True)
         message: dict[str, Any] = {"role": "assistant", **{name: "".join(self._texts[name]) for name in self._texts}}
         if self._calls:
             message["tool_calls"] = [{**call, "function": {name: "".join(parts) for name, parts in
@@ -177,15 +176,15 @@ class StreamAssembler:
             if piece:
                 self._texts.setdefault(name, []).append(piece)
                 self._grow(piece)
-                # Some servers send their reasoning under both names.
+                # some servers send reasoning under both names
                 if name != "reasoning" or not delta.get("reasoning_content"):
-                    self._tell_of(kind, piece)
+                    self._emit(kind, piece)
         calls = delta.get("tool_calls")
         for call in calls if isinstance(calls, list) else ():
             if isinstance(call, dict):
                 self._take_call(call)
 
-    def _tell_of(self, kind: str, piece: str, last: bool = False) -> None:
+    def _emit(self, kind: str, piece: str, last: bool = False) -> None:
         text = self._held.pop(kind, "") + piece
         for key in self._keys:
             text = text.replace(key, "[key]")
@@ -196,7 +195,7 @@ class StreamAssembler:
         if held:
             text, self._held[kind] = text[:-held], text[-held:]
         if text:
-            self._tell(kind, replace_surrogates(text))
+            self._on_event(kind, encodable(text))
 
     def _take_call(self, call: Mapping[str, Any]) -> None:
         known = self._call(call)
@@ -208,7 +207,7 @@ class StreamAssembler:
                 self._grow(part)
 
     def _call(self, piece: Mapping[str, Any]) -> dict[str, Any]:
-        """The tool call of a piece: that of its index; a new one where its id is new, as some servers send no index."""
+        """Return the tool call of a piece by its index, or by its id, since some servers send no index."""
         index, id = piece.get("index"), piece.get("id")
         at = index if type(index) is int and 0 <= index < len(self._calls) else len(self._calls) - 1
         fresh = type(index) is int and index >= len(self._calls)

@@ -1,4 +1,4 @@
-"""A scripted model, and the loop that plays a strategy with it: how a strategy is tested without a server.
+"""A scripted model, to test a strategy without a server.
 
     from ragbed.agents import Scripted
     from my_strategy import recipe
@@ -9,8 +9,7 @@
         answer = model.play(recipe, "Where was the director of Jaws born?")
         assert (answer.text, answer.cited) == ("Cincinnati [1]", (1,))
 
-`drive` is the loop itself, for replies and searches that come from functions. `answer_reply` and `unsatisfied_reply`
-fit any call.
+`drive` plays a recipe with functions for replies and searches. `answer_reply` and `unsatisfied_reply` fit any call.
 """
 from __future__ import annotations
 
@@ -31,20 +30,20 @@ from ragbed.documents.types import Chunk, digest
 from ragbed.strategies.settings import strategy_config
 from ragbed.strategies.types import Failure, Generate, Reasoning, Reply, Retrieval, Search, Task, Usage
 
-ScriptedLine = str | Reply | Failure  # what a scripted model replies to one call; a text is a reply of that text
+ScriptedLine = str | Reply | Failure  # the reply to one call; a text stands for a reply with it
 
 
 def drive(recipe: Reasoning, task: Task,
           reply: Callable[[Sequence[Generate]], Sequence[Reply | Failure | CallOutcome]],
           find: Callable[[Sequence[Search]], Sequence[Sequence[Chunk] | Failure]],
           limits: Limits | None = None) -> Answer:
-    """Play a recipe to its end, or to that of its limits, with replies and searches that come from functions.
+    """Play a recipe to its end, or until a limit is reached, with functions for replies and searches.
 
     Args:
-        reply: is given the calls that are made together, and returns a reply or failure for each.
-        find: is given the searches that are made together, and returns the chunks of each, best first, or a failure,
-            which ends the question.
-        limits: of the question; the usual ones where None.
+        reply: takes concurrent calls, and returns a reply or failure for each.
+        find: takes concurrent searches, and returns the chunks of each, best first, or a failure, which ends the
+            question.
+        limits: of the question; None for the defaults.
     """
     play = Session(task, recipe, Runtime(_unused, _unused, _unused, _unused, limits or Limits()))
     while play.node != "finish" and not play.end_if_over_budget():
@@ -62,39 +61,42 @@ def drive(recipe: Reasoning, task: Task,
 
 
 def _unused(*given: object) -> NoReturn:
-    raise NotImplementedError("a driven recipe performs nothing itself")
+    raise NotImplementedError("`drive` performs the actions")
 
 
 @dataclass
 class Scripted:
-    """A model that replies what stands in its script, and searches that find what stands in its library.
+    """A model with scripted replies, and a retriever with a scripted library.
 
     Attributes:
-        replies: by the purpose of a call: one line for every such call, or a list of lines, one for each. Or a list of
-            lines for all calls in order; or a function of the call. Where a call asks for fields, a line is their JSON.
-        library: by query, the texts that it finds; those under `""` are found by every other query. Or the texts that
-            every search finds; or a function of the search that returns chunks.
-        rounds: the queries of all searches, those made together in one list.
+        replies: for each purpose of a call, a reply to every such call or a list with one for each; or a list for all
+            calls in order; or a function of the call. If a call requests JSON, a reply is JSON.
+        library: for each query the texts found, with `""` for all other queries; or texts that every search finds; or
+            a function of the search that returns chunks.
+        rounds: queries of all searches, with one list per group of concurrent searches.
     """
 
     replies: Mapping[str, ScriptedLine | list[ScriptedLine]] | list[ScriptedLine] | Callable[[Generate], ScriptedLine]
     library: Mapping[str, Sequence[str]] | Sequence[str] | Callable[[Search], Sequence[Chunk]] = ()
-    limits: Limits = field(default_factory=Limits)  # of a question
-    calls: list[Generate] = field(default_factory=list)  # all calls that were made
+    limits: Limits = field(default_factory=Limits)  # of each question
+    calls: list[Generate] = field(default_factory=list)  # all calls so far
     rounds: list[list[str]] = field(default_factory=list)
 
     def play(self, reasoning: str | Mapping[str, Any] | Reasoning, question: str = "Where was it built?",
              retrieval: str | Mapping[str, Any] | Retrieval = "once", **changes: Any) -> Answer:
-        """Play a question to its end, by strategies or their names or settings; raise ScriptEnded where a call is made
-        that no line is left for. `changes` are of the task, such as `rules="open"`."""
-        gather = retrieval if callable(retrieval) else strategy_config.retrieval(retrieval)
+        """Play a question to its end, and return the answer.
+
+        Strategies are functions, names or settings; `changes` are fields of the task, such as `rules="open"`. Raises
+        ScriptEnded if there is no reply left for a call.
+        """
+        gather = retrieval if callable(retrieval) else choosing.retrieval(retrieval)
         task = Task(**{"id": "q", "question": question, "retrieval": gather, **changes})
         return drive(reasoning if callable(reasoning) else strategy_config.reasoning(reasoning), task,
                      lambda calls: list(map(self._reply, calls)), self._find, self.limits)
 
     @property
     def searched(self) -> list[str]:
-        """The queries of all searches, in order."""
+        """Return the queries of all searches in order."""
         return [query for together in self.rounds for query in together]
 
     def prompts(self, purpose: str) -> list[str]:
@@ -108,7 +110,7 @@ class Scripted:
         if isinstance(line, list):
             place = sum(line is lines or one.purpose == call.purpose for one in self.calls)
             if place > len(line):
-                raise ScriptEnded(f"the script has no line for call {len(self.calls)}, of purpose {call.purpose!r}")
+                raise ScriptEnded(f"no reply is left for call {len(self.calls)}, of purpose {call.purpose!r}")
             line = line[place - 1]
         if not isinstance(line, str):
             return line
@@ -125,7 +127,7 @@ class Scripted:
 
 
 def answer_reply(call: Generate, text: str, refused: bool = False) -> Reply:
-    """Reply with an answer in the form that the call asks for: its tags, or the fields of its schema."""
+    """Return a reply with an answer in the form of the call: with tags, or fields of its schema."""
     if call.schema is None:
         return Reply(f"<Thinking>The documents say so.</Thinking>\n<Answer>{text}</Answer>", usage=Usage(calls=1))
     fields = example_value(call.schema, text, most=True, items=1)
@@ -150,18 +152,18 @@ complex
 No.
 """
 _FIRST_SHOWN = re.compile(r"^(?P<number>\[\d+\])\n(?P<line>.{,200})", re.MULTILINE)
-_CHARACTERS = 4  # of English for a token
+_CHARACTERS = 4  # per token of English
 _LINES, _LONGEST, _TOOL_CALLS = 8, 900, 8
 
 
 def unsatisfied_reply(call: Generate, tokens: int = 0, lists: bool = False, tools: bool = True) -> Reply:
-    """Reply in doubt, and never twice the same: the lowest of every grade, no to every question, always something more
-    to search for, and a quote of the first document. A strategy that ends for it, or for its limits alone, ends.
+    """Return a reply that is never satisfied, and differs for each prompt: lowest grades, always no, always more to
+    search for, and a quote of the first document. A strategy that ends with these replies always ends.
 
     Args:
-        tokens: of about this length, filled with a list of questions.
-        lists: with nothing but that list; and with the most that fits of a schema, in the place of the least.
-        tools: whether tools are called, where the call has some.
+        tokens: approximate length, filled with a list of questions.
+        lists: return only that list, and the longest instead of the shortest value of a schema.
+        tools: call tools if the call offers some.
     """
     number = crc32(call.messages[-1].content.encode("utf-8", "replace"), call.sample)
     shown = _FIRST_SHOWN.search("\n".join(message.content for message in call.messages))
@@ -181,7 +183,7 @@ def unsatisfied_reply(call: Generate, tokens: int = 0, lists: bool = False, tool
 
 
 def tool_call_reply(calls: Sequence[tuple[str, Any]], text: str = "", id: str = "call_") -> Reply:
-    """Reply with calls of tools: each is a tool's name and its arguments, as an object or as the text that is sent."""
+    """Return a reply that calls tools, each given as a name and its arguments, as an object or as text."""
     return Reply(text, finish_reason="tool_calls", usage=Usage(calls=1), tool_calls=tuple(
         {"id": f"{id}{place}", "type": "function", "function": {
             "name": name, "arguments": given if isinstance(given, str) else json.dumps(given)}}
@@ -190,16 +192,18 @@ def tool_call_reply(calls: Sequence[tuple[str, Any]], text: str = "", id: str = 
 
 @lru_cache(maxsize=16)
 def numbered_questions(tokens: int) -> str:
-    """Return a numbered list of at least eight questions, of about so many tokens."""
+    """Return a numbered list of at least eight questions, with about this many tokens."""
     lines = max(_LINES, tokens * _CHARACTERS // _LONGEST)
     filler = " and what follows from it" * (tokens * _CHARACTERS // lines // 25)
     return "\n".join(f"{number}. What do the documents say of part {number}{filler}?" for number in range(1, lines + 1))
 
 
 def example_value(schema: Mapping[str, Any], text: str, most: bool, items: int, share: float = 0.0) -> Any:
-    """Return a value that fits a JSON Schema, its free strings this text, its arrays of so many items where they may
-    be. With `most` it takes the last choice, the largest number and true, and arrays have as many items as they may,
-    spread over what they may be; else the first, the smallest and false. `share` is how far it stands in its array."""
+    """Return a value that fits a JSON Schema, with this text as its strings and this many items in arrays, if allowed.
+
+    With `most` it has the last choices, largest numbers, true, and the longest arrays; otherwise the first choices,
+    smallest numbers and false. `share` is the relative position in an array.
+    """
     if "const" in schema:
         return schema["const"]
     if "enum" in schema:

@@ -1,4 +1,4 @@
-"""Settings of model calls and of the local server, where a model is reached, and how much its context holds."""
+"""Settings and limits of model calls, of questions and of local servers, and the size of a model's context."""
 from __future__ import annotations
 
 import re
@@ -85,7 +85,7 @@ class ModelSettings(_Settings):
     local: LocalSettings = LocalSettings()
 
     def shared(self, parts: int) -> ModelSettings:
-        """Return how each of so many parts calls that go on side by side: with its share of the calls at once."""
+        """Return the settings of each of several concurrent parts, with its share of the concurrent calls."""
         limits = self.calls.model_copy(update={"concurrency": max(self.calls.concurrency // parts, 1)})
         return self.model_copy(update={"calls": limits})
 
@@ -110,28 +110,30 @@ class Limits(_Settings):
 
 
 class Endpoint(Protocol):
-    """A server of our own, which may have to start first; one that somebody else runs is an `Address` alone."""
+    """A local server, which may have to be started; a remote one is just an `Address`."""
 
     async def address(self) -> Address:
-        """Return where to send the next request; raise ModelError where the model cannot be reached at all."""
+        """Return where to send the next request. Raises ModelError if the model cannot be reached."""
         ...
 
     async def aclose(self) -> None:
-        """Stop what was started."""
+        """Stop the server."""
         ...
 
 
-_WORD = re.compile(r"[^\W_]\S*")  # what stands between spaces, from its first letter or digit on
-# Scripts that put no space between words: Thai, Lao, Burmese, Khmer, kana, Han.
+_WORD = re.compile(r"[^\W_]\S*")  # a word with a letter or digit
+# scripts without spaces between words: Thai, Lao, Burmese, Khmer, kana, Han.
 _UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
                        "\U00020000-\U0003ffff]+")
-_CHARACTERS = 8  # of an unspaced script, that the longest usual tokens hold
+_CHARACTERS = 8  # of an unspaced script in the longest usual tokens
 
 
 def min_tokens(text: str) -> int:
-    """Count tokens so that no usual tokeniser stays below: nothing is counted twice, or by its length. One for each
-    word between spaces that has a letter or digit, since tokens do not reach over spaces; one for every eight
-    characters of scripts without spaces. English has about 1.3 times as many, Chinese about six times."""
+    """Return a lower bound of the number of tokens, for any usual tokeniser.
+
+    Counts one per word with a letter or digit, and one per eight characters of scripts without spaces. English has
+    about 1.3 times as many tokens, Chinese about six times.
+    """
     words = len(_WORD.findall(text))
     unspaced = 0 if text.isascii() else sum(map(len, _UNSPACED.findall(text)))
     return max(words, unspaced // _CHARACTERS)
@@ -139,23 +141,23 @@ def min_tokens(text: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """A model's context. With `whole_reply` a prompt is refused that leaves less than the reply may take, as servers
-    with a stated context do; llama.cpp's replies with what is left."""
+    """Size of a model's context. With `whole_reply` a prompt must leave room for the longest reply, as most servers
+    require; llama.cpp's server shortens the reply instead."""
 
-    tokens: int  # that prompt and reply may have together
+    tokens: int  # of prompt and reply together
     whole_reply: bool = True
 
     def room(self, reply: int) -> int:
-        """Return the tokens that a prompt may have where its reply may have `reply`."""
+        """Return the maximum tokens of a prompt with a reply of `reply` tokens."""
         return self.tokens - (reply if self.whole_reply else 1)
 
     def holds(self, characters: int, reply: int) -> bool:
-        """Say whether so many characters surely fit by `min_tokens`: a word and its space are two."""
+        """Tell whether this many characters fit in any case: a word and its space are at least two."""
         return characters // 2 + 1 <= self.room(reply)
 
     def check(self, messages: Sequence[Message], reply: int) -> None:
-        """Refuse what cannot fit before it is sent, by CallTooLong with both sizes."""
-        # Names and marks of tool calls are left out: how they are written is the template's.
+        """Raise CallTooLong, with both sizes, if a prompt cannot fit."""
+        # without names of tool calls, whose form depends on the model's template
         functions = [call.get("function") for message in messages for call in message.tool_calls]
         contents = [*(message.content for message in messages),
                     *(str(one.get("arguments", "")) for one in functions if isinstance(one, Mapping))]
@@ -164,5 +166,5 @@ class Context:
         size = sum(map(min_tokens, contents))
         if size > self.room(reply):
             asked = f" and {reply} for the reply" if self.whole_reply else ""
-            raise CallTooLong(f"the prompt has at least {size} tokens{asked}, and the model's context holds "
+            raise CallTooLong(f"the prompt has at least {size} tokens{asked}, and the model's context has "
                               f"{self.tokens}; nothing was sent", "too_long", 0)

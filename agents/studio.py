@@ -3,12 +3,11 @@
     pip install "langgraph-cli[inmem]"
     RAGBED_INDEX=idx RAGBED_MODEL=openai:gpt-4o-mini langgraph dev
 
-A question is given as `{"question": "..."}`. The server keeps its state after each step: it can be looked at, stopped
-before or after any, and gone on with from there. Events of `agents.graph`, tokens included, come with the stream
-mode `custom`.
+The input is `{"question": "..."}`. The server saves the state after each step, so that a question can be inspected,
+interrupted and continued. The stream mode `custom` has the events of `agents.graph`, tokens included.
 
-Environment: `RAGBED_INDEX`, an index folder, and `RAGBED_NAME` for every other name in `AssistantSettings`; what is
-more than a name is YAML, as in `RAGBED_RETRIEVER='{kind: reranked, of: bm25}'`.
+Environment: `RAGBED_INDEX` is an index folder, and `RAGBED_NAME` any other setting of `AssistantSettings`, as YAML:
+`RAGBED_RETRIEVER='{kind: reranked, of: bm25}'`.
 """
 from __future__ import annotations
 
@@ -27,20 +26,20 @@ from ragbed.documents.errors import SettingsError
 
 @contextlib.asynccontextmanager
 async def open_graph() -> AsyncIterator[Graph]:
-    """Open the assistant's graph over what the environment names; raise as the settings and `Assistant.open` do."""
+    """Open the graph of an assistant with settings from the environment."""
     async with Assistant.open(settings_of_environment()) as assistant:
         yield assistant.graph
 
 
 def settings_of_environment() -> AssistantSettings:
-    """Return the settings that the environment names; SettingsError names the variable that does not fit."""
+    """Read settings from the environment. Raises SettingsError, which names the variable, for an invalid one."""
     given: dict[str, Any] = {}
     for name in AssistantSettings.model_fields:
         text = os.environ.get(f"RAGBED_{name.upper()}")
         try:
             given |= {name: text if name in ("index", "model") else yaml.safe_load(text)} if text else {}
         except yaml.YAMLError:
-            raise SettingsError(f"RAGBED_{name.upper()}: is no YAML") from None
+            raise SettingsError(f"RAGBED_{name.upper()}: is not YAML") from None
     if "index" not in given:
         raise SettingsError("set RAGBED_INDEX to an index folder made by `ragbed index`")
     try:

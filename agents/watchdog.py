@@ -1,4 +1,4 @@
-"""A strategy that does not come back is stopped: all other questions wait for it."""
+"""Stop a strategy that does not yield, because all other questions wait for it."""
 from __future__ import annotations
 
 import math
@@ -14,15 +14,15 @@ from types import FrameType
 from ragbed.agents.session import Session
 from ragbed.documents.errors import RecipeFailed
 
-_PATIENCE = 3  # times that it may take no notice
+_MAX_IGNORED = 3  # signals that a strategy may ignore
 
 
 @contextmanager
 def watchdog() -> Iterator[None]:
-    """Raise RecipeFailed in a strategy that does not come back in time, since all other questions wait for it.
+    """Raise RecipeFailed in a strategy that does not yield in time.
 
-    One that takes no notice ends the process in one line: what was kept by then stays. Without signals, as on Windows
-    and beside the main thread, nothing is watched.
+    If it ignores that, end the process with a message; stored results stay. Without signals, on Windows and outside the
+    main thread, this does nothing.
     """
     if not hasattr(signal, "setitimer") or threading.current_thread() is not threading.main_thread():
         yield
@@ -37,11 +37,11 @@ def watchdog() -> Iterator[None]:
         if frame is None or at_work is None or time.monotonic() < at_work.f_locals.get("until", math.inf):
             ignored = 0
             return
-        said = (f"the strategy did not come back from {Path(frame.f_code.co_filename).name}:{frame.f_lineno} in time, "
+        said = (f"the strategy did not return from {Path(frame.f_code.co_filename).name}:{frame.f_lineno} in time, "
                 f"at the question {at_work.f_locals['self'].task.id}")
         ignored += 1
-        if ignored > _PATIENCE:
-            os.write(2, f"ragbed: {said}, and cannot be stopped; the same command continues\n".encode())
+        if ignored > _MAX_IGNORED:
+            os.write(2, f"ragbed: {said}, and cannot be stopped; run the same command to continue\n".encode())
             os._exit(2)
         raise RecipeFailed(said)
 

@@ -184,7 +184,7 @@ def test_a_search_that_was_not_recorded_is_missed_whatever_is_there_now(town, ra
         status, _, err = ragbed("run", path, "--replay", file)
         missed = name != "unknown"  # another name for the index that was recorded, which is there
         assert (status, "4 failed with replay_miss" in err) == (int(missed), missed), err
-        assert ("found for 'How many people live in town" in err) == missed
+        assert ("for 'How many people live in town" in err) == missed
     assert len(server.requests) == asked
 
 

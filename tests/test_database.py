@@ -96,7 +96,7 @@ def test_a_file_that_cannot_be_written_is_read_as_it_is_and_says_so_where_it_is_
         Database(tmp_path / "d", SCHEMA)
     database = Database(tmp_path / "d", SCHEMA, reading=True)
     assert (database.read("SELECT value FROM numbers"), database.text(key)) == ([(7,)], "kept")
-    with pytest.raises(RunError, match=r"readonly database; the file and its folder have to be"):
+    with pytest.raises(RunError, match=r"readonly database; file and folder must exist"):
         database.put("INSERT INTO numbers VALUES (8)", ())
     database.close()
     with pytest.raises(RunError, match="unable to open"):

@@ -46,10 +46,10 @@ def test_what_was_not_recorded_is_a_failure_and_the_rest_is_answered(town, ragbe
     *there, new = by_model(town.run)[recorded]
     assert "replay_miss" not in {one.result.outcome for one in there}
     assert (new.result.outcome, new.result.failure.kind) == ("error", "replay_miss")
-    assert "holds no reply to this call" in new.result.failure.message
+    assert "has no reply to this call" in new.result.failure.message
 
 
 def test_a_recording_that_is_none_is_refused_in_a_line(town, ragbed, tmp_path):
     ragbed.refuses("run", town.config("", models=["recorded:nobody"]), says=["recorded:nobody", "ragbed comes with"])
     (tmp_path / "x.gz").write_text(json.dumps({}))
-    ragbed.refuses("run", town.config("", models=[f"recorded:{tmp_path / 'x.gz'}"]), says=["is no cassette"])
+    ragbed.refuses("run", town.config("", models=[f"recorded:{tmp_path / 'x.gz'}"]), says=["is not a cassette"])

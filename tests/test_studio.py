@@ -40,7 +40,7 @@ def test_every_setting_has_a_variable(environment):
 
 @pytest.mark.parametrize(("given", "says"), [
     ({}, "set RAGBED_INDEX"), ({"rules": "strict"}, "RAGBED_RULES: Input should be"),
-    ({"k": "many"}, "RAGBED_K: "), ({"retriever": "{kind: [}"}, "RAGBED_RETRIEVER: is no YAML"),
+    ({"k": "many"}, "RAGBED_K: "), ({"retriever": "{kind: [}"}, "RAGBED_RETRIEVER: is not YAML"),
     ({"retriever": "nearest"}, "RAGBED_RETRIEVER: ")])
 def test_a_variable_that_does_not_fit_is_named_in_one_line(environment, given, says):
     if given:

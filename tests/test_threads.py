@@ -234,8 +234,9 @@ async def test_a_store_that_cannot_be_opened_is_one_line_without_the_password(po
     port = wrong.rpartition(":")[2].partition("/")[0]
     for place, says_so in ((tmp_path / "text", "cannot store threads: file is not a database"),
                            (tmp_path / "none" / "t.sqlite", "cannot store threads: unable to open database file"),
-                           (wrong, "password authentication failed"), ("postgres://u:other-secret@[x/y", "no address"),
-                           (wrong.replace(port, "1"), "PostgreSQL on 127.0.0.1, database 'postgres': cannot keep")):
+                           (wrong, "password authentication failed"),
+                           ("postgres://u:other-secret@[x/y", "not an address"),
+                           (wrong.replace(port, "1"), "PostgreSQL on 127.0.0.1, database 'postgres': cannot store")):
         with pytest.raises(SettingsError, match=says_so) as error:
             async with open_checkpointer(place):
                 pass

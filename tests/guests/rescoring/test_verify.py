@@ -162,7 +162,7 @@ def test_a_record_that_is_none_or_of_another_question_is_named(finished, town, r
     ("records", "result"), ("questions", "content"), ("texts", "content"), ("calls", "reply")])
 def test_bytes_where_a_text_was_kept_are_one_line(finished, town, ragbed, table, column):
     alter(town, f"UPDATE {table} SET {column} = x'00ff00' WHERE rowid = 1")
-    ragbed.refuses("verify", town.run, says=["records.sqlite: damaged, bytes instead of text"])
+    ragbed.refuses("verify", town.run, says=["records.sqlite: damaged (bytes instead of text)"])
 
 
 def test_damaged_records_are_one_line_whatever_is_damaged(finished, town, ragbed):
