@@ -194,7 +194,7 @@ class StreamAssembler:
         if held:
             text, self._held[kind] = text[:-held], text[-held:]
         if text:
-            self._on_event(kind, encodable(text))
+            self._on_event(kind, replace_surrogates(text))
 
     def _take_call(self, call: Mapping[str, Any]) -> None:
         known = self._call(call)

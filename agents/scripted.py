@@ -89,7 +89,7 @@ class Scripted:
         Strategies are functions, names or settings; `changes` are fields of the task, such as `rules="open"`. Raises
         ScriptEnded if there is no reply left for a call.
         """
-        gather = retrieval if callable(retrieval) else choosing.retrieval(retrieval)
+        gather = retrieval if callable(retrieval) else strategy_config.retrieval(retrieval)
         task = Task(**{"id": "q", "question": question, "retrieval": gather, **changes})
         return drive(reasoning if callable(reasoning) else strategy_config.reasoning(reasoning), task,
                      lambda calls: list(map(self._reply, calls)), self._find, self.limits)
