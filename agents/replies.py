@@ -9,6 +9,7 @@ from typing import Any
 from ragbed.agents.settings import Price
 from ragbed.documents.http import MAX_REPLY_BYTES, BadReply, is_loopback, known_keys
 from ragbed.documents.json import loads
+from ragbed.documents.types import replace_surrogates
 from ragbed.strategies.types import Reply, Usage
 
 Pricer = Callable[[int, int, int], "float | None"]
