@@ -71,7 +71,7 @@ def test_a_question_of_several_values_counts_in_each_and_one_of_none_apart():
     assert [means(row, 3) for row in view.rows] == [
         ["2", "direct", 1, 1.0], ["10", "direct", 2, 0.5], ["no kind", "direct", 1, 0.0],
         ["all", "direct", 3, pytest.approx(1 / 3)]]
-    assert view.notes == ("Questions with several values, which count in each: 1.",)
+    assert view.notes == ("1 questions have several values and count in each.",)
 
 
 def test_columns_that_share_a_place_are_apart_and_a_judged_one_names_the_judge():
@@ -130,7 +130,7 @@ def test_the_heat_map_counts_steps_by_depth_and_length():
         (0, 1.0, 1), (5, 0.0, 1), (9, 0.0, 1)]
     assert [one["mean"] for one in view.rows[2][3:] if one] == [0.0, 1.0, 0.0]
     assert [one["mean"] for one in view.rows[1][3:] if one] == [0.0, 0.0, 1.0]
-    assert view.notes[1] == "Reasonings that were not judged and are left out: 1."
+    assert view.notes[1] == "1 unjudged answers are left out."
 
 
 def test_chain_outcomes_are_shares_of_all_patterns_by_hops():
@@ -153,7 +153,7 @@ def test_chain_outcomes_are_shares_of_all_patterns_by_hops():
     assert shares["2", "lucky: right answer, a step wrong"] == pytest.approx(2 / 6)
     assert sum(share for (hops, words), share in shares.items() if hops == "2" and words[1] == " ") == pytest.approx(1)
     assert shares["3", "c c c c"] == 1.0
-    assert view.notes[1] == "Answers without a scored chain, which are left out: 1."
+    assert view.notes[1] == "1 answers without a scored chain are left out."
 
 
 def test_the_gap_is_paired_and_by_the_hops_of_the_edited_question():
@@ -245,14 +245,14 @@ def test_the_win_rate_compares_answers_and_reasoning_and_counts_what_it_leaves_o
     # 1.5 to 0.9 wins; 1.2 to 1.4 loses; both wrong; 0.5 to 1.0 loses; 1.4 to 1.4 ties; 1.0 to 1.3 loses
     assert view.rows == (("full against closed-book", "answers and reasoning", "direct", 6, 1, 3, 1, 1,
                           estimate_share(1, 4)),)
-    assert view.notes[1] == "Reasonings that were not judged, and count as holding no step: 1."
+    assert view.notes[1] == "1 unjudged answers count as containing no step."
 
 
 def test_a_reasoning_that_was_not_judged_counts_once_in_however_many_pairs_it_stands():
     view, = wins(detective_run(["closed-book", "provided", "full"]))
     assert [row[0] for row in view.rows] == ["full against provided", "full against closed-book",
                                              "provided against closed-book"]
-    assert view.notes[1] == "Reasonings that were not judged, and count as holding no step: 1."
+    assert view.notes[1] == "1 unjudged answers count as containing no step."
 
 
 def test_the_win_rate_knows_every_condition():
@@ -262,7 +262,7 @@ def test_the_win_rate_knows_every_condition():
 def test_gold_against_the_full_context_compares_answers_alone():
     view, = wins(detective_run(["closed-book", "full", "gold"]))
     assert [row[:2] for row in view.rows] == [
-        ("gold against full", "answers alone"), ("gold against closed-book", "answers and reasoning"),
+        ("gold against full", "answers only"), ("gold against closed-book", "answers and reasoning"),
         ("full against closed-book", "answers and reasoning")]
     assert view.rows[0][3:] == (6, 2, 1, 3, 0, estimate_share(2, 3))
 

@@ -1,4 +1,4 @@
-"""Views of DetectiveQA: its heat map of steps, and its win rate (Table 6)."""
+"""Views of single benchmarks: DetectiveQA's heat map of steps, and its win rate (Table 6)."""
 from __future__ import annotations
 
 from bisect import bisect_right
@@ -15,16 +15,15 @@ from ragbed.experiments.record import Result
 
 _BINS = 10
 _LENGTHS = (50_000, 100_000, 200_000, 400_000, 800_000)  # characters
-_UNKNOWN = "length not known"
+_UNKNOWN = "unknown length"
 
 
 def depth(material: AnalysisInput) -> list[View]:
-    """Return the share of reference steps that a reasoning holds, by the depth of their evidence and the context's
-    length.
+    """Return the share of reference steps that the reasoning contains, by the depth of their evidence and the length of
+    the context.
 
-    A step's depth is the share of the text's characters before its paragraph; steps that are inferences have none
-    and are left out, as are those of reasonings that were not judged, which are counted. Both are of what `full`
-    shows, in characters, whatever the cell showed.
+    A step's depth is the share of the text before its paragraph. Steps without a place in the text and unjudged answers
+    are left out. Depth and length are those of the whole text, whatever the cell showed.
     """
     found = {label: _steps(material, material.results[cell["id"]]) for label, cell in material.labelled()
              if cell["condition"] != "closed-book"}
@@ -40,9 +39,9 @@ def depth(material: AnalysisInput) -> list[View]:
     if not rows:
         return []
     columns = [f"{100 * at // _BINS}-{100 * (at + 1) // _BINS}%" for at in range(_BINS)]
-    notes = [f"Reasonings that were not judged and are left out: {unjudged}."] if unjudged else []
-    return [View("depth", "Steps found by the depth of their evidence", ("context", "cell", "n", *columns), tuple(rows),
-                 2, notes=("n counts steps. Depth is the share of the text that stands before a step's paragraph.",
+    notes = [f"{unjudged} unjudged answers are left out."] if unjudged else []
+    return [View("depth", "Steps found by depth of their evidence", ("context", "cell", "n", *columns), tuple(rows),
+                 2, notes=("n counts steps. Depth is the share of the text before a step's paragraph.",
                            *notes), shaded=(0.0, 1.0))]
 
 
@@ -79,9 +78,9 @@ _WIN_HEADER = ("wins", "losses", "ties", "wrong in both", "win rate")
 def wins(material: AnalysisInput) -> list[View]:
     """Return every pair of conditions of otherwise equal cells, question by question.
 
-    A question's score is its answer, 0 or 1, and the share of the reference steps that its reasoning holds. Questions
-    wrong in both are left out and counted; ties are shown apart; the rate is over the questions that either won.
-    Evidence against the full context compares answers alone: evidence tells a reasoning what to hold.
+    A question's score is its answer, 0 or 1, plus the share of reference steps that its reasoning contains. The win
+    rate is over the questions that either side won. Evidence against the full context compares answers only, because
+    evidence tells the reasoning what to contain.
     """
     rows: list[tuple[Value, ...]] = []
     unjudged: set[tuple[str, str]] = set()
@@ -98,19 +97,18 @@ def wins(material: AnalysisInput) -> list[View]:
         decided = [(ending == "wins", cluster) for ending, cluster in zip(
             endings, material.clusters_of(one for one, _ in answers), strict=True) if ending in ("wins", "losses")]
         rows.append((f"{first['condition']} against {second['condition']}",
-                     "answers and reasoning" if reasoning else "answers alone", _called(material, first, second),
+                     "answers and reasoning" if reasoning else "answers only", _called(material, first, second),
                      len(endings), *map(endings.count, _WIN_HEADER[:-1]),
                      estimate_clustered_share([won for won, _ in decided], [cluster for _, cluster in decided])))
     if not rows:
         return []
-    notes = [f"Reasonings that were not judged, and count as holding no step: {len(unjudged)}."] if unjudged else []
+    notes = [f"{len(unjudged)} unjudged answers count as containing no step."] if unjudged else []
     return [View("wins", "Win rate between conditions", ("conditions", "compared", "cell", "n", *_WIN_HEADER),
-                 tuple(rows), 3, 8, ("The win rate is over wins and losses. Ties, and questions that both answer "
-                                     "wrongly, stand beside it.", *notes))]
+                 tuple(rows), 3, 8, ("The win rate is over wins and losses only.", *notes))]
 
 
 def _comparable(first: Mapping[str, Any], second: Mapping[str, Any]) -> bool:
-    """Whether they differ in the condition alone, and in what has no effect without documents."""
+    """Whether they differ only in the condition and in what has no effect without documents."""
     closed = "closed-book" in (first["condition"], second["condition"])
     free = (*_FREE, "rules", "perturbation", "framing", "seed") if closed else _FREE
     return all(first.get(name) == second.get(name) for name in FACTORS if name not in free)
@@ -124,7 +122,7 @@ def _ending(first: Result, second: Result, reasoning: bool) -> str:
 
 
 def _called(material: AnalysisInput, first: Mapping[str, Any], second: Mapping[str, Any]) -> str:
-    """What both are and other cells are not; the rules of closed-book cells follow from their condition."""
+    """Return what both share and other cells do not."""
     factors = varying_factors([cell for cell in material.cells if cell["condition"] != "closed-book"])
     shared = [name for name in factors if first.get(name) == second.get(name)]
     return describe_factors(first, shared) or describe_factors(first, ["reasoning"])

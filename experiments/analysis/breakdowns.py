@@ -1,5 +1,5 @@
-"""Figures of parts of a run: by a tag, by the order of documents, by chains of sub-answers, by versions of a question,
-by what becomes of the questions of a conversation.
+"""Figures of parts of a run: by tag, by the order of documents, by chains of sub-answers, by versions of a question,
+and by conversations.
 
 The order of documents is MDBench's ablation; chain outcomes (Table 5) and the gap between original and edited questions
 are MRKE's. No figure mixes MRKE's two versions of a question.
@@ -23,7 +23,7 @@ VERSIONS = ("original", "edited")
 
 
 def apart(make: Analysis) -> Analysis:
-    """Return the views of each version by itself, the version as their first key, where the run has both."""
+    """Make the views for each version separately, with the version as their first key, if the run has both."""
     def made(material: AnalysisInput) -> list[View]:
         if not all(any(version in question.tags.get("version", ()) for question in material.questions.values())
                    for version in VERSIONS):
@@ -55,10 +55,8 @@ _SAME = tuple(name for name in FACTORS if name not in ("perturbation", "seed"))
 
 
 def order(material: AnalysisInput) -> list[View]:
-    """Cells that differ only in the order of their documents and their separators, each beside the original.
-
-    The change is paired: each question's score less its score with the documents as they are.
-    """
+    """Return the cells that differ only in the order and numbering of their documents, each compared with the original,
+    question by question."""
     shared = [name for name in varying_factors(material.cells) if name != "perturbation"]
     rows: list[tuple[Value, ...]] = []
     for group in _groups(material.cells):
@@ -77,12 +75,12 @@ def order(material: AnalysisInput) -> list[View]:
         return []
     header = [name for metric in material.each for name in (material.shown(metric), f"{metric}: change")]
     return [View("order", "Order of the documents", ("documents", "cell", "n", *header), tuple(rows), 2,
-                 notes=("The change is the mean difference to the original, question by question.",),
+                 notes=("`change` is the mean difference from the original, question by question.",),
                  signed=tuple(f"{metric}: change" for metric in material.each))]
 
 
 def _groups(cells: Sequence[Mapping[str, Any]]) -> list[list[Mapping[str, Any]]]:
-    """Cells that agree in all else, of each group that has the original and another, in the order of the table."""
+    """Groups of cells that agree in everything else and include the original and another one."""
     groups: dict[tuple[str, ...], list[Mapping[str, Any]]] = {}
     for cell in cells:
         if cell["perturbation"] in _ORDER and cell["condition"] != "closed-book":
@@ -96,8 +94,8 @@ _AS_ASKED = "none"
 
 
 def history(material: AnalysisInput) -> list[View]:
-    """Return every cell that searches and differs in its history strategy alone from one that asks questions as they
-    came: the share of questions with turns before them for which it found other passages, and lost or gained gold."""
+    """Return what each history strategy changes in retrieval, compared with asking questions as they are: the shares of
+    follow-up questions with other passages, and with gold gained or lost."""
     cells = [cell for cell in material.cells if cell["condition"] == "retrieved"]
     shared = [name for name in varying_factors(cells) if name != "history"] if cells else []
     rows: list[tuple[Value, ...]] = []
@@ -118,11 +116,11 @@ def history(material: AnalysisInput) -> list[View]:
         rows += [(second["history"], name, len(searched), *shares)] if shares else []
     if not rows:
         return []
-    notes = [f"Pairs of which a question ended before it searched, and that are left out: {left_out}."] * bool(left_out)
-    return [View("history", "What the history strategy changes in what is found", (
+    notes = [f"{left_out} pairs are left out because a question ended before its search."] * bool(left_out)
+    return [View("history", "Effect of history strategies on retrieval", (
         "history", "cell", "n", "other passages", "gold gained", "gold lost"), tuple(rows), 2, notes=(
-            "n counts questions with turns before them, each paired with itself as it came (history: none). Gold is "
-            "gained where any of it is shown now and none was.", *notes))]
+            "n counts follow-up questions, each paired with the same question without a strategy (history: none). Gold "
+            "is gained if some is shown now and none was before.", *notes))]
 
 
 def _moved(before: Result, after: Result) -> tuple[bool, bool, bool]:
@@ -135,10 +133,10 @@ _METRICS = ("em", "f1")
 
 
 def gap(material: AnalysisInput) -> list[View]:
-    """Return every cell on the originals and on the edited questions of the same `pair`, by hops of the edited one.
+    """Return every cell on the original and on the edited questions of the same `pair`, by hops of the edited one.
 
-    An original with several edited versions counts beside each of them. The change is the edited question's score
-    less the original's, so memory that helps with the original makes it negative.
+    An original counts once for each of its edited versions. The change is the edited question's score minus the
+    original's, so knowledge that helps with the original makes it negative.
     """
     metrics = [name for name in _METRICS if any(name in result.scores for results in material.results.values()
                                                 for result in results)]
@@ -148,13 +146,12 @@ def gap(material: AnalysisInput) -> list[View]:
     header = [words for name in metrics for words in (f"{name}: original", f"{name}: edited", f"{name}: change")]
     rows.sort(key=lambda row: str(row[0]))
     return [View("gap", "Original against edited questions", ("hops", "cell", "n", *header), tuple(rows), 2, 5,
-                 ("n counts pairs: an original counts once for each of its edited versions. The change is the edited "
-                  "question's score less the original's.",), signed=tuple(f"{name}: change" for name in metrics))]
+                 ("n counts pairs: an original counts once for each of its edited versions. `change` is the edited "
+                  "question's score minus the original's.",), signed=tuple(f"{name}: change" for name in metrics))]
 
 
 def _gap_rows(material: AnalysisInput, label: str, cell: Mapping[str, Any],
               metrics: Sequence[str]) -> list[tuple[Value, ...]]:
-    """Pairs are of original and edited, in the order of the edited ones."""
     originals: dict[str, Result] = {}
     for result in material.results[cell["id"]]:
         if "original" in material.tags(result, "version"):
@@ -186,10 +183,8 @@ _ORDERS = {
 
 
 def by_tag(material: AnalysisInput, tag: str) -> list[View]:
-    """Return every cell over the questions of each value of the tag, and over all; of each version where there are two.
-
-    Figures are averages over questions: those of `all` are not averages of the rows above it.
-    """
+    """Return every cell over the questions of each value of the tag, and over all questions. Figures of `all` are over
+    questions, not averages of the other rows."""
     return _by_tag(material, tag) if tag == "version" else apart(partial(_by_tag, tag=tag))(material)
 
 
@@ -212,21 +207,19 @@ def _by_tag(material: AnalysisInput, tag: str) -> list[View]:
              for label, cell in material.labelled()]
     several = sum(len(question.tags.get(tag, ())) > 1 for question in every)
     return [View(f"by:{tag}", f"By {words}", (words, "cell", "n", *map(material.shown, material.metrics)), tuple(rows),
-                 2, notes=(f"Questions with several values, which count in each: {several}.",) if several else ())]
+                 2, notes=(f"{several} questions have several values and count in each.",) if several else ())]
 
 
 RIGHT, LUCKY = "right for the right reason", "lucky: right answer, a step wrong"
-_ALL_LISTED = 4  # steps up to which patterns that never occur have rows too: MRKE and MuSiQue have at most 4
+_ALL_LISTED = 4  # steps up to which all patterns are listed: MRKE and MuSiQue have at most 4
 
 
 @apart
 def chain(material: AnalysisInput) -> list[View]:
-    """Shares of the 2^(N+1) patterns over the N sub-answers, in order, and the final answer, by exact match.
+    """Return the shares of the 2^(N+1) patterns over N sub-answers and the final answer, by exact match.
 
-    A question is right for the right reason where all are correct, and lucky where the final answer is and a step
-    is not. Of more than four sub-questions only the patterns that occur are listed. Questions without a scored
-    chain, such as those whose sub-questions were not asked, are left out and counted. Of each version where there
-    are two.
+    A question is right for the right reason if all are correct, and lucky if only the final answer is. For more than
+    four sub-questions, only patterns that occur are listed. Questions without a scored chain are left out and counted.
     """
     patterns = {cell["id"]: ["".join("c" if right else "w" for right in chain_pattern(result.scores))
                              for result in material.results[cell["id"]]] for cell in material.cells}
@@ -235,9 +228,10 @@ def chain(material: AnalysisInput) -> list[View]:
     if not rows:
         return []
     left_out = sum(found.count("") for found in patterns.values())
-    notes = [f"Answers without a scored chain, which are left out: {left_out}."] if left_out else []
+    notes = [f"{left_out} answers without a scored chain are left out."] if left_out else []
     return [View("chain", "Chain outcomes", ("sub-questions", "outcome", "cell", "n", "share"), tuple(rows), 3, notes=(
-        "In order: each sub-answer, then the final answer; c is correct, w is wrong, by exact match.", *notes))]
+        "Each pattern lists the sub-answers and then the final answer: c is correct, w is wrong, by exact "
+        "match.", *notes))]
 
 
 def _chain_rows(material: AnalysisInput, patterns: Mapping[str, Sequence[str]], hops: int) -> list[tuple[Value, ...]]:

@@ -1,4 +1,4 @@
-"""The papers' result tables, as printed, to stand beside a run's own figures."""
+"""The papers' result tables as printed, shown with a run's own figures."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
@@ -18,8 +18,8 @@ from ragbed.experiments.statistics import cluster_questions
 
 _FOLDER = ("data", "published")
 _DIGITS = 8
-_ON_PAPERS = ("Rows marked published are copied from the paper as printed, percent signs apart. Other models, prompts "
-              "and questions stand behind them; rows of this run have an interval, in the unit of the column.")
+_ON_PAPERS = ("Rows marked `published` are copied from the paper, without percent signs; they were measured with other "
+              "models, prompts and questions. Rows of this run have an interval.")
 
 Factor = str | int | None | tuple[str, ...]
 
@@ -29,14 +29,14 @@ class _Closed(BaseModel):
 
 
 class PublishedColumn(_Closed):
-    """A column of a paper's table, and what of a run corresponds to it."""
+    """A column of a paper's table, and the figure of a run that corresponds to it."""
 
     name: str
-    metric: str | None = None  # ragbed's name of the figure; None where none corresponds
-    pattern: str | None = None  # outcomes of a chain whose share it is: `c w c` of two sub-questions and the question
-    tags: dict[str, str] = {}  # the questions that it is over, by their tags, besides those of the table
-    cell: dict[str, Factor] = {}  # the cells that it is of, by factor, besides those of the table; of a list any value
-    percent: bool = False  # whether the paper gives shares as percentages
+    metric: str | None = None  # ragbed's name of the figure; None if nothing corresponds
+    pattern: str | None = None  # chain outcomes whose share it is, such as `c w c`
+    tags: dict[str, str] = {}  # tags of its questions, in addition to the table's
+    cell: dict[str, Factor] = {}  # factor levels of its cells, in addition to the table's
+    percent: bool = False  # the paper gives percentages
 
 
 class PublishedRow(_Closed):
@@ -52,27 +52,28 @@ class PublishedTable(_Closed):
 
     name: str
     paper: str
-    table: str  # its number, or what it is where that is not known
+    table: str  # its number, or a description
     caption: str
-    n: str  # the questions that it is over, as far as the paper says or its figures show
-    layout: str  # the order of the prompt that it was measured with
-    judge: str | None  # the model that graded; None where nothing is graded
-    tags: dict[str, str] = {}  # of all its columns, as is `cell`
+    n: str  # the number of questions, as far as the paper shows
+    layout: str  # the order of the prompt
+    judge: str | None  # the model that graded, if any
+    tags: dict[str, str] = {}  # of all columns, like `cell`
     cell: dict[str, Factor] = {}
     columns: tuple[PublishedColumn, ...]
     rows: tuple[PublishedRow, ...]
-    notes: tuple[str, ...] = ()  # what is known to be inconsistent in it
+    notes: tuple[str, ...] = ()  # known inconsistencies
 
 
 def list_published() -> list[str]:
-    """Return the tables that there are."""
+    """Return the names of the tables."""
     folder = files("ragbed.experiments").joinpath(*_FOLDER)
     return sorted(entry.name.removesuffix(".json") for entry in folder.iterdir() if entry.name.endswith(".json"))
 
 
 @lru_cache(maxsize=32)
 def load_published(name: str) -> PublishedTable:
-    """Return the table of that name, such as `crest_3`, Table 3 of CReSt's paper; SettingsError where there is none."""
+    """Return the table with this name, such as `crest_3`, Table 3 of CReSt's paper. Raises SettingsError if it is
+    unknown."""
     if name not in list_published():
         raise SettingsError(f"unknown published table {name!r}; there are: {', '.join(list_published())}")
     file = files("ragbed.experiments").joinpath(*_FOLDER, f"{name}.json")
@@ -81,7 +82,7 @@ def load_published(name: str) -> PublishedTable:
 
 def match_figures(table: PublishedTable, cell: Mapping[str, Any], results: Sequence[Result],
                 questions: Mapping[str, Question], scoring: Scoring, seed: int) -> list[Estimate | None]:
-    """Return what a row of a run's summary has for each column; None where nothing corresponds. Shares stay shares."""
+    """Return a cell's figure for each column, or None if nothing corresponds. Shares are not converted to percent."""
     grouped = cluster_questions(questions.values()).of
     known: dict[tuple[tuple[str, str], ...], dict[str, Estimate]] = {}
     found: list[Estimate | None] = []
@@ -113,7 +114,7 @@ def _is_of(cell: Mapping[str, Any], wanted: Mapping[str, Factor]) -> bool:
 
 
 def paper_views(material: AnalysisInput) -> list[View]:
-    """Return the papers' tables, the run's rows first, where any figure corresponds, in the unit of each column."""
+    """Return the papers' tables, in the unit of each column, with the run's rows first if any figure corresponds."""
     return [_paper(load_published(name), material) for name in material.published]
 
 

@@ -1,5 +1,5 @@
-"""Retrievers side by side: the cells of a run that only searches, and the TREC runs of other programs. A TREC run has a
-line for each document found, `query Q0 document rank score tag`."""
+"""Compare retrievers: the cells of a run that only searches, and TREC runs of other programs. A TREC run has one line
+per document found: `query Q0 document rank score tag`."""
 from __future__ import annotations
 
 import ctypes
@@ -28,18 +28,17 @@ from ragbed.retrieval.storage.files import explain_write_error, write_atomically
 
 Rankings = Mapping[str, Sequence[str]]  # ids of documents by query, best first
 _COLUMNS = 6
-_LONGEST = 1 << 16  # characters of a line
+_MAX_LINE = 1 << 16  # characters of a line
 _NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d{1,3})?")
 
 
 def read_run(file: Path) -> Rankings:
-    """Return the rankings of a run, `.gz` or plain: by score, as trec_eval takes them, and not by the column `rank`; of
-    equal scores the document whose id is the greater comes first, as there. Raises BenchmarkError where the file cannot
-    be read, or a line does not fit."""
+    """Read the rankings of a TREC run, plain or `.gz`, ordered by score as trec_eval does, not by the column `rank`;
+    ties go to the greater document id. Raises BenchmarkError if the file cannot be read or a line is invalid."""
     found: dict[str, dict[str, float]] = {}
     place = expand_path(file)
     if place.exists() and not place.is_file():
-        raise BenchmarkError(f"{file}: is no regular file; write the run into one")
+        raise BenchmarkError(f"{file}: not a regular file; give a file")
     for number, line in _lines(place):
         columns = line.split()
         if len(columns) != _COLUMNS or not _NUMBER.fullmatch(columns[4]) or not math.isfinite(float(columns[4])):
@@ -52,14 +51,14 @@ def read_run(file: Path) -> Rankings:
         # As trec_eval keeps scores: what is equal in single precision is a tie.
         found[query][document] = ctypes.c_float(float(columns[4])).value
     if not found:
-        raise BenchmarkError(f"{file}: no line in it")
+        raise BenchmarkError(f"{file}: the file is empty")
     return {query: sorted(sorted(scores, reverse=True), key=scores.__getitem__, reverse=True)
             for query, scores in found.items()}
 
 
 def write_run(file: Path, rankings: Rankings, tag: str) -> None:
-    """Write the rankings, compressed where the name ends in `.gz`. Scores fall by one with each rank. Raises
-    SettingsError where an id holds space, which no line of a run can, or the file cannot be written."""
+    """Write rankings as a TREC run, compressed if the name ends in `.gz`. Scores fall by one per rank. Raises
+    SettingsError if an id contains whitespace or the file cannot be written."""
     text = "".join(_written(rankings, re.sub(r"\s+", "-", tag.strip()) or "ragbed")).encode()
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -73,8 +72,8 @@ def _written(rankings: Rankings, tag: str) -> Iterator[str]:
         for rank, document in enumerate(documents, start=1):
             for id in (query, document):
                 if not id or re.search(r"\s", id):
-                    raise SettingsError(f"the id {id[:60]!r} is empty or holds space, so a TREC run cannot name it; "
-                                        "leave out --runs")
+                    raise SettingsError(f"the id {id[:60]!r} is empty or contains whitespace, which a TREC run cannot "
+                                        "express; omit --runs")
             yield f"{query} Q0 {document} {rank} {len(documents) + 1 - rank} {tag}\n"
 
 
@@ -83,10 +82,10 @@ def _lines(file: Path) -> Iterator[tuple[int, str]]:
         with gzip.open(file) if file.suffix == ".gz" else file.open("rb") as stream, \
                 io.TextIOWrapper(stream, encoding="utf-8-sig", newline="\n") as lines:
             number = 0
-            while line := lines.readline(_LONGEST):
+            while line := lines.readline(_MAX_LINE):
                 number += 1
-                if len(line) == _LONGEST:
-                    raise BenchmarkError(f"{file}, line {number}: longer than {_LONGEST:,} characters, so no line of a "
+                if len(line) == _MAX_LINE:
+                    raise BenchmarkError(f"{file}, line {number}: longer than {_MAX_LINE:,} characters; expected a "
                                          "TREC run")
                 if line.strip():
                     yield number, line
@@ -97,8 +96,8 @@ def _lines(file: Path) -> Iterator[tuple[int, str]]:
 
 
 def extract_rankings(results: Iterable[Result], questions: Collection[Question]) -> Rankings:
-    """Return the documents that a cell found for each question, each at the rank of its best chunk; called as the gold
-    calls them, by their id or by their source."""
+    """Return the documents that a cell found for each question, each at the rank of its best chunk, named as in the
+    gold."""
     named = {item.document for question in questions for item in question.gold}
     return {result.question: list(dict.fromkeys(
         one.source if one.source in named else one.document for one in result.in_view
@@ -107,9 +106,8 @@ def extract_rankings(results: Iterable[Result], questions: Collection[Question])
 
 def score_rankings(rankings: Rankings, questions: Iterable[Question],
               wanted: Iterable[str] = ()) -> dict[str, ScoredQuestion]:
-    """Return the scores of another program's rankings by question, by the wanted metrics of the group `ranking`, with
-    any cuts; 0 for a question that it ranks nothing for. Raises SettingsError where the gold of a question is finer
-    than documents, which alone a TREC run ranks."""
+    """Score another program's rankings by question, with the wanted ranking metrics; a question without a ranking
+    scores 0. Raises SettingsError if gold is finer than documents."""
     names = list(wanted)
     return {one.id: ScoredQuestion(one.answerable, "searched", score(
         _scored(rankings.get(one.id, ()), one), groups=("ranking", "judgements"), wanted=names)) for one in questions}
@@ -120,8 +118,8 @@ def _scored(ranked: Iterable[str], question: Question) -> Scored:
     places = {item.document: place for place, item in enumerate(gold)}
     if len(places) < len(gold) or any(item.page is not None or (item.start is not None and item.chunk is None)
                                       for item in gold):
-        raise SettingsError(f"the gold of question {question.id} is finer than documents, and a TREC run ranks "
-                            "documents; leave --run out")
+        raise SettingsError(f"the gold of question {question.id} is finer than documents, but a TREC run ranks "
+                            "documents; omit --run")
     ranked = list(ranked)
     held = {number: frozenset([places[name]] if name in places else ()) for number, name in enumerate(ranked, start=1)}
     grades = tuple(item.relevance for item in gold)
@@ -131,7 +129,7 @@ def _scored(ranked: Iterable[str], question: Question) -> Scored:
 
 @dataclass(frozen=True, slots=True)
 class Ranker:
-    """What found something: a cell of a run, or another program."""
+    """A retriever: a cell of a run, or another program."""
 
     name: str
     metrics: Mapping[str, Estimate]
@@ -141,7 +139,7 @@ class Ranker:
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
-    """Figures by the metrics of the columns, and the paired comparisons by the first of them."""
+    """Figures of retrievers, and paired comparisons by the first metric."""
 
     columns: Sequence[str]
     lines: Sequence[Ranker]
@@ -149,7 +147,6 @@ class Evaluation:
     notes: Sequence[str]
 
     def as_json(self) -> dict[str, Any]:
-        """As JSON."""
         return {"columns": list(self.columns),
                 "lines": [{"name": one.name, "cell": one.row["id"] if one.row else None, "n": len(one.answers),
                            "metrics": dict(one.metrics)} for one in self.lines],
@@ -159,10 +156,9 @@ class Evaluation:
 
 
 def evaluate_run(path: Path, foreign: Mapping[str, Rankings], notes: Sequence[str]) -> Evaluation:
-    """Return the cells of a finished run, with its notes, and other programs' rankings for its questions. Compared are
-    the cells that differ in one factor, as the run's summary compares them, and each of the others with all; p is
-    corrected over all of these together. Raises SettingsError where rankings are of other queries, or of documents
-    where gold is finer."""
+    """Evaluate the cells of a finished run and other programs' rankings for its questions. Cells that differ in exactly
+    one factor are compared, and every other program with everything; p is corrected over all. Raises SettingsError
+    if rankings are for other queries, or gold is finer than documents."""
     side = read_compared_run(path)
     labels = {cell.first["id"]: label for label, cell in side.cells.items()}
     own = {id: Ranker(ranker_name(label, side.cells[label].first), side.cells[label].first["metrics"],
@@ -176,20 +172,20 @@ def evaluate_run(path: Path, foreign: Mapping[str, Rankings], notes: Sequence[st
 
 
 def ranker_name(label: str, row: Mapping[str, Any]) -> str:
-    """Return what a cell is called: a lone one, which no factor tells from others, by what it searched with."""
+    """Return a cell's label; for a single cell, the name of its retriever."""
     return str(row["retriever"]) if label == row["reasoning"] and row.get("retriever") else label
 
 
 def evaluate_rankings(foreign: Mapping[str, Rankings], questions: Sequence[Question],
                     columns: Sequence[str]) -> Evaluation:
-    """Return other programs' rankings for these questions, with each other; raise SettingsError as `evaluate_run`."""
+    """Evaluate other programs' rankings for these questions; raises as `evaluate_run`."""
     others, said = _foreign(foreign, questions, columns, 0)
     return _compared(columns, [], others, [], cluster_questions(questions), 0, [*note_unranked(questions), *said])
 
 
 def _foreign(rankings: Mapping[str, Rankings], questions: Sequence[Question], columns: Sequence[str],
              seed: int) -> tuple[list[Ranker], list[str]]:
-    """Other programs' rankings, and what a reader has to know of them."""
+    """Return other programs' rankings, with notes."""
     grouped = cluster_questions(questions).of
     lines, notes = [], []
     for name, ranked in rankings.items():
@@ -200,13 +196,13 @@ def _foreign(rankings: Mapping[str, Rankings], questions: Sequence[Question], co
         scores = score_rankings(ranked, questions, columns)
         metrics = aggregate(list(scores.values()), seed=seed, clusters=[grouped[id] for id in scores])
         lines.append(Ranker(name, metrics, scores))
-        notes.append(f"{name} ranks up to {max(map(len, ranked.values()))} documents for a query, over which its "
-                     "mrr and map are.")
+        notes.append(f"{name} ranks up to {max(map(len, ranked.values()))} documents per query; mrr and map are over "
+                     "these.")
         if known < len(questions):
             notes.append(f"{name} ranks nothing for {len(questions) - known} of {len(questions)} questions, which score"
-                         " 0 there.")
+                         " 0.")
         if len(ranked) > known:
-            notes.append(f"{len(ranked) - known} queries of {name} are no questions here, and left out.")
+            notes.append(f"{len(ranked) - known} queries of {name} are not questions here and are left out.")
     return lines, notes
 
 

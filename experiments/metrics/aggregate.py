@@ -17,11 +17,8 @@ _DIGITS = 10
 
 
 class Estimate(TypedDict):
-    """A mean with its interval, over n questions.
-
-    None where n is 0, or where a set-level metric has no finite value; without bounds, where it has none in some
-    resample.
-    """
+    """A mean with its 95 % interval, over n questions. The mean is None if n is 0 or a set-level metric has no finite
+    value; the bounds are None if it has none in some resample."""
 
     mean: float | None
     low: float | None
@@ -31,7 +28,7 @@ class Estimate(TypedDict):
 
 @dataclass(frozen=True, slots=True)
 class ScoredQuestion:
-    """A question with scores that are no record: stored ones, means over repeats, those of another program."""
+    """A question with scores but without a record: a stored one, means over repeats, or another program's."""
 
     answerable: bool
     outcome: Outcome
@@ -39,7 +36,7 @@ class ScoredQuestion:
 
 
 def count_outcomes(rows: Sequence[ScoredRow]) -> dict[str, int]:
-    """Count how many questions ended in each outcome; none of `OUTCOMES` is left out."""
+    """Count the questions per outcome, including outcomes with none."""
     counts: dict[str, int] = dict.fromkeys(OUTCOMES, 0)
     for row in rows:
         counts[row.outcome] = counts.get(row.outcome, 0) + 1
@@ -47,8 +44,8 @@ def count_outcomes(rows: Sequence[ScoredRow]) -> dict[str, int]:
 
 
 def make_sample(rows: Sequence[ScoredRow], clusters: Sequence[str] | None = None) -> Sample:
-    """Return the rows' scores by unit, the same in whichever order the rows come. Without clusters, or where no two
-    rows share one, every row is a unit."""
+    """Return the rows' scores by unit, independent of their order. A unit is a row or, if any rows share one, a
+    cluster."""
     import numpy as np
 
     names = score_names(rows)
@@ -75,18 +72,20 @@ def aggregate(rows: Sequence[ScoredRow], scoring: Scoring = "corrected", seed: i
               refusing: bool = True, clusters: Sequence[str] | None = None) -> dict[str, Estimate]:
     """Compute the mean of every metric over the questions that it applies to, with a 95 % interval.
 
-    That of a share is Wilson's score interval, which holds for shares of 0 and 1 and for few questions: over as many
-    questions as there are, or where some share a cluster as many as they are worth (`intervals.effective_questions`).
+    The interval of a share is Wilson's score interval, which is valid for shares of 0 and 1 and for few questions; if
+    questions share clusters, over their effective number (`intervals.effective_questions`). Other metrics use the
+    bootstrap (`sample.draw_resamples`, `intervals.bootstrap_interval`) of questions or whole clusters. A split with
+    little spread, such as one question or equal scores, gets the room that the range of its scores leaves
+    (`intervals.room`, `intervals.widen`). Set-level metrics are computed from the means of the set and of the same
+    resamples; there is no interval if one has no finite value in some resample.
 
-    That of another metric is the bootstrap's (`sample.draw_resamples`, `intervals.around`), of questions or of whole
-    clusters. What has little spread to draw from, such as a split of one question, or one in which all have the same
-    score, gets the room that the range of its scores leaves (`intervals.room`, `intervals.widened`).
+    Equal rows in any order give equal figures, rounded to 10 digits.
 
-    Set-level metrics are what the groups derive from the means, of the set and of the same resamples. There is no
-    interval where one has no finite value in some resample. Equal rows in any order give equal figures, rounded to 10
-    digits. Where the rules are not `refusing`, offering no refusal, the unanswerable have no unified score in any
-    scoring; each row may have the cluster of its question. Returns name to estimate, in the order of the groups and of
-    the metrics in each, a family by its cut.
+    Args:
+        refusing: whether the rules offer a refusal; if not, unanswerable questions have no unified score.
+        clusters: the cluster of each row's question.
+
+    Returns estimates by name, in the order of the groups and of their metrics, families by cut.
     """
     sample = make_sample(rows, clusters)
     sizes, whole, corners = sample.sizes, sample.units.whole(), sample.corners()
@@ -102,7 +101,7 @@ def aggregate(rows: Sequence[ScoredRow], scoring: Scoring = "corrected", seed: i
 
 
 def estimate(mean: float, bounds: Interval, n: int) -> Estimate:
-    """Return a mean as it is kept. It has no bounds where the interval has no width, which says nothing."""
+    """Return a rounded estimate, without bounds if the interval has no width."""
     low, high = bounds
     if low is None or high is None or low >= high:
         return Estimate(mean=round(mean, _DIGITS), low=None, high=None, n=n)
@@ -110,12 +109,12 @@ def estimate(mean: float, bounds: Interval, n: int) -> Estimate:
 
 
 def estimate_share(count: int, n: int) -> Estimate:
-    """Compute the share `count / n` of independent ones with its 95 % interval (Wilson, 1927)."""
+    """Compute the share `count / n` of independent questions with its 95 % interval (Wilson, 1927)."""
     return estimate(count / n, wilson(count / n, n), n) if n else Estimate(mean=None, low=None, high=None, n=0)
 
 
 def estimate_clustered_share(hits: Sequence[bool], clusters: Sequence[str]) -> Estimate:
-    """Compute the share of those that are hits, with its 95 % interval, by clusters where any two share one."""
+    """Compute the share of hits with its 95 % interval, by cluster if any two hits share one."""
     totals = Counter(clusters)
     if len(totals) == len(hits):
         return estimate_share(sum(hits), len(hits))

@@ -1,31 +1,31 @@
 """CReSt's metrics, as ragbed corrects them and as its published code computes them.
 
-Corrected, every expected question counts: an outcome other than `answered` and `refused` is no answer, 0 in `unified`,
-`correct`, `partial` and every citation metric. An unreadable verdict is `unjudged` and 0 likewise.
+Corrected, every expected question counts: an outcome other than `answered` and `refused` scores 0 in `unified`,
+`correct`, `partial` and every citation metric. An unreadable verdict is `unjudged` and also scores 0.
 
 The published code (github.com/UpstageAI/CReSt, `evaluation/crest.py`) differs:
 
-- Refused means that the lower-cased answer contains `unanswerable`, wherever, in both splits.
-- A judge is asked of refusals too. The -1 applies only where it says Wrong; a Correct or Partially Correct answer with
-  that word keeps its points.
-- A judge is shown the answer without the citations that end it; others stay. It is asked once, without a repair.
-- The last turn of least-to-most asks for no tags, in the layout `score_as_published`: the whole reply is the answer.
-- The answer is cut from the reply by `<Answer>` and `</Answer>` in that case, thinking or not, its blanks kept.
+- Refused means that the lower-cased answer contains `unanswerable` anywhere, in both splits.
+- The judge grades refusals too. The -1 applies only if it says Wrong; a Correct or Partially Correct answer with that
+  word keeps its points.
+- The judge sees the answer without the citations at its end; others stay. It is asked once, without a repair.
+- The last turn of least-to-most asks for no tags, in the layout `as_published`: the whole reply is the answer.
+- The answer is the text between `<Answer>` and `</Answer>`, in that case, with its whitespace.
 - An empty answer is dropped: every metric is None, so n shrinks.
-- An unread verdict is left out of the shares of Correct, Partially and Wrong but counts 0 in the unified score.
-- Only `[n]` is a citation; every number so written counts in P, shown or not. Refusals count in the averages.
+- An unreadable verdict is left out of the shares of Correct, Partially and Wrong but counts 0 in the unified score.
+- Only `[n]` is a citation; every such number counts in P, shown or not. Refusals count in the averages.
 - Repeated gold labels count repeatedly in |G|; an answerable question without gold labels scores 0.
 - No F1 of citations is computed; ours is the paper's (Table 4), of the published precision and recall.
 
-What is ours all the same:
+These differences remain in both scorings:
 
-- The judge's prompt is in our words and shows several accepted answers; a reply that states two grades is unread,
-  where the published code takes the first. The lexical judge removes citations everywhere.
-- A refusal that no judge was asked of, in a run that was made with the other scoring, is Wrong.
-- Least-to-most asks at most six different sub-questions, less the question itself, and its turns are in our words;
-  where the model names none it answers in one call with tags, and the published code has no answer.
-- Documents are shown by number and content; the published prompts hold whole records, gold marks among them.
-- Under rules that offer no refusal, which the paper does not have, no refusal is scored.
+- The judge's prompt is ragbed's and shows several accepted answers; a reply with two grades is unreadable, whereas the
+  published code takes the first. The lexical judge removes citations everywhere.
+- A refusal that no judge graded, in a run made with the other scoring, is Wrong.
+- Least-to-most asks at most six different sub-questions, without the question itself, in ragbed's words; if the model
+  names none it answers in one call with tags, whereas the published code has no answer.
+- Documents are shown by number and content; the published prompts hold whole records, including gold marks.
+- Under rules that offer no refusal, which the paper does not have, refusals are not scored.
 """
 from __future__ import annotations
 
@@ -49,11 +49,11 @@ def score_corrected(item: Scored) -> Scores:
 
     `unified` is Table 2 of the paper: answerable and Correct 1, Partially 0.5, Wrong 0, refused -1; unanswerable and
     refused 1, else 0. None for an answerable question without a gold answer. A refusal is graded Wrong; under rules
-    that offer none, no refusal is scored.
+    that offer none, refusals are not scored.
 
-    Of citations P are the cited chunks that were shown, G all gold items, shown or not; a chunk is in G if it holds a
-    gold item. Precision |P∩G|/|P|, recall (gold items that a cited chunk holds)/|G|, 0 where nothing is cited. Recall
-    in view takes the gold items that were shown, None where none was. None for a question without gold labels.
+    For citations, P are the cited chunks that were shown, and G all gold items, shown or not; a chunk is in G if it
+    contains a gold item. Precision is |P∩G|/|P|, recall (gold items that a cited chunk contains)/|G|, and both are 0
+    without citations. Recall in view counts the gold items that were shown. None for a question without gold labels.
     """
     scores = _refusals(item, item.outcome == "refused")
     if item.answerable and item.answers:
@@ -89,7 +89,6 @@ def score_as_published(item: Scored) -> Scores:
 
 
 def _refusals(item: Scored, refused: bool) -> Scores:
-    """All names, with what follows from the refusal alone."""
     scores: Scores = dict.fromkeys(_NAMES)
     if not item.may_refuse:
         return scores
@@ -99,8 +98,8 @@ def _refusals(item: Scored, refused: bool) -> Scores:
 
 
 def cited_overlap(item: Scored) -> tuple[float, float]:
-    """Return the share of the cited chunks that hold gold, 0 where none is cited, and that of the gold that a cited
-    chunk holds, of a question with gold labels."""
+    """Return the share of cited chunks that contain gold, and the share of gold that they contain, for a question with
+    gold labels."""
     held = [bool(item.hits.get(number)) for number in dict.fromkeys(item.cited) if item.read]
     return sum(held) / len(held) if held else 0.0, len(_found(item)) / item.gold_total
 

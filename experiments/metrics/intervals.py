@@ -1,7 +1,7 @@
-"""Intervals of figures: of shares, of what a bootstrap draws, and of what a sample without spread leaves open.
+"""Intervals of figures: of shares, of bootstrapped figures, and for samples without spread.
 
-Wilson's formula and the expanded percentiles are written out here, since scipy.stats and statsmodels take 0.7 s to
-import and have neither fractional numbers of questions nor percentiles widened for few of them.
+Wilson's formula and the expanded percentiles are written out because scipy.stats and statsmodels take 0.7 s to import
+and support neither effective numbers of questions nor percentiles widened for small samples.
 """
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _EQUAL = 1e-12
 
 
 class Interval(NamedTuple):
-    """A 95 % interval; None where there is none."""
+    """A 95 % interval; None if there is none."""
 
     low: float | None
     high: float | None
@@ -32,8 +32,7 @@ NO_INTERVAL = Interval(None, None)
 
 
 def wilson(share: float, n: float) -> Interval:
-    """Compute Wilson's score interval (1927) of n questions, or as many independent ones as they are worth: the shares
-    that a test at this level would not reject."""
+    """Compute Wilson's score interval (1927) for n questions, or an effective number of them."""
     scale = 1 + Z**2 / n
     middle = (share + Z**2 / (2 * n)) / scale
     half = Z / scale * math.sqrt(share * (1 - share) / n + Z**2 / (4 * n**2))
@@ -41,14 +40,14 @@ def wilson(share: float, n: float) -> Interval:
 
 
 def effective_questions(sums: Floats, counts: Floats) -> float:
-    """Compute how many independent questions those of the clusters are worth for the interval of a share.
+    """Compute the effective number of independent questions of clusters, for the interval of a share.
 
-    It is the number for which the variance of independent questions is that between the clusters (Kish's design effect,
-    "Survey Sampling", 1965), less what so few clusters leave unknown of that variance: Student's quantile takes the
-    place of the normal one, as Korn and Graubard do it (Survey Methodology 24, 1998), of as many clusters as they
-    weigh. In Wilson's interval it covers well, for rare shares too (Dean and Pagano, Journal of Survey Statistics and
-    Methodology 3, 2015). Where all answers are equal it is the number of clusters, as they weigh. Each cluster has a
-    sum of right answers, and a count of questions, one at least.
+    It is the number for which independent questions would have the variance between clusters (Kish's design effect,
+    "Survey Sampling", 1965), reduced because few clusters determine that variance poorly: by Student's quantile instead
+    of the normal one, as Korn and Graubard do (Survey Methodology 24, 1998). With Wilson's interval it covers well,
+    also for rare shares (Dean and Pagano, Journal of Survey Statistics and Methodology 3, 2015). If all answers are
+    equal it is the effective number of clusters. Each cluster has a sum of right answers and a count of questions, at
+    least one.
     """
     n, clusters, weighs = float(counts.sum()), len(counts), effective_size(counts)
     share = float(sums.sum()) / n
@@ -60,20 +59,20 @@ def effective_questions(sums: Floats, counts: Floats) -> float:
 
 
 def effective_size(counts: Floats) -> float:
-    """Compute how many clusters of one size these weigh as: Kish's effective number, n^2 / (sum of squared sizes)."""
+    """Compute Kish's effective number of clusters, n^2 / (sum of squared sizes)."""
     return float(counts.sum() ** 2 / (counts**2).sum())
 
 
 def degrees_of_freedom(*parts: tuple[float, float]) -> float:
-    """Compute the degrees of freedom of a sum of independent variances, each with its own (Satterthwaite, Biometrics
-    Bulletin 2, 1946; Welch, Biometrika 34, 1947); 1 where all are zero."""
+    """Compute the degrees of freedom of a sum of independent variances (Satterthwaite, Biometrics Bulletin 2, 1946;
+    Welch, Biometrika 34, 1947); 1 if all are zero."""
     spread = math.fsum(variance**2 / own for variance, own in parts)
     return math.fsum(variance for variance, _ in parts) ** 2 / spread if spread else 1.0
 
 
 def effective_units(sums: Floats, counts: Floats) -> float:
-    """Compute how many units the mean of two splits' means is worth, by units and splits, each unit in one of these:
-    its degrees of freedom and one, so that a small split with much of the variance counts as the few that it has."""
+    """Compute the effective number of units of the mean of two splits' means, given sums and counts by unit and split:
+    its degrees of freedom plus one, so that a small split with much of the variance counts as the few units it has."""
     known = []
     for own, many in zip(sums.T, counts.T, strict=True):
         own, many = own[many > 0], many[many > 0]
@@ -88,7 +87,7 @@ def effective_units(sums: Floats, counts: Floats) -> float:
 
 @lru_cache(maxsize=1024)
 def student_quantile(freedom: float) -> float:
-    """Return the quantile of Student's distribution that a 95 % interval reaches to."""
+    """Return the quantile of Student's distribution for a two-sided 95 % interval."""
     from scipy.special import stdtrit  # scipy.stats takes half a second more to import
 
     return float(stdtrit(freedom, 1 - TAIL))
@@ -97,11 +96,13 @@ def student_quantile(freedom: float) -> float:
 def bootstrap_interval(value: float, spread: Floats, units: float) -> Interval:
     """Compute the bootstrap's 95 % interval of a figure.
 
-    It is the expanded percentile interval, as much wider for few units as Student's distribution is (Hesterberg, "What
-    Teachers Should Know About the Bootstrap", 2015). Fewer units than `FEW` have few resamples, the same ones over and
-    over: their percentiles are joined with Student's interval. `spread` is the figure of every resample, nan where it
-    has none, which is left out; `units` were drawn, as they weigh. There are no bounds where the figure is infinite in
-    some resample, or nowhere is one.
+    It is the expanded percentile interval, wider for few units as Student's distribution is (Hesterberg, "What Teachers
+    Should Know About the Bootstrap", 2015). Below `FEW` units, whose few resamples repeat, it is joined with Student's
+    interval. There are no bounds if the figure is infinite in some resample or nowhere finite.
+
+    Args:
+        spread: the figure of every resample; nan is left out.
+        units: effective number of units.
     """
     from scipy.special import ndtr
 
@@ -115,7 +116,7 @@ def bootstrap_interval(value: float, spread: Floats, units: float) -> Interval:
 
 
 def percentiles(spread: Floats, tail: float = TAIL) -> Interval:
-    """Compute what lies between the tails of a figure's resamples, without bounds where some of them is infinite."""
+    """Compute the percentiles between the tails of a figure's resamples, without bounds if any is infinite."""
     import numpy as np
 
     usable = spread[~np.isnan(spread)]
@@ -126,7 +127,7 @@ def percentiles(spread: Floats, tail: float = TAIL) -> Interval:
 
 
 def standard_error(spread: Floats, units: float) -> float:
-    """Compute the standard error of a figure from its resamples; 0 where it cannot be told."""
+    """Compute the standard error of a figure from its resamples; 0 if undefined."""
     import numpy as np
 
     finite = spread[~np.isnan(spread)]
@@ -138,28 +139,30 @@ def _widening(units: float) -> float:  # a resample's variance is over n, not ov
 
 
 def max_unseen_share(n: float) -> float:
-    """Compute the largest share of what was drawn from that n draws may all have missed: 1 - 0.025^(1/n).
+    """Compute the largest share of a population that n draws may all have missed: 1 - 0.025^(1/n).
 
-    It is Clopper and Pearson's upper limit (1934) at none of n, which "the rule of three" approximates one-sided
-    (Hanley and Lippman-Hand, "If nothing goes wrong, is everything all right?", JAMA 249, 1983).
+    It is Clopper and Pearson's upper limit (1934) for none of n, one-sidedly approximated by the rule of three (Hanley
+    and Lippman-Hand, "If nothing goes wrong, is everything all right?", JAMA 249, 1983).
     """
     return float(-math.expm1(math.log(TAIL) / n))
 
 
 def room(sums: Floats, counts: Floats, low: Floats, high: Floats) -> tuple[Floats, Floats]:
-    """Compute how far below and above its mean the truth may be, for what a sample with little spread has not seen.
+    """Compute how far the true mean may be below and above the sample's if the sample has little spread.
 
-    Where all n values are c, at most the share `max_unseen_share` of the others has other values, which are at least
-    `low` and at most `high`: the mean is within [c - unseen (c - low), c + unseen (high - c)]. Of numbers without an
-    upper bound it is Garwood's exact interval of a Poisson rate (1936), of their differences the wider half of it. n is
-    the number of units, as they weigh.
+    If all n values are c, at most the share `max_unseen_share` of the others differs, between `low` and `high`: the
+    mean is within [c - unseen (c - low), c + unseen (high - c)]. For numbers without an upper bound it is Garwood's
+    exact interval of a Poisson rate (1936), for their differences its wider half. n is the effective number of units.
 
-    Where the values differ, that room counts by (1 - s / S)^(n - 1): s is their standard deviation, S the largest that
-    values of this mean can have in the range (Bhatia and Davis, American Mathematical Monthly 107, 2000), 1 without a
-    range. So the interval does not jump where values that were equal begin to differ, and many units, or values of 0
-    and 1, have what the bootstrap says alone. Sums and counts are of units by splits by names, bounds of one question's
-    value of splits by names: infinite where it has none, nan where that is not known. Returns two arrays of splits by
-    names.
+    If the values differ, the room is multiplied by (1 - s / S)^(n - 1): s is their standard deviation, S the largest
+    possible for this mean and range (Bhatia and Davis, American Mathematical Monthly 107, 2000), or 1 without a range.
+    So the interval does not jump when equal values begin to differ.
+
+    Args:
+        sums, counts: units by splits by names.
+        low, high: bounds of one question's value, splits by names; infinite if unbounded, nan if unknown.
+
+    Returns two arrays of splits by names.
     """
     import numpy as np
 
@@ -176,7 +179,7 @@ def room(sums: Floats, counts: Floats, low: Floats, high: Floats) -> tuple[Float
 
 
 def _left(value: float, n: float, least: float, most: float) -> tuple[float, float]:
-    """The room of a mean of n values that are all this one."""
+    """The room of a mean of n equal values."""
     if math.isinf(least):  # a difference of counts
         return (max(_of_counts(abs(value), n)),) * 2
     if math.isinf(most):
@@ -193,12 +196,11 @@ def _of_counts(value: float, n: float) -> tuple[float, float]:
 
 
 def widen(value: float, interval: Interval, corners: Sequence[float] | Floats, together: bool) -> Interval:
-    """Join the interval of a figure with the room that splits with little spread have, within what the figure can be.
+    """Join a figure's interval with the room of splits with little spread, within the figure's range.
 
-    Of independent splits the squares of the distances from the figure add up, as the variances do (MOVER: Zou and
-    Donner, Statistics in Medicine 27, 2008); where splits share what is drawn, the distances do. `corners` are the
-    figure with the first split's room used downwards, with the second's, both upwards; and at both ends of what it can
-    be.
+    For independent splits the squared distances add up, as variances do (MOVER: Zou and Donner, Statistics in Medicine
+    27, 2008); for splits that share units, the distances. `corners` are the figure with the first split's room used
+    downwards, with the second's, both upwards, and at both ends of its range.
     """
     if interval.low is None or interval.high is None or not all(map(math.isfinite, corners[:4])):
         return NO_INTERVAL
@@ -212,7 +214,7 @@ def widen(value: float, interval: Interval, corners: Sequence[float] | Floats, t
 
 
 def clip_interval(ends: Sequence[float] | Floats, interval: Interval) -> Interval:
-    """Cut the interval to what is between both ends of what its figure can be; nan is no limit."""
+    """Cut the interval to the range between both ends; nan is no limit."""
     low, high = interval
     least, most = sorted(map(float, ends))
     if low is None or high is None or math.isnan(least) or math.isnan(most):

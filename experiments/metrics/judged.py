@@ -1,22 +1,22 @@
-"""Metrics of graded answers, refusals and citations, of reference steps, of chosen options, and of what is measured.
+"""Metrics of graded answers, refusals and citations, of reference steps, of chosen options, and of what strategies
+measure.
 
 The group `answers`: CReSt's metrics, in both scorings; see `crest`.
 
 The group `points`: a judge's grade from 0 to 10 (MDBench). As published, accuracy is the grade over 10, "EM" is a grade
-above 8, and a grade that is not an integer breaks the scoring of the whole set. Ours goes on: as published such an
-answer has no graded figure and leaves the means, since the published code never gave it one; corrected it counts 0.
-Both count it in `unjudged`. The published code knows no refusal: as published whatever is not empty has the judge's
-grade.
+above 8, and a grade that is not an integer stops the scoring of the whole set. Here, as published, such an answer has
+no graded figure and leaves the means; corrected it counts as 0. Both count it in `unjudged`. The published code has no
+refusals: as published every non-empty answer has the judge's grade.
 
-The group `steps`: how much of a reference reasoning a model's own holds. "DetectiveQA: Evaluating Long-Context
+The group `steps`: how much of a reference reasoning a model's own contains. "DetectiveQA: Evaluating Long-Context
 Reasoning on Detective Novels" (2024): answer accuracy, reasoning score, and G.M., the square root of their product.
-Both scorings are one: GLM3-6B's printed G.M. of 33.63, of 40.58 and 22.08, does not follow the paper's own formula,
-which gives 29.93.
+Both scorings are the same: GLM3-6B's printed G.M. of 33.63, from 40.58 and 22.08, does not follow the paper's own
+formula, which gives 29.93.
 
 The group `choice`: whether the right option was chosen (MRCEval, DetectiveQA). As published (MRCEval, "MRCEval: A
 Comprehensive, Challenging and Accessible Machine Reading Comprehension Benchmark", 2025) the prediction is the first
-character of the reply, in its own case, a blank too; with a strategy that asks for tags, of what stands in them. Where
-the published code fails on an empty reply, ours is 0.
+character of the reply, case and blanks included; with a strategy that asks for tags, of their content. An empty reply,
+on which the published code fails, scores 0.
 """
 from __future__ import annotations
 
@@ -45,10 +45,8 @@ def answers(item: Scored, scoring: Scoring = "corrected") -> Scores:
 
 def _of_answers(sizes: Sizes, scoring: Scoring, refusing: bool) -> dict[str, SetFigure]:
     """Derive `unified`, the mean of the two splits' means, and `citation_f1`, the harmonic mean of the averaged
-    precision and recall (CReSt, Table 4).
-
-    Where one split is empty, corrected scoring takes the other's mean and as-published counts the empty one as 0.
-    """
+    precision and recall (CReSt, Table 4). If one split is empty, corrected scoring takes the other's mean, and
+    as-published scoring counts the empty one as 0."""
     figures, halving = {}, scoring == "as-published" and refusing
     if "unified" in sizes:
         figures["unified"] = SetFigure(("unified",), lambda pooled, splits: _mean_of_splits(splits[:, :, 0], halving))
@@ -59,7 +57,7 @@ def _of_answers(sizes: Sizes, scoring: Scoring, refusing: bool) -> dict[str, Set
 
 
 def _mean_of_splits(splits: Floats, halving: bool) -> Floats:
-    """Where one of the two is nan it is the other, or half of it."""
+    """If one of the two is nan, it is the other, or half of it."""
     import numpy as np
 
     present = (~np.isnan(splits)).sum(axis=1)
@@ -68,7 +66,7 @@ def _mean_of_splits(splits: Floats, halving: bool) -> Floats:
 
 
 def _harmonic_mean(first: Floats, second: Floats) -> Floats:
-    """2ab/(a+b), 0 where both are 0, nan where either is."""
+    """2ab/(a+b); 0 if both are 0, nan if either is."""
     import numpy as np
 
     total = first + second
@@ -93,7 +91,7 @@ ANSWERS = MetricGroup((
 
 
 def points(item: Scored, scoring: Scoring = "corrected") -> Scores:
-    """Score answerable questions with a gold answer; a failure, and corrected a refusal, is 0 without a judge."""
+    """Score answerable questions with a gold answer. A failure and, corrected, a refusal is 0 without a judge."""
     names = ("graded_accuracy", "graded_em", "unjudged")
     if not item.answerable or not item.answers:
         return dict.fromkeys(names)
@@ -112,11 +110,8 @@ POINTS = MetricGroup((
 
 
 def steps(item: Scored, scoring: Scoring = "corrected") -> Scores:
-    """Score `reasoning_score`: the share of the reference steps that the judge found, whatever the answer.
-
-    A reply without reasoning, and a failure before any, is 0 without a judge. Reasoning without a readable verdict is
-    0 and `unjudged`.
-    """
+    """Score `reasoning_score`: the share of the reference steps that the judge found, whatever the answer. A reply
+    without reasoning or a failure is 0 without a judge. Reasoning without a readable verdict is 0 and `unjudged`."""
     if not item.step_count:
         return {"reasoning_score": None, "unjudged": None}
     if not item.reasoned or item.steps is None:
@@ -129,7 +124,7 @@ _BOTH = ("accuracy", "reasoning_score")
 
 
 def _of_steps(sizes: Sizes, scoring: Scoring, refusing: bool) -> dict[str, SetFigure]:
-    """Derive `gm`: sqrt(mean accuracy x mean reasoning score), both over the questions that have both."""
+    """Derive `gm`: sqrt(mean accuracy x mean reasoning score), over the questions that have both."""
     names = (joint("accuracy", _BOTH), joint("reasoning_score", _BOTH))
     return {"gm": SetFigure(names, lambda pooled, splits: pooled.prod(axis=1) ** 0.5)} if names[0] in sizes else {}
 
@@ -144,12 +139,10 @@ STEPS = MetricGroup((
 
 
 def choice(item: Scored, scoring: Scoring = "corrected") -> Scores:
-    """Score `accuracy`: the option that the answer names is the gold one; a failure, a refusal or an answer that names
-    none is 0. `unparsed`: a reply came, no refusal, and names no option; None as published, which knows no such
-    outcome.
+    """Score `accuracy`, whether the answer names the gold option (0 for a failure, a refusal or no option), and
+    `unparsed`, whether a reply that is not a refusal names no option; None as published, which has no such outcome.
 
-    None for a question without options or without a gold label. A question whose gold evidence was dropped keeps
-    its right option, and is scored.
+    None for a question without options or gold label. A question whose gold evidence was dropped is still scored.
     """
     if not item.options or not item.answers:
         return {"accuracy": None, "unparsed": None}
@@ -186,9 +179,8 @@ _LONGEST = 40
 
 
 def score_custom_figures(figures: Mapping[str, float], metrics: Collection[str]) -> Scores:
-    """Return the figures that a strategy measured of a question (`Draft.figures`) as scores, under their names in
-    lower-case letters, digits and `_`. One that a metric has, which a strategy cannot score itself by, begins with
-    `figure_`."""
+    """Return the figures that a strategy measured (`Draft.figures`) as scores, with names of lower-case letters, digits
+    and `_`. A name that a metric has gets the prefix `figure_`, since strategies cannot score themselves."""
     scores: Scores = {}
     for name, value in figures.items():
         plain = _UNNAMED.sub("_", name.lower())[:_LONGEST].strip("_")

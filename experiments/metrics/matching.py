@@ -1,4 +1,4 @@
-"""Comparing answer texts: exact match, token F1, and whether one stands in another."""
+"""Compare answer texts: exact match, token F1, and whether one contains the other."""
 from __future__ import annotations
 
 import re
@@ -23,14 +23,14 @@ _KORQUAD = str.maketrans("", "", string.punctuation + "《》〈〉‘’")
 
 
 def is_korean(text: str) -> bool:
-    """Tell whether the text holds a Hangul syllable."""
+    """Return whether the text contains a Hangul syllable."""
     return _HANGUL.search(normalize("NFKC", text)) is not None
 
 
 def contains_answer(text: str, answer: str) -> bool:
-    """Tell whether the answer stands in the text, both normalised: as whole words; anywhere where its script has no
-    spaces. Korean particles join the word before them, so there too anywhere, but up to three characters where a word
-    begins."""
+    """Return whether the normalised text contains the normalised answer as whole words, or anywhere in scripts without
+    spaces. Korean particles are joined to the preceding word, so Korean answers may match inside a word; up to three
+    characters only at its beginning."""
     if not answer:
         return False
     if is_korean(answer):
@@ -39,12 +39,13 @@ def contains_answer(text: str, answer: str) -> bool:
 
 
 def normalised_as_published(text: str) -> str:
-    """Return the text as SQuAD's and HotpotQA's code has it: lower case, no ASCII punctuation, articles, wide gaps."""
+    """Normalise as SQuAD's and HotpotQA's code does: lower case, without ASCII punctuation, articles and extra
+    whitespace."""
     return " ".join(_ARTICLES.sub(" ", text.lower().translate(_ASCII)).split())
 
 
 def tokens(text: str, bigrams: bool = False) -> list[str]:
-    """Return the words of the normalised text, or its character bigrams without spaces (a lone character is itself)."""
+    """Return the words of the normalised text, or its character bigrams in scripts without spaces."""
     words = normalize_answer(text).split()
     if not bigrams:
         return words
@@ -53,15 +54,15 @@ def tokens(text: str, bigrams: bool = False) -> list[str]:
 
 
 def exact_match(text: str, answers: Sequence[str], published: bool = False) -> float:
-    """Return 1.0 where the normalised text equals a normalised answer, else 0.0; text that normalises to nothing counts
-    as it stands, but as published."""
+    """Return 1.0 if the normalised text equals a normalised answer, else 0.0. Corrected, text that normalises to
+    nothing is compared as it is."""
     own, *others = (normalised_as_published(one) if published else
                     normalize_answer(one) or normalize("NFKC", one).strip() for one in (text, *answers))
     return float(own in others)
 
 
 class Overlap(NamedTuple):
-    """The shares of a text's tokens and of an answer's that the two have in common, counted with repeats."""
+    """The shares of a text's tokens and of an answer's tokens that both have, counted with repeats."""
 
     precision: float
     recall: float
@@ -74,7 +75,7 @@ class Overlap(NamedTuple):
 
 
 def overlap(text: str, answer: str, published: bool = False) -> Overlap:
-    """Compare the tokens as `shared_tokens` does, but as in HotpotQA: where one side is `yes`, `no` or `noanswer`, only
+    """Compare tokens as `shared_tokens` does, but as in HotpotQA: if one side is `yes`, `no` or `noanswer`, only
     equality counts."""
     ours, gold = map(normalised_as_published if published else normalize_answer, (text, answer))
     if ours != gold and {ours, gold} & {"yes", "no", "noanswer"} and not is_korean(answer):
@@ -83,8 +84,8 @@ def overlap(text: str, answer: str, published: bool = False) -> Overlap:
 
 
 def shared_tokens(text: str, answer: str, published: bool = False) -> Overlap:
-    """Compute precision and recall of the words; of characters without spaces where the answer is Korean, as KorQuAD
-    1.0's evaluation script (Lim, Kim, Lee, 2019) has them, which as published takes no more than its marks away."""
+    """Compute precision and recall of the words or, for a Korean answer, of characters without spaces as in KorQuAD
+    1.0's evaluation script (Lim, Kim, Lee, 2019), which as published removes only its own marks."""
     if is_korean(answer):
         return _shared(*("".join((one.lower().translate(_KORQUAD) if published else normalize_answer(one)).split())
                          for one in (text, answer)))
@@ -98,13 +99,13 @@ def _shared(found: Sequence[str], gold: Sequence[str]) -> Overlap:
 
 
 def token_f1(text: str, answer: str) -> float:
-    """Compute the harmonic mean of precision and recall of the shared words, as `overlap`; where the answer is Korean
-    of character bigrams, which tell two sentences better apart than characters do."""
+    """Compute the F1 of the shared words as `overlap` does; for a Korean answer of character bigrams, which distinguish
+    sentences better than characters."""
     return _shared(tokens(text, True), tokens(answer, True)).f1 if is_korean(answer) else overlap(text, answer).f1
 
 
 def best_overlap(text: str, answers: Sequence[str], published: bool = False) -> Overlap:
-    """Return the overlap with the accepted answer of the highest F1, the first of several; 0 without any."""
+    """Return the overlap with the accepted answer of the highest F1, or 0 if there is none."""
     found = (overlap(text, answer, published) for answer in answers)
     return max(found, key=lambda one: one.f1, default=Overlap(0.0, 0.0))
 
@@ -118,8 +119,9 @@ def compare_answer(outcome: Outcome, text: str, answers: Sequence[str], publishe
 
 
 def gives_answer(text: str, answers: Sequence[str]) -> bool:
-    """Tell whether a reply gives an accepted answer: it equals it, or holds it in few words, numbers and dates by their
-    value. A bare number equals that of an answer with a unit; a longer number rounds to a shorter one's places."""
+    """Return whether a reply gives an accepted answer: it equals the answer or contains it in few words, with numbers
+    and dates compared by value. A bare number equals that number with a unit; a longer number is rounded to a
+    shorter one's places."""
     said = strip_citations(text)
     own = with_values(said)
     short = len(own.split()) <= _FEW_WORDS
@@ -128,7 +130,8 @@ def gives_answer(text: str, answers: Sequence[str]) -> bool:
 
 
 def same_answer(one: tuple[Outcome, str], other: tuple[Outcome, str]) -> bool:
-    """Tell whether two replies, each an outcome and a text, are one: both refuse, or one gives the other's answer."""
+    """Return whether two replies, each an outcome and a text, are the same: both refuse, or one gives the other's
+    answer."""
     outcomes, texts = {one[0], other[0]}, [strip_citations(one[1]), strip_citations(other[1])]
     return outcomes == {"refused"} or (outcomes == {"answered"} and (
         gives_answer(texts[0], texts[1:]) or gives_answer(texts[1], texts[:1])))
@@ -150,8 +153,8 @@ def _rounds(text: str, answer: str) -> bool:
 
 
 def contains_words(text: str, words: str) -> bool:
-    """Tell whether the words stand in the text, folded: whole ones, except that what a language without spaces joins to
-    the last, such as a Korean particle, may follow it."""
+    """Return whether the folded text contains the words as whole ones. In languages without spaces the last may be
+    followed by a suffix, such as a Korean particle."""
     wanted = fold(words)
     end = " " if wanted[-1:].isascii() else ""
     return f" {wanted}{end}" in f" {fold(text)} "

@@ -43,16 +43,16 @@ class Metric:
 
     @property
     def is_whole(self) -> bool:
-        """Tell whether it is over all that there is, of a family whose others are cut."""
+        """Whether it is the metric of a family without a cut."""
         return self.uncut and self.cut == 0
 
     @property
     def shape(self) -> str:
-        """Return the name as lists show it: `@N` where a number belongs, in brackets where it may be left out."""
+        """The name as lists show it: with `@N` for a cut, in brackets if optional."""
         return self.name if self.cut is None else f"{self.name}[@N]" if self.uncut else f"{self.name}@N"
 
     def at(self, cut: int) -> Metric:
-        """Return the metric of the family with that cut; raise SettingsError where it takes none."""
+        """Return the metric of the family with that cut. Raises SettingsError if it takes none."""
         if self.cut is None or cut < 1:
             raise SettingsError(f"the metric {self.name} takes no @{cut}")
         return replace(self, cut=cut)
@@ -64,23 +64,23 @@ UNJUDGED = Metric("unjudged", "share of what a judge was asked of and gave no re
 
 
 def family_of(name: str) -> str:
-    """Return a printed name without its cut: `recall` of `recall@5`."""
+    """Return a name without its cut: `recall` for `recall@5`."""
     return name.partition("@")[0]
 
 
 def cut_of(name: str) -> int:
-    """Return the cut of a printed name; 0 where it has none."""
+    """Return the cut of a name, or 0 if it has none."""
     cut = name.partition("@")[2]
     return int(cut) if cut.isdecimal() and len(cut) <= _LONGEST_CUT else 0
 
 
 class SetFigure(NamedTuple):
-    """A figure of a whole set, made of means of its scores.
+    """A figure of a set, computed from means of its scores.
 
     Attributes:
-        names: the scores whose means it is made of; it is over the questions that have the first.
+        names: the scores whose means it uses; it covers the questions that have the first.
         value: computes it from these means over all questions (draws by names) and over the answerable and the
-            unanswerable ones (draws by two splits by names). A mean of no question is nan; so is a figure of none.
+            unanswerable ones (draws by two splits by names). The mean of no questions is nan.
     """
 
     names: tuple[str, ...]
@@ -88,12 +88,12 @@ class SetFigure(NamedTuple):
 
 
 def pooled_mean(pooled: Floats, splits: Floats) -> Floats:
-    """Return the mean over all questions, of whichever split."""
+    """Return the mean over all questions of both splits."""
     return pooled[:, 0]
 
 
 def joint(name: str, names: Sequence[str]) -> str:
-    """Return the name of a metric's score over the questions that have all of these metrics, itself among them."""
+    """Return the name of a metric's score over the questions that have all of these metrics, including itself."""
     return "&".join([name, *(other for other in names if other != name)])
 
 

@@ -1,4 +1,4 @@
-"""Sample: the scores of a set, summed by what is drawn as a whole; its resamples, and the figures of either."""
+"""Sample: the scores of a set, summed by the units that are resampled, its resamples, and their figures."""
 from __future__ import annotations
 
 import math
@@ -30,21 +30,21 @@ _DRAWS_AT_ONCE = 1_000_000
 
 
 class Totals(NamedTuple):
-    """Sums of the scores, and numbers of the questions that have one.
+    """Sums of the scores and numbers of questions that have one.
 
-    Arrays of units, or of draws, by splits (answerable, unanswerable) by names; of pairs by sides before names. A unit
-    is a question, or all questions of a cluster.
+    Arrays of units, or of draws, by splits (answerable, unanswerable) by names; for pairs, by sides before names. A
+    unit is a question, or all questions of a cluster.
     """
 
     sums: Floats
     counts: Floats
 
     def whole(self) -> Totals:
-        """Return those of the set itself: a single draw of every unit."""
+        """Return the totals of the set itself, as a single draw of every unit."""
         return Totals(*(array.sum(axis=0)[None] for array in self))
 
     def side(self, side: int) -> Totals:
-        """Return those of one side of pairs."""
+        """Return the totals of one side of pairs."""
         return Totals(*(array[:, :, side] for array in self))
 
 
@@ -59,12 +59,12 @@ class Sample:
 
     @property
     def sizes(self) -> dict[str, tuple[int, int]]:
-        """By name, how many questions of each split have it."""
+        """The number of questions of each split that have a score, by name."""
         first, second = self.units.counts.sum(axis=0)
         return {name: (int(first[at]), int(second[at])) for at, name in enumerate(self.names)}
 
     def values(self, figure: SetFigure, totals: Totals) -> Floats:
-        """Compute the figure of each draw; nan where it has none."""
+        """Compute the figure of each draw; nan if undefined."""
         at = [self.names.index(name) for name in figure.names]
         sums, counts = (array[:, :, at] for array in totals)
         return figure.value(_ratio(sums.sum(axis=1), counts.sum(axis=1)), _ratio(sums, counts))
@@ -85,8 +85,8 @@ class Sample:
         return widen(value, found, self.values(figure, corners), shared)
 
     def corners(self) -> Totals:
-        """Return the totals six times: first where little spread leaves room (`intervals.room`), one split's as low as
-        that allows and then the other's, and each as high; then all as low, and as high, as scores can be."""
+        """Return the totals six times: with little spread's room (`intervals.room`) used downwards in one split and in
+        the other, the same upwards, and with all scores as low, and as high, as they can be."""
         import numpy as np
 
         down, up = room(*self.units, *self.limits)
@@ -106,7 +106,7 @@ def _ratio(sums: Floats, counts: Floats) -> Floats:
 
 
 def sum_units(table: Floats, units: NDArray[np.intp], split: NDArray[np.intp]) -> Totals:
-    """Return the totals of each unit, of a table of questions by whatever, nan where there is no score."""
+    """Sum a table of questions by unit and split; nan is a missing score."""
     import numpy as np
 
     found = np.zeros((2, int(units.max(initial=-1)) + 1, 2, *table.shape[1:]))
@@ -117,7 +117,7 @@ def sum_units(table: Floats, units: NDArray[np.intp], split: NDArray[np.intp]) -
 
 
 def has_mixed_units(counts: Floats) -> bool:
-    """Tell whether any unit has questions of both splits."""
+    """Return whether any unit has questions of both splits."""
     return bool(_kinds(counts).all(axis=1).any())
 
 
@@ -131,9 +131,9 @@ def _kinds(counts: Floats) -> NDArray[np.bool_]:
 def draw_resamples(samples: Sequence[Totals], seed: int, resamples: int = RESAMPLES) -> list[Totals]:
     """Draw as many units as each sample has, with replacement, and return the totals of each draw.
 
-    Units are drawn within the answerable and within the unanswerable questions, so that both splits keep their size; or
-    from all at once, where a unit has questions of both. Samples that are drawn from the same units share the draws,
-    which takes a fraction of the time and changes none: scipy.stats.bootstrap has neither strata nor shared draws.
+    Answerable and unanswerable questions are drawn separately, so that both splits keep their size, unless a unit has
+    questions of both. Samples of the same units share the draws, which saves time: scipy.stats.bootstrap supports
+    neither strata nor shared draws.
     """
     import numpy as np
 
@@ -164,8 +164,7 @@ def _product(batches: Iterable[Floats], table: Floats) -> Floats:
 
 
 def mix_tables(tables: Sequence[Floats], mix: Callable[[Floats], Floats]) -> list[Floats]:
-    """Return what `mix`, a product from the left, makes of each table, from one product of all their columns that are
-    not 0."""
+    """Apply `mix`, a product from the left, to each table, with one product over all nonzero columns."""
     import numpy as np
 
     used = [table.any(axis=0) for table in tables]
@@ -180,7 +179,7 @@ def mix_tables(tables: Sequence[Floats], mix: Callable[[Floats], Floats]) -> lis
 
 
 def _weights(n: int, rng: np.random.Generator, resamples: int) -> Iterator[Floats]:
-    """Yield how often each of n units is drawn: resamples by units, as many at once as memory holds."""
+    """Yield how often each of n units is drawn: resamples by units, in batches that fit into memory."""
     import numpy as np
 
     size = max(_DRAWS_AT_ONCE // n, 1)

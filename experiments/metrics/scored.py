@@ -1,4 +1,4 @@
-"""What metrics see of one question in one cell."""
+"""The input of metrics: one question in one cell."""
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
@@ -31,7 +31,7 @@ class ScoredRow(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Sub:
-    """A sub-question's answer beside its gold."""
+    """A sub-question's answer and its gold."""
 
     outcome: Outcome
     text: str
@@ -118,32 +118,32 @@ class Scored:
 
     @property
     def read(self) -> bool:
-        """Tell whether a reply came that is an answer or a refusal; what any other one cites is no citation."""
+        """Whether there is a readable reply, an answer or a refusal; citations of anything else do not count."""
         return self.outcome in ("answered", "refused")
 
     @property
     def cites(self) -> bool:
-        """Tell whether the rules ask for citations."""
+        """Whether the rules ask for citations."""
         return may_cite(self.rules, self.separators)
 
     @property
     def may_refuse(self) -> bool:
-        """Tell whether the rules offer a refusal."""
+        """Whether the rules offer a refusal."""
         return may_refuse(self.rules)
 
 
 def may_cite(rules: Rules, separators: bool) -> bool:
-    """Tell whether a prompt of these rules, over documents shown with or without numbers, asks for citations."""
+    """Return whether a prompt with these rules, over documents with or without numbers, asks for citations."""
     return separators and rules in ("grounded", "open")
 
 
 def may_refuse(rules: Rules) -> bool:
-    """Tell whether a prompt of these rules offers a refusal."""
+    """Return whether a prompt with these rules offers a refusal."""
     return rules == "grounded"
 
 
 def make_scored(result: Result, question: Question, rules: Rules, separators: bool, searched: bool) -> Scored:
-    """Return the material of a finished record, without its evidence's texts and without a model."""
+    """Make the input of metrics from a finished record, without its evidence's texts and without a model."""
     verdict = result.verdict or (_UNASKED_REFUSAL if result.refused else Verdict(judge=""))
     marked = _marked(question.gold)
     return Scored(
@@ -164,8 +164,8 @@ def make_scored(result: Result, question: Question, rules: Rules, separators: bo
 
 
 def judgement_name(passage: StoredPassage, question: Question) -> str:
-    """Return what judgements of the question call a passage: its document, by id or source; where gold is finer, its
-    chunk."""
+    """Return the name of a passage in the question's judgements: its document, by id or source, or its chunk if gold is
+    finer."""
     if any((item.chunk, item.start, item.page) != (None, None, None) for item in question.gold):
         return passage.chunk
     known = {*question.irrelevant, *(item.document for item in question.gold)}
@@ -173,25 +173,24 @@ def judgement_name(passage: StoredPassage, question: Question) -> str:
 
 
 def _marked(gold: Sequence[Gold]) -> tuple[Extent, ...]:
-    """None where any of the gold is no span."""
+    """Return the gold as spans, or nothing if any of it is not a span."""
     spans = [Extent(item.document, item.format, item.start, item.end) for item in gold
              if item.format is not None and item.start is not None and item.end is not None]
     return tuple(spans) if len(spans) == len(gold) else ()
 
 
 def _found(evidence: Sequence[StoredPassage], marked: Sequence[Extent]) -> tuple[Extent, ...]:
-    """Return the spans of the evidence, its documents called as the gold calls them: by their id or by their source."""
+    """Return the spans of the evidence, with documents named as in the gold."""
     named = {extent.document for extent in marked}
     return tuple(Extent(one.source if one.source in named else one.document, one.format, one.start, one.end)
                  for one in evidence)
 
 
 def text_as_published(result: Result) -> str:
-    """Return the answer as CReSt's published code cuts it from the last reply (`evaluation/method/baseline.py`).
-
-    It stands after the last `<Answer>` and before the next `</Answer>`, in that case and with its blanks; without them
-    it is the whole reply. An answer that is no single reply, such as a vote or the fields of a schema, stays as it is.
-    """
+    """Return the answer as CReSt's published code cuts it from the last reply (`evaluation/method/baseline.py`): the
+    text after the last `<Answer>` and before the next `</Answer>`, in that case and with its whitespace; without
+    tags, the whole reply. An answer that is not a single reply, such as a vote or the fields of a schema, stays
+    unchanged."""
     reply = next((step.text for step in reversed(result.trace) if step.purpose == "answer"), "")
     if read_answer(reply)[0] != result.text:
         return result.text
@@ -199,8 +198,8 @@ def text_as_published(result: Result) -> str:
 
 
 def extract_reasoning(result: Result, options: Options) -> str:
-    """Return all that the model wrote outside its answer tags, in the order of its calls. A final reply without answer
-    tags is reasoning too, unless it does no more than name an option."""
+    """Return everything that the model wrote outside its answer tags, in the order of its calls. A final reply without
+    answer tags counts as reasoning too, unless it only names an option."""
     return "\n\n".join(text for step in result.trace if step.kind == "generate"
                        for text in (step.reasoning.strip(), _besides(step, options)) if text)
 

@@ -68,7 +68,7 @@ _PLACES = _Registry(lambda: {name: metric_order for metric_order, name in enumer
 
 
 def find_metric(name: str) -> Metric:
-    """Return the metric of that name, such as `em` or `recall@5`, which `str` gives again; SettingsError if none."""
+    """Return the metric of that name, such as `em` or `recall@5`. Raises SettingsError if it is unknown."""
     metric, cut = METRICS.get(family_of(name)), cut_of(name)
     if metric is not None and cut:
         metric = metric.at(cut)
@@ -81,7 +81,7 @@ def find_metric(name: str) -> Metric:
 def score(item: Scored, scoring: Scoring = "corrected", groups: Sequence[str] = ANSWERS_SCHEME.groups,
           wanted: Iterable[str] = ()) -> Scores:
     """Score one question by the groups' metrics, in order, with `wanted` cuts of their families such as `recall@50`;
-    None where a metric does not apply. Last come those that the strategy measured itself."""
+    None if a metric does not apply. Figures that the strategy measured come last."""
     scores: Scores = {}
     for name in groups:
         scores |= GROUPS[name].score(item, scoring)
@@ -94,7 +94,7 @@ def score(item: Scored, scoring: Scoring = "corrected", groups: Sequence[str] = 
 
 def score_result(result: Result, question: Question, scheme: Scheme, scoring: Scoring, rules: Rules,
                   separators: bool, searched: bool) -> Result:
-    """Return the result with its scores, computed from what is stored of it alone and from what its cell has."""
+    """Return the result with its scores, computed from what is stored of it and of its cell."""
     def material_of(one: Result) -> Scored:
         item = make_scored(one, question, rules, separators=separators, searched=searched)
         if scoring == "as-published" and (scheme.rubric == "grades" or ("choice" in scheme.groups and not one.tagged)):
@@ -113,23 +113,23 @@ def score_result(result: Result, question: Question, scheme: Scheme, scoring: Sc
 
 
 def custom_metrics(cells: Iterable[Mapping[str, Any]]) -> list[str]:
-    """Return the names of what strategies measured themselves, among the `metrics` of cells."""
+    """Return the names of figures that strategies measured, among the `metrics` of cells."""
     return list(dict.fromkeys(name for cell in cells for name in cell["metrics"] if family_of(name) not in _SCORED))
 
 
 def name_with_judge(metric: str, judge: str | None) -> str:
-    """Return the name for a table: that of a judged metric says who graded."""
+    """Return a metric's name for tables, with the judge if it rests on one."""
     known = METRICS.get(family_of(metric))
     return f"{metric} ({judge})" if judge and known is not None and known.judged else metric
 
 
 def metric_order(name: str) -> tuple[int, int, str]:
-    """Return where a metric stands among others: in the order of the groups, and of the metrics in each."""
+    """Return a sort key for metrics: the order of the groups and of their metrics."""
     return _PLACES.get(family_of(name), len(_PLACES)), cut_of(name), name
 
 
 def is_share(name: str) -> bool:
-    """Tell whether a metric of that name gives every question 0 or 1."""
+    """Return whether a metric gives every question 0 or 1."""
     known = METRICS.get(family_of(name))
     return known is not None and known.share
 
@@ -153,7 +153,8 @@ def score_ranges(names: Sequence[str]) -> tuple[Floats, Floats]:
 
 
 def score_names(rows: Iterable[ScoredRow]) -> list[str]:
-    """Return what figures rest on: the metrics of the questions, and (`metric.joint`) several together."""
+    """Return the names of scores that figures are computed from: the questions' metrics, and joint ones
+    (`metric.joint`)."""
     own = sorted({name for row in rows for name in row.scores}, key=metric_order)
     return [*own, *(joint(name, group.together) for group in GROUPS.values() for name in group.together
                     if set(group.together) <= set(own))]
@@ -175,7 +176,7 @@ def count_scores(rows: Sequence[ScoredRow]) -> Sizes:
 
 
 def set_figures(sizes: Sizes, scoring: Scoring, refusing: bool) -> dict[str, SetFigure]:
-    """Return every figure of a set with scores of these names: the mean of a metric, or what a group makes of it."""
+    """Return every figure of a set with these scores: a metric's mean, or what a group derives."""
     figures = {name: SetFigure((name,), pooled_mean) for name in sizes if "&" not in name}
     for group in GROUPS.values():
         figures |= group.derive(sizes, scoring, refusing)

@@ -1,16 +1,16 @@
-"""Metrics of an answer's sentences against what they cite, and of its nuggets, by the labels of a check of support.
+"""Metrics of an answer's sentences against what they cite, and of its nuggets, from the labels of a support check.
 
 The group `sentences`: Thakur et al., "Support Evaluation for the TREC 2024 RAG Track: Comparing Human versus LLM
-Judges", 2025, arXiv:2504.15205. Full support weighs 1, partial 0.5, none 0. Weighted precision is the mean over the
-sentences that cite, weighted recall that over all sentences. TREC looks at the first passage that a sentence cites;
-here all of them are looked at together.
+Judges", 2025, arXiv:2504.15205. Full support counts 1, partial 0.5, none 0. Weighted precision is the mean over the
+sentences that cite, weighted recall over all sentences. TREC checks the first passage that a sentence cites; here all
+of them are checked together.
 
 The group `nuggets`: Pradeep et al., "Initial Nugget Evaluation Results for the TREC 2024 RAG Track with the
 AutoNuggetizer Framework", 2024, arXiv:2411.09607. With s 1 for a nugget's support, 0.5 for partial support (`strict`:
-0) and 0 for none, V is the mean of s over the vital nuggets, A over all, and W that over all in which an okay nugget
-weighs half: (sum s of vital + 0.5 * sum s of okay) / (vital + 0.5 * okay). TREC's first measure is V strict.
+0) and 0 for none, V is the mean of s over the vital nuggets, A over all, and W over all with half the weight for okay
+ones: (sum s of vital + 0.5 * sum s of okay) / (vital + 0.5 * okay). TREC's first measure is V strict.
 
-What a check said nothing readable of counts 0 in all of these, is no `none`, and has a share of its own.
+Labels that could not be parsed count as 0 in all of these and have their own share.
 """
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ _LEVELS = ("full", "partial", "none")
 
 
 def sentences(item: Scored, scoring: Scoring = "corrected") -> Scores:
-    """Score the sentences of the answer to an answerable question; a refusal and a failure have precision and recall 0,
-    and an answer that cites nothing precision 0. None under rules without citations, and where no check was asked."""
+    """Score the sentences of the answer to an answerable question. A refusal or failure has precision and recall 0, an
+    answer without citations precision 0. None under rules without citations and if nothing was checked."""
     scores: Scores = dict.fromkeys(metric.name for metric in SENTENCES.metrics)
     if not item.cites or not item.answerable:
         return scores
@@ -44,7 +44,7 @@ def sentences(item: Scored, scoring: Scoring = "corrected") -> Scores:
 
 
 def nuggets(item: Scored, scoring: Scoring = "corrected") -> Scores:
-    """Score the nuggets of an answerable question; a refusal and a failure have none of them."""
+    """Score the nuggets of an answerable question; a refusal or failure contains none of them."""
     scores: Scores = dict.fromkeys(metric.name for metric in NUGGETS.metrics)
     labels = item.support.nuggets if item.support and item.answerable else ()
     if not labels:

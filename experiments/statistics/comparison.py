@@ -1,4 +1,4 @@
-"""The comparison of two cells by one metric: difference, interval, test, effect size, and what could be found."""
+"""Compare two cells by one metric: difference, interval, test, effect size, and the smallest detectable difference."""
 from __future__ import annotations
 
 import math
@@ -43,20 +43,20 @@ _VAST = 1e300  # which unlike infinity is nothing times nothing
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Two cells by one metric, over the questions that both have. Figures are None where there is none.
+    """Two cells by one metric, over the questions that both have. Missing figures are None.
 
     Attributes:
-        before, after: the metric of the first and of the second cell over the pairs, with their 95 % intervals;
-            `difference` is the second's less the first's, `low` and `high` its interval, which holds 0 where p is
-            not below 0.05.
-        gained, lost: pairs whose score is higher in the second cell, and lower; None for a metric of sets.
-        odds: of gained to lost, for scores of 0 and 1: (gained + 1/2) / (lost + 1/2), finite where none is lost
-            (Haldane, Annals of Human Genetics 20, 1956).
-        dz: Cohen's d_z, the mean difference over the standard deviation of the differences, for other scores. Pairs
-            weigh as in the metric's figure: of `unified`, each split half.
-        smallest: the difference that would be detected, by as much as these pairs vary; None where the test can find
-            none among so few.
-        said: the verdict in words, where a race gave it.
+        before, after: the metric of the first and the second cell, with 95 % intervals. `difference` is the second
+            minus the first; its interval, `low` to `high`, contains 0 if p is not below 0.05.
+        gained, lost: numbers of pairs whose score is higher, or lower, in the second cell; None for a metric of
+            sets.
+        odds: for scores of 0 and 1, (gained + 1/2) / (lost + 1/2), which is finite if none is lost (Haldane, Annals
+            of Human Genetics 20, 1956).
+        dz: for other scores, Cohen's d_z: the mean difference over the standard deviation of the differences, with
+            pairs weighted as in the metric.
+        smallest: the smallest difference that the test would detect, given how much these pairs vary; None if there
+            is none.
+        said: the verdict in words, if early stopping gave it.
     """
 
     metric: str
@@ -84,25 +84,25 @@ class Comparison:
 
     @property
     def real(self) -> bool:
-        """Tell whether the difference is one at the level of 0.05, after the correction."""
+        """Whether the difference is significant after the correction."""
         return self.p_holm is not None and self.p_holm < ALPHA
 
     @classmethod
     def of(cls, metric: str, stored: Mapping[str, Any]) -> Comparison:
-        """Return the comparison that `plain` made `stored` of; figures that it does not hold are None."""
+        """Return the comparison that `plain` stored."""
         kept: dict[str, Any] = {one.name: stored.get(one.name) for one in fields(cls)}
         return cls(**{**kept, "metric": metric})
 
     def plain(self) -> dict[str, Any]:
-        """Return it as a run's summary and `ragbed compare --json` hold it, the metric said beside it."""
+        """Return the comparison as a summary and `ragbed compare --json` store it, without the metric."""
         return {name: value for name, value in asdict(self).items() if name != "metric"}
 
 
 def compare(all_pairs: Sequence[Pairs], seed: int = 0) -> list[Comparison]:
-    """Compare by all pairs, in their order; p is corrected for their number.
+    """Compare by all pairs, in order; p is corrected for their number.
 
-    Scores of 0 and 1 have McNemar's test and the interval of Bonett and Price, where no two questions share a
-    document; all else has the permutation test and the bootstrap's interval, by documents where questions share them.
+    Scores of 0 and 1 use McNemar's test and the interval of Bonett and Price, unless questions share documents.
+    Everything else uses the permutation test and the bootstrap's interval, by document if questions share documents.
     """
     finite = [bool(pairs.n) and all(map(math.isfinite, pairs.observed())) for pairs in all_pairs]
     exact = [pairs.share and not pairs.clustered for pairs in all_pairs]
@@ -158,16 +158,15 @@ def _dz(pairs: Pairs) -> float | None:
 
 
 def difference_interval(pairs: Pairs, seed: int = 0) -> Interval:
-    """Compute the interval of the difference of the two figures; without bounds where it has none."""
+    """Compute the interval of the difference of two figures, without bounds if there is none."""
     if pairs.n and pairs.share and not pairs.clustered:
         return share_difference_interval(*pairs.flips(), pairs.n)
     return bootstrap(pairs, seed).difference if pairs.n else NO_INTERVAL
 
 
 def share_difference_interval(gained: int, lost: int, n: int) -> Interval:
-    """Compute the interval of the difference of two paired shares, of pairs of which so many gained and lost: the
-    adjusted Wald interval of Bonett and Price (Journal of Educational and Behavioral Statistics 37, 2012), which has a
-    width too where few pairs differ or none does."""
+    """Compute the adjusted Wald interval of the difference of two paired shares (Bonett and Price, Journal of
+    Educational and Behavioral Statistics 37, 2012), which has a width even if no pair differs."""
     if n == 0:
         return NO_INTERVAL
     up, down = (gained + 1) / (n + 2), (lost + 1) / (n + 2)
@@ -176,8 +175,7 @@ def share_difference_interval(gained: int, lost: int, n: int) -> Interval:
 
 
 class Bootstrapped(NamedTuple):
-    """What the bootstrap says of pairs: the interval of the difference of the two figures, and its standard error, None
-    where there is none; and the intervals of the figures themselves."""
+    """The bootstrap of pairs: the interval of the difference, its standard error, and the intervals of both figures."""
 
     difference: Interval
     error: float | None
@@ -190,12 +188,11 @@ def bootstrap(pairs: Pairs, seed: int = 0, resamples: int = RESAMPLES) -> Bootst
 
 
 def bootstraps(all_pairs: Sequence[Pairs], seed: int = 0, resamples: int = RESAMPLES) -> list[Bootstrapped]:
-    """Compute the bootstrap of the difference of the two figures of each, and of both figures.
+    """Bootstrap the difference and both figures of each set of pairs.
 
-    Pairs are drawn whole, and all over one document together, as for the intervals of the cells; where the
-    differences of a split have little spread, there is the room that the range of its scores leaves: a difference of
-    scores from a to b is from a - b to b - a. There is no interval where the figure is not finite in some resample,
-    and no standard error where all resamples agree.
+    Pairs are drawn whole, all over one document together. If the differences of a split have little spread, the
+    interval has the room that the range of scores leaves: differences of scores from a to b lie between a - b and b -
+    a. There is no interval if a figure is not finite in some resample, and no standard error if all resamples agree.
     """
     found = draw_resamples([pairs.units for pairs in all_pairs], seed, resamples)
     return [_drawn(pairs, totals) for pairs, totals in zip(all_pairs, found, strict=True)]
@@ -222,8 +219,7 @@ def _drawn(pairs: Pairs, resamples: Totals) -> Bootstrapped:
 
 
 def _corners(pairs: Pairs) -> tuple[Floats, bool]:
-    """Compute the difference six times: with the room of the splits whose differences have little spread, as
-    `Sample.corners`, and at both ends of what it can be; and whether the splits share what is drawn."""
+    """Compute the difference six times, as `Sample.corners` does, and whether the splits share units."""
     import numpy as np
 
     low, high = score_ranges(pairs.figure.names)

@@ -1,4 +1,4 @@
-"""Main effects and interactions: what the cells of a run tell, their means, and tests of how far these are apart."""
+"""Main effects and interactions: which ones the cells of a run determine, their means, and tests."""
 from __future__ import annotations
 
 import math
@@ -32,31 +32,28 @@ _NOTHING = 1e-12
 
 @dataclass(frozen=True, slots=True)
 class Design:
-    """Cells as rows of levels, and the terms that they tell: those whose levels, or combinations of the levels of two,
-    were all asked under one combination of the other factors at least.
-
-    Where a factor has no effect in a cell, the cell stands for each of its levels when others are compared.
-    """
+    """Cells as rows of levels, and the terms they determine: those whose levels, or combinations of two factors'
+    levels, all occur under at least one combination of the other factors. A cell in which a factor has no effect
+    represents each of its levels when others are compared."""
 
     cells: tuple[Levels, ...]  # the level of each factor; None where it has no effect
     levels: Mapping[str, tuple[str, ...]]  # of each factor that varies, in the order in which they occur
 
     @property
     def crossed(self) -> bool:
-        """Tell whether every combination of the levels is a cell; closed-book, factors without an effect leave some
-        out."""
+        """Whether every combination of levels is a cell."""
         return {tuple(cell.values()) for cell in self.cells}.issuperset(product(*self.levels.values()))
 
     @property
     def terms(self) -> list[Term]:
-        """Return the factors, then the interactions of two, that the cells tell."""
+        """The factors, then the pairs of factors, that the cells determine."""
         every = [*((name,) for name in self.levels), *combinations(self.levels, 2)]
         return [term for term in every if len(self.means(term))]
 
     def means(self, names: Term) -> Floats:
-        """Return the contrasts that give the marginal mean of each level, or of each combination of the levels of two
-        factors: combinations by cells. It is over the combinations of the other factors under which all of them were
-        asked, each counting once, so that nothing is said of what was not; no rows where there is none."""
+        """Return the contrasts (combinations by cells) that give the marginal mean of each level or combination of
+        levels. It is over the combinations of the other factors under which all of them were run, each counting
+        once; no rows if there is none."""
         import numpy as np
 
         others = {tuple((name, level) for name, level in cell.items() if name not in names)
@@ -73,12 +70,12 @@ class Design:
         return np.mean(found, axis=0) if found else np.empty((0, len(self.cells)))
 
     def combinations(self, names: Term) -> list[tuple[str, ...]]:
-        """Return the combinations of the levels, as the rows of `means`."""
+        """Return the combinations of levels, as the rows of `means`."""
         return list(product(*(self.levels[name] for name in names)))
 
     def effects(self, names: Term) -> Floats:
-        """Return the contrasts of the effects: how far each mean is from what the rest says. Of a factor, from the mean
-        of its levels; of two, from what both say when added."""
+        """Return the contrasts of the effects: the distance of each mean from the mean of the levels or, for two
+        factors, from the sum of both."""
         import numpy as np
 
         centred = self.means(names).reshape(*(len(self.levels[name]) for name in names), -1)
@@ -88,20 +85,20 @@ class Design:
 
 
 def varying_levels(cells: Sequence[Levels], factors: Sequence[str]) -> dict[str, tuple[str, ...]]:
-    """Return the levels of each factor that has several, in the order in which they occur."""
+    """Return the levels of each factor that has several, in order of occurrence."""
     levels = {name: tuple(dict.fromkeys(level for cell in cells if (level := cell[name]) is not None))
               for name in factors}
     return {name: among for name, among in levels.items() if len(among) > 1}
 
 
 def make_design(cells: Sequence[Levels], factors: Sequence[str]) -> Design:
-    """Return the design with every factor that varies."""
+    """Return the design of all factors that vary."""
     levels = varying_levels(cells, factors)
     return Design(tuple({name: cell[name] for name in levels} for cell in cells), levels)
 
 
 class _FittedPart(NamedTuple):
-    """What questions that are a sample by themselves, all or those of one split, add to the means of cells."""
+    """The contribution of one independent sample of questions, all or those of one split, to the means of cells."""
 
     means: Floats
     covariance: Floats  # of these means
@@ -109,12 +106,12 @@ class _FittedPart(NamedTuple):
     limits: tuple[float, float]  # of what it adds to a mean
 
     def along(self, contrast: Floats) -> tuple[float, float]:
-        """Return what it adds to the contrast, and to its variance."""
+        """Return its contribution to the contrast, and to its variance."""
         variance = float(contrast @ self.covariance @ contrast)
         return float(contrast @ self.means), variance if variance > _rest(contrast, self.covariance) else 0.0
 
     def ends(self, apart: bool) -> tuple[float, float]:
-        """Return the least and the most that it adds to a mean, or to how far two of them are apart."""
+        """Return the least and the most that it can contribute to a mean, or to the difference of two."""
         least, most = self.limits
         return (least - most, most - least) if apart else self.limits
 
@@ -126,16 +123,14 @@ def _rest(contrast: Floats, covariance: Floats) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """The means of cells, robust to whatever hangs together within a cluster: the sum of independent parts."""
+    """The means of cells with cluster-robust covariance: a sum of independent parts."""
 
     parts: tuple[_FittedPart, ...]
 
     def estimates(self, contrasts: Iterable[Floats], apart: bool) -> Iterator[tuple[float, Interval]]:
-        """Estimate each contrast with its interval: Student's, with the degrees of freedom of Welch ("The
-        generalization of 'Student's' problem when several different population variances are involved", Biometrika 34,
-        1947) and Satterthwaite; a part without any spread has the room that its clusters leave (`intervals.room`), and
-        the squares of both add up (`intervals.widened`). What is `apart` are differences of means; what a model says of
-        combinations that no cell has may be beyond what scores can be."""
+        """Estimate each contrast with its interval by Student's distribution, with the degrees of freedom of Welch
+        (Biometrika 34, 1947) and Satterthwaite. A part without any spread has the room that its clusters leave
+        (`intervals.room`); squares add up (`intervals.widen`). `apart` says that contrasts are differences of means."""
         for contrast in contrasts:
             value = math.fsum(part.along(contrast)[0] for part in self.parts)
             below, above = self._reach(contrast, apart)
@@ -163,15 +158,13 @@ class Fit:
         return math.hypot(*below), math.hypot(*above)
 
     def test(self, contrasts: Floats) -> float | None:
-        """Compute the p of Wald's test that all the contrasts are zero.
+        """Compute the p of Wald's test that all contrasts are zero.
 
-        Its statistic is taken for Hotelling's T^2 ("The generalization of Student's ratio", 1931), which it is where
+        The statistic is treated as Hotelling's T^2 ("The generalization of Student's ratio", 1931), which it is if
         every question is in every cell: F = T^2 (v - q + 1) / (q v), with q and v - q + 1 degrees of freedom for q
-        contrasts. Of one part v is its clusters less one; of several it is that of Krishnamoorthy and Yu ("Modified Nel
-        and Van der Merwe test for the multivariate Behrens-Fisher problem", Statistics and Probability Letters 66,
-        2004), which for one contrast is Welch's. p is never below 2^(1 - G), the least that swapping the levels within
-        G clusters could give: of all parts, and of each that differs without any spread. None where any part has too
-        few clusters for so many contrasts.
+        contrasts. For one part v is its number of clusters minus one; for several it is that of Krishnamoorthy and Yu
+        (Statistics and Probability Letters 66, 2004). p is never below 2^(1 - G), the least that swapping levels within
+        G clusters gives. Returns None if a part has too few clusters.
         """
         import numpy as np
         from scipy.special import fdtrc
@@ -192,8 +185,8 @@ class Fit:
 
 
 def _axes(contrasts: Floats, means: Floats, covariance: Floats) -> tuple[Floats, bool]:
-    """Sums of the contrasts whose estimates do not hang together, those that have a spread, over their standard errors;
-    and whether any of the others is apart from zero."""
+    """Return uncorrelated sums of the contrasts over their standard errors, and whether a contrast without spread
+    differs from zero."""
     import numpy as np
 
     spread, axes = np.linalg.eigh(contrasts @ covariance @ contrasts.T)
@@ -208,13 +201,15 @@ def _least(clusters: float) -> float:
 
 
 def fit(scores: Floats, split: NDArray[np.intp], clusters: NDArray[np.intp], metric: str) -> Fit:
-    """Return the means of cells, with a covariance by cluster (Liang and Zeger, Biometrika 73, 1986).
+    """Fit the means of cells, with a covariance by cluster (Liang and Zeger, Biometrika 73, 1986).
 
-    The two splits are fitted each by itself; or as one, where a cluster has questions of both: then of scores that
-    differ within the splits alone, as what sets these apart is no chance, and worth no more clusters than its smaller
-    split is. Scores are of a metric, cells by questions: every question is in every cell, so that what makes it hard or
-    easy is no part of any contrast between cells. Each question has a split, all 0, or where the figure is of two
-    splits' means, 0 and 1; and a cluster, from 0.
+    The two splits are fitted separately or, if a cluster has questions of both, as one: then only differences within
+    splits count as chance. Every question is in every cell, so its difficulty does not enter any contrast.
+
+    Args:
+        scores: cells by questions.
+        split: of each question, all 0 or, if the figure is the mean of two splits, 0 and 1.
+        clusters: of each question, from 0.
     """
     import numpy as np
 
@@ -236,8 +231,8 @@ def fit(scores: Floats, split: NDArray[np.intp], clusters: NDArray[np.intp], met
 
 def _part(scores: Floats, weights: Floats, clusters: NDArray[np.intp], worth: float,
           limits: tuple[float, float]) -> _FittedPart:
-    """Fit one part. Every cluster is in every cell, so that the covariance is that of a mean, as statsmodels' WLS has
-    it with `cov_type="cluster"`. The weights of questions add up to the share in the figure that is fitted."""
+    """Fit one part. Every cluster is in every cell, so the covariance is that of a mean, as in statsmodels' WLS with
+    `cov_type="cluster"`."""
     import numpy as np
 
     size = np.bincount(clusters, weights).astype(np.float64)

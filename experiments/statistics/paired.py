@@ -1,5 +1,5 @@
-"""Pairs: one metric of two cells over the questions that both have, as the sums that figures are made of. Clusters:
-questions over the same documents are not independent of each other."""
+"""Pairs: one metric of two cells over the questions that both have. Clusters: questions that share documents and are
+therefore not independent."""
 from __future__ import annotations
 
 import math
@@ -22,21 +22,19 @@ MIN_CLUSTERS = 6  # clusters below which no test finds anything: of five, no way
 
 @dataclass(frozen=True, slots=True)
 class Clusters:
-    """The cluster of each question by its id: an id of one of the cluster's questions; and a note of what a reader has
-    to know of how they were made, empty where they are what they seem."""
+    """The cluster of each question, named by one of its questions, and a note if the clusters are not the obvious ones.
+    """
 
     of: Mapping[str, str]
     note: str = ""
 
 
 def cluster_questions(questions: Iterable[Question]) -> Clusters:
-    """Put questions that share a gold document, or are turns of one conversation, directly or over others, into one
-    cluster; one without either by itself.
+    """Cluster questions that share a gold document or a conversation, directly or through others.
 
-    Where these are too few to draw, or a few of them hold most questions, as where every question joins several
-    articles of one collection, questions are grouped by the first of their gold documents alone; and where that is no
-    better, every question is by itself. The note says so. Too few are those that weigh as fewer than 6 of one size:
-    n^2 / (sum of the squared sizes), Kish's effective number.
+    If the clusters are too few, or a few of them hold most questions, questions are clustered by their first gold
+    document only; if that is no better, every question is its own cluster. The note says so. Too few means an effective
+    number below 6: n^2 / (sum of the squared sizes) (Kish).
     """
     documents = {question.id: tuple(dict.fromkeys(_documents(question))) for question in questions}
     for most in (None, 1):
@@ -44,15 +42,16 @@ def cluster_questions(questions: Iterable[Question]) -> Clusters:
         sizes = Counter(found.values())
         if len(sizes) == len(found) or len(found) ** 2 >= MIN_CLUSTERS * sum(size**2 for size in sizes.values()):
             return Clusters(found, "" if most is None else (
-                "Questions are clustered by the first of their gold documents: over all of them too many are "
-                "connected."))
+                "Questions are clustered by their first gold document: all of their documents would connect too many "
+                "of them."))
     return Clusters({question: question for question in documents}, (
-        f"Questions share too few documents to draw documents, fewer than {MIN_CLUSTERS} as they weigh: intervals and "
-        "tests are of questions over these documents, and say nothing of others."))
+        f"The questions cover fewer than {MIN_CLUSTERS} documents (effective number), too few to resample: intervals "
+        "and tests do not generalise to other documents."))
 
 
 def _documents(question: Question) -> Iterator[str]:
-    """A place of a document, `DOCUMENT#PLACE`, counts as the document; a conversation joins like a document."""
+    """A place in a document, `DOCUMENT#PLACE`, counts as the document; a conversation joins questions like a document.
+    """
     yield from (f"conversation {name}" for name in question.tags.get("conversation", ()))
     for gold in question.gold:
         name = gold.document.partition("#")[0] or gold.chunk
@@ -61,7 +60,7 @@ def _documents(question: Question) -> Iterator[str]:
 
 
 def _joined(documents: Mapping[str, tuple[str, ...]]) -> dict[str, str]:
-    """By question, the first question of those that are joined with it."""
+    """Map each question to the first question of its cluster."""
     above: dict[str, str] = {question: question for question in documents}
 
     def top(question: str) -> str:
@@ -94,17 +93,17 @@ class Pairs:
 
     @property
     def share(self) -> bool:
-        """Tell whether every question has 0 or 1; no share is what is averaged over repeats."""
+        """Whether every question has 0 or 1; means over repeats do not."""
         return is_share(self.metric) and self.scores is not None and bool(
             ((self.scores == 0) | (self.scores == 1)).all())
 
     @property
     def clustered(self) -> bool:
-        """Tell whether any two questions share a document."""
+        """Whether any two questions share a document."""
         return len(self.units.sums) < self.n
 
     def flips(self) -> tuple[int, int]:
-        """Count the pairs whose score is higher in the second cell, and lower; none for a metric of sets."""
+        """Count the pairs whose score is higher, and lower, in the second cell; 0 for a metric of sets."""
         if self.scores is None:
             return 0, 0
         change = self.scores[:, 1] - self.scores[:, 0]
@@ -112,7 +111,7 @@ class Pairs:
 
     @property
     def weights(self) -> Floats:
-        """Weights of the pairs, by which the metric's figure is the mean of their scores."""
+        """Weights of the pairs in the metric's mean."""
         import numpy as np
 
         split = np.array([not answerable and self.metric == BY_SPLIT for answerable in self.answerable], dtype=np.intp)
@@ -145,9 +144,8 @@ class Pairs:
 
 def pair_scores(metric: str, first: Mapping[str, ScoredRow], second: Mapping[str, ScoredRow],
              clusters: Mapping[str, str], scoring: Scoring = "corrected", refusing: bool = True) -> Pairs:
-    """Return the pairs of two cells' questions by id, of the clusters of `Clusters`. A question whose gold one of the
-    cells dropped is no pair of `unified`: what is right of it differs. `refusing` says whether the rules of both cells
-    offer a refusal."""
+    """Pair two cells' questions by id. For `unified`, a question whose gold one of the cells dropped is not a pair,
+    since the right answer differs. `refusing` says whether the rules of both cells offer a refusal."""
     import numpy as np
 
     rows = [*first.values(), *second.values()]

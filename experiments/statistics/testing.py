@@ -1,11 +1,11 @@
-"""Paired tests of two cells, the correction for how many are shown, and the smallest difference that they can detect.
+"""Paired tests of two cells, Holm's correction, and the smallest detectable difference.
 
-"Can detect" means that a two-sided paired test at `ALPHA`, divided by the number of comparisons that are corrected
-for, finds it with a probability of `POWER`.
+A difference is detectable if a two-sided paired test at `ALPHA` divided by the number of comparisons finds it with
+probability `POWER`.
 
-The tests are written out: scipy.stats.permutation_test knows neither clusters that are swapped together nor draws that
-comparisons share, and statsmodels' `mcnemar` and `multipletests` are the two formulas below behind a slow import. The
-tests hold them to both libraries' figures.
+The tests are written out: scipy.stats.permutation_test supports neither clusters that are swapped together nor draws
+shared between comparisons, and statsmodels' `mcnemar` and `multipletests` are the two formulas below behind a slow
+import. The tests check them against both libraries.
 """
 from __future__ import annotations
 
@@ -41,19 +41,15 @@ _CLOSE = 1e-10  # of two figures that are equal but for the order of their sums
 
 
 def mcnemar(gained: int, lost: int) -> float:
-    """Compute the two-sided p of McNemar's exact test (1947), of pairs that are 0 in the first cell and 1 in the
-    second, and the other way round: of those that differ, as many are gained as lost."""
+    """Compute the two-sided p of McNemar's exact test (1947): of the pairs that differ, as many are gained as lost."""
     from scipy.special import bdtr
 
     return min(1.0, 2 * float(bdtr(min(gained, lost), gained + lost, 0.5)))
 
 
 def holm(values: Sequence[float | None]) -> list[float | None]:
-    """Correct each p by Holm's method ("A simple sequentially rejective multiple test procedure", 1979), in order.
-
-    The smallest is multiplied by the number of tests, the next by one less, and so on; none falls below the one
-    before it. None is no test.
-    """
+    """Correct each p by Holm's method ("A simple sequentially rejective multiple test procedure", 1979), in order. None
+    is not a test."""
     tests = sorted((p, place) for place, p in enumerate(values) if p is not None)
     corrected: list[float | None] = [None] * len(values)
     highest = 0.0
@@ -64,18 +60,19 @@ def holm(values: Sequence[float | None]) -> list[float | None]:
 
 
 def permutation(pairs: Pairs, seed: int = 0, swaps: int = SWAPS) -> float | None:
-    """Compute the two-sided p of the paired permutation test: swapping the cells within any pair changes nothing.
+    """Compute the two-sided p of the paired permutation test, whose null hypothesis is that swapping the cells within
+    any pair changes nothing.
 
-    The statistic is the difference of the two cells' figures, of a set-level metric too. All questions over one
-    document are swapped together. Where few pairs differ every way is tried; else the p of so many drawn ones is (as
-    extreme + 1) / (drawn + 1), which is never 0 (Phipson and Smyth, 2010). None where the difference is not finite.
+    The statistic is the difference of the two figures, also for set-level metrics. All questions over one document are
+    swapped together. With few differing pairs every way is tried; otherwise p is (as extreme + 1) / (drawn + 1), which
+    is never 0 (Phipson and Smyth, 2010). Returns None if the difference is not finite.
     """
     return permutations([pairs], seed, swaps)[0]
 
 
 def permutations(all_pairs: Sequence[Pairs], seed: int = 0, swaps: int = SWAPS) -> list[float | None]:
-    """Compute `permutation` of each. Those of equally many units are swapped in the same drawn ways, which takes a
-    fraction of the time, and each p is what it would be alone."""
+    """Compute `permutation` of each. Sets with the same number of units share the drawn ways, which saves time and
+    changes no p."""
     import numpy as np
 
     values: list[float | None] = [None] * len(all_pairs)
@@ -120,8 +117,7 @@ def _swapped(units: int, swaps: int, seed: int, table: Floats) -> Floats:
 
 
 def _extreme(pairs: Pairs, shift: Floats) -> int:
-    """Count the ways of swapping in which the difference is as large as the observed one; what has no figure counts. Of
-    each way `shift` adds up the changes of the units that it swaps."""
+    """Count the ways of swapping whose difference is at least as large as the observed one, or has no value."""
     import numpy as np
 
     whole, (first, second) = pairs.units.whole(), pairs.observed()
@@ -133,15 +129,13 @@ def _extreme(pairs: Pairs, shift: Floats) -> int:
 
 def planned_difference(metric: str, answerable: int, unanswerable: int = 0, comparisons: int = 1,
             clusters: Sequence[tuple[int, int]] | None = None) -> float | None:
-    """Compute the smallest difference of a metric between two cells that so many questions can detect, before any is
-    asked.
+    """Compute the smallest difference between two cells that this many questions can detect, before anything is run.
 
-    For shares of independent questions it is McNemar's, with an assumed `DISCORDANCE`; else that of means, with an
-    assumed `DEVIATION`, of `unified` of two splits' means. The differences of questions of one cluster have the assumed
-    correlation `WITHIN`: where all m of a cluster do, that is Kish's design effect 1 + (m - 1) x `WITHIN` ("Survey
-    Sampling", 1965) on the variance. The metric applies to so many answerable and unanswerable questions, of which each
-    cluster has some; without clusters, every question is one. Returns None where no difference could be detected: it
-    would be wider than the metric's range.
+    For shares of independent questions it is McNemar's, assuming `DISCORDANCE`; otherwise it is that of means, assuming
+    `DEVIATION`, or of two splits' means for `unified`. Differences within a cluster are assumed to have the correlation
+    `WITHIN`, which gives Kish's design effect 1 + (m - 1) x `WITHIN` for clusters of m questions ("Survey Sampling",
+    1965). `clusters` has each cluster's numbers of answerable and unanswerable questions; by default every question is
+    its own cluster. Returns None if no difference within the metric's range is detectable.
     """
     n, clusters = answerable + unanswerable, clusters or [(1, 0)] * answerable + [(0, 1)] * unanswerable
     if not n:
@@ -166,7 +160,7 @@ def planned_worth(metric: str, clusters: Sequence[tuple[int, int]]) -> float:
 
 
 def describe_assumptions(metric: str, clustered: bool = False) -> str:
-    """Say what `planned_difference` takes two cells' answers to differ by."""
+    """Describe what `planned_difference` assumes about two cells' answers."""
     within = f", with a correlation of {WITHIN} between questions over the same documents" if clustered else ""
     if is_share(metric):
         return f"two cells differ in {DISCORDANCE:.0%} of the questions{within}"
@@ -174,9 +168,8 @@ def describe_assumptions(metric: str, clustered: bool = False) -> str:
 
 
 def smallest_share_difference(n: int, discordance: float = DISCORDANCE, comparisons: int = 1) -> float | None:
-    """Compute the smallest difference of two paired shares that McNemar's exact test over `n` pairs detects, of which
-    the share `discordance` differs; where the difference is larger, all that differ do so one way. None where even
-    pairs that all differ one way are too few."""
+    """Compute the smallest difference of two paired shares that McNemar's exact test over `n` pairs detects, if the
+    share `discordance` of pairs differs. Returns None if even pairs that all differ in one direction are too few."""
     low, high = 0.0, 1.0
     if mcnemar_power(n, high, discordance, comparisons) < POWER:
         return None
@@ -187,7 +180,7 @@ def smallest_share_difference(n: int, discordance: float = DISCORDANCE, comparis
 
 
 def mcnemar_power(n: int, difference: float, discordance: float = DISCORDANCE, comparisons: int = 1) -> float:
-    """Compute exactly, over the number of pairs that differ, how likely McNemar's exact test detects the difference."""
+    """Compute the exact power of McNemar's exact test, summed over the number of differing pairs."""
     import numpy as np
     from scipy.special import bdtr
 
@@ -202,8 +195,8 @@ def mcnemar_power(n: int, difference: float, discordance: float = DISCORDANCE, c
 
 @lru_cache(maxsize=8)
 def _found_up_to(n: int, tail: float) -> tuple[NDArray[np.int64], Floats]:
-    """Numbers of pairs that differ, up to `n`, and for each the most of the rarer kind with which the test finds a
-    difference; without the numbers with which it never does."""
+    """Return the numbers of differing pairs with which the test can find a difference, and for each the most pairs of
+    the rarer kind."""
     import numpy as np
     from scipy.special import bdtr, bdtrik
 
@@ -214,12 +207,11 @@ def _found_up_to(n: int, tail: float) -> tuple[NDArray[np.int64], Floats]:
 
 
 def smallest_difference(error: float, units: int, freedom: int, comparisons: int = 1) -> float | None:
-    """Compute the smallest difference of two figures, whose difference has this standard error, that the permutation
-    test finds.
+    """Compute the smallest difference with this standard error that the permutation test detects.
 
-    It is error x (t(1 - alpha/2) + t(power)), of Student's distribution with these degrees of freedom, and wider by
-    1/(4k) where only k of the ways of swapping the units are rare enough on either side: that much power is lost in
-    simulations of six to twelve units. None where no way is: p is never below 2^(1 - units).
+    It is error x (t(1 - alpha/2) + t(power)) by Student's distribution, and 1/(4k) larger if only k ways of swapping
+    are rare enough on either side, the loss of power in simulations of six to twelve units. Returns None if no way is:
+    p is never below 2^(1 - units).
     """
     from scipy.special import stdtrit
 
