@@ -75,7 +75,7 @@ def test_another_programs_run_stands_beside_with_the_same_tests(evaluate, tmp_pa
     assert (theirs["recall@10"]["mean"], theirs["mrr"]["mean"]) == (0.25, 0.25)
     (one,) = made["comparisons"]
     assert (one["first"], one["second"], one["n"]) == ("bm25@100", "theirs", 2)
-    assert "theirs ranks nothing for 1 of 2 questions, which score 0 there." in made["notes"]
+    assert "theirs ranks nothing for 1 of 2 questions, which score 0." in made["notes"]
     assert "1 queries of theirs are no questions here, and left out." in made["notes"]
 
 

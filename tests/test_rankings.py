@@ -190,7 +190,7 @@ def test_what_is_written_is_read_again_and_by_ir_measures(tmp_path, name):
     ("1 Q0 d4 1 1e999 x\n", "line 1: expected query"),
     ("1 Q0 d4 1 0x1 x\n", "line 1: expected query"),
     (LINES + "1 Q0 d1 9 0 x\n", "line 6: the document d1 is ranked twice for the query 1"),
-    ("\n \n", "no line in it"),
+    ("\n \n", "the file is empty"),
     (b"1 Q0 \xff 1 1 x\n", "cannot be read as text in UTF-8"),
     ("1 Q0 " + "d" * 70_000, "line 1: longer than 65,536 characters"),
 ])
@@ -213,7 +213,7 @@ def test_a_file_that_is_cut_or_no_gzip_or_not_there_is_refused(run, tmp_path):
 def test_what_is_no_regular_file_is_refused_and_not_waited_for(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     for place in (tmp_path, tmp_path / "pipe"):
-        with pytest.raises(BenchmarkError, match=f"{place.name}: is no regular file"):
+        with pytest.raises(BenchmarkError, match=f"{place.name}: not a regular file"):
             read_run(place)
 
 
@@ -232,5 +232,5 @@ def test_a_ranking_is_scored_by_graded_documents():
 
 @pytest.mark.parametrize("gold", [Gold("a", page=2), Gold("a", format="plain", start=0, end=3)])
 def test_gold_that_is_finer_than_documents_is_refused(gold):
-    with pytest.raises(SettingsError, match="is finer than documents, and a TREC run ranks documents"):
+    with pytest.raises(SettingsError, match="is finer than documents, but a TREC run ranks documents"):
         score_rankings({}, [Question("1", "?", (), True, gold=(gold,))])

@@ -78,7 +78,7 @@ ANSWERS = MetricGroup((
            "mean of the two splits' means", judged=True, low=-1.0, low_unanswerable=0.0),
     Metric("correct", "share graded Correct", ANSWERABLE, share=True, judged=True),
     Metric("partial", "share graded Partially Correct", ANSWERABLE, share=True, judged=True),
-    Metric("wrong", "share graded Wrong, refusals among them", ANSWERABLE, share=True, judged=True),
+    Metric("wrong", "share graded Wrong, including refusals", ANSWERABLE, share=True, judged=True),
     UNJUDGED,
     Metric("refusal_accuracy", "share refused", "unanswerable questions", share=True),
     Metric("refused_answerable", "share refused although answerable", ANSWERABLE, share=True),
@@ -159,20 +159,20 @@ CHOICE = MetricGroup((
 
 
 MEASURED = (
-    Metric("agreement", "self_consistency: the share of the samples that give the chosen answer", _MEASURED),
-    Metric("samples", "self_consistency: how many samples the budget of tokens held", _MEASURED, high=None),
-    Metric("sufficiency", "sufficient: the grade of the evidence, before the answer", _MEASURED),
-    Metric("sentences_supported", "supported: the share of the answer's sentences that what they cite bears out",
+    Metric("agreement", "self_consistency: share of the samples with the chosen answer", _MEASURED),
+    Metric("samples", "self_consistency: number of samples within the token budget", _MEASURED, high=None),
+    Metric("sufficiency", "sufficient: grade of the evidence before the answer", _MEASURED),
+    Metric("sentences_supported", "supported: share of the answer's sentences that their citations support",
            _MEASURED),
-    Metric("quotes", "quote_first: how many quotes came", _MEASURED, high=None),
-    Metric("quotes_found", "quote_first: the share of the quotes that stand in the documents", _MEASURED),
-    Metric("rows", "table_first: how many rows the table has", _MEASURED, high=None),
-    Metric("rows_found", "table_first: the share of the rows whose value stands in a document", _MEASURED),
-    Metric("worked_out", "program_aided: the share of the lines that could be worked out", _MEASURED),
-    Metric("checks", "chain_of_verification: how many questions checked the draft", _MEASURED, high=None),
-    Metric("iterations", "reflect: how often a draft was checked", _MEASURED, high=None),
-    Metric("repaired", "supported: whether the answer was asked for a second time", _MEASURED, share=True),
-    Metric("revised", "strategies that revise: whether the final answer says something else than the first", _MEASURED,
+    Metric("quotes", "quote_first: number of quotes", _MEASURED, high=None),
+    Metric("quotes_found", "quote_first: share of the quotes that are in the documents", _MEASURED),
+    Metric("rows", "table_first: number of rows of the table", _MEASURED, high=None),
+    Metric("rows_found", "table_first: share of the rows whose value is in a document", _MEASURED),
+    Metric("worked_out", "program_aided: share of the lines that could be computed", _MEASURED),
+    Metric("checks", "chain_of_verification: number of questions that checked the draft", _MEASURED, high=None),
+    Metric("iterations", "reflect: number of checks of a draft", _MEASURED, high=None),
+    Metric("repaired", "supported: share whose answer was asked for again", _MEASURED, share=True),
+    Metric("revised", "strategies that revise: share whose final answer differs from the first", _MEASURED,
            share=True))
 _UNNAMED = re.compile(r"[^a-z0-9]+")
 _LONGEST = 40

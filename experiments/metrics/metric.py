@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 ANSWERABLE = "answerable questions"
-Sizes = Mapping[str, tuple[int, int]]  # by name, how many answerable and how many unanswerable questions have a score
-BY_SPLIT = "unified"  # whose figure is of two splits' means
+Sizes = Mapping[str, tuple[int, int]]  # numbers of answerable and unanswerable questions with a score, by name
+BY_SPLIT = "unified"  # the metric that is the mean of two splits' means
 _LONGEST_CUT = 9
 
 
@@ -29,14 +29,14 @@ class Metric:
     name: str
     description: str
     over: str = "all questions"  # the questions that it applies to
-    share: bool = False  # whether each question has 0 or 1, so that the mean is a share
-    judged: bool = False  # whether it rests on a judge's grades
-    of_set: bool = False  # whether it is computed of a whole set, and no question has one
-    cut: int | None = None  # the number after `@`, such as 5 of `recall@5`; 0 names the family that has such numbers
-    uncut: bool = False  # whether the name of the family is a metric by itself, such as `mrr` beside `mrr@10`
-    low: float = 0.0  # the least that a question's value can be; `high`, the most: None where there is no bound
+    share: bool = False  # each question has 0 or 1, so the mean is a share
+    judged: bool = False  # it rests on a judge's grades
+    of_set: bool = False  # it is computed from a set; single questions have none
+    cut: int | None = None  # the number after `@`; 0 for the family itself
+    uncut: bool = False  # the family's name is a metric too, as `mrr` and `mrr@10`
+    low: float = 0.0  # range of a question's value; `high` is None if unbounded
     high: float | None = 1.0
-    low_unanswerable: float | None = None  # what an unanswerable question's is at least, where that is something else
+    low_unanswerable: float | None = None  # lower bound for unanswerable questions, if different
 
     def __str__(self) -> str:
         return self.name if self.cut is None or self.is_whole else f"{self.name}@{self.cut}"
@@ -59,7 +59,7 @@ class Metric:
 
 
 # Of whichever rubric: a scheme has one.
-UNJUDGED = Metric("unjudged", "share of what a judge was asked of and gave no readable verdict on",
+UNJUDGED = Metric("unjudged", "share of judged answers whose verdict could not be parsed",
                   "questions that a judge grades", share=True, judged=True)
 
 
@@ -102,11 +102,11 @@ class MetricGroup:
     """The metrics of one subject.
 
     Attributes:
-        score: the values of one question by printed name, without the `of_set` metrics; None where one does not apply.
-        derive: the figures of a set that are not the pooled means of their metric, given which scores there are, the
-            scoring, and whether the rules offer a refusal.
-        together: metrics whose means `derive` takes over the questions that have all of them (`joint`).
-        at: the value of one question by a printed name with a cut that `score` does not have.
+        score: the values of one question by name, without the `of_set` metrics; None if one does not apply.
+        derive: the figures of a set that are not pooled means, given the number of scores, the scoring, and whether the
+            rules offer a refusal.
+        together: metrics whose means `derive` uses over the questions that have all of them (`joint`).
+        at: the value of one question for a name with a cut that `score` does not return.
         material: what `score` needs beyond the other fields of `Scored`, from a result and a function that tells
             whether a result's answer is right. `score` finds it as `item.extra[NAME OF THE GROUP]`. Unless it returns
             None, the group is scored for every benchmark; a group without it only where a scheme names the group.

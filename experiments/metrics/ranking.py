@@ -1,36 +1,32 @@
-"""The group `ranking`: where the gold stands among what was found, with the formulas of trec_eval.
+"""The group `ranking`: the ranks of the gold in what was found, with the formulas of trec_eval.
 
-A ranking is of gold items, and the evidence of a question gives it, in the order in which it was found, over all of
-its searches. A gold item that several chunks hold is found with the first; the others are misses where they hold no
-further one, since they bring nothing new. A chunk that holds several items stands for all of them, one after
-another: so a chunk with all the gold, first, scores 1 in every metric. Cuts are of chunks: the first five of
-`recall@5` are five chunks, however many items they hold.
+A ranking is of gold items. The evidence of a question gives it, in the order in which it was found, over all of its
+searches. A gold item in several chunks is found with the first; the others are misses unless they contain a further
+one. A chunk with several items counts as all of them in succession, so a first chunk with all of the gold scores 1 in
+every metric. Cuts are of chunks: `recall@5` is over five chunks, however many items they contain.
 
-Where all gold is whole documents, the ranking is of documents, each at the rank of its best chunk, and cuts are of
+If all gold is whole documents, the ranking is of documents, each at the rank of its best chunk, and cuts are of
 documents, as in TREC and BEIR.
 
-Relevance may be graded. The gain of an item in `ndcg` is its grade and the discount 1 / log2(rank + 1), as trec_eval's
-`ndcg_cut` has it (Järvelin and Kekäläinen, "Cumulated gain-based evaluation of IR techniques", ACM TOIS 20, 2002); no
-power of two is taken. All other metrics take every item of the gold as relevant.
+Relevance may be graded. The gain of an item in `ndcg` is its grade and the discount 1 / log2(rank + 1), as in
+trec_eval's `ndcg_cut` (Järvelin and Kekäläinen, "Cumulated gain-based evaluation of IR techniques", ACM TOIS 20, 2002),
+without a power of two. All other metrics treat every gold item as relevant.
 
-The group `judgements`: what is known of a ranking's passages. `judged@k` is the share of the first k found that anybody
-judged, and `bpref` goes by the judged ones alone (Buckley and Voorhees, "Retrieval evaluation with incomplete
-information", SIGIR 2004): with R of the gold and N judged to be of no use, the mean over the gold, 0 where it is not
-found, of 1 - min(n, R) / min(N, R), n of the N standing before it.
+The group `judgements`: `judged@k` is the share of the first k found that anybody judged. `bpref` uses only the judged
+ones (Buckley and Voorhees, "Retrieval evaluation with incomplete information", SIGIR 2004): with R gold items and N
+judged irrelevant, it is the mean over the gold, 0 for what is not found, of 1 - min(n, R) / min(N, R), with n of the N
+ranked before it.
 
-The group `spans`: how many of the characters that were found are gold, and how many of the gold were found.
-
-Smith and Troynikov, "Evaluating Chunking Strategies for Retrieval" (Chroma technical report, 2024), section "Metrics",
-and the code that comes with it, github.com/brandonstarxel/chunking_evaluation, which counts characters. With E the
-characters of a question's gold and R those of the chunks that were found:
+The group `spans`: how many of the found characters are gold, and how many of the gold ones were found. Smith and
+Troynikov, "Evaluating Chunking Strategies for Retrieval" (Chroma technical report, 2024), section "Metrics", and its
+code, github.com/brandonstarxel/chunking_evaluation. With E the characters of a question's gold and R those of the
+chunks that were found:
 
     recall = |E and R| / |E|    precision = |E and R| / |R|    IoU = |E and R| / (|R| + |E| - |E and R|)
 
-A character counts once in |E| and in |E and R|, however many chunks hold it. In |R| it counts as often as it was found:
-a chunk that overlaps another costs what it repeats. The report takes the first five chunks of each question.
-
-Precision omega is the precision of a retriever that finds exactly the chunks that hold gold: the most that a chunker
-leaves to be had.
+A character counts once in |E| and in |E and R|, and in |R| as often as it was found, so overlapping chunks cost what
+they repeat. The report takes the first five chunks of each question. Precision omega is the precision of a retriever
+that finds exactly the chunks with gold, the upper bound that a chunker sets.
 """
 from __future__ import annotations
 
@@ -50,8 +46,8 @@ Spans = Mapping[tuple[str, str], Sequence[tuple[int, int]]]
 
 
 def spans(item: Scored, scoring: Scoring = "corrected") -> Scores:
-    """Score characters of the first five chunks: 0 where nothing was found, a failure included; None for evidence that
-    was placed, and for gold of another kind."""
+    """Score characters of the first five chunks: 0 if nothing was found or the question failed. None for placed
+    evidence, and for other kinds of gold."""
     return {name: spans_at(item, name) for name in _SPAN_NAMES}
 
 
@@ -67,8 +63,8 @@ def spans_at(item: Scored, name: str) -> float | None:
 
 
 def precision_omega(chunks: Iterable[Extent], gold: Sequence[Extent]) -> float:
-    """Compute the gold's share of the characters of all chunks that hold any of it, each character once; gold that no
-    chunk holds counts among them, as in the report's code. 0 where no chunk holds any."""
+    """Compute the gold's share of the characters of all chunks that contain any of it, each character once; as in the
+    report's code, gold in no chunk is included. 0 if no chunk contains gold."""
     wanted = merge_extents(gold)
     holding = merge_extents(one for one in chunks if overlap_length(wanted, merge_extents([one])))
     both = overlap_length(wanted, holding)
@@ -76,7 +72,7 @@ def precision_omega(chunks: Iterable[Extent], gold: Sequence[Extent]) -> float:
 
 
 def merge_extents(extents: Iterable[Extent]) -> Spans:
-    """Return the characters of all, each once: for each document and format spans in order that do not touch."""
+    """Merge extents: for each document and format, ordered spans that do not touch."""
     found: dict[tuple[str, str], list[tuple[int, int]]] = defaultdict(list)
     for one in sorted(extents):
         known = found[one.document, one.format]
@@ -113,7 +109,7 @@ Grades = tuple[int, ...]
 
 
 def ranking(item: Scored, scoring: Scoring = "corrected") -> Scores:
-    """Score a ranking: 0 where nothing was found or all failed; None for evidence that was placed, or without gold."""
+    """Score a ranking: 0 if nothing was found or all failed; None for placed evidence, or without gold."""
     if not _applies(item):
         return dict.fromkeys(_RANKED_NAMES)
     return dict(_figures(new_items(item), _ideal(item), _RANKED_NAMES))
@@ -133,8 +129,8 @@ def _ideal(item: Scored) -> Grades:
 
 
 def new_items(item: Scored) -> tuple[Grades, ...]:
-    """Return the grades of the gold items that each rank is the first to hold, in order, up to the last that holds any.
-    A rank is a chunk; or a document, where gold is whole documents."""
+    """Return the grades of the gold items that each rank is the first to contain, in order, up to the last rank with
+    gold. A rank is a chunk or, if gold is whole documents, a document."""
     seen: set[int] = set()
     new: list[Grades] = []
     for number, held in item.hits.items():
@@ -184,12 +180,12 @@ def _dcg(gains: Iterable[int]) -> float:
 
 
 def judgements(item: Scored, scoring: Scoring = "corrected") -> Scores:
-    """Score what is known of a ranking: 0 where nothing was found; None where `ranking` is."""
+    """Score what is judged of a ranking: 0 if nothing was found; None as for `ranking`."""
     return {name: judgements_at(item, name) for name in ("judged@10", "bpref")}
 
 
 def judgements_at(item: Scored, name: str) -> float | None:
-    """Score as `judgements`, by a name with any cut; or `ndcg@k` by all that is judged, not the gold alone."""
+    """Score as `judgements`, by a name with any cut, or `ndcg@k` by everything that is judged."""
     if not _applies(item):
         return None
     ranks = [number for number in item.hits if number not in item.repeats]
@@ -213,8 +209,8 @@ GOLD = "gold "  # what the names of gold items begin with
 
 
 def judged_ranking(item: Scored) -> tuple[list[str], dict[str, int]]:
-    """Return the names of what was found, a gold item in the place of a passage that is the first to hold it; and the
-    grades of all that is judged, by name."""
+    """Return the names of what was found, with a gold item instead of the passage that first contains it, and the grade
+    of everything that is judged."""
     seen: set[int] = set()
     ranked: list[str] = []
     for number in (one for one in item.hits if one not in item.repeats):
@@ -227,15 +223,15 @@ def judged_ranking(item: Scored) -> tuple[list[str], dict[str, int]]:
 
 JUDGEMENTS = MetricGroup((
     Metric("judged", "share of the first N found that were judged, relevant or not", _RANKED, cut=0),
-    Metric("bpref", "how seldom what was judged to be of no use stands before the gold", _RANKED)), judgements,
+    Metric("bpref", "how rarely a passage judged irrelevant ranks before the gold", _RANKED)), judgements,
     at=judgements_at)
 
 
 RANKING = MetricGroup((
     Metric("recall", "share of the gold among the first N found; in every record for 5, 10 and 100", _RANKED, cut=0),
-    Metric("precision", "share of the first N found that bring gold; in every record for 5", _RANKED, cut=0),
-    Metric("ndcg", "normalised discounted cumulative gain of the first N found, gains being the grades; in every "
+    Metric("precision", "share of the first N found that contain gold; in every record for 5", _RANKED, cut=0),
+    Metric("ndcg", "normalised discounted cumulative gain of the first N found, by grade; in every "
                    "record for 10", _RANKED, cut=0),
-    Metric("mrr", "1 over the rank of the first gold item found, among all that was found, or the first N", _RANKED,
+    Metric("mrr", "1 over the rank of the first gold item, over everything found or the first N", _RANKED,
            cut=0, uncut=True),
     Metric("map", "average precision over the gold items", _RANKED)), ranking, at=ranking_at)

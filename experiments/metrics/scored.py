@@ -14,7 +14,7 @@ from ragbed.strategies.types import Rules
 
 Scoring = Literal["corrected", "as-published"]
 Scores = dict[str, float | None]
-# Where a run asked no judge of its refusals, they are wrong in every scoring.
+# Refusals that no judge graded are wrong in every scoring.
 _UNASKED_REFUSAL = Verdict(judge="", grade="Wrong", points=0)
 
 
@@ -49,38 +49,37 @@ class Extent(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Scored:
-    """One question's material for scoring: all of it is in the record and the question.
+    """What metrics see of one question: everything comes from its record and the question.
 
     Attributes:
-        answerable: whether the benchmark has the question answerable, and its gold was not dropped.
-        text: the final answer with its citations; empty where there is none.
+        answerable: whether the question is answerable by the benchmark, and its gold was not dropped.
+        text: the final answer with its citations; empty if there is none.
         refused: by ragbed's rule: the answer begins with the refusal sentence, or the structured reply refuses.
-        answers: accepted gold answers; empty where the question has none. Of a multiple-choice question, the label.
-        options: label and text of each option, of a multiple-choice question.
-        grade, points, steps: the judge's, by its rubric; None where it was not asked or could not be read.
+        answers: accepted gold answers, or the label of a multiple-choice question; empty if the question has none.
+        options: label and text of each option of a multiple-choice question.
+        grade, points, steps: the judge's, by its rubric; None if it was not asked or could not be parsed.
         step_count: number of reference steps.
-        reasoned: whether any reply held reasoning; see `extract_reasoning`.
-        subs: the sub-questions in order; empty where none were asked.
+        reasoned: whether any reply contains reasoning; see `extract_reasoning`.
+        subs: the sub-questions in order.
         cited: evidence numbers cited and shown.
         invalid: numbers cited that no prompt of this question showed.
-        hits: per evidence number, in the order in which the evidence was found, the gold items that the passage holds.
+        hits: by evidence number, in the order of retrieval, the gold items that the passage contains.
         gold_total: number of distinct gold items, shown or not.
-        gold_repeats: gold labels that the record states more than once.
-        rules: what the prompt demanded; where it asks for no citations, or offers no refusal, no metric of them
-            applies.
-        separators: whether the documents were shown with numbers; without, there are no citations.
+        gold_repeats: number of repeated gold labels in the record.
+        rules: of the prompt; metrics of citations or refusals apply only if it asks for or offers them.
+        separators: whether documents were shown with numbers; without, there are no citations.
         searched: whether the evidence was searched for, rather than placed.
-        grades: of the gold items, in their order; empty where all have the relevance 1.
-        repeats: evidence numbers of further chunks of a document, where gold is whole documents; see `GoldView`.
-        names: per evidence number, what judgements call it (`judgement_name`).
-        judged: the relevance of what is judged beside the gold, by these names; 0 where it is of no use.
-        found: where the evidence stands, in the order in which it was found.
-        marked: where the gold stands, where all of it is spans of characters; else empty.
-        attack: what an attack in the documents would have the answer be; None where none is tried.
-        world: which edit the documents had; None where none is made.
-        figures: what the strategy measured on its way, by name.
+        grades: of the gold items, in order; empty if all have relevance 1.
+        repeats: evidence numbers of further chunks of a document, if gold is whole documents; see `GoldView`.
+        names: by evidence number, its name in judgements (`judgement_name`).
+        judged: the relevance of judged passages other than gold, by these names; 0 for irrelevant ones.
+        found: places of the evidence, in the order of retrieval.
+        marked: places of the gold, if all of it is spans of characters.
+        attack: what an attack in the documents asks for, if there is one.
+        world: the edit of the documents, if there is one.
+        figures: what the strategy measured, by name.
         extra: what the material of metric groups returned, by group.
-        support: what a check said of its sentences and nuggets; None where none was asked, or nothing was there.
+        support: labels of its sentences and nuggets, if they were checked.
     """
 
     outcome: Outcome

@@ -72,19 +72,20 @@ def _share(labels: Sequence[SupportLabel], level: str | None) -> float:
 _CITED = "answerable questions whose rules ask for citations"
 _CITING = "answers to them"
 SENTENCES = MetricGroup((
-    Metric("sentence_precision", "how far sentences stand in what they cite: full 1, partial 0.5", _CITED),
-    Metric("sentence_recall", "the same over all sentences; one that cites nothing counts 0", _CITED),
+    Metric("sentence_precision", "mean support of sentences by what they cite: full 1, partial 0.5", _CITED),
+    Metric("sentence_recall", "the same over all sentences; 0 for a sentence without citations", _CITED),
     Metric("sentences_full", "share of the sentences with full support", _CITING),
     Metric("sentences_partial", "share of the sentences with partial support", _CITING),
-    Metric("sentences_none", "share of the sentences with no support, those that cite nothing among them", _CITING),
+    Metric("sentences_none", "share of the sentences without support, including those that cite nothing", _CITING),
     Metric("sentences_uncited", "share of the sentences that cite nothing", _CITING),
-    Metric("sentences_unread", "share of the sentences that the check said nothing readable of", _CITING)), sentences)
+    Metric("sentences_unread", "share of the sentences whose check could not be parsed", _CITING)), sentences)
 _NUGGETS = f"{ANSWERABLE} with nuggets"
 NUGGETS = MetricGroup((
-    Metric("nuggets_vital_strict", "share of the vital nuggets that the answer fully holds", f"{_NUGGETS}, any vital"),
-    Metric("nuggets_vital", "the same, partly held ones counting half", f"{_NUGGETS}, any vital"),
-    Metric("nuggets_all_strict", "share of all nuggets that the answer fully holds", _NUGGETS),
-    Metric("nuggets_all", "the same, partly held ones counting half", _NUGGETS),
-    Metric("nuggets_weighted_strict", "share of all nuggets fully held, okay ones weighing half", _NUGGETS),
-    Metric("nuggets_weighted", "the same, partly held ones counting half", _NUGGETS),
-    Metric("nuggets_unread", "share of the nuggets that the check said nothing readable of", _NUGGETS)), nuggets)
+    Metric("nuggets_vital_strict", "share of the vital nuggets that the answer fully contains",
+           f"{_NUGGETS}, any vital"),
+    Metric("nuggets_vital", "the same, with partial ones counting half", f"{_NUGGETS}, any vital"),
+    Metric("nuggets_all_strict", "share of all nuggets that the answer fully contains", _NUGGETS),
+    Metric("nuggets_all", "the same, with partial ones counting half", _NUGGETS),
+    Metric("nuggets_weighted_strict", "share of all nuggets fully contained, okay ones at half weight", _NUGGETS),
+    Metric("nuggets_weighted", "the same, with partial ones counting half", _NUGGETS),
+    Metric("nuggets_unread", "share of the nuggets whose check could not be parsed", _NUGGETS)), nuggets)
