@@ -219,7 +219,8 @@ def test_a_run_checks_every_sentence_and_shows_what_was_said_of_it(finished, tow
     assert (metrics["sentence_precision"], metrics["sentence_recall"]) == ((0.2, 5), (0.1, 5))
     assert (metrics["sentences_unread"], metrics["sentences_uncited"]) == ((0.25, 4), (0.125, 4))
     assert summary["cells"][0]["judge_usage"]["calls"] == 6
-    assert any(" checked sentences and nuggets: 6 labels, of which 2 could not be parsed" in note for note in summary["notes"])
+    assert any(" checked sentences and nuggets: 6 labels, of which 2 could not be parsed" in note
+               for note in summary["notes"])
     out = " ".join(ragbed("show", town.run, "1")[1].split())
     assert "full: It has 111 people. [1]" in out
     assert "none: It is small. (cites nothing)" in out
