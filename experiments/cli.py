@@ -127,23 +127,23 @@ def _load(name: str, target: str) -> Any:
         return broken
 
 
-_LONGEST = 2_000  # characters of the one line, which may name what a stranger called very long
-_NO_MEMORY = ("failed to map segment", "can't start new thread", "annot allocate memory")  # as libraries say it
+MAX_MESSAGE = 2_000  # characters of an error message, which may quote a very long name
+_NO_MEMORY = ("failed to map segment", "can't start new thread", "annot allocate memory")  # messages of libraries
 
 
 def main() -> None:
-    """Run the command; what the user can mend, and a call that failed, is one line on stderr and exit status 2."""
-    gc.set_threshold(50_000, 20, 100)  # what imports make stays; looking through it again and again, and a last time
-    atexit.register(gc.freeze)  # at the end, took a third of the time of `ask`
-    sys.stdout = sys.stdout or os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")  # None where it is closed
+    """Run a command. An error that the user can fix, or a failed call, is one line on stderr and exit status 2."""
+    gc.set_threshold(50_000, 20, 100)  # imported objects stay: collecting them again and again, and once more at the
+    atexit.register(gc.freeze)  # end, took a third of the time of `ask`
+    sys.stdout = sys.stdout or os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")  # None if it is closed
     sys.stderr = sys.stderr or os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")
-    if isinstance(sys.stdout, io.TextIOWrapper):  # as stderr is: a terminal may lack a document's characters
+    if isinstance(sys.stdout, io.TextIOWrapper):  # like stderr: a terminal may lack a document's characters
         sys.stdout.reconfigure(errors="backslashreplace")
     try:
         from ragbed.documents.errors import CallError, UserError
         status = build_app()(prog_name="ragbed", standalone_mode=False)
         sys.stdout.flush()
-    except KeyboardInterrupt:  # while modules are loaded; later each command says what it keeps
+    except KeyboardInterrupt:  # during imports; later each command says what it keeps
         sys.exit(130)
     except ModuleNotFoundError as error:
         if _is_ours(error.name):
@@ -157,14 +157,14 @@ def main() -> None:
     except (MemoryError, ImportError, RuntimeError) as error:
         if not isinstance(error, MemoryError) and not any(said in str(error) for said in _NO_MEMORY):
             raise
-        _end("there is not enough memory for this; give the command more, or less to do")
+        _end("out of memory; give the command more memory, or less to do")
     except OSError as error:
         if error.errno in (errno.EMFILE, errno.ENFILE):
-            _end(f"{error.strerror}; allow more, as `ulimit -n 1024` does, and give the command again")
+            _end(f"{error.strerror}; raise the limit, e.g. with `ulimit -n 1024`, and repeat the command")
         if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
             raise
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what stdout still holds would fail again as it is closed
-        _end(f"cannot write: {error.strerror}; free space, or write elsewhere, and give the command again")
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # the rest of stdout would fail again
+        _end(f"cannot write: {error.strerror}; free space, or write elsewhere, and repeat the command")
     sys.exit(status)
 
 
@@ -182,7 +182,9 @@ def _said(error: TyperException) -> str:
 
 def _end(reason: str) -> NoReturn:
     line = " ".join(reason.split())
-    print(f"ragbed: {line if len(line) <= _LONGEST else f'{line[:_LONGEST - 200]} ... {line[-200:]}'}", file=sys.stderr)
+    if len(line) > MAX_MESSAGE:
+        line = f"{line[:MAX_MESSAGE - 200]} ... {line[-200:]}"
+    print(f"ragbed: {line}", file=sys.stderr)
     sys.exit(2)
 
 

@@ -27,8 +27,8 @@ def test_without_a_command_the_help_is_shown(ragbed):
 
 
 @pytest.mark.parametrize(("place", "status", "said"), [
-    ("/dev/full", 2, "ragbed: cannot write: No space left on device; free space, or write elsewhere, and give the "
-                     "command again\n"),
+    ("/dev/full", 2, "ragbed: cannot write: No space left on device; free space, or write elsewhere, and repeat "
+                     "the command\n"),
     (None, 0, "")])
 def test_a_full_device_is_one_line_and_a_closed_output_is_none(tmp_path, place, status, said):
     with open(place or os.devnull, "wb") as out:

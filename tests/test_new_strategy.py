@@ -50,9 +50,9 @@ def test_a_new_strategy_is_tested_by_the_tests_that_come_with_it(empty, ragbed, 
 
 
 @pytest.mark.parametrize(("name", "said"), [
-    ("Look", "small letters"), ("look-twice", "small letters"), ("../x", "small letters"), ("test_x", "cannot name"),
-    ("direct", "a strategy of ragbed's own"), ("hyde", "a strategy of ragbed's own"), ("json", "a module of Python's"),
-    ("there", "there.py is there already")])
+    ("Look", "lower-case"), ("look-twice", "lower-case"), ("../x", "lower-case"), ("test_x", "is not a strategy name"),
+    ("direct", "a strategy of ragbed"), ("hyde", "a strategy of ragbed"), ("json", "a module of Python"),
+    ("there", "there.py exists")])
 def test_a_name_that_will_not_do_is_refused_and_nothing_is_written(empty, ragbed, name, said):
     (empty / "there.py").write_text("mine")
     ragbed.refuses("new", "strategy", name, says=[said])

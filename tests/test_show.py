@@ -40,7 +40,7 @@ def test_a_cell_is_named_by_its_label_its_id_or_parts_of_the_label_and_values_of
     assert list(cells_named(cells, "direct · open · full")) == ["b2"]
     assert list(cells_named(cells, "c3")) == ["c3"]
     assert list(cells_named(cells, "direct")) == ["a1", "b2"]
-    assert list(cells_named(cells, "given·plan")) == ["c3"]
+    assert list(cells_named(cells, "provided·plan")) == ["c3"]
     assert list(cells_named(cells, "grounded · repeat 0")) == ["a1", "c3"]
     assert list(cells_named(cells[::2], "grounded")) == ["a1", "c3"]  # a value that all have, and no label says
     with pytest.raises(RunError, match="no cell 'dir'; there are: direct · grounded · provided, "):
@@ -61,7 +61,7 @@ def test_a_question_is_shown_with_what_every_cell_made_of_it(finished, ragbed):
     asked, cells, direct, least = out.split("\n\n")
     assert "question 2 of 6: refusal-0" in asked
     assert "How many people live in town 0?" in asked
-    assert "unanswerable: a refusal is right" in asked
+    assert "unanswerable: a refusal is correct" in asked
     assert [line.split() for line in cells.splitlines()] == [
         ["cell", "outcome", "unified", "cause"], ["direct", "answered", "0", "missing", "refusal"],
         ["least_to_most", "answered", "0", "missing", "refusal"]]

@@ -1,4 +1,4 @@
-"""What the commands show: tables, JSON, progress, and that one was stopped. Nothing else in the project prints."""
+"""Print tables, JSON, progress and notes. Only the terminal's modules and the commands print."""
 from __future__ import annotations
 
 import json
@@ -27,18 +27,18 @@ from ragbed.experiments.cells import SEPARATOR
 
 PROGRESS_EVERY = 5.0  # seconds between two lines of progress where there is no terminal to draw on
 _GAP = 2  # between columns
-_SHORT = 12  # characters of a cell that is not broken
+_SHORT = 12  # characters of a cell that is never broken
 _WIDTH = 150  # of a file or pipe
 _BETWEEN_PARTS = f"({re.escape(SEPARATOR)}| → |, )"  # of what a cell or a change of cells is called
 MAX_PROSE = 100  # columns of a line of prose
-# What JSON leaves as it is: the second set of control codes, marks that turn the direction of writing, half pairs.
+# Characters that JSON does not escape: C1 control codes, marks of writing direction, lone surrogates.
 _STEERING = re.compile("[\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
 def console(stderr: bool = False) -> Console:
-    """Return a console, as wide as a run's table where there is no terminal."""
+    """Return a console, 150 columns wide without a terminal."""
     stream = sys.stderr if stderr else sys.stdout
-    wider = os.environ.get("COLUMNS", "")  # some programs export 80 to whatever they start, so never narrower
+    wider = os.environ.get("COLUMNS", "")  # some programs export 80 to all they start, so never narrower
     width = max(_WIDTH, int(wider)) if wider.isdecimal() and len(wider) < 5 else _WIDTH
     return Console(file=stream, highlight=False, emoji=False, width=None if stream.isatty() else width)
 
@@ -49,20 +49,20 @@ def say(text: str) -> None:
 
 
 def note(text: str) -> None:
-    """Print one line on stderr, for what is not the result."""
+    """Print one line on stderr, for anything but the result."""
     console(stderr=True).print(printable(text), markup=False, soft_wrap=True)
 
 
 def write(text: str, stderr: bool = False) -> None:
-    """Print a piece of plain text at once."""
+    """Print plain text immediately."""
     stream = sys.stderr if stderr else sys.stdout
     stream.write(printable(text))
     stream.flush()
 
 
 def print_json(value: Any, indent: int | None = 2) -> None:
-    """Print the value as JSON on stdout, for programs, without an indent on one line, shown at once; what could steer a
-    terminal is escaped."""
+    """Print a value as JSON on stdout, on one line without an indent. Characters that could steer a terminal are
+    escaped."""
     ascii = (sys.stdout.encoding or "").lower().replace("-", "") != "utf8"
     text = json.dumps(value, indent=indent, ensure_ascii=ascii)
     sys.stdout.write(_STEERING.sub(lambda found: f"\\u{ord(found[0]):04x}", text) + "\n")
@@ -71,7 +71,7 @@ def print_json(value: Any, indent: int | None = 2) -> None:
 
 
 def print_result(json: bool, value: Any, text: str) -> None:
-    """Print the value as JSON, or what it comes to in a line of text."""
+    """Print a value as JSON, or a line of text instead."""
     if json:
         print_json(value)
     else:
@@ -80,9 +80,10 @@ def print_result(json: bool, value: Any, text: str) -> None:
 
 def print_table(header: Sequence[str], rows: Sequence[Sequence[str]], title: str | None = None,
                 keys: int | None = None) -> None:
-    """Print a table, in blocks of columns where it is wider than the terminal; cells are shown as they are, never as
-    markup. The first `keys` columns tell rows apart, and stand in every block; by default those before the column `n`,
-    else one."""
+    """Print a table, split into blocks of columns if it is wider than the terminal.
+
+    Every block repeats the first `keys` columns, which identify a row; by default those before the column `n`, or one.
+    """
     output = console()
     named = keys or (list(header).index("n") if "n" in header[1:] else 1)
     if title:
@@ -101,8 +102,7 @@ def print_table(header: Sequence[str], rows: Sequence[Sequence[str]], title: str
 
 
 def _blocks(columns: Sequence[Sequence[str]], keys: int, width: int) -> Iterator[tuple[list[int], list[int]]]:
-    """Yield which columns stand side by side, and how wide they are: the first `keys` in every block, and as many
-    others as no word or figure of them breaks."""
+    """Yield the columns and widths of each block: the first `keys` columns, and as many others as fit unbroken."""
     whole = [max(cell_len(line) for cell in column for line in cell.split("\n")) for column in columns]
     room = 2 * width // 5 // keys - _GAP
     least = [min(whole[at], room) if at < keys else min(_least(column), width // 2)
@@ -122,7 +122,7 @@ def _blocks(columns: Sequence[Sequence[str]], keys: int, width: int) -> Iterator
 
 
 def _least(column: Sequence[str]) -> int:
-    """The width at which nothing in a column breaks that need not: no word, no figure, nothing short."""
+    """Return the least width that breaks no word, figure or short text of a column."""
     lines = [line for cell in column[1:] for line in cell.split("\n")]
     if any(" [" in line for line in lines):
         return max([*map(cell_len, column[0].split()), *map(cell_len, lines)])
@@ -208,7 +208,7 @@ def print_text(text: str) -> None:
 
 
 def print_records(records: Sequence[tuple[str, Sequence[tuple[str, str]]]]) -> None:
-    """Print records one below the other: a title, and its fields under it, each a name and a text that may be long."""
+    """Print records below each other: a title, and under it fields with a name and a wrapped text."""
     width = console().width
     for title, fields in records:
         console().print(escape(printable(title)), style="bold", soft_wrap=True)
@@ -220,23 +220,22 @@ def print_records(records: Sequence[tuple[str, Sequence[tuple[str, str]]]]) -> N
 
 
 def printable(text: str) -> str:
-    """Text whose control characters cannot steer a terminal: documents and model output are hostile."""
+    """Escape control characters, since documents and model output may be hostile."""
     return "".join(char if char.isprintable() or char in "\n\t" else f"\\x{ord(char):02x}" for char in text)
 
 
 def print_progress(figures: Mapping[str, Any]) -> None:
-    """One JSON object on a line of stderr, for programs, where there is no terminal to draw on."""
+    """Print progress as one line of JSON on stderr, for programs."""
     note(json.dumps(figures))
 
 
 def drawable(output: Console) -> bool:
-    """Return whether a display that is drawn over is of use: not in a file, a pipe, or a terminal that knows no such
-    codes. Programs that run commands set FORCE_COLOR, which says nothing of moving about."""
+    """Return whether a display can be redrawn: not in a file, a pipe or a dumb terminal, whatever FORCE_COLOR says."""
     return output.is_interactive and output.file.isatty()
 
 
 class Bars:
-    """A progress bar for each stage on a terminal; else a line of JSON on stderr every few seconds and at its end."""
+    """A progress bar per stage on a terminal; otherwise a line of JSON on stderr every few seconds."""
 
     def __init__(self) -> None:
         self._console = console(stderr=True)
@@ -256,7 +255,7 @@ class Bars:
         self.stop()
 
     def stop(self) -> None:
-        """Leave the bars as they are; a second time does nothing."""
+        """Stop drawing the bars; may be called twice."""
         if self._drawn:
             self._bars.stop()
 
@@ -280,14 +279,14 @@ class Bars:
 
 @contextmanager
 def stoppable(kept: str) -> Iterator[None]:
-    """End what goes on within on Ctrl-C and SIGTERM alike, with a line of what is kept; exit status 130 or 143."""
+    """End the block on Ctrl-C or SIGTERM with a line that says what is kept; exit status 130 or 143."""
     terminated: list[int] = []
 
     def terminate(number: int, frame: FrameType | None) -> None:
         terminated.append(number)
         signal.raise_signal(signal.SIGINT)
 
-    # A script's `command &` begins with interrupts ignored; then the loop would not listen for the one raised above.
+    # `command &` in a script starts with interrupts ignored, so the default handler is set here.
     handlers = {signal.SIGTERM: terminate, signal.SIGINT: signal.default_int_handler}
     main = threading.current_thread() is threading.main_thread()
     before = {number: signal.signal(number, handler) for number, handler in handlers.items()} if main else {}

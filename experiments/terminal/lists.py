@@ -1,4 +1,4 @@
-"""What there is, for `ragbed list`, as rows of plain values; and the files that a new strategy begins with."""
+"""Inventories for `ragbed list`, as rows of plain values, and the files of a new strategy."""
 from __future__ import annotations
 
 import re
@@ -24,8 +24,7 @@ _MOST = (("maximum", "at most"), ("exclusiveMaximum", "below"))
 
 
 def strategies() -> list[Row]:
-    """List the strategies: what each does, its settings with defaults and bounds, whose it is.
-    Installed packages are loaded for it; of one that cannot be used `does` says why."""
+    """List the strategies with their settings, and those of installed packages; `does` says why one cannot be used."""
     rows = [_row(family, name, function, "ragbed") for family in FAMILIES
             for name, function in built_in(family).items()]
     for family in FAMILIES:
@@ -42,7 +41,7 @@ def _row(family: Family, name: str, function: Callable[..., Any], package: str) 
     does = (function.__doc__ or "").strip().splitlines() or [""]
     settings = []
     for setting, schema in fields_schema(function).items():
-        default = schema.get("default", "has to be given")
+        default = schema.get("default", "required")
         value = str(default).lower() if default is None or isinstance(default, bool) else str(default)
         bounds = _bounds(schema)
         settings.append(f"{setting}: {value}{f' ({bounds})' if bounds else ''}")
@@ -62,7 +61,7 @@ def _bounds(schema: dict[str, Any]) -> str:
 
 
 def retrievers() -> list[Row]:
-    """List the kinds of retriever and their settings."""
+    """List the retrievers and their settings."""
     from ragbed.experiments.settings.retrievers import SearchSettings
     from ragbed.retrieval.retrievers import KINDS
     return [{"name": kind.model_fields["kind"].default, "does": (kind.__doc__ or "").strip().splitlines()[0],
@@ -72,7 +71,7 @@ def retrievers() -> list[Row]:
 
 
 def benchmarks() -> list[Row]:
-    """List the kinds of benchmark: what each is, what it measures, and whether its files are here."""
+    """List the benchmarks: what each measures, and whether its files are downloaded."""
     from ragbed.experiments.benchmarks import BENCHMARKS
     from ragbed.experiments.metrics import GROUPS
     rows: list[Row] = []
@@ -95,40 +94,40 @@ def _here(settings: type[Selection]) -> str:
         return "bundled"
     if isinstance(path.default, str) and path.default.startswith("hub:"):
         return f"{path.default} " + ("is in the hub's cache" if is_cached(path.default) else
-                                     "is not in the hub's cache; it is fetched when first needed, or give a path")
+                                     "is not in the hub's cache; it is downloaded when needed, or give a path")
     return "give a path"
 
 
 def metrics() -> list[Row]:
-    """List the metrics by the name that settings, records and tables use."""
+    """List the metrics by their names in settings and tables."""
     from ragbed.experiments.metrics import METRICS
     return [{"name": metric.shape, "over": metric.over, "is": metric.description} for metric in METRICS.values()]
 
 
 def models() -> list[Row]:
-    """List the local models of the catalogue and well-known ones of the hub, the smallest first, and what is here."""
+    """List the local models of the catalogue and of the hub, and which are downloaded."""
     from ragbed.guests import loaded
     return [row for provider in dict.fromkeys(loaded("provider").values()) for row in provider.models()]
 
 
 CONDITIONS = {
-    "closed-book": "no documents: what the model knows",
-    "provided": "the benchmark's own chunks, in its order",
-    "gold": "the gold chunks only",
-    "retrieved": "what the retriever finds",
-    "full": "the whole document, such as a novel up to the paragraph that tells the answer"}
+    "closed-book": "no documents, only the model's knowledge",
+    "provided": "the chunks that the benchmark provides, in its order",
+    "gold": "only the gold chunks",
+    "retrieved": "chunks that the retriever finds",
+    "full": "the whole document, such as a novel up to the paragraph with the answer"}
 RULES = {
-    "grounded": "the documents alone, cited; a refusal where they do not hold the answer",
-    "open": "the documents and what the model knows, cited; no refusal is offered",
-    "reading": "the documents alone; always an answer, without citations",
-    "choice": "one of the question's options, without citations",
-    "closed-book": "what the model knows; comes with the condition of that name"}
+    "grounded": "answer from the documents only, with citations, or refuse",
+    "open": "answer from documents and knowledge, with citations, never refuse",
+    "reading": "answer from the documents only, without citations, never refuse",
+    "choice": "choose one of the question's options, without citations",
+    "closed-book": "answer from knowledge; comes with the condition closed-book"}
 PERTURBATIONS = {
-    "none": "the evidence as the condition has it",
-    "shuffle": "its order is drawn anew for each question, by the run's seed",
-    "unnumbered": "chunks are shown without numbers, joined by a blank line; nothing can be cited",
-    "drop_gold": "the gold chunks are left out, and the question counts as unanswerable",
-    "table": "the table that the documents were made from stands in their place",
+    "none": "no change",
+    "shuffle": "chunks in random order, by the run's seed",
+    "unnumbered": "chunks without numbers, so nothing can be cited",
+    "drop_gold": "without the gold chunks; the question counts as unanswerable",
+    "table": "the table that the documents were generated from, instead of them",
     "negatives@N": "N chunks that are not gold are added; of a mined benchmark mined ones alone, also of a third by "
                    "hardness (negatives@N:hard) or of a miner (negatives@N:MINER)",
     "pool@N": "what is searched is the gold and N chunks that are not, of whichever sort as above",
@@ -156,24 +155,26 @@ INVENTORY: dict[str, Callable[[], list[Row]]] = {
 
 
 def write_strategy(name: str, family: str) -> None:
-    """Write `NAME.py` and `test_NAME.py` into the current folder; SettingsError where the name cannot be a strategy's,
-    or a file is there already."""
+    """Write `NAME.py` and `test_NAME.py` into the current folder.
+
+    Raises SettingsError: the name is not allowed, or a file exists.
+    """
     if not re.fullmatch(r"[a-z][a-z0-9_]{0,39}", name) or name.startswith("test_"):
-        raise SettingsError(f"{name!r:.60} cannot name a strategy; give a name of at most 40 small letters, digits and "
-                            "_, such as look_twice")
+        raise SettingsError(f"{name!r:.60} is not a strategy name; use at most 40 lower-case letters, digits and _, "
+                            "such as look_twice")
     if name in (*REASONING, *RETRIEVAL, *HISTORY):
-        raise SettingsError(f"{name} is a strategy of ragbed's own; give another name")
+        raise SettingsError(f"{name} is a strategy of ragbed; choose another name")
     if name in sys.stdlib_module_names:
-        raise SettingsError(f"{name} is a module of Python's own; give another name")
+        raise SettingsError(f"{name} is a module of Python; choose another name")
     templates = resources.files("ragbed.experiments").joinpath("data", "templates")
     texts = {Path(file): templates.joinpath(f"{template}.py.txt").read_text(encoding="utf-8")
              for file, template in ((f"{name}.py", family), (f"test_{name}.py", f"{family}_test"))}
     there = next((path for path in texts if path.exists()), None)
     if there is not None:
-        raise SettingsError(f"{there} is there already; give another name, or remove it first")
+        raise SettingsError(f"{there} exists; choose another name, or remove it")
     for path, text in texts.items():
         try:
             with path.open("x", encoding="utf-8") as file:
                 file.write(text.replace("NAME", name))
         except OSError as error:
-            raise SettingsError(f"{path}: cannot be written: {error.strerror}") from error
+            raise SettingsError(f"{path}: cannot write: {error.strerror}") from error

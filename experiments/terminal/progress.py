@@ -1,4 +1,4 @@
-"""A run while it goes on: its records counted, drawn on a terminal, else as JSON Lines on stderr."""
+"""Show the progress of a run: bars on a terminal, otherwise JSON Lines on stderr."""
 from __future__ import annotations
 
 import asyncio
@@ -23,26 +23,26 @@ from ragbed.experiments.terminal.display import PROGRESS_EVERY, Bars, console, d
 if TYPE_CHECKING:
     from ragbed.experiments.running.runner import RunStarted
 
-_DRAWN_EVERY = 0.5  # seconds, while records are made; a drawing takes 3 ms
-_IDLE = 1.0  # seconds between two drawings where nothing was made
-_QUIET = 60.0  # seconds between two lines of JSON where nothing was made
-_AROUND = 8  # lines of a terminal that the lines of cells leave free
-_MOST = 24  # lines of cells
-_WINDOW = 60.0  # seconds over which the rate is taken; longer while that holds few records
+_DRAWN_EVERY = 0.5  # seconds between drawings, which take 3 ms each
+_IDLE = 1.0  # seconds between drawings without new records
+_QUIET = 60.0  # seconds between lines of JSON without new records
+_AROUND = 8  # lines of a terminal that are left free
+MAX_LINES = 24  # of cells
+_WINDOW = 60.0  # seconds over which the rate is measured; longer if these have fewer than `_FEW` records
 _FEW = 20
-_APART, _KEPT = 1.0, 600  # seconds between two moments that are remembered, and how many are
+_APART, MAX_MOMENTS = 1.0, 600  # seconds between remembered moments, and their number
 _FINE = ("answered", "refused", "searched")
 NOTHING = "nothing was left to do"
 
 
 class Tally:
-    """Count the records of one session, their rate, and the time that is left.
+    """Count the records of one session, and estimate the remaining time.
 
     Attributes:
-        done: records that are there, of `total`.
-        made: those made in this session; `cost`, `prompt_tokens` and `completion_tokens` are theirs.
-        failed: of these, by outcome, those that hold neither answer nor refusal.
-        replayed: the price of what came from the journal; `unpriced` where one is unknown.
+        done: finished records, of `total`.
+        made: records of this session, with their `cost`, `prompt_tokens` and `completion_tokens`.
+        failed: records of this session without answer or refusal, by outcome.
+        replayed: price of the calls taken from the journal; `unpriced` if one is unknown.
     """
 
     def __init__(self, begun: RunStarted, clock: Callable[[], float] = time.monotonic) -> None:
@@ -56,8 +56,8 @@ class Tally:
         self._failed: Counter[str] = Counter()
         self.done = self._done.total()
         self._clock = clock
-        self._called, self._burst = False, (clock(), 0)  # the model was; when the burst from the journal ended
-        self._moments = deque([self._burst], maxlen=_KEPT)
+        self._called, self._burst = False, (clock(), 0)  # was it called; end of the burst
+        self._moments = deque([self._burst], maxlen=MAX_MOMENTS)
 
     def add(self, record: Record) -> None:
         """Count a record."""
@@ -71,7 +71,7 @@ class Tally:
         if not self._called:
             self._called = timing.attempts > 0
             if self._called:
-                self._moments = deque([self._burst], maxlen=_KEPT)
+                self._moments = deque([self._burst], maxlen=MAX_MOMENTS)
             else:
                 self._burst = (self._clock(), self.made)
         self.cost += Cost(0.0, timing.attempts, timing.replayed, timing.paid, timing.retried)
@@ -82,8 +82,10 @@ class Tally:
         self.replayed += (usage.price or 0.0) - (timing.paid or 0.0)
 
     def lines(self, most: int) -> list[tuple[str, int, int, int]]:
-        """Return a line for each cell: its name, its records there, those that it has in the end, and those of this
-        session that failed. Above `most` cells, for each level of one factor; none at the worst."""
+        """Return a line per cell: name, finished records, all records, and failures of this session.
+
+        With more than `most` cells, return a line per level of one factor instead, or none.
+        """
         cells = self.begun.cells
         rows = shorten_models([{"id": cell.id, **cell.levels} for cell in cells])
         if len(cells) <= most:
@@ -99,8 +101,10 @@ class Tally:
                  sum(self._failed[id] for id in ids)) for name, ids in grouped.items()]
 
     def rate(self) -> float | None:
-        """Return the records a second, recently; None before the first. What came from the journal in a burst, before
-        the model was asked, does not count: the rest is as slow as it."""
+        """Return the recent records per second; None before the first.
+
+        Records from the journal before the first call do not count, since the rest will be slower.
+        """
         now = self._clock()
         if now - self._moments[-1][0] >= _APART:
             self._moments.append((now, self.made))
@@ -109,12 +113,12 @@ class Tally:
         return (self.made - before) / (now - since) if self.made > before and now > since else None
 
     def seconds_left(self) -> float | None:
-        """Estimate the seconds that the rest takes; None where the rate is unknown."""
+        """Estimate the remaining seconds; None if the rate is unknown."""
         rate = self.rate()
         return None if rate is None else (self.total - self.done) / rate
 
     def figures(self) -> dict[str, Any]:
-        """Return all of it as plain JSON."""
+        """Return all figures as plain JSON."""
         spending, rate, left = self.begun.spending, self.rate(), self.seconds_left()
         paid, unpriced = spending.dollars, self.unpriced or spending.unpriced
         return {"stage": "questions", "done": self.done, "total": self.total, "cells": len(self.begun.cells),
@@ -127,7 +131,7 @@ class Tally:
                 "budget_left": {name: round(left, 6) for name, left in spending.left().items()}}
 
     def summary(self) -> str:
-        """Return the session in one line, at its end."""
+        """Summarise the session in one line."""
         if not self.made and self.done == self.total:
             return NOTHING
         cost, spending = self.cost, self.begun.spending
@@ -140,7 +144,7 @@ class Tally:
                 f"journal, paid now {paid}")
 
     def calls(self) -> Mapping[str, int]:
-        """Return the calls of this session, and the places that their servers leave them now."""
+        """Return the calls of this session, and how many may be sent at once now."""
         spending, clients = self.begun.spending, self.begun.clients
         return {"made": spending.calls, "retried": spending.retried,
                 "rate_limited": sum(client.rate_limited for client in clients), "under_way": spending.under_way,
@@ -174,11 +178,11 @@ class RunView:
             print_progress(self.tally.figures())
 
     def stage(self, stage: str, done: int, total: int | None) -> None:
-        """Show that a stage of building goes on."""
+        """Show the progress of a stage."""
         self._bars(stage, done, total)
 
     def begun(self, begun: RunStarted) -> None:
-        """Begin to show records: the first call comes next."""
+        """Start to show records."""
         self.tally = Tally(begun)
         self._bars.stop()
         loop = asyncio.get_running_loop()
@@ -188,7 +192,7 @@ class RunView:
                                          vertical_overflow="crop")
             screen.start()
             self._repeat(loop, _DRAWN_EVERY, lambda tally: screen.update(screen_of(tally, max(1, min(
-                _MOST, self._console.size.height - _AROUND)), self._console.size.width), refresh=True))
+                MAX_LINES, self._console.size.height - _AROUND)), self._console.size.width), refresh=True))
         else:
             self._repeat(loop, PROGRESS_EVERY, lambda tally: print_progress(tally.figures()))
 
@@ -198,11 +202,11 @@ class RunView:
         self.tally.add(record)
 
     def note(self, text: str) -> None:
-        """Print one line on stderr at once, above what is drawn."""
+        """Print one line on stderr, above the bars."""
         self._console.print(printable(text), markup=False, soft_wrap=True)
 
     def _repeat(self, loop: asyncio.AbstractEventLoop, every: float, show: Callable[[Tally], None]) -> None:
-        """Show what is new every so often; what is not new, seldom: its times change, and it is seen to be alive."""
+        """Redraw regularly, and less often without new records."""
         def tick() -> None:
             assert self.tally is not None
             idle = _IDLE if self._screen is not None else _QUIET
@@ -215,7 +219,7 @@ class RunView:
 
 
 def screen_of(tally: Tally, most: int, width: int) -> RenderableType:
-    """Draw a run for a terminal of that width, in at most so many lines of cells, which may stand for several each."""
+    """Draw a run for a terminal of this width, with at most `most` lines of cells."""
     bar = max(6, min(24, width // 5))
     table = Table.grid(padding=(0, 2))
     table.add_column(no_wrap=True, overflow="ellipsis")

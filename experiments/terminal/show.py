@@ -1,6 +1,4 @@
-"""`ragbed show` at work: one question and what the cells of a run made of it; and the steps of an answer, and chunks,
-in the terminal and as rows for programs.
-"""
+"""Show a question with its answers in every cell, the steps of an answer, and chunks: as text and as JSON rows."""
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -29,24 +27,24 @@ from ragbed.retrieval.types import Hit
 from ragbed.strategies.types import Message, Role
 
 _ROLES: TypeAdapter[Role] = TypeAdapter(Role)
-LONGEST = 20_000  # characters of a reply that a terminal shows; --json has all
+MAX_TEXT = 20_000  # characters of a reply that a terminal shows; --json has all
 Text = Callable[[str], str]
 
 
 def hit_row(hit: Hit, index: Index) -> dict[str, Any]:
-    """Return a hit with where it comes from, as `search --json` prints it."""
+    """Return a hit with its source, as `search --json` prints it."""
     return {"rank": hit.rank, "score": round(hit.score, 6), "found_by": hit.found_by, **chunk_row(hit.chunk, index)}
 
 
 def chunk_row(chunk: Chunk, index: Index) -> dict[str, Any]:
-    """Return a chunk and its place; `document` is the source's path, `pages` first and last, counted from 1."""
+    """Return a chunk with its source's path and its first and last page, counted from 1."""
     return {"chunk": chunk.id, "document": index.source_of(chunk.document), "format": chunk.format,
             "pages": list(chunk.pages) if chunk.pages else None, "start": chunk.start, "end": chunk.end,
             "text": chunk.content}
 
 
 def place(row: dict[str, Any]) -> str:
-    """Return the place in words, such as `report.pdf, pages 3-4`."""
+    """Return the place of a chunk, such as `report.pdf, pages 3-4`."""
     pages = row["pages"]
     if not pages:
         return str(row["document"])
@@ -56,9 +54,11 @@ def place(row: dict[str, Any]) -> str:
 def _show_answers(question: Question, labels: Mapping[str, str], records: Mapping[str, Record],
                   causes: Mapping[str, str], placing: Collection[str], columns: Sequence[str], text: Text,
                   prompts: bool, every: bool) -> None:
-    """Print a line for each cell that has a label, then each cell: figures, and the steps that led to them; `every`
-    score, or those of the table's columns, the first above all. Evidence that several cells were shown has its passages
-    once; cells that are `placing` search nothing."""
+    """Print a table of the cells, then the answer and steps of each.
+
+    `every` prints all scores, not only those of `columns`. Evidence that several cells share is listed once. Cells in
+    `placing` do not search.
+    """
     rows = []
     for id, label in labels.items():
         result = records[id].result if id in records else None
@@ -91,7 +91,7 @@ def _question_fields(question: Question) -> Iterator[tuple[str, str]]:
         yield "option", f"{label}. {option}"
     yield "gold", " | ".join(question.answers) or "none is known"
     if not question.answerable:
-        yield "", "unanswerable: a refusal is right"
+        yield "", "unanswerable: a refusal is correct"
     for number, (sub, answer) in enumerate(zip(question.sub_questions, question.sub_answers, strict=False), 1):
         yield f"hop {number}", f"{sub} {answer}"
     for number, step in enumerate(question.steps, 1):
@@ -103,7 +103,7 @@ def _question_fields(question: Question) -> Iterator[tuple[str, str]]:
 
 
 def _answer_fields(record: Record, question: Question, columns: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Yield the scores of the columns; without columns, all."""
+    """Yield the fields of an answer, with the scores of the columns, or all scores without columns."""
     result, timing = record.result, record.timing
     yield "outcome", result.outcome + (f": {result.failure.message}" if result.failure else "")
     if result.asked:
@@ -160,9 +160,10 @@ def _verdict(verdict: Verdict) -> str:
 
 
 def show_question(path: Path, name: str, cell: str | None, prompts: bool, scores: bool, json: bool) -> None:
-    """Show a question and what each cell, or those named, made of it, with the prompts as sent and with all scores
-    where asked for; JSON has all scores anyhow. The run stays as it is. Raises UserError where there is no such run,
-    question or cell."""
+    """Show a question and its answers in every cell, or in those named. JSON always has all scores.
+
+    Raises UserError: there is no such run, question or cell.
+    """
     with closing(RunFolder.existing(path)) as folder:
         ids, cells = folder.question_ids(), cells_in(folder)
         number = question_named(ids, name)
@@ -173,7 +174,7 @@ def show_question(path: Path, name: str, cell: str | None, prompts: bool, scores
         if json:
             rows = [_cell_row(id, label, records.get(id), causes.get(id), question, texts, prompts)
                     for id, label in wanted.items()]
-            chunks = ("provided", "pool", "whole", "negatives", "table")  # which a run does not keep with the question
+            chunks = ("provided", "pool", "whole", "negatives", "table")  # which a run does not keep
             row = {key: value for key, value in asdict(question).items() if key not in chunks}
             print_json({"run": str(path), "number": number + 1, "of": len(ids), "question": row, "cells": rows})
             return
@@ -234,7 +235,7 @@ def restored(step: StoredStep, text: Text) -> Step:
 
 
 def step_row(step: Step, prompts: bool = True) -> dict[str, Any]:
-    """Return the step as JSON shows it, with the messages as sent, or with their number alone."""
+    """Return a step as JSON, with its messages or only their number."""
     if isinstance(step, SearchStep):
         return {"kind": "search", **asdict(step)}
     if isinstance(step, DecisionStep):
@@ -245,8 +246,13 @@ def step_row(step: Step, prompts: bool = True) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class PassagePlaces:
-    """Where the passages of an answer come from: their places by their numbers, whether they were searched for rather
-    than placed, and the name of the cell under which they are listed already, or None."""
+    """Where the passages of an answer come from.
+
+    Attributes:
+        of: places by passage number.
+        searched: whether they were searched, not placed by the condition.
+        listed: the cell that already lists them.
+    """
 
     of: Mapping[int, str]
     searched: bool = True
@@ -254,7 +260,7 @@ class PassagePlaces:
 
 
 def show_steps(steps: Sequence[Step], places: PassagePlaces, prompts: bool = True) -> None:
-    """Print the steps, one below the other, with the messages as sent or without."""
+    """Print the steps of an answer, with or without messages."""
     for count, step in enumerate(steps, 1):
         if isinstance(step, SearchStep):
             _show_search(count, step, places)
@@ -284,13 +290,13 @@ def _show_call(count: int, step: GenerateStep, prompts: bool) -> None:
                            *(cut(describe_tool_call(call)) for call in message.tool_calls)]))
     if step.reasoning:
         say(f"-- reasoning\n{cut(step.reasoning)}")
-    why = step.finish_reason or (f"{step.failure.kind}: {step.failure.message}" if step.failure else "no word why")
+    why = step.finish_reason or (f"{step.failure.kind}: {step.failure.message}" if step.failure else "no reason given")
     say(f"-- reply ({why})\n{cut(step.text)}")
     for call in step.tool_calls:
         say(f"   {cut(describe_tool_call(call))}")
 
 
 def cut(text: str) -> str:
-    """Cut the text where a terminal stops to show it."""
-    more = len(text) - LONGEST
-    return text if more <= 0 else f"{text[:LONGEST]}… ({more} more characters, with --json)"
+    """Cut a text that is too long for a terminal."""
+    more = len(text) - MAX_TEXT
+    return text if more <= 0 else f"{text[:MAX_TEXT]}… ({more} more characters, with --json)"
