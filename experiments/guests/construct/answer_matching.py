@@ -81,11 +81,11 @@ def _matches_without_spaces(text: str, answer: str) -> bool:
 
 def _is_name(text: str, answer: str, question: str) -> bool:
     """Return whether the text is the last words of a name; for a person, the last word is enough."""
-    words, said = answer.split(), normalize_answer(text)
+    words, plain = answer.split(), normalize_answer(text)
     if not all(word[0].isupper() for word in words):
         return False
     least = 1 if re.match(r"who\b|whose\b", question, re.IGNORECASE) else 2
-    return any(said == normalize_answer(" ".join(words[at:])) for at in range(1, len(words) - least + 1))
+    return any(plain == normalize_answer(" ".join(words[at:])) for at in range(1, len(words) - least + 1))
 
 
 def _has_key_words(text: str, answer: str, question: str) -> bool:
@@ -94,18 +94,18 @@ def _has_key_words(text: str, answer: str, question: str) -> bool:
         return False
     known, asked, wanted = (find_values(one) for one in (text, question, answer))
     stray, missing = _has_unmatched(known, [*wanted, *asked]), _has_unmatched(wanted, known)
-    words, said, before = content_words(answer), all_words(text), content_words(question)
+    words, stated, before = content_words(answer), all_words(text), content_words(question)
     if missing and (stray or _has_unmatched(wanted, [*known, *asked])):
         return False
-    if any(any(map(str.isdecimal, word)) and word not in said for word in words - before):  # such as fy2023
+    if any(any(map(str.isdecimal, word)) and word not in stated for word in words - before):  # such as fy2023
         return False
     enough = 1.0 if len(words) < _LONG else _SHARE
-    if len(words) > 1 and len(words & said) >= enough * len(words):
+    if len(words) > 1 and len(words & stated) >= enough * len(words):
         return True
-    rest, beside = words - before, content_words(text) - words - before
+    rest, extra = words - before, content_words(text) - words - before
     return bool(rest
                 or _has_unmatched(wanted,
-                                  asked)) and len(rest & said) >= enough * len(rest) and not beside and not stray
+                                  asked)) and len(rest & stated) >= enough * len(rest) and not extra and not stray
 
 
 def _has_unmatched(own: Sequence[TextValue], others: Sequence[TextValue]) -> bool:
@@ -123,8 +123,8 @@ def _hedges(text: str, answers: Sequence[str]) -> bool:
         return True
     parts = [with_values(part) for part in re.split(r"[,;、]\s|\band\b", text)]
     for answer in answers:
-        stands = re.escape(answer.strip(" .,\"'"))
-        if re.search(rf"{_DENIAL}{stands}|{stands}['\"]?[이가은는]?\s?아[니닌닙]", text, re.IGNORECASE):
+        phrase = re.escape(answer.strip(" .,\"'"))
+        if re.search(rf"{_DENIAL}{phrase}|{phrase}['\"]?[이가은는]?\s?아[니닌닙]", text, re.IGNORECASE):
             return True
         if len(parts) > 2 and with_values(answer) in parts[1:] and not re.search(r"[,;、]|\band\b", answer):
             return True

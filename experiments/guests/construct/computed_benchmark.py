@@ -1,9 +1,8 @@
-"""Questions whose answers a program works out, each in four worlds: what `ragbed construct computed` writes.
+"""Questions that a program answers, each in four worlds, as `ragbed construct computed` writes them.
 
-One record is an item with its chunks, and of each world the accepted answers and the contents that differ from the
-original's, by the place of the chunk. Without answers the right reply is a refusal. `tables` are the places of the
-chunks that the question is of, and `keys` the columns that name their rows; `plan` says what the program worked out,
-for whoever wants to check it.
+One record is an item with its chunks. For each world it has the accepted answers, and the contents that differ from the
+original, by the index of the chunk. Without answers, the correct reply is a refusal. `tables` are the indexes of the
+chunks that the question is about, and `keys` the columns that name their rows. `plan` is what the program computed.
 
     {"id": "computed-00004", "question": "In “Depots”, what is the “parcels” of the “depot” “Aster”?",
      "operation": "look-up", "language": "en", "source": "table", "keys": ["depot"],
@@ -53,7 +52,7 @@ class Computed(RecordFiles):
         return chain.from_iterable(convert_records(_questions, self.rows()))
 
     def files(self) -> list[Path]:
-        """List the files that are read: of a set's folder those of its items."""
+        """Return the files to read; in a set's folder, those of its items."""
         found = super().files()
         return [file for file in found if file.stem == "computed"] or found
 
@@ -75,7 +74,7 @@ def _questions(row: Row) -> list[Loaded]:
             provided=tuple(chunk for _, chunk in made), world=World(name, original),
             tags=tagged(world=name, item=row.filled("id"), **{
                 tag: row.optional(tag) for tag in ("operation", "language", "source")})),
-            [document for document, _ in made]))
+                      [document for document, _ in made]))
     return found
 
 

@@ -1,4 +1,4 @@
-"""The tables of answers over edited documents."""
+"""Views of answers over edited documents."""
 from __future__ import annotations
 
 from collections import defaultdict
@@ -23,7 +23,7 @@ _ItemFigures = Mapping[str, Mapping[str, Result]]  # by item and figure, the res
 
 
 def world_views(material: AnalysisInput) -> list[View]:
-    """Return how the answers of every cell follow edited documents, by operation and for all, and tests of every two
+    """Return how the answers of each cell follow edited documents, by operation and in total, and tests of all pairs of
     cells that differ in one factor, paired by item."""
     items = {cell["id"]: _by_item(material, material.results.get(cell["id"], ())) for cell in material.cells}
     kinds = dict.fromkeys(kind for one in material.questions.values() for kind in one.tags.get(_OPERATION, ()))
@@ -68,7 +68,7 @@ def _between(material: AnalysisInput, items: Mapping[str, _ItemFigures]) -> list
     tested: list[tuple[tuple[Value, ...], Comparison]] = []
     for name, metric in _FIGURES.items():
         variants = group_replicates(material.cells, {id: {item: one[name] for item, one in own.items() if name in one}
-                                                for id, own in items.items()})
+                                                     for id, own in items.items()})
         called = dict(zip((one.first["id"] for one in variants), label_groups(variants), strict=True))
         couples = [(first, second) for _, first, second in select_pairs(variants)[0]]
         made = compare_groups(metric, couples, clusters, material.scoring, material.seed)

@@ -50,8 +50,8 @@ def make_worlds(plan: Computation, tables: Sequence[TypedTable], documents: Mapp
     answers, basis = compute(plan, tables), find_basis(plan, tables)
     every = [(number, name, entity) for number, table in enumerate(tables) for name in table.fields
              for entity in table.entities]
-    said = {_digits(_value(tables, place)) for place in basis}
-    others = [place for place in every if place not in basis and _digits(_value(tables, place)) not in said]
+    known = {_digits(_value(tables, place)) for place in basis}
+    others = [place for place in every if place not in basis and _digits(_value(tables, place)) not in known]
     return {"original": World(answers),
             "edited": _find_world(plan, tables, documents, _draw_changes(basis, tables, rng), answers, moved=True),
             "removed": World((), _all_edits([(place, GONE) for place in basis], tables, documents)),

@@ -124,7 +124,7 @@ def solve(role: str, item: Item, chunks: Sequence[Chunk], strategy: str = "direc
     task = Task(item.id, item.question, placed, rules=rules or default, options=labels, placed=True, brief=True,
                 about=str(item.made.get("about", "")))
     return drive(REASONING[strategy](task), lambda asked: replace(asked, purpose=f"{role}: {asked.purpose}")
-                  if isinstance(asked, Generate) else asked)
+                 if isinstance(asked, Generate) else asked)
 
 
 def in_parallel(recipes: Sequence[StageRecipe]) -> StageRecipe:

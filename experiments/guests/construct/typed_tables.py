@@ -265,12 +265,12 @@ def read_sentences(document: Document, start: int, end: int) -> TypedTable:
         if normalize("NFKC", text) != text or _POINTS.match(text):
             continue
         found = {text[one.start:one.end]: one for one in find_values(text)}
-        said = next((said for said, one in found.items() if text.count(said) == 1 and (
-            _parse_date(said) if one.date else is_distinctive(said) and parse_number(said))), None)
-        if said and not _PART.search(masked := text.replace(said, BLANK)) and whole.count(
+        token = next((token for token, one in found.items() if text.count(token) == 1 and (
+            _parse_date(token) if one.date else is_distinctive(token) and parse_number(token))), None)
+        if token and not _PART.search(masked := text.replace(token, BLANK)) and whole.count(
                 max(masked.split(BLANK), key=len)) == 1:
-            start_of = at + found[said].start
-            kept[masked] = Value(said, start_of, start_of + len(said)), (at, at + len(text))
+            start_of = at + found[token].start
+            kept[masked] = Value(token, start_of, start_of + len(token)), (at, at + len(text))
     fields = {VALUE: _infer_field(SENTENCE, VALUE, [value for value, _ in kept.values()])}
     return TypedTable(document.id, _table_title(document, ""), start, end, SENTENCE, tuple(kept), fields,
                       tuple(span for _, span in kept.values()))

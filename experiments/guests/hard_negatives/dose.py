@@ -166,7 +166,7 @@ _SHORT = ("negatives", "pool")  # kinds of notes that there were fewer negatives
 
 @dataclass(frozen=True, slots=True)
 class Reached:
-    """What the dose of a cell came to.
+    """The actual dose of a cell.
 
     Attributes:
         fewer: number of questions with fewer negatives than the dose.
@@ -179,7 +179,7 @@ class Reached:
 
 
 def reached_dose(change: Perturbation, results: Collection[Result], questions: Mapping[str, Question]) -> Reached:
-    """Return what the dose of a cell with this perturbation came to."""
+    """Return the actual dose of a cell with this perturbation."""
     fewer = sum(any(note.partition(":")[0] in _SHORT for note in result.notes) for result in results)
     own = []
     for result in results:
@@ -200,7 +200,7 @@ def _figure_notes(own: Sequence[Areas], metrics: Sequence[str], pairs: int, comp
     """Yield notes on areas and tests: which questions areas leave out, and how many comparisons were corrected."""
     lacking = {name: [found.left_out[name] for found in own if found.left_out.get(name)] for name in metrics}
     if parts := [f"{name} in {len(counts)} of {len(own)} areas, up to {max(counts)} questions"
-                for name, counts in lacking.items() if counts]:
+                 for name, counts in lacking.items() if counts]:
         yield ("A point covers the questions with the metric at its dose, an area those with the metric at every dose. "
                f"Areas leave out questions that have it at some doses only: {'; '.join(parts)}.")
     if compared + changes:

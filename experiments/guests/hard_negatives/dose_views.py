@@ -112,11 +112,11 @@ def _group_views(group: CurveGroup, found: Mapping[str, Any], called: Mapping[st
         yield View(f"{name}:hardness", "Mean hardness of the negatives (cosine with the question)",
                    ("curve", *group.words), tuple((label, *own) for label, own in zip(
                        group.labels, known, strict=True) if any(one is not None for one in own)), section=_SECTION)
-    beside = [one for one in found["metrics"] if one != metric and any(one in curve["areas"] for curve in curves)]
-    if beside:
+    others = [one for one in found["metrics"] if one != metric and any(one in curve["areas"] for curve in curves)]
+    if others:
         yield View(f"{name}:beside", f"Areas by other metrics, by {group.title}", (
-            "curve", *(name_with_judge(one, judge) for one in beside)), tuple(
-            (label, *(curve["areas"].get(one) for one in beside))
+            "curve", *(name_with_judge(one, judge) for one in others)), tuple(
+            (label, *(curve["areas"].get(one) for one in others))
             for label, curve in zip(group.labels, curves, strict=True)), section=_SECTION)
     if compared:
         yield compared
@@ -153,7 +153,7 @@ def _tests(group: CurveGroup, found: Mapping[str, Any]) -> Iterator[tuple[tuple[
 
 
 def _summarize(group: CurveGroup, curves: Sequence[CurveRow], found: Mapping[str, Any],
-          tests: Sequence[Comparison]) -> Iterator[str]:
+               tests: Sequence[Comparison]) -> Iterator[str]:
     """Yield sentences: the largest area, the curves with a significant change, and the areas that differ significantly.
     """
     metric = found["metric"]

@@ -167,7 +167,7 @@ def _mined(selection: Selection, settings: MiningSettings, out: Path, progress: 
     tasks = list(plan_tasks(benchmark, _candidates(source, rows, nearness), settings))
     scorer = None if settings.reranker is None else settings.reranker.open(deps)
     results = select_negatives(tasks, settings, {name: miner for name, (miner, _) in opened.items()}, scorer,
-                              RareWords(chunk.content for chunk in source.collection.chunks), progress)
+                               RareWords(chunk.content for chunk in source.collection.chunks), progress)
     cosines = nearness.of([one.question.text for one in tasks],
                           [rows.rows_of(chunk.id for chunk in one.chunks) for one in results])
     rejected = nearness.of([one.question.text for one in tasks],

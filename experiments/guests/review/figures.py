@@ -35,14 +35,15 @@ def compute_figures(items: Sequence[str], reviews: Reviews, stale: int = 0) -> d
         own[id] for own in reviews.values() if id in own and own[id].decision])}
     outcomes = {id: majority_outcome(found) for id, found in decided.items()}
     reasons = Counter(Counter(one.reason for one in decided[id] if one.decision == "reject").most_common(1)[0][0]
-                      for id, came in outcomes.items() if came == "rejected")
+                      for id, outcome in outcomes.items() if outcome == "rejected")
     errors = sum(2 * sum(one.faulty for one in found) >= len(found) for found in decided.values())
     n, of = len(decided), len(items)
     low, high = finite_share_interval(errors, n, of)
     counts = Counter(outcomes.values())
     return {
         "items": of, "reviewed": n, "accepted": counts["accepted"],
-        "edited": sum(came == "accepted" and any(one.edited for one in decided[id]) for id, came in outcomes.items()),
+        "edited": sum(outcome == "accepted" and any(one.edited for one in decided[id]) for id,
+                      outcome in outcomes.items()),
         "rejected": counts["rejected"], "disputed": counts["disputed"], "reasons": dict(reasons.most_common()),
         "label_error": {"errors": errors, "n": n, "of": of, "share": errors / n if n else None, "low": low,
                         "high": high, "random": set(decided) == set(items[:n])},

@@ -177,12 +177,12 @@ def _make_item(question: Question, documents: Mapping[str, Document], index: Ind
         answers = tuple(options[label] for label in answers[:1])
     chunks = {chunk.id: chunk for chunk in question.chunks}
     gold = question.gold
-    told: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "answers": () if question.answerable else answers,  # some files have them
         "sub_questions": question.sub_questions, "sub_answers": question.sub_answers,
         "steps": [step.text for step in question.steps], "turns": list(map(asdict, question.turns)),
         "gold_chunks": [one.chunk for one in gold if one.chunk and not one.document]}
-    line = {**{name: value for name, value in told.items() if value},
+    line = {**{name: value for name, value in fields.items() if value},
             "gold_documents": [_gold_line(one, documents) for one in gold if one.document]}
     evidence = tuple(_find_evidence(one, chunks, documents, index) for one in gold)
     tags = {name: list(values) for name, values in question.tags.items()}

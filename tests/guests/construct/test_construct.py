@@ -242,7 +242,7 @@ def test_shards_make_the_set_that_was_never_divided(serve, build, ragbed, source
     later = [json.dumps(body) for body, _ in server.requests[made + len(asked):]]
     assert len(asked) > made / 2 > len(later)
     assert not {*asked} & {*later}  # what a shard asked is not asked again
-    launched, _ = build(server.url, "launched", "--launcher", "local:4")
+    launched, _ = build(server.url, "launched", "--launcher", "local:2")
     assert files(launched) == files(by_hand) == files(whole)
     other, _ = build(server.url, "other", "--shard", "1/2", "--seed", 7)
     ragbed.refuses("construct", "crest", sources, "--out", other, "--writer", f"{server.url}#m", "--n", 4,

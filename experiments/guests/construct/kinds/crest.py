@@ -158,8 +158,8 @@ def add_neighbours(item: Item, library: Library) -> StageRecipe:
     document is left out. For the unanswerable share, the evidence is left out too."""
     passage, first = {chunk.id for chunk in item.chunks}, item.chunks[0]
     answerable = library.rng("unanswerable", item.id).random() >= library.options.unanswerable
-    beside = sum(chunk.document == first.document for chunk in library.chunks)
-    found: Passages = yield Search(item.question, SHOWN + beside)
+    same_document = sum(chunk.document == first.document for chunk in library.chunks)
+    found: Passages = yield Search(item.question, SHOWN + same_document)
     own = [chunk for chunk in item.chunks if answerable or not _holds(chunk, item)]
     others = [one.chunk for one in found if one.chunk.document != first.document
               or (one.chunk.format == first.format and one.chunk.id not in passage)]

@@ -267,8 +267,8 @@ def _check_failure(item: Item, library: Library, views: Sequence[Sequence[Chunk]
     asked = [(f"{SOLVER} {number}", one, view) for view in views for number in range(1, library.solvers + 1)
              for one in (item, replace(item, options=item.options[::-1]))]
     drafts = yield from in_parallel([solve(*one) for one in asked])
-    said = [is_correct(one, draft) for (_, one, _), draft in zip(asked, drafts, strict=True)]
-    both = [first and second for first, second in zip(said[::2], said[1::2], strict=True)]
+    correct = [is_correct(one, draft) for (_, one, _), draft in zip(asked, drafts, strict=True)]
+    both = [first and second for first, second in zip(correct[::2], correct[1::2], strict=True)]
     rate = max(sum(both[at:at + library.solvers]) / library.solvers for at in range(0, len(both), library.solvers))
     return lost if rate * 2 > 1 else replace(item, measured={**item.measured, name: rate})
 

@@ -124,13 +124,13 @@ def plan_question(item: Item, library: Library) -> StageRecipe:
 
 def review_table(item: Item, library: Library) -> StageRecipe:
     """Let the writer review the edited table, its question and its answer."""
-    came, _ = yield from ask_structured(WRITER, "review", Assessment, "mdbench_review", {
+    assessment, _ = yield from ask_structured(WRITER, "review", Assessment, "mdbench_review", {
         "about": item.made["about"], "table": _grid(item, "edited").pipes(), "question": item.question,
         "answer": item.answers[0]})
-    if why := find_objection(came, item.answers[0]):
+    if why := find_objection(assessment, item.answers[0]):
         raise Dropped(why)
-    rated = came.model_dump(exclude={"answerable", "answers"})
-    return replace(item, answers=tuple(dict.fromkeys((*item.answers, *filter(None, came.answers)))),
+    rated = assessment.model_dump(exclude={"answerable", "answers"})
+    return replace(item, answers=tuple(dict.fromkeys((*item.answers, *filter(None, assessment.answers)))),
                    made={**item.made, "review": rated})
 
 
@@ -157,12 +157,12 @@ def write_documents(item: Item, library: Library) -> StageRecipe:
 
 def _document(item: Item, grid: Grid, row: int) -> Generator[Any, Any, str]:
     values = "\n".join(f"{column}: {value}" for column, value in zip(grid.header, grid.rows[row], strict=True) if value)
-    came, turn = yield from ask_structured(WRITER, f"document {row + 1}", RowText, "mdbench_document", {
+    reply, turn = yield from ask_structured(WRITER, f"document {row + 1}", RowText, "mdbench_document", {
         "about": item.made["about"], "values": values})
-    if missing := missing_values(grid, row, came.document):
-        came, _ = yield from ask_structured(WRITER, f"document {row + 1}, completed", RowText, "mdbench_missing", {
+    if missing := missing_values(grid, row, reply.document):
+        reply, _ = yield from ask_structured(WRITER, f"document {row + 1}, completed", RowText, "mdbench_missing", {
             "missing": "\n".join(missing)}, [turn])
-    return " ".join(came.document.split())  # on one line: "Document 2: " at a line's start would begin another document
+    return " ".join(reply.document.split())  # on one line: "Document 2: " at a line's start begins another
 
 
 def check_facts(item: Item, library: Library) -> str | None:
@@ -171,8 +171,8 @@ def check_facts(item: Item, library: Library) -> str | None:
     texts = [one.plain for one in item.documents]
     if any(missing_values(grid, row, text) for row, text in enumerate(texts)):
         return "a row's document lacks one of its values"
-    told = any(reveals_hidden(grid, row, text) for row, text in enumerate(texts))
-    return "a row's document reveals what the plan hides" if told else None
+    revealed = any(reveals_hidden(grid, row, text) for row, text in enumerate(texts))
+    return "a row's document reveals what the plan hides" if revealed else None
 
 
 def check_oracles(item: Item, library: Library) -> StageRecipe:

@@ -149,10 +149,10 @@ def _options_by_rule(item: Item) -> list[str]:
 
 
 def _options_by_model(item: Item) -> StageRecipe:
-    said, _ = yield from ask_structured(WRITER, "distractors", Distractors, "mrceval_distractors", {
+    reply, _ = yield from ask_structured(WRITER, "distractors", Distractors, "mrceval_distractors", {
         "passage": "\n\n".join(one.text for one in item.evidence), "question": item.question,
         "answer": item.answers[0]})
-    return said.wrong_answers
+    return reply.wrong_answers
 
 
 def check_distinct(item: Item, library: Library) -> str | None:
@@ -190,8 +190,8 @@ def ask_judges(item: Item, library: Library) -> StageRecipe:
 
 def check_unknown(item: Item, library: Library) -> StageRecipe:
     """Let solvers answer closed-book without the options, so that none is correct by guessing."""
-    came = yield from filters.check_unknown(replace(item, options=()), library)
-    return came if isinstance(came, str) else replace(came, options=item.options)
+    result = yield from filters.check_unknown(replace(item, options=()), library)
+    return result if isinstance(result, str) else replace(result, options=item.options)
 
 
 def check_selected(item: Item, library: Library) -> str | None:

@@ -164,8 +164,8 @@ def _sentence(question: str, answer: str, chunks: Sequence[Chunk]) -> Evidence:
 
 def check_sub_answers(item: Item, library: Library) -> str | None:
     """Check that every sub-answer is in a sentence of the edited passage."""
-    stand = all(one.start < one.end for one in item.evidence)
-    return None if stand else "a sub-answer is not in the edited passage"
+    found = all(one.start < one.end for one in item.evidence)
+    return None if found else "a sub-answer is not in the edited passage"
 
 
 def check_chain(item: Item, library: Library) -> str | None:

@@ -43,7 +43,7 @@ class Hidden(BaseModel):
     row: int
     column: str
     value: str
-    told_by: tuple[str, ...]
+    replaced_by: tuple[str, ...]
 
 
 class Grid(BaseModel):
@@ -138,25 +138,25 @@ def _relate(grid: Grid, edit: TableEdit) -> Grid:
     if ours == theirs:
         return _hide(grid, edit, f"the same as that of {name}", (name,))
     if is_year(own) and is_year(other):
-        said = f"{apart} years {'later' if ours > theirs else 'earlier'} than that of {name}"
+        text = f"{apart} years {'later' if ours > theirs else 'earlier'} than that of {name}"
     else:
-        said = f"{apart} {'more' if ours > theirs else 'less'} than that of {name}"
-    return _hide(grid, edit, said, (apart, name))
+        text = f"{apart} {'more' if ours > theirs else 'less'} than that of {name}"
+    return _hide(grid, edit, text, (apart, name))
 
 
 def _reword(grid: Grid, edit: TableEdit) -> Grid:
-    said, own = _clean_cell(edit.text), grid.cell(edit.row - 1, edit.column)
-    if not said or contains_value(own, said):
+    text, own = _clean_cell(edit.text), grid.cell(edit.row - 1, edit.column)
+    if not text or contains_value(own, text):
         raise Dropped("an edit's words contain what they hide")
-    return _hide(grid, edit, said, ())
+    return _hide(grid, edit, text, ())
 
 
-def _hide(grid: Grid, edit: TableEdit, said: str, told_by: tuple[str, ...]) -> Grid:
+def _hide(grid: Grid, edit: TableEdit, text: str, replaced_by: tuple[str, ...]) -> Grid:
     row, value = edit.row - 1, grid.cell(edit.row - 1, edit.column)
     if any((one.row, one.column) == (row, edit.column) for one in grid.hidden):
         raise Dropped("two edits of one value")
-    hidden = Hidden(row=row, column=edit.column, value=value, told_by=told_by)
-    return _set_cell(grid, row, edit.column, said).model_copy(update={"hidden": (*grid.hidden, hidden)})
+    hidden = Hidden(row=row, column=edit.column, value=value, replaced_by=replaced_by)
+    return _set_cell(grid, row, edit.column, text).model_copy(update={"hidden": (*grid.hidden, hidden)})
 
 
 def _set_cell(grid: Grid, row: int, column: str, text: str) -> Grid:
@@ -191,7 +191,7 @@ def contains_value(value: str, text: str) -> bool:
 def missing_values(grid: Grid, row: int, text: str) -> list[str]:
     """Return the values of a row that its document lacks. A hidden value is represented by the texts that replace it.
     """
-    hidden = {one.column: one.told_by for one in grid.hidden if one.row == row}
+    hidden = {one.column: one.replaced_by for one in grid.hidden if one.row == row}
     wanted = [part for column, value in zip(grid.header, grid.rows[row], strict=True)
               for part in hidden.get(column, (value,))]
     return [value for value in dict.fromkeys(wanted) if not contains_value(value, text)]

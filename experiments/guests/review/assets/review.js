@@ -78,12 +78,12 @@ async function decide(review, words) {
   if (!review.decision) {
     item.review = review;
     draw();
-    return tell(words);
+    return announce(words);
   }
   const after = items.findIndex((one, place) => place > at && !one.decision);
   const next = after >= 0 ? after : items.findIndex((one) => !one.decision);
   await show(next >= 0 ? next : at);
-  tell(next >= 0 ? `${words} Item ${next + 1} of ${items.length}.` : `${words} All ${items.length} items are reviewed.`);
+  announce(next >= 0 ? `${words} Item ${next + 1} of ${items.length}.` : `${words} All ${items.length} items are reviewed.`);
 }
 
 function draw() {
@@ -172,7 +172,7 @@ function toMark(mark, focus) {
   if (focus) mark.focus();
 }
 
-const tell = (words) => { $("said").textContent = words; };
+const announce = (words) => { $("said").textContent = words; };
 
 function open(title, parts) {
   $("dialog-title").textContent = title;
@@ -269,10 +269,10 @@ const acts = {
   d: reject, e: edit, n: note, "?": help,
   u: () => once(async () => {
     const { undone, place } = await ask("undo", { reviewer: page.reviewer });
-    if (!undone) return tell("There is nothing to undo.");
+    if (!undone) return announce("There is nothing to undo.");
     page.items = (await ask(`items?${mine()}`)).items;
     await show(place ?? page.at);
-    tell("Undone.");
+    announce("Undone.");
   }),
   s: () => { toMark(page.marks[page.mark % page.marks.length], true); page.mark += 1; },
   arrowleft: () => page.at > 0 && once(() => show(page.at - 1)),
