@@ -28,7 +28,8 @@ The slots that a guest can fill, and what its attribute has to be:
     pipeline   a class of settings, a subclass of `PipelineSettings`, whose `kind` is the name
     answers    an `AnswerFormat`: how another tool's files of answers are read and written
     labels     a function from a finished run and paths of label files to a list of `View`, for `ragbed report --labels`
-    metric     a `MetricGroup`; with `material` it is scored for every benchmark, else where a scheme names it
+    metric     a `MetricGroup`; with `material` it is scored for every benchmark, otherwise only where a
+               scheme names it
     scheduler  a class of `running.hooks.Schedule`; the setting `race` uses the one named "race"
     follow_up  a class of `running.hooks.FollowUp`; the setting `probe` names it
     parser     a function from a source's bytes to a document; the name is a suffix, as in ".epub"
@@ -169,12 +170,12 @@ def load(target: str) -> Any:
     """Import what a "module:attribute" string names. Raises SettingsError: an installed guest has no such attribute, or
     its module cannot be imported."""
     module, _, attribute = target.partition(":")
-    if module.startswith("ragbed."):  # a missing module of our own is a defect, not the user's to mend
+    if module.startswith("ragbed."):  # a missing module of our own is a defect, which the user cannot fix
         return getattr(import_module(module), attribute)
     from ragbed.documents.errors import SettingsError
     from ragbed.documents.user_code import UserCode
 
-    with UserCode(lambda said: SettingsError(f"guest {target}: {said}")):
+    with UserCode(lambda why: SettingsError(f"guest {target}: {why}")):
         return getattr(import_module(module), attribute)
 
 

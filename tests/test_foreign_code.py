@@ -70,7 +70,7 @@ def test_what_it_prints_is_no_part_of_the_json_on_standard_output(here, serve, r
     ("while True: pass", "yields nothing and does not end: stuck.py:5, in <module>")])
 def test_a_file_that_ends_or_holds_up_whoever_imports_it_is_told_so(here, line, said):
     (here / "stuck.py").write_text(f"{HEAD}{line}\n")
-    verdict, = check_strategy("stuck.py:recipe", seconds=1.0)
+    verdict, = check_strategy("stuck.py:recipe", seconds=0.3)
     assert (verdict.name, verdict.passed, verdict.detail) == ("ends", False, said)
 
 

@@ -105,7 +105,7 @@ class PipelineSettings(BaseModel):
 
 
 def pipeline_union() -> Any:
-    """Return the type of any pipeline's settings: the union of the kinds that guests add, told apart by `kind`."""
+    """Return the type of any pipeline's settings: the union of the kinds that guests add."""
     return tagged_union(load_kinds("pipeline", PipelineSettings).values())
 
 

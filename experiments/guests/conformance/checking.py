@@ -74,20 +74,20 @@ class PromiseVerdict(NamedTuple):
     detail: str
 
 
-def check_strategy(said: Spec, seconds: float = 10.0) -> list[PromiseVerdict]:
+def check_strategy(spec: Spec, seconds: float = 10.0) -> list[PromiseVerdict]:
     """Return a verdict on each of `PROMISES`, or only on `ends` if the strategy never ends. It is executed in separate
     processes.
 
     Args:
-        said: a name, `FILE.py:FUNCTION`, or settings `{kind: ..., ...}`.
+        spec: a name, `FILE.py:FUNCTION`, or settings `{kind: ..., ...}`.
         seconds: a play that takes longer counts as endless; it should take milliseconds.
 
     Raises:
         SettingsError: there is no such strategy, it cannot be loaded, or a parameter is invalid.
     """
-    kind = str(said.get("kind") if isinstance(said, Mapping) else said)
+    kind = str(spec.get("kind") if isinstance(spec, Mapping) else spec)
     own = next((family for family in FAMILIES if kind in built_in(family)), None)
-    return check_strategies([(own or guess_family(kind), said)], seconds)[0]
+    return check_strategies([(own or guess_family(kind), spec)], seconds)[0]
 
 
 def check_strategies(strategies: Sequence[tuple[Family, Spec]], seconds: float = 10.0) -> list[list[PromiseVerdict]]:
@@ -185,11 +185,11 @@ def _watch() -> Callable[[Spec], AbstractContextManager[dict[str, None]]]:
                 raise PermissionError("a recipe must not start a process")
 
     @contextmanager
-    def watching(said: Spec) -> Iterator[dict[str, None]]:
+    def watching(spec: Spec) -> Iterator[dict[str, None]]:
         nonlocal named
         seen.clear()
         os.ftruncate(1, 0)
-        named = json.dumps(said)
+        named = json.dumps(spec)
         try:
             yield seen
         finally:
@@ -219,11 +219,11 @@ def play() -> None:
                 sys.exit(f"all plays take longer than {_MAX_SECONDS:g} s")
             faulthandler.dump_traceback_later(plays * order["seconds"], exit=True, file=results)
 
-        for family, said in order["strategies"]:
+        for family, spec in order["strategies"]:
             try:
-                with watching(said) as seen:
+                with watching(spec) as seen:
                     begins(3.0)  # it may import large packages
-                    strategy = parse_strategy(family, said)
+                    strategy = parse_strategy(family, spec)
                     found = examine(strategy, begins, again)
                 file = Path(inspect.getfile(inspect.unwrap(getattr(strategy.function, "func", strategy.function))))
                 found["problems"] += [("io", what) for what in seen] + [

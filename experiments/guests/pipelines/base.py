@@ -86,7 +86,7 @@ class JSONPipeline(PipelineSettings):
 
     Attributes:
         request: the JSON that is sent. `{question}`, `{options}`, `{history}`, `{documents}` and `{id}` are filled in
-            wherever they occur in a string; a string that is nothing else becomes the value itself. A pipeline with
+            wherever they occur in a string; a string that is only a field becomes its value. A pipeline with
             `{documents}` is asked under each condition of the run. One without retrieves by itself, and is one cell.
         answer, contexts, citations, refused, prompt_tokens, completion_tokens, price: where each is in the reply, as
             JSONPath (RFC 9535). What is missing there is unknown. A bare string or number is the answer.

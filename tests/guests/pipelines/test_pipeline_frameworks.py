@@ -59,6 +59,12 @@ def run(tmp_path, ragbed, serve, monkeypatch):
     execute_file.cache_clear()
     for name in [name for name in sys.modules if name.startswith("ragbed_plugin_")]:
         del sys.modules[name]
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _collect_garbage():
+    """Collect what the frameworks leave open while its warnings are ignored: once, since it takes seconds."""
+    yield
     gc.collect()
 
 
