@@ -108,10 +108,10 @@ def test_each_shard_has_its_share_of_budget_and_calls(serve, town, ragbed):
 
 @pytest.fixture
 def pages(tmp_path):
-    """Forty pages, some of equal text, and one that cannot be read."""
+    """Sixteen pages, some of equal text, and one that cannot be read."""
     folder = tmp_path / "pages"
     (folder / "more").mkdir(parents=True)
-    for number in range(40):
+    for number in range(16):
         (folder / ("more" if number % 3 else "") / f"page-{number}.txt").write_text("word " * (number % 7 + 1) * 60)
     (folder / "broken.pdf").write_text("no PDF")
     return folder
@@ -125,7 +125,7 @@ def test_a_merged_index_is_the_index_that_one_build_makes(pages, tmp_path):
         build_index([pages], tmp_path / "idx", settings, embedder=Lengths(), metadata=fields, shard=shard)
     folders = [shard.folder(tmp_path / "idx") for shard in shards]
     report = merge_indexes(folders, tmp_path / "idx")
-    assert (report.documents, report.embedded_now, len(report.skipped)) == (40, 0, 1)
+    assert (report.documents, report.embedded_now, len(report.skipped)) == (16, 0, 1)
     build_index([pages], tmp_path / "whole", settings, embedder=Lengths(), metadata=fields)
     merged, whole = ({path.name: path.read_bytes() for path in (tmp_path / one).iterdir()} for one in ("idx", "whole"))
     assert merged == whole
@@ -176,7 +176,8 @@ def test_the_local_launcher_makes_shards_in_processes_and_merges_them(serve, tow
 
 
 @LINUX
-@pytest.mark.parametrize(("ends", "status"), [(signal.SIGTERM, 143), (signal.SIGKILL, -9)])
+@pytest.mark.parametrize(("ends", "status"), [
+    (signal.SIGKILL, -9), pytest.param(signal.SIGTERM, 143, marks=pytest.mark.slow)])
 def test_a_launcher_that_is_ended_leaves_no_process(ends, status, serve, town):
     waiting = threading.Event()
     server = serve(lambda body: {"text": town.reply(body), "hold": waiting})
