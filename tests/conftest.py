@@ -71,6 +71,18 @@ def serve():
         server.close()
 
 
+@pytest.fixture(scope="session")
+def capitals(tmp_path_factory):
+    """An index over two short pages."""
+    from ragbed.retrieval import build_index
+
+    folder = tmp_path_factory.mktemp("capitals")
+    (folder / "oslo.txt").write_text("Oslo is the capital of Norway.")
+    (folder / "rome.txt").write_text("Rome is the capital of Italy.")
+    build_index([folder / "oslo.txt", folder / "rome.txt"], folder / "index")
+    return folder / "index"
+
+
 @pytest.fixture
 def ragbed(monkeypatch, capsys):
     """The command `ragbed` in this process."""

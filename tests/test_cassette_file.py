@@ -53,7 +53,7 @@ def test_a_file_that_is_cut_or_altered_anywhere_is_one_line(ragbed, file):
     whole = file.read_bytes()
     for place in (0, 1, 10, len(whole) // 2, len(whole) - 9, len(whole) - 1):
         file.write_bytes(whole[:place])
-        ragbed.refuses("run", "--replay", file, says=["c.gz", "damaged" if place > 10 else "no cassette"])
+        ragbed.refuses("run", "--replay", file, says=["c.gz", "damaged" if place > 10 else "not a cassette"])
     for place in range(10, len(whole), len(whole) // 25):
         file.write_bytes(whole[:place] + bytes([whole[place] ^ 0x55]) + whole[place + 1:])
         with pytest.raises(RunError):
@@ -67,7 +67,7 @@ def test_what_is_no_cassette_is_one_line(ragbed, tmp_path):
                        ("list.gz", gzip.compress(b"[1]\n")), ("deep.gz", gzip.compress(b"[" * 200_000)),
                        ("number.gz", gzip.compress(b"9" * 10_000)), ("bytes.gz", gzip.compress(b"\xff\xfe\n"))):
         (tmp_path / name).write_bytes(data)
-        ragbed.refuses("run", "--replay", tmp_path / name, says=[name, "no cassette"])
+        ragbed.refuses("run", "--replay", tmp_path / name, says=[name, "not a cassette"])
     ragbed.refuses("run", "--replay", tmp_path / "none", says=["none", "No such file"])
     ragbed.refuses("run", "--replay", tmp_path, says=["Is a directory"])
 
@@ -81,7 +81,7 @@ def changes(fields: list[dict]) -> dict[str, list]:
     def with_line(place, **changed):
         return [head, *rest[:place], {**rest[place], **changed}, *rest[place + 1:], end]
 
-    return {"not the one of its hash": with_line(text, content="Another."),
+    return {"does not match its hash": with_line(text, content="Another."),
             "either a reply or a failure": with_line(call, reply=None),
             "reply.usage.prompt_tokens": with_line(call, reply={"text": "", "usage": {"prompt_tokens": "x"}}),
             "call: String should match": with_line(call, call="../../etc"),
@@ -91,9 +91,9 @@ def changes(fields: list[dict]) -> dict[str, list]:
             "nested beyond reason": [head, "[" * 100_000, end],
             "truncated": [head, *rest],
             "another version of ragbed": [{**head, "version": 2}, *rest, end],
-            "no cassette": [*rest, end],
+            "not a cassette": [*rest, end],
             "benchmark.name: Field required": [{**head, "run": {**head["run"], "benchmark": {}}}, *rest, end],
-            "does not say what its run was": [{**head, "run": {"name": "town"}}, *rest, end]}
+            "its description of the run is damaged": [{**head, "run": {"name": "town"}}, *rest, end]}
 
 
 def test_lines_that_do_not_fit_are_one_line_and_nothing_is_begun(ragbed, file, tmp_path):

@@ -170,5 +170,5 @@ def test_a_strategy_that_cannot_be_stopped_ends_the_run_resumably(serve, town, r
     line = ended.stderr.splitlines()[-1]
     assert line.startswith("ragbed: the strategy did not return from blocks.py:")
     assert "in time, at the question refusal-0" in line
-    assert line.endswith("cannot be stopped; the same command continues")
+    assert line.endswith("cannot be stopped; run the same command to continue")
     assert len(town.hashes()) == 1

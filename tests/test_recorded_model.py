@@ -29,7 +29,7 @@ def by_model(folder):
 def test_a_recorded_model_answers_beside_a_live_one_and_says_that_it_is_recorded(serve, town, ragbed, recorded):
     live = serve(lambda _: "<Answer>Nobody knows [1]</Answer>")
     status, out, err = ragbed("run", town.config(live.url, reasoning=["direct", "least_to_most"],
-                                                 models=[recorded, f"{live.url}#m2"]))
+                                                 models=[recorded, f"{live.url}#m2"]), "--full")
     assert status == 0, err
     assert f"The replies of {recorded} are recorded: Tiny-1B, sha256 0a1b, 2026-11-23." in out
     ours, theirs = (by_model(town.run)[name] for name in (recorded, f"{live.url}#m2"))

@@ -1,13 +1,6 @@
-"""Fixtures for tests of the server: an index of two short pages, and a server of it."""
+"""A fixture for tests of the server: it serves the index `capitals`."""
 import pytest
 from serving import answering as answering_from
-from serving import index_of
-
-
-@pytest.fixture(scope="session")
-def capitals(tmp_path_factory):
-    """An index over two short pages."""
-    return index_of(tmp_path_factory.mktemp("capitals"))
 
 
 @pytest.fixture
