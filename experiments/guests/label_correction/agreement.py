@@ -1,7 +1,7 @@
 """Agreement between two raters of the same answers: judges, repeats of one, or people.
 
-Cohen's kappa (1960), with quadratic weights (1968) for points, equal to scikit-learn's. Of steps each is one judgement,
-held or not, as the DetectiveQA paper compares its judge with people (Table 4).
+Cohen's kappa (1960), with quadratic weights (1968) for points, equal to scikit-learn's. For steps, each step is one
+judgement, as in the DetectiveQA paper's comparison of its judge with people (Table 4).
 """
 from __future__ import annotations
 
@@ -35,18 +35,18 @@ LABELS: Mapping[Rubric, tuple[str, ...]] = MappingProxyType({
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """How far two raters agree: the share of judgements that are equal, with Wilson's 95 % interval, by question where
-    one has several; and kappa, whose interval is of percentiles over resamples of questions, with all answers to each:
-    None for one question, and where all resamples agree."""
+    """The agreement of two raters: the share of equal judgements with Wilson's 95 % interval, by question if one has
+    several; and kappa with percentiles over resamples of questions. The interval of kappa is None for one question,
+    or if all resamples agree."""
 
     first: str
     second: str
     n: int  # answers that both judged
-    judgements: int  # what is compared: the answers, or their steps
+    judgements: int  # the answers, or their steps
     agree: float | None
     agree_low: float | None
     agree_high: float | None
-    kappa: float | None  # Cohen's; None where it is not defined: without judgements, or where all are of one label
+    kappa: float | None  # None if undefined: without judgements, or if all have one label
     low: float | None
     high: float | None
     labels: tuple[str, ...]  # of the rows and columns of `table`
@@ -55,7 +55,8 @@ class Agreement:
 
 def measure_agreement(raters: Sequence[Rater], rubric: Rubric, steps: Mapping[JudgedAnswer, int],
                seed: int = 0) -> list[Agreement]:
-    """Return the agreement of every two of the raters, in order; for the rubric `steps`, each answer has so many."""
+    """Measure the agreement of every two raters, in order. `steps` has each answer's number of steps, for the rubric
+    `steps`."""
     return [_agreement(first, second, rubric, steps, seed) for first, second in itertools.combinations(raters, 2)]
 
 
@@ -100,8 +101,7 @@ def _places(verdict: Verdict, steps: int) -> list[int]:
 
 
 def cohen_kappas(tables: Floats, quadratic: bool) -> Floats:
-    """Return Cohen's kappa of each table of counts (tables by labels by labels); nan where it is not defined. A
-    thousand resamples at once take milliseconds; one by one they would take a second."""
+    """Compute Cohen's kappa of each table of counts (tables by labels by labels); nan if undefined."""
     import numpy as np
 
     count = tables.shape[1]
@@ -115,11 +115,11 @@ def cohen_kappas(tables: Floats, quadratic: bool) -> Floats:
 
 
 def krippendorff_alpha(units: Iterable[Sequence[Hashable]]) -> float | None:
-    """Compute Krippendorff's alpha for nominal labels ("Content Analysis", 2004, section 11.3), of two raters and more,
-    who need not all label everything; None where all labels are one and the same, or no unit has two.
+    """Compute Krippendorff's alpha for nominal labels ("Content Analysis", 2004, section 11.3) of two or more raters,
+    who need not label everything. Return None if all labels are the same, or no unit has two.
 
     Args:
-        units: the labels that each unit was given.
+        units: the labels of each unit.
     """
     labels, disagreement = Counter[Hashable](), 0.0
     for unit in units:
@@ -133,13 +133,13 @@ def krippendorff_alpha(units: Iterable[Sequence[Hashable]]) -> float | None:
 
 
 def agreement_view(found: Sequence[Agreement], rubric: Rubric, answers: int) -> View:
-    """Return how far every two raters agree, of so many answers that there are to judge."""
+    """Return a view of the agreement of every two raters. `answers` is the number of answers to grade."""
     steps = rubric == "steps"
     kappa_of = "kappa, quadratic weights" if rubric == "points" else "kappa"
     rows = tuple((one.first, one.second, one.n, *([one.judgements] if steps else []),
                   make_figure(one.agree, one.agree_low, one.agree_high, one.n),
                   make_figure(one.kappa, one.low, one.high, one.n)) for one in found)
-    notes = ("A kappa is undefined where two raters gave one and the same label throughout, or judged no answer both.",
+    notes = ("Kappa is undefined if two raters gave only one label, or have no answer in common.",
              ) if any(one.kappa is None for one in found) else ()
     return View("agreement", f"Agreement on {answers} answers", (
         "first", "second", "n", *(["steps"] if steps else []), "agree", kappa_of), rows, 2, notes=notes)

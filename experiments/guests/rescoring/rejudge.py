@@ -50,7 +50,7 @@ class Material:
     """The answers of a run that a judge grades.
 
     Attributes:
-        graded: what a judge sees of each answer, in the run's order.
+        graded: the judge's input for each answer, in the run's order.
         recorded: the verdicts of the run's own judge.
     """
 
@@ -65,12 +65,12 @@ class Material:
 
 
 def material_of(folder: RunFolder, settings: RunSettings) -> Material:
-    """Return the answers of the run that a judge grades. Raises RunError if the benchmark has no judge, or there are
-    none."""
+    """Return the answers of a run that a judge grades. Raises RunError if its scores need no judge, or there are none.
+    """
     questions = folder.questions()
     scheme = settings.scheme_of(questions.values())
     if scheme.rubric is None:
-        raise RunError(f"{folder.path}: the scores of {settings.benchmark.kind} rest on no judge, so there is nothing "
+        raise RunError(f"{folder.path}: the scores of {settings.benchmark.kind} need no judge, so there is nothing "
                        "to judge again")
     graded: dict[JudgedAnswer, GradingInput] = {}
     recorded: dict[JudgedAnswer, Verdict] = {}
@@ -81,19 +81,19 @@ def material_of(folder: RunFolder, settings: RunSettings) -> Material:
             if result.verdict is not None:
                 recorded[item] = result.verdict
     if not graded:
-        raise RunError(f"{folder.path}: holds no answer that a judge is asked of")
+        raise RunError(f"{folder.path}: contains no answer that a judge grades")
     return Material(scheme.rubric, graded, recorded)
 
 
 def judges_named(names: Sequence[str], settings: RunSettings) -> list[Lexical | ModelJudge]:
-    """Return the judges of these names; the run's own as its settings have it. Raises SettingsError if two are the
-    same, and ModelError if one is unknown."""
+    """Return the judges with these names; the run's own has its settings. Raises SettingsError if two are the same,
+    ModelError if one is unknown."""
     known: dict[str, str] = {}
     for name in names:
         identity = name if name == "lexical" else resolve_model(name).identity
         if identity in known:
-            raise SettingsError(f"--judge {known[identity]} and {name} are one judge, so their agreement says nothing; "
-                                "name one of them")
+            raise SettingsError(f"--judge {known[identity]} and {name} are the same judge; name one of "
+                                "them")
         known[identity] = name
     return [settings.judge if name == settings.judge.name else Lexical() if name == "lexical" else
             ModelJudge(model=name) for name in names]
@@ -101,11 +101,8 @@ def judges_named(names: Sequence[str], settings: RunSettings) -> list[Lexical | 
 
 async def rejudge(folder: RunFolder, settings: RunSettings, material: Material, judges: Sequence[Lexical | ModelJudge],
                   repeats: int, progress: Progress) -> tuple[list[Rater], Cost]:
-    """Return every judge's verdicts on every answer, through the run's journal, so that earlier calls cost nothing.
-
-    The number of a repeat is part of a call's key. The lexical judge has one repeat, since others would be equal.
-    Raises ModelError if every call would fail.
-    """
+    """Grade every answer with every judge, through the run's journal, so that calls made before cost nothing. The
+    lexical judge has one repeat, since all would be equal. Raises ModelError if every call would fail."""
     raters: list[Rater] = []
     spent = Cost()
     journal = Journal(folder.database)
@@ -139,8 +136,8 @@ async def _judged(due: Mapping[JudgedAnswer, Due], asks: Callable[[Due], Awaitab
 
 async def check_support(folder: RunFolder, settings: RunSettings, check: SupportCheck,
                         due: Mapping[JudgedAnswer, Claims], progress: Progress) -> dict[JudgedAnswer, Support]:
-    """Return the check's labels of every answer; a model is asked through the run's journal. Raises ModelError if every
-    call would fail."""
+    """Label the support of every answer; a model's calls go through the run's journal. Raises ModelError if every call
+    would fail."""
     async with contextlib.AsyncExitStack() as opened:
         client = await opened.enter_async_context(
             open_model(check.model, settings.call_settings)) if isinstance(check, ModelSupport) else None

@@ -220,7 +220,8 @@ def test_json_lines_are_labels_too(judged, ragbed):
 def test_what_cannot_be_compared_is_refused_in_one_line(judged, serve, ragbed, tmp_path):
     ragbed.refuses("judge", tmp_path / "none", says=["holds no run"])
     one, same = serve(grading(C)), serve(grading(C))
-    ragbed.refuses("judge", judged.run, "--judge", f"{one.url}#j", "--judge", f"{same.url}#j", says=["are one judge"])
+    ragbed.refuses("judge", judged.run, "--judge", f"{one.url}#j", "--judge", f"{same.url}#j",
+                   says=["are the same judge"])
     ragbed.refuses("judge", judged.run, "--judge", "gpt", says=["no model 'gpt'"])
     status, out, _ = ragbed("judge", judged.run)
     assert status == 0
@@ -252,4 +253,4 @@ def test_a_benchmark_whose_scores_rest_on_no_judge_has_nothing_to_judge_again(se
     config = town.config(serve(lambda _: "<Answer>B</Answer>").url, conditions="provided", rules="choice",
                          benchmark={"kind": "mrceval", "path": str(DATA / "mrceval"), "limit": 1})
     assert ragbed("run", config)[0] == 0
-    ragbed.refuses("judge", town.run, says=["the scores of mrceval rest on no judge"])
+    ragbed.refuses("judge", town.run, says=["the scores of mrceval need no judge"])
