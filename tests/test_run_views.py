@@ -170,7 +170,7 @@ def test_a_heat_map_is_shown_as_counts():
 
 def test_the_papers_tables_are_named():
     assert on_published(["crest_3", "crest_4"]) == [
-        "The report has the paper's own figures beside these, marked as published: CReSt (Khang et al., 2025), "
+        "The report also has the published figures: CReSt (Khang et al., 2025), "
         "Table 3, Table 4."]
     assert on_published([]) == []
 

@@ -97,7 +97,7 @@ def command_page(command: Any, ctx: Any, everything: bool) -> str:
         panels.setdefault("Arguments" if isinstance(param, TyperArgument) else panel or "Options", []).append(
             (left(param), right(param)))
     if left_out:
-        panels["Options"].append(("--help-all", f"Show {left_out} more options and exit."))
+        panels["Options"].append(("--help-all", f"Show {left_out} more option{'s' * (left_out > 1)} and exit."))
     if MORE in panels:
         panels[MORE] = panels.pop(MORE)
     width = max((len(name) for rows in panels.values() for name, _ in rows if len(name) <= MAX_LEFT), default=0)
@@ -135,7 +135,7 @@ def _value(param: Any) -> str:
         param.metavar or param.name.strip("_").upper()
     if isinstance(param, TyperOption) and literal is None and param.metavar is None:
         name = _PLACEHOLDERS.get(str(annotation), "TEXT")
-    return f"{name}..." if param.nargs == -1 else name
+    return f"{name}..." if param.nargs == -1 and not name.endswith("...") else name
 
 
 _PLACEHOLDERS = {"<class 'int'>": "N", "<class 'float'>": "X", "<class 'pathlib.Path'>": "PATH",

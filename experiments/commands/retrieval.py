@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ragbed.experiments.commands.help import MORE
 from ragbed.experiments.commands.options import (
     AsJson,
     Fresh,
@@ -48,12 +49,13 @@ def evaluate_retrieval(
         k: Annotated[int | None, typer.Option("-k", min=1, max=1000, help=f"Hits per question. Default: {K}.")] = None,
         split: Annotated[str | None, typer.Option("--split", help="Split of the benchmark, such as test.")] = None,
         limit: Limit = None, sample: Sample = None,
-        seed: Annotated[int | None, typer.Option("--seed", help="Seed of --sample.")] = None,
+        seed: Annotated[int | None, typer.Option("--seed", rich_help_panel=MORE, help="Seed of --sample.")] = None,
         runs: Annotated[Path | None, typer.Option("--runs", metavar="DIR", help="Write a TREC run per row.")] = None,
         run: Foreign = None, qrels: Qrels = None, set: Others = None,
-        name: Annotated[str | None, typer.Option("--name", help=(
+        name: Annotated[str | None, typer.Option("--name", rich_help_panel=MORE, help=(
             "Name of the run. Default: FOLDER-retrieval-HASH."))] = None,
-        out: Annotated[Path | None, typer.Option("--out", help="Folder of runs. Default: runs.")] = None,
+        out: Annotated[Path | None, typer.Option("--out", rich_help_panel=MORE, help=(
+            "Folder of runs. Default: runs."))] = None,
         shard: ShardName = None, launcher: Launcher = None, fresh: Fresh = False, json: AsJson = False) -> None:
     """Evaluate retrievers alone, without a model.
 

@@ -22,8 +22,10 @@ if TYPE_CHECKING:
 
 
 class EventPrinter:
-    """Print replies on stdout, piece by piece, and steps, decisions and reasoning on stderr. Of calls that are made
-    together one is shown as it comes, and what the others say is kept until it ended."""
+    """Print replies on stdout while they come, and steps, decisions and reasoning on stderr.
+
+    Of concurrent calls one is shown live; the others follow when it has ended.
+    """
 
     def __init__(self) -> None:
         self._shown: int | None = None

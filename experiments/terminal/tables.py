@@ -1,4 +1,4 @@
-"""The table of a run, and views as the terminal prints them: what it has room for, and of the rest where it is."""
+"""Print the table of a run and its views, as far as a terminal has room for them."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -107,17 +107,16 @@ def run_table(cells: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> tup
 
 
 def on_published(names: Sequence[str]) -> list[str]:
-    """Return which of the paper's tables stand in the report."""
+    """Return which tables of the paper are in the report."""
     by_paper: dict[str, list[str]] = {}
     for one in map(load_published, names):
         by_paper.setdefault(one.paper, []).append(one.table)
-    return [f"The report has the paper's own figures beside these, marked as published: {paper}, {', '.join(tables)}."
+    return [f"The report also has the published figures: {paper}, {', '.join(tables)}."
             for paper, tables in by_paper.items()]
 
 
 def on_failures(folder: RunFolder, retry: str) -> list[str]:
-    """Return a line for each kind of failure, with the first message of it, and how to ask again, by what `retry` says
-    at the start of a sentence."""
+    """Return a line per kind of failure with its first message, and the command `retry` that asks again."""
     counts: dict[str, int] = {}
     messages: dict[str, str] = {}
     again = False
@@ -131,7 +130,7 @@ def on_failures(folder: RunFolder, retry: str) -> list[str]:
 
 
 def all_failed(folder: RunFolder) -> bool:
-    """Return whether every question ended without any reply."""
+    """Return whether no question got a reply."""
     return all(sum(cell["outcomes"][outcome] for outcome in _NO_REPLY) == cell["n"]
                for cell in folder.summary()["cells"])
 
@@ -140,7 +139,7 @@ def _row(cell: Mapping[str, Any], factors: Sequence[str], columns: Sequence[str]
          cached: bool) -> list[str]:
     metrics, usage = cell["metrics"], cell["usage"]
     share = usage.get("cached_tokens", 0) / (usage["prompt_tokens"] or 1)  # of the prompts' tokens
-    tokens = usage["prompt_tokens"] + usage["completion_tokens"]  # of calls none means that nobody said
+    tokens = usage["prompt_tokens"] + usage["completion_tokens"]  # 0 of calls: not reported
     return [*("-" if (value := cell.get(name)) is None else str(value) for name in factors), str(cell["n"]),
             *(_figures(metrics, column) for column in columns), *([str(_unjudged(cell))] if unjudged else []),
             "\n".join(f"{count} {name}" for name, count in cell["outcomes"].items() if count),
@@ -158,7 +157,7 @@ def _figures(metrics: Mapping[str, Any], column: str) -> str:
 
 
 def _counts(shares: Sequence[Mapping[str, Any] | None]) -> str:
-    """Shares as the numbers that they are of, such as `1 / 1 / 6 of 8`: several intervals have no room."""
+    """Return shares as counts, such as `1 / 1 / 6 of 8`."""
     sizes = {0 if share is None else share["n"] for share in shares}
     if len(sizes) == 1:
         n, = sizes
@@ -223,7 +222,7 @@ def _comparison_columns(view: View, header: Sequence[str], rows: Sequence[Sequen
 
 
 def tables_of(views: Iterable[View], judge: str | None, whole: bool = False) -> Iterator[tuple[str, Grid | None]]:
-    """Yield `table_of` each, with no table for a breakdown by a tag that all views together have no room for."""
+    """Yield `table_of` each view, without breakdowns by a tag for which there is no room."""
     used = 0
     for view in views:
         title, grid = table_of(_occurring(view) if view.name == "chain" else view, judge, whole)
@@ -236,9 +235,10 @@ def tables_of(views: Iterable[View], judge: str | None, whole: bool = False) -> 
 
 
 def table_of(view: View, judge: str | None, whole: bool = False) -> tuple[str, Grid | None]:
-    """Return the title of a view, and its header with rows; None for these where it is folded, or too long or wide for
-    a terminal. A long one over several cells becomes a cross table of its main figure; of many comparisons, those alone
-    that are real stay."""
+    """Return the title of a view and its table; None for a view that is folded, or too large for a terminal.
+
+    A long view over several cells becomes a cross table. Of many comparisons only the significant ones are kept.
+    """
     if view.folded:
         return _elsewhere(view), None
     view = replace(view, header=tuple(name if judge == "lexical" else name.removesuffix(f" ({judge})")
@@ -271,7 +271,7 @@ def _real(view: View) -> tuple[tuple[Any, ...], ...]:
 
 
 def _occurring(view: View) -> View:
-    """The chain outcomes without the patterns that no cell shows: of four hops there are 32."""
+    """Drop chain outcomes that no cell has: four hops have 32."""
     keys = view.keys - 1  # the cell is the last key, the outcome the one before it
     seen = {row[:keys] for row in view.rows if row[keys + 2]["mean"] or row[keys - 1][1] != " "}  # type: ignore[index]
     rows = tuple(row for row in view.rows if row[:keys] in seen)
@@ -284,7 +284,7 @@ def _elsewhere(view: View) -> str:
 
 
 def _crossed(view: View, main: int, cells: Sequence[str]) -> View:
-    """Keys by cells with the main figure of each; cells by keys where there are many cells and few keys."""
+    """Return a cross table of the main figure, keys by cells, or cells by keys if there are many cells."""
     keys = view.keys
     figures = {(row[:keys - 1], row[keys - 1]): row[main] for row in view.rows}
     sizes: dict[tuple[Any, ...], list[Any]] = {}

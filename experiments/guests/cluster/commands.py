@@ -10,7 +10,7 @@ from ragbed.documents.shards import SUFFIX
 from ragbed.experiments.commands.options import AsJson, Fresh, refuse
 
 Parts = Annotated[list[Path], typer.Argument(metavar="DIR...", help=(
-    "Folders of all shards of an index or a run, or the folder that contains them, as in idx.shards."))]
+    "Folders of all shards, or the folder that contains them."))]
 Out = Annotated[Path | None, typer.Option("--out", help=(
     "Output folder. Default: the folder the shards were made for, as in idx."))]
 

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from ragbed.experiments.commands.options import AsJson, FinishedRun, Limit, Sample, Texts, refuse
+from ragbed.experiments.commands.options import AsJson, FinishedRun, Limit, Metric, Sample, Texts, refuse
 
 Files = Annotated[str | None, typer.Argument(metavar="PATH", help="Its folder or file, or hub:OWNER/NAME.")]
 PerQuestion = Annotated[int, typer.Option(min=0, help="Extra negatives per question, for negatives@N.")]
@@ -69,8 +69,7 @@ def negatives(
 
 
 def dose(run: FinishedRun,
-         metric: Annotated[str | None, typer.Option(help=(
-             "Metric of the curves, see `ragbed list metrics`; by default the first column of the run."))] = None,
+         metric: Metric = None,
          json: AsJson = False) -> None:
     """Show how answers change with more, or harder, negatives.
 

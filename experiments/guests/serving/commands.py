@@ -40,7 +40,8 @@ def serve(
         keys: Annotated[Path | None, typer.Option("--keys", metavar="FILE", help=(
             "File with NAME KEY on each line; by default RAGBED_KEYS."))] = None,
         names: HostNames = None,
-        rate: Annotated[str, typer.Option(help="Questions per key, such as 10/second or 60/minute.")] = "60/minute",
+        rate: Annotated[str, typer.Option("--rate", rich_help_panel=MORE, help=(
+            "Questions per key, such as 10/second."))] = "60/minute",
         concurrency: Annotated[int, typer.Option(min=1, rich_help_panel=MORE, help="Answers at the same time.")] = 64,
         queue: Annotated[int, typer.Option(min=0, rich_help_panel=MORE, help="Requests that wait; others get 429."
                                            )] = 64,
