@@ -89,4 +89,4 @@ def test_both_formats_in_one_run_are_cells_beside_each_other_and_their_form_is_c
 
 def test_sub_answers_in_one_reply_and_json_are_refused_together(ragbed, town):
     path = town.config("http://127.0.0.1:9/v1", answer_formats=["tags", "json"], sub_answers="in_prompt")
-    ragbed.refuses("run", path, says=["sub_answers: in_prompt", "set sub_answers: asked, or answer_formats: tags"])
+    ragbed.refuses("run", path, says=["sub_answers: in_prompt", "set sub_answers: asked or answer_formats: tags"])

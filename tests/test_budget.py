@@ -30,7 +30,7 @@ def test_tokens_stop_a_run_and_a_larger_budget_makes_it_the_run_that_was_never_s
     assert not (town.run / "summary.json").exists()
     ragbed.refuses("report", town.run, says=["has not finished"])
     stopped(ragbed, path, says=["3 of 6 records are kept"])  # over all sessions: nothing more is asked
-    stopped(ragbed, path, "--budget", "tokens=3000", says=["(3,560 tokens), and 5 of 6"])
+    stopped(ragbed, path, "--budget", "tokens=3000", says=["(3,560 tokens); 5 of 6"])
     assert len(server.requests) == 5
     assert yaml.safe_load((town.run / "config.yaml").read_text())["budget"]["tokens"] == 3000
     assert ragbed("run", path, "--budget", "tokens=none")[0] == 0

@@ -241,7 +241,7 @@ def test_what_does_not_go_together_is_one_line(town, ragbed, exported):
     file, _ = exported()
     ragbed.refuses("run", "--replay", file, "--retry", says=["it sends no calls"])
     ragbed.refuses("run", "--replay", file, "--journal", "live", says=["it sends no calls"])
-    ragbed.refuses("run", "--replay", file, "--model", "openai:x", says=["--model goes with a TARGET"])
+    ragbed.refuses("run", "--replay", file, "--model", "openai:x", says=["--model needs a TARGET"])
     ragbed.refuses("run", "--replay", file, "--set", "nonsense=1", says=["nonsense"])
     ragbed.refuses("run", "--replay", file, "--set", "a.b=1", says=["unknown setting 'a'"])
     ragbed.refuses("run", says=["TARGET"])

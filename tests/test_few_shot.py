@@ -83,7 +83,7 @@ def test_an_example_that_tells_an_answer_is_refused_wherever_the_strategy_stands
     few = {"kind": "few_shot", "exemplars": write(MILL, TOLD)}
     for strategy in (few, {"kind": "self_consistency", "of": few}):
         ragbed.refuses("run", town.config(serve(town.reply).url, reasoning=strategy),
-                       says=["mills.jsonl: example 2 asks the question non_refusal-2 of", "would tell its answer"])
+                       says=["mills.jsonl: example 2 asks the question non_refusal-2 of", "would give its answer away"])
 
 
 def test_a_changed_file_is_another_run_and_both_sizes_are_cells_of_one(serve, town, ragbed, write):

@@ -36,6 +36,7 @@ def test_numbers_as_text():
 
 def test_a_table_drops_columns_and_shortens_names_so_that_each_row_stays_on_one_line(capsys, monkeypatch):
     monkeypatch.setattr("ragbed.experiments.terminal.display._WIDTH", 40)
+    monkeypatch.delenv("COLUMNS", raising=False)
     columns = [Column("cell", ["chain_of_thought · retrieved", "chain_of_draft · retrieved"], shortens=True,
                       right=False), Column("score", ["0.39 [0.25, 0.55]", "0.32 [0.19, 0.45]"]),
                Column("n", ["60", "60"], 1), Column("tokens", ["824", "1,200"], 2)]

@@ -66,7 +66,7 @@ def test_a_plugins_figures_are_columns_of_its_cells_alone_and_cannot_make_its_sc
     assert own["metrics"]["length"]["mean"] == pytest.approx(sum(lengths) / 6)
     assert own["metrics"]["length"]["low"] < own["metrics"]["length"]["mean"] < own["metrics"]["length"]["high"]
     assert own["metrics"]["unified"] == direct["metrics"]["unified"]
-    status, shown, _ = ragbed("run", town.folder / "town.yaml")
+    status, shown, _ = ragbed("run", town.folder / "town.yaml", "--full")
     assert (status, "length" in shown) == (0, True)
     assert ragbed("export", town.run, tmp_path / "all.csv")[0] == 0
     rows = list(csv.DictReader((tmp_path / "all.csv").read_text().splitlines()))

@@ -223,4 +223,4 @@ def test_retrievals_that_ask_a_model_are_ranked_without_answers(serve, town, rag
     assert {record["result"]["scores"]["recall@10"] for record in town.records()} == {1.0}
     assert len(server.requests) == 6 * 2 + 6
     nobody = town.config("unused", conditions="retrieved", reasoning="search_only", models="none", retrieval="hyde")
-    ragbed.refuses("run", nobody, says=["models:", "hyde does", "name a model"])
+    ragbed.refuses("run", nobody, says=["models: hyde asks a model; name one"])

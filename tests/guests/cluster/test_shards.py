@@ -39,7 +39,7 @@ def test_a_merged_run_has_the_summary_of_the_run_that_was_never_divided(serve, t
     path = divided(town, serve(town.reply).url)
     for number in range(1, 4):
         status, out, err = ragbed("run", path, "--shard", f"{number}/3")
-        assert (status, "records; when all have theirs: ragbed merge" in out) == (0, True), err
+        assert (status, "records; when all shards are done: ragbed merge" in out) == (0, True), err
     assert not (town.run / "summary.json").exists()
     assert ragbed("merge", f"{town.run}.shards")[0] == 0
     merged, hashes = (town.run / "summary.json").read_bytes(), town.hashes()
