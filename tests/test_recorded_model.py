@@ -31,7 +31,7 @@ def test_a_recorded_model_answers_beside_a_live_one_and_says_that_it_is_recorded
     status, out, err = ragbed("run", town.config(live.url, reasoning=["direct", "least_to_most"],
                                                  models=[recorded, f"{live.url}#m2"]), "--full")
     assert status == 0, err
-    assert f"The replies of {recorded} are recorded: Tiny-1B, sha256 0a1b, 2026-11-23." in out
+    assert f"The replies of {recorded} are recorded: Tiny-1B, sha256 0a1b, 2026-11-23." in " ".join(out.split())
     ours, theirs = (by_model(town.run)[name] for name in (recorded, f"{live.url}#m2"))
     before, = by_model(town.folder / "runs" / "first").values()
     assert [(one.result.text, one.result.usage) for one in ours] == [

@@ -8,8 +8,8 @@ from embedders import Words
 from test_run import FIVE, started
 
 from ragbed.documents.shards import Shard
+from ragbed.experiments.guests.cluster.merge_indexes import merge_indexes
 from ragbed.retrieval import Index, IndexSettings, build_index
-from ragbed.retrieval.building.merge import merge_indexes
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("own_cache")]
 SHARDS = [Shard(number, 16) for number in range(1, 17)]

@@ -146,6 +146,7 @@ def test_a_race_drops_what_is_worse_and_is_the_same_after_a_kill(settings, tmp_p
     assert not (run / "summary.json").exists()
     status, out, err = ragbed("run", path, "--race", "--full")
     assert status == 0, err
+    out = " ".join(out.split())
     assert "64 of 288 answers were needed. Not worse than any cell they were compared with: direct and plan" in out
     assert "chain_of_thought is worse than direct, after 16 of 96 questions." in out
     assert "n is the number of the 96 questions that a cell was asked" in out
@@ -179,7 +180,8 @@ def test_a_race_drops_what_is_worse_and_is_the_same_after_a_kill(settings, tmp_p
 def test_repeats_run_together_and_a_dry_run_says_that_it_is_the_most(settings, tmp_path, ragbed):
     server, path = settings
     path.write_text(yaml.safe_dump({**yaml.safe_load(path.read_text()), "repeats": 2}))
-    assert "With --race this is an upper bound: cells stop early." in "".join(ragbed("run", path, "--race", "--dry-run")[1:])
+    planned = "".join(ragbed("run", path, "--race", "--dry-run")[1:])
+    assert "With --race this is an upper bound: cells stop early." in planned
     assert server.requests == []
     status, out, err = ragbed("run", path, "--race")
     assert status == 0, err
