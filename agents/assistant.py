@@ -93,8 +93,8 @@ class Assistant:
         self.searcher = searcher or Searcher(WholeSearch(index, how), settings.k, most=_MAX_SEARCHES)
         self.strategies = reasoning, retrieval, history = strategies or _chosen(settings)
         elsewhere = {"index", "model", "calls"}  # locations may change, contents may not
-        self.made = {**settings.model_dump(mode="json", exclude=elsewhere), "reasoning": reasoning.said,
-                     "retrieval": retrieval.said, "history": history.said, "temperature": settings.calls.temperature,
+        self.made = {**settings.model_dump(mode="json", exclude=elsewhere), "reasoning": reasoning.spec,
+                     "retrieval": retrieval.spec, "history": history.spec, "temperature": settings.calls.temperature,
                      "reasoning_effort": settings.calls.reasoning_effort, "model": client.identity,
                      "index": index.content}
         self._reasoning = with_history(history.function, reasoning.function)

@@ -1,5 +1,7 @@
-"""ragbed: documents. Files and pages become documents, documents become chunks. The public names stand in
-`__init__.pyi`; each is loaded when it is first used: processes that parse need few of them."""
+"""Parse files into documents, and cut documents into chunks.
+
+`__init__.pyi` lists the public names. Each is imported on first use, since parsing processes need few of them.
+"""
 from ragbed.lazy import attach_stub
 
 __getattr__, __dir__, __all__ = attach_stub(__name__, __file__)

@@ -1,22 +1,22 @@
 """Every error that ragbed raises on purpose.
 
 RagbedError
-├── UserError           what a user can mend: one line on stderr, exit status 2
-│   ├── SettingsError   a settings file, option or name that does not fit
-│   ├── DocumentError   a source that cannot be read: names it and why
-│   ├── IndexFolderError  an index folder that is missing, damaged or of another embedder
-│   ├── ModelError      a model that is unknown, absent, of a wrong hash, or refuses the key
-│   ├── BenchmarkError  a record of a file that does not fit: file, line, field, expected
-│   ├── RunError        a run folder that cannot be continued or read
-│   ├── RecipeMismatch  a saved question cannot go on: its recipe asks for something other than what was recorded
-│   ├── BudgetSpent     a run's budget is spent: it stopped, and a larger one continues it
-│   └── MissingExtra    an optional package is absent: names the extra
+├── UserError           the user can fix it: one line on stderr, exit status 2
+│   ├── SettingsError   a settings file, option or name is not valid
+│   ├── DocumentError   a source cannot be read: its name and the reason
+│   ├── IndexFolderError  an index folder is missing, damaged or made with another embedder
+│   ├── ModelError      a model is unknown, absent, has a wrong hash, or its server refuses the key
+│   ├── BenchmarkError  a record of a file is not valid: file, line, field, what was expected
+│   ├── RunError        a run folder cannot be continued or read
+│   ├── RecipeMismatch  a saved question cannot be resumed: its recipe asks for something else than was recorded
+│   ├── BudgetSpent     a run's budget is spent; a larger budget continues the run
+│   └── MissingExtra    an optional package is not installed: names the extra
 ├── CallError           one model call failed for good, after its retries
-│   ├── CallTimeout     the call's or the question's deadline passed
+│   ├── CallTimeout     the deadline of the call or the question passed
 │   ├── CallTooLong     the prompt does not fit the model's context
-│   └── ReplayMiss      a replay was asked for a call that the journal does not hold
-├── RecipeFailed        a strategy that is none of ragbed's raised something, or broke the protocol of recipes
-└── ScriptEnded         a scripted model was called once more than its script has lines
+│   └── ReplayMiss      a replay needs a call that is not in the journal
+├── RecipeFailed        a user's strategy raised an error or broke the recipe protocol
+└── ScriptEnded         a scripted model was called more often than its script has lines
 """
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ from importlib.util import find_spec
 
 
 class RagbedError(Exception):
-    """Root of the tree; never raised itself."""
+    """The root of the tree; never raised itself."""
 
 
 class UserError(RagbedError):
-    """Something that the user can mend. Its text is one line that says what to do."""
+    """The user can fix it. The message is one line that says what to do."""
 
 
 class SettingsError(UserError):
-    """A settings file, option or name does not fit."""
+    """A settings file, option or name is not valid."""
 
 
 class DocumentError(UserError):
-    """A source cannot be read: its path or name, and why, in a few words."""
+    """A source cannot be read: its path or name, and a short reason."""
 
     def __init__(self, source: str, reason: str) -> None:
         super().__init__(f"{source}: {reason}")
@@ -45,7 +45,7 @@ class DocumentError(UserError):
 
 
 class IndexFolderError(UserError):
-    """An index folder is missing, damaged, or was made by another embedder."""
+    """An index folder is missing, damaged, or was made with another embedder."""
 
 
 class ModelError(UserError):
@@ -53,7 +53,7 @@ class ModelError(UserError):
 
 
 class BenchmarkError(UserError):
-    """A record of a file, such as a benchmark's, does not fit its format."""
+    """A record of a file, such as a benchmark's, is not valid."""
 
 
 class RunError(UserError):
@@ -61,30 +61,34 @@ class RunError(UserError):
 
 
 class RecipeMismatch(UserError):
-    """A replayed recipe asked for something other than what was recorded."""
+    """A replayed recipe asked for something else than was recorded."""
 
 
 class BudgetSpent(UserError):
-    """The budget of a run is spent. What was made is kept."""
+    """The budget of a run is spent. Finished answers are kept."""
 
 
 class MissingExtra(UserError):
-    """An optional package is absent: what could not be imported, and the extra of the distribution that brings it."""
+    """An optional package is not installed: its import name, and the extra that brings it."""
 
     def __init__(self, package: str, extra: str) -> None:
         super().__init__(f"{package} is not installed; run: pip install 'ragbed[{extra}]'")
 
     @classmethod
     def check(cls, extra: str, *packages: str) -> None:
-        """Raise it for the first of the packages that is not installed."""
+        """Raise the error for the first package that is not installed."""
         for package in packages:
             if find_spec(package) is None:
                 raise cls(package, extra)
 
 
 class CallError(RagbedError):
-    """One model call failed for good: one line, free of secrets; a short `kind` that tables count, such as `http_500`,
-    `connection` or `bad_json`; and how often the call was sent."""
+    """A model call failed for good, after its retries.
+    
+    Attributes:
+        kind: a short name that tables count, such as `http_500`, `connection` or `bad_json`.
+        attempts: how often the call was sent.
+    """
 
     def __init__(self, message: str, kind: str, attempts: int = 1) -> None:
         super().__init__(message)
@@ -101,12 +105,12 @@ class CallTooLong(CallError):
 
 
 class ReplayMiss(CallError):
-    """The journal does not hold the call that a replay asked for."""
+    """A replay needs a call that is not in the journal."""
 
 
 class RecipeFailed(RagbedError):
-    """A strategy that is none of ragbed's raised something, or broke the protocol; its text is one line."""
+    """A user's strategy raised an error or broke the recipe protocol. The message is one line."""
 
 
 class ScriptEnded(RagbedError):
-    """A scripted model was called once more than its script has lines."""
+    """A scripted model was called more often than its script has lines."""

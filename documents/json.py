@@ -1,4 +1,4 @@
-"""JSON from outside: server replies, and files that a stranger may have written."""
+"""Parse JSON from untrusted sources, such as server replies and other people's files."""
 from __future__ import annotations
 
 import json
@@ -10,16 +10,21 @@ _HALF = re.compile(r"\\u[dD][89a-fA-F]|[\ud800-\udfff]")
 
 
 def loads(text: str | bytes, *, mend: bool = False) -> Any:
-    """Parse JSON into a value that can be encoded as UTF-8 and walked through without fear for the stack. With `mend`,
-    for what a model or its server sends, half a surrogate pair becomes U+FFFD, and the last of two equal names counts.
-    Raises ValueError for these otherwise, for NaN and infinities, for no JSON, and for what is nested more than 200
-    deep."""
+    """Parse JSON into a value that can be encoded as UTF-8 and traversed recursively.
+    
+    Args:
+        mend: accept lone surrogates, as U+FFFD, and duplicate keys, of which the last counts. For replies of models.
+    
+    Raises:
+        ValueError: the text is not JSON, is nested more than 200 deep, or has NaN or an infinity; without `mend` also
+            for lone surrogates and duplicate keys.
+    """
     try:
         if isinstance(text, bytes):
             text = text.decode(json.detect_encoding(text), "surrogatepass")
         value = json.loads(text, parse_constant=_refuse) if mend else json.loads(text, object_pairs_hook=_distinct)
     except RecursionError:
-        raise ValueError("nested beyond reason") from None
+        raise ValueError("nested too deeply") from None
     _check_depth(text, value)
     if _HALF.search(text):
         whole = json.dumps(value, ensure_ascii=False)
@@ -38,7 +43,7 @@ def _check_depth(text: str, value: Any) -> None:
                  if isinstance(inner, dict | list)]
         if not level:
             return
-    raise ValueError("nested beyond reason")
+    raise ValueError("nested too deeply")
 
 
 def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

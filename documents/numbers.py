@@ -1,4 +1,4 @@
-"""Numbers: what counts as one in a table's cell, and the values of numbers and dates in English and Korean text."""
+"""Recognize numbers in table cells, and read the values of numbers and dates in English and Korean text."""
 from __future__ import annotations
 
 import re
@@ -10,8 +10,8 @@ from functools import lru_cache
 from ragbed.documents.types import normalize
 
 CURRENCIES = frozenset("$€£¥₩")
-SIGNS = CURRENCIES | {"(", "$(", "($", "US$"}  # what is set apart before its number
-UNITS = frozenset({")", "%", ")%", "%)", "bps", "pts"})  # what is set apart after its number
+SIGNS = CURRENCIES | {"(", "$(", "($", "US$"}  # may be in a cell of their own before their number
+UNITS = frozenset({")", "%", ")%", "%)", "bps", "pts"})  # may be in a cell of their own after their number
 _LONGEST_CELL = 60
 _CELL_SCALE = r"(?:\s*(?:thousand|million|billion|trillion|bps|pts|basis points)\b)?"
 _AMOUNT = rf"[$€£¥₩(\s+−–—-]*\d[\d.,:/\s]*{_CELL_SCALE}[)%\sxX†*]*"
@@ -22,17 +22,17 @@ _YEAR = re.compile(r"(?:19|20)[0-9]{2}|[0-3]?[0-9],")
 
 
 def is_number(text: str) -> bool:
-    """Tell whether a cell's text is an amount, a range of amounts, a share, a year, a time or a dash."""
+    """Return whether a cell is an amount, a range of amounts, a share, a year, a time or a dash."""
     return len(text) <= _LONGEST_CELL and _CELL.fullmatch(text) is not None
 
 
 def is_year(text: str) -> bool:
-    """Tell whether a cell's text is a year or, as in `28,`, the day before one: such numbers title columns."""
+    """Return whether a cell is a year or, as in `28,`, the day before a year. Such numbers occur in column titles."""
     return _YEAR.fullmatch(text) is not None
 
 
 def join_signs(cells: Sequence[str]) -> list[str]:
-    """Return a row whose lone signs and units are joined to the number beside them; elsewhere they stay."""
+    """Join signs and units in cells of their own with the number next to them."""
     line = list(cells)
     for index in range(len(line) - 1, 0, -1):
         if line[index] in UNITS and (line[index - 1] in UNITS or is_number(line[index - 1])):
@@ -44,7 +44,7 @@ def join_signs(cells: Sequence[str]) -> list[str]:
 
 
 def join_unit(left: str, right: str) -> str:
-    """Return a sign and its number, or a number and its unit, in one cell."""
+    """Join a sign and its number, or a number and its unit."""
     return f"{left} {right}" if right.isalpha() else left + right
 
 
@@ -63,7 +63,7 @@ _VALUES_SCALE = {"thousand": 10**3, "k": 10**3, "million": 10**6, "mn": 10**6, "
           "trillion": 10**12, "십": 10, "백": 100, "천": 1000, "만": 10**4, "억": 10**8, "조": 10**12}
 _DIGITS = r"(?:\d{1,3}(?:,\d{3})+(?!\d)|\d+)(?:\.\d+)?|\.\d+"
 _START = r"(?<![A-Za-z0-9.])"
-_VALUES_LONGEST = 40  # digits, points and commas; a longer run is no number that anybody compares
+_VALUES_LONGEST = 40  # digits, points and commas; longer runs are identifiers rather than numbers
 
 _DATES = tuple(re.compile(pattern, re.IGNORECASE) for pattern in (
     r"(?<!\d)(?P<y>\d{4})\s*년(?:\s*(?P<m>\d{1,2})\s*월(?:\s*(?P<d>\d{1,2})\s*일)?)",
@@ -89,17 +89,17 @@ _VALUES_NUMBER = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class TextValue:
-    """One number or date of a text."""
+    """A number or date in a text."""
 
     start: int  # in code points of the NFKC text
     end: int
     number: Decimal | None = None  # its value, scale included; None for a date
-    date: tuple[int | None, int | None, int | None] | None = None  # year, month, day, None where not said
+    date: tuple[int | None, int | None, int | None] | None = None  # year, month, day; None for a missing part
     percent: bool = False  # whether a percent sign follows
 
     @property
     def token(self) -> str:
-        """One word of letters and digits that equal values share."""
+        """A word of letters and digits that equal values share."""
         if self.date is not None:
             return "date" + "x".join("" if part is None else str(part) for part in self.date)
         number = f"{self.number:f}" if self.number else "0"
@@ -108,7 +108,7 @@ class TextValue:
         return word + "percent" if self.percent else word
 
     def says(self, other: TextValue) -> bool:
-        """Tell whether this value holds the other: it equals it, or is a date that is at least as exact."""
+        """Return whether this value states the other: both are equal, or this is a date that is at least as exact."""
         if other.date is not None:
             return self.date is not None and all(theirs is None or ours == theirs
                                                  for ours, theirs in zip(self.date, other.date, strict=True))
@@ -119,10 +119,10 @@ class TextValue:
 
 @lru_cache(maxsize=256)
 def find_values(text: str) -> tuple[TextValue, ...]:
-    """Return the numbers and dates of the text, in order, none inside another.
-
-    `5/3/2023` is read month first unless that is no month. A month and day without a year count only where the
-    month is capitalised, so that `may 3` stays a verb and a number.
+    """Return the numbers and dates of a text, in order, without overlaps.
+    
+    `5/3/2023` is read month first if that is a valid month. A month and day without a year count only if the month is
+    capitalised, so that `may 3` stays a verb and a number.
     """
     text = normalize("NFKC", text)
     if not any(map(str.isdecimal, text)):
@@ -171,7 +171,7 @@ def _number(match: re.Match[str]) -> TextValue | None:
 
 
 _Reader = tuple[re.Pattern[str], Callable[[re.Match[str]], TextValue | None], tuple[str, ...]]
-# A pattern is tried only where one of its hints stands in the text, since searching for text is far cheaper.
+# A pattern is tried only if the text contains one of its hints, since plain text search is much faster.
 _NAMED = tuple(sorted({name[:3] for name in _MONTHS}))
 _READERS: tuple[_Reader, ...] = (
     *((pattern, _date, hints) for pattern, hints in zip(

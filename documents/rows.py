@@ -1,4 +1,4 @@
-"""Reading files of records: JSON Lines, CSV and Parquet as rows that know where they stand."""
+"""Read files of records, JSON Lines, JSON, CSV and Parquet, as rows that know their file and line."""
 from __future__ import annotations
 
 import csv
@@ -24,8 +24,8 @@ _SKIPPED: ContextVar[tuple[list[str], bool] | None] = ContextVar("_SKIPPED", def
 
 @contextmanager
 def skip_bad_records(wanted: bool) -> Iterator[list[str]]:
-    """Leave records out that do not fit, inside, and list what is amiss with each; where that is not `wanted`, the
-    error says that it could be."""
+    """Within this context, skip records that are not valid, and list the problem of each. If not `wanted`, raise the
+    error, with a hint that records can be skipped."""
     skipped: list[str] = []
     before = _SKIPPED.set((skipped, wanted))
     try:
@@ -35,7 +35,8 @@ def skip_bad_records(wanted: bool) -> Iterator[list[str]]:
 
 
 def convert_records(make: Callable[[S], T], records: Iterable[S]) -> Iterator[T]:
-    """Yield what is made of each record; one that does not fit is an error, or left out inside `skip_bad_records`."""
+    """Convert records one by one. A record that is not valid raises BenchmarkError, or is skipped in
+    `skip_bad_records`."""
     way = _SKIPPED.get()
     for record in records:
         try:
@@ -45,7 +46,7 @@ def convert_records(make: Callable[[S], T], records: Iterable[S]) -> Iterator[T]
                 raise
             skipped, wanted = way
             if not wanted:
-                raise BenchmarkError(f"{error}; with skip_bad records that do not fit are left out") from error
+                raise BenchmarkError(f"{error}; set skip_bad to leave out records that are not valid") from error
             skipped.append(str(error))
         else:
             yield made
@@ -53,70 +54,70 @@ def convert_records(make: Callable[[S], T], records: Iterable[S]) -> Iterator[T]
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One record and where it stands."""
+    """One record with its file and line."""
 
     file: Path
     line: int  # from 1: the line of a JSON Lines file, the row of a Parquet file, the record of a JSON list
     fields: Mapping[str, Any]
-    within: str = ""  # what stands before the names of its fields, of a record that stands inside another
+    within: str = ""  # path of a nested record, before the names of its fields
 
     def fail(self, field: str, expected: str, found: object) -> NoReturn:
-        """Refuse the record by a BenchmarkError, which says file, line, field and what was expected."""
+        """Raise a BenchmarkError with file, line, field and what was expected."""
         where = f"{self.file}, line {self.line}, field {self.within}{field}"
         raise BenchmarkError(f"{where}: expected {expected}, found {_short(found)}")
 
     def text(self, field: str) -> str:
-        """Return a field that must be text."""
+        """Return a required text field."""
         value = self.fields.get(field)
         return value if isinstance(value, str) else self.fail(field, "text", value)
 
     def filled(self, field: str) -> str:
-        """Return a field that must be text with something in it."""
+        """Return a required text field that is not blank."""
         text = self.text(field)
         return text if text.strip() else self.fail(field, "text that is not blank", text)
 
     def optional(self, field: str) -> str:
-        """Return a field that is text where it is there; empty where it is null or missing."""
+        """Return an optional text field; empty if it is null or missing."""
         return "" if self.fields.get(field) is None else self.text(field)
 
     def flag(self, field: str, default: bool) -> bool:
-        """Return a field that is true or false; `default` where it is missing."""
+        """Return a boolean field; `default` if it is missing."""
         value = self.fields.get(field, default)
         return value if isinstance(value, bool) else self.fail(field, "true or false", value)
 
     def number(self, field: str) -> int:
-        """Return a field that must be a whole number."""
+        """Return a required whole number."""
         value = self.fields.get(field)
         return value if isinstance(value, int) and not isinstance(value, bool) else self.fail(
             field, "a whole number", value)
 
     def texts(self, field: str) -> tuple[str, ...]:
-        """Return a field that must be a list of texts."""
+        """Return a required list of texts."""
         value = self.fields.get(field)
         if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
             self.fail(field, "a list of texts", value)
         return tuple(value)
 
     def filled_texts(self, field: str) -> tuple[str, ...]:
-        """Return a field that must be a list of texts, each with something in it."""
+        """Return a required list of texts, none of them blank."""
         texts = self.texts(field)
         return texts if all(map(str.strip, texts)) else self.fail(field, "texts that are not blank", list(texts))
 
     def parts(self, field: str) -> list[Row]:
-        """Return a field that must be a list of records."""
+        """Return a required list of records."""
         value = self.fields.get(field)
         if not isinstance(value, list):
             self.fail(field, "a list of records", value)
         return [self.part(f"{field}[{at}]", item) for at, item in enumerate(value)]
 
     def part(self, field: str, value: object) -> Row:
-        """Return a record that stands inside this one, under the field."""
+        """Return a nested record."""
         if not isinstance(value, dict):
             self.fail(field, "a record", value)
         return Row(self.file, self.line, value, f"{self.within}{field}.")
 
     def stated_id(self, field: str = "id") -> str | None:
-        """Return a field that may hold an id: text or a whole number; None where it holds none."""
+        """Return an optional id, text or a whole number; None if it is missing."""
         value = self.fields.get(field)
         if value is None or value == "":
             return None
@@ -125,12 +126,12 @@ class Row:
         return str(value)
 
     def id(self, *fields: str) -> str:
-        """Return the first of the fields that holds an id; one must."""
+        """Return the id in the first of these fields that has one; one is required."""
         found = next((id for id in map(self.stated_id, fields) if id is not None), None)
         return self.fail(fields[0], "text or a whole number", None) if found is None else found
 
     def decoded(self, field: str, kind: type | tuple[type, ...], expected: str) -> Any:
-        """Return a field that is JSON text, or already what the JSON text would say, of the given type."""
+        """Return a field of the given type, which may also be written as JSON text."""
         value = self.fields.get(field)
         if isinstance(value, str):
             try:
@@ -149,8 +150,8 @@ class Row:
 
 
 def read_rows(file: Path) -> Iterator[Row]:
-    """Return the rows of a `.parquet`, `.jsonl` or `.json` file; the last is one record, a list of them, or has one a
-    line. Raises BenchmarkError where the file cannot be read, or holds something other than JSON objects."""
+    """Return the rows of a `.parquet`, `.jsonl` or `.json` file. A `.json` file may be one record, a list, or JSON
+    Lines. Raises BenchmarkError if the file cannot be read or a record is not a JSON object."""
     if not (place := expand_path(file)).is_file():
         other = "not a file" if place.is_dir() else "a pipe or a device, not a file"
         raise BenchmarkError(f"{file}: {other if place.exists() else 'no such file'}")
@@ -160,7 +161,7 @@ def read_rows(file: Path) -> Iterator[Row]:
 
 
 def _is_lines(file: Path) -> bool:
-    """Tell whether the first line that is not blank is an object of its own."""
+    """Return whether the first line that is not blank is a complete JSON object."""
     with file.open("rb") as lines:
         first = next((line for line in lines if line.strip(b"\xef\xbb\xbf \t\r\n")), b"").removeprefix(b"\xef\xbb\xbf")
     if not first.lstrip().startswith(b"{"):
@@ -173,7 +174,7 @@ def _is_lines(file: Path) -> bool:
 
 
 def _json_whole(file: Path) -> Iterator[Row]:
-    """The rows of a list, or of one object; `line` counts records, since a record may stand on several lines."""
+    """Return the rows of a list or of one object. `line` counts records, since a record may span several lines."""
     content = read_json(file)
     return convert_records(lambda one: _row(file, *one, f"{file}, record {one[0]}: expected a JSON object"),
                    enumerate(content if isinstance(content, list) else [content], start=1))
@@ -186,7 +187,7 @@ def _row(file: Path, number: int, record: object, expected: str) -> Row:
 
 
 def read_json(file: Path) -> Any:
-    """Return the content of a whole file of JSON; BenchmarkError where it cannot be read as JSON."""
+    """Read a JSON file. Raises BenchmarkError if it is not valid."""
     try:
         return loads(read_text(file))
     except ValueError as error:
@@ -194,7 +195,7 @@ def read_json(file: Path) -> Any:
 
 
 def read_text(file: Path) -> str:
-    """Return the text of a file in UTF-8, with or without a byte order mark; BenchmarkError where it cannot be read."""
+    """Read a text file in UTF-8, with or without a byte order mark. Raises BenchmarkError if it cannot be read."""
     try:
         return expand_path(file).read_text(encoding="utf-8-sig")
     except OSError as error:
@@ -204,8 +205,8 @@ def read_text(file: Path) -> str:
 
 
 def read_csv(file: Path) -> Iterator[Row]:
-    """Yield the records of a file with a header, by its names; each at the line on which it ends. Raises BenchmarkError
-    where the file cannot be read, has no header, or a record has more or fewer fields than it."""
+    """Yield the records of a CSV file with a header. `line` is the line on which a record ends. Raises BenchmarkError
+    if the file cannot be read, has no header, or a record has another number of fields."""
     csv.field_size_limit(_LONGEST)
     records = csv.reader(io.StringIO(read_text(file), newline=""), strict=True)
     try:

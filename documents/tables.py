@@ -1,4 +1,4 @@
-"""The tables of a document: header, rows and cells, and where each stands in both renderings."""
+"""Find the tables of a document: header, rows and cells, with their spans in both renderings."""
 from __future__ import annotations
 
 import html
@@ -16,16 +16,16 @@ from ragbed.documents.types import Document
 
 @dataclass(frozen=True, slots=True)
 class TableCell:
-    """A cell of a table, and where it stands in the document's renderings."""
+    """A table cell with its spans in the document's renderings."""
 
-    text: str  # in one line; a sign or unit that has a cell of its own stands with its number
-    html: Span | None = None  # None where the row has no such cell
-    plain: Span | None = None  # None where it is empty, or is not written there again
+    text: str  # on one line; joined with a sign or unit from a cell of its own
+    html: Span | None = None  # None if the row has no such cell
+    plain: Span | None = None  # None if the cell is empty, or repeats a spanned cell
 
 
 @dataclass(frozen=True, slots=True)
 class TableRow:
-    """A row of a table: its cells, one a column, and where its line stands in the `plain` rendering."""
+    """A table row: one cell per column, and the span of its line in the `plain` rendering."""
 
     cells: tuple[TableCell, ...]
     plain: Span | None = None
@@ -33,20 +33,20 @@ class TableRow:
 
 @dataclass(frozen=True, slots=True)
 class SourceTable:
-    """A table of a document, and where the whole of it stands in the document's renderings."""
+    """A table with its spans in the document's renderings."""
 
     document: str  # its id
-    caption: str  # else the nearest heading above it; may be empty
-    header: tuple[str, ...]  # the title of each column, several rows of titles joined by a space; one may be empty
-    rows: tuple[TableRow, ...]  # below the header; a cell that spans rows or columns stands in each of them
+    caption: str  # or the nearest heading above; may be empty
+    header: tuple[str, ...]  # title of each column, may be empty; several title rows are joined by a space
+    rows: tuple[TableRow, ...]  # below the header; a spanning cell is repeated in each row and column
     html: Span
-    plain: Span | None  # None where it is indented there, as in a list, or is not found
-    page: int | None  # where it begins; None without pages
+    plain: Span | None  # None if it is indented, as in a list, or not found
+    page: int | None  # first page; None without pages
 
 
 def find_tables(document: Document) -> list[SourceTable]:
-    """Return the tables of a document, in order. Those used for layout are left out: of one column, of one row, without
-    a header, and those that hold another table."""
+    """Return the tables of a document, in order. Layout tables are left out: those with one column, one row or no
+    header, and those that contain another table."""
     found: list[SourceTable] = []
     after = 0
     for place in _places(document.html):
@@ -67,7 +67,7 @@ def find_tables(document: Document) -> list[SourceTable]:
 
 
 def _standing(plain: str, block: str, after: int) -> int | None:
-    """Where the text stands as a block of its own."""
+    """Return the start of a text that is a separate block."""
     start = plain.find(f"{block}\n\n", after)
     while start > 0 and plain[start - 2:start] != "\n\n":
         start = plain.find(f"{block}\n\n", start + 1)
@@ -75,11 +75,11 @@ def _standing(plain: str, block: str, after: int) -> int | None:
 
 
 Line = tuple[Span, list[Span]]
-"""Where a line of a pipe table stands, and each of its cells."""
+"""The span of a line of a pipe table, and of each of its cells."""
 
 
 def _lines(written: str, start: int, heads: int) -> list[Line]:
-    """The lines of the rows, without the line of dashes and the header that a table without one gets."""
+    """Return the spans of the rows' lines, without the line of dashes and an added empty header."""
     lines: list[Line] = []
     for line in written.split("\n"):
         at = start + len("| ")
@@ -94,7 +94,7 @@ def _lines(written: str, start: int, heads: int) -> list[Line]:
 
 def _read(rows: Sequence[HtmlRow], spans: dict[int, Span],
           plain: tuple[str, int] | None) -> tuple[tuple[str, ...], tuple[TableRow, ...]]:
-    """The header and the rows below it, of a table whose plain text starts at a place."""
+    """Return the header and the rows of a table; `plain` is its plain text and where it starts."""
     filled, columns = lay_out(rows)
     if len(columns) < 2:
         return (), ()
@@ -108,8 +108,11 @@ def _read(rows: Sequence[HtmlRow], spans: dict[int, Span],
 
 
 def _titled(rows: Sequence[PipeRow], heads: int, columns: Sequence[int]) -> int:
-    """How many rows title the columns: those marked so; a first one that is full and has no number, unlike others; and
-    those below that have none either, but a title for a column that lacks one."""
+    """Count the title rows.
+    
+    These are marked header rows; or a first row that is full and has no number, unlike others; and rows below a header
+    without numbers that give a title to a column without one.
+    """
     def texts(row: PipeRow) -> list[str]:
         return [row.texts[column] if column < len(row.texts) else "" for column in columns]
 
@@ -136,14 +139,14 @@ def _row(row: PipeRow, columns: Sequence[int], spans: dict[int, Span], line: Lin
             continue
         text = row.texts[column]
         plain = line[1][number] if line and number < len(line[1]) and text else None
-        if not shown:  # spanned, and not written again
+        if not shown:  # part of a spanning cell
             text = text or cell.text()
         cells.append(TableCell(text.replace("\\|", "|"), _around(row, column, spans), plain))
     return TableRow(tuple(cells), line and line[0])
 
 
 def _around(row: PipeRow, column: int, spans: dict[int, Span]) -> Span:
-    """Where the cell at a column stands, with the signs before and the units after that were joined to it."""
+    """Return the span of a column's cell, including signs before and units after that were joined to it."""
     first = last = column
     while first and not row.texts[first - 1] and row.places[first - 1][0] in SIGNS and row.texts[column]:
         first -= 1
@@ -161,7 +164,7 @@ _WITHIN = {"tr": ("table", "thead", "tbody", "tfoot"), "td": ("tr",), "th": ("tr
 
 @dataclass(slots=True)
 class _Place:
-    """A table in the HTML: its events without its end, and where it and its cells stand."""
+    """A table in the HTML: its events without the closing tag, and the spans of the table and its cells."""
 
     span: Span
     caption: str
@@ -170,7 +173,7 @@ class _Place:
 
 
 def _places(page: str) -> Iterator[_Place]:
-    """The tables that hold no other, in order; one whose tags do not fit into each other is left out."""
+    """Yield the tables without nested tables, in order. Tables with unbalanced tags are left out."""
     heading, start = "", -1
     for tag in _TAG.finditer(page):
         closing, name, _ = tag.groups()
@@ -195,7 +198,7 @@ def _place(page: str, span: Span, heading: str) -> _Place | None:
         if before is not None:
             raw = page[before.end():tag.start()]
             if before[2] in CONTAINERS or (before[1] and before[2] in PHRASING):
-                raw = raw.removeprefix("\n")  # which the rendering sets there
+                raw = raw.removeprefix("\n")  # added by the rendering
             if raw:
                 place.events.append(html.unescape(raw))
         before = tag

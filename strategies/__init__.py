@@ -1,5 +1,7 @@
-"""ragbed: strategies. Recipes that answer a question, and recipes that gather its evidence. The public names stand in
-`__init__.pyi`; each is loaded when it is first used."""
+"""Recipes that answer a question, gather its evidence, or rewrite it.
+
+`__init__.pyi` lists the public names. Each is imported on first use.
+"""
 from ragbed.lazy import attach_stub
 
 __getattr__, __dir__, __all__ = attach_stub(__name__, __file__)

@@ -22,7 +22,7 @@ from ragbed.strategies.types import Draft, Evidence, Form, Generate, Message, Re
 def answer(task: Task, name: str, evidence: Evidence, *notes: str, thinks: bool = True, last: bool = True,
            **fields: str) -> Recipe:
     """Ask for the final answer with one call, and return the draft.
-    
+
     Args:
         name: the instruction, `prompts/<name>.md`; `fields` fill its fields.
         notes: are added to the draft.
@@ -90,7 +90,7 @@ def _brief_of(task: Task, form: Form) -> str:
 
 def answer_schema(task: Task, thinks: bool = True) -> Mapping[str, Any]:
     """Return the JSON Schema of a final answer: `reasoning`, `refused`, `answer` and `citations`, as the rules ask.
-    
+
     All fields are required and no others allowed, as OpenAI's structured outputs demand. Models write fields in this
     order, so they decide whether to refuse before they write an answer.
     """
@@ -112,7 +112,7 @@ _FINAL = re.compile(r"[*_]{0,3}(?:(?:the )?final )?answer[*_]{0,3} ?[:：][*_]{0
 
 def read_sub_answers(text: str, count: int) -> tuple[str | None, ...]:
     """Read the answers to sub-questions 1 to `count`; None for each without a line `Sub-answer N: ...`.
-    
+
     The line may have emphasis or a list mark. The last line with a number counts. Text in `<think>` is ignored.
     """
     lines = _LINE.findall(strip_thinking(text))

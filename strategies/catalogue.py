@@ -1,4 +1,4 @@
-"""List every strategy of the project under the name that settings and tables use."""
+"""Every strategy of ragbed under the name that settings and tables use."""
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -38,7 +38,7 @@ from ragbed.strategies.retrieval.step_back import step_back
 from ragbed.strategies.types import Gathering, Recipe, Standalone
 
 SEARCH_ONLY = "search_only"
-UNAIDED = ("none", "once", "window")  # the retrieval and history strategies that ask no model
+UNAIDED = ("none", "once", "window")  # retrieval and history strategies that call no model
 CRESTS = ("direct", "chain_of_thought", "chain_of_draft", "plan_and_solve", "least_to_most")  # of CReSt's paper
 REASONING: dict[str, Callable[..., Recipe]] = {function.__name__: function for function in (
     direct, chain_of_thought, chain_of_draft, plan_and_solve, least_to_most, few_shot, native, semi_structured,

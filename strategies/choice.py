@@ -1,9 +1,8 @@
-"""Read which option of a multiple-choice question a final answer names, in the forms that models use.
+"""Read which option of a multiple-choice question a final answer names.
 
-A form that declares the answer (`Answer: B`) goes before a label that stands alone or begins the text, that before
-labels named in passing (`option B`), and all of them before an option's own text. Two options named by forms of one
-kind are no answer, but of two declarations the last counts. What an answer denies in English, Korean or Chinese it
-does not name.
+Forms are tried in this order: a declaration (`Answer: B`), a label alone or at the beginning, a label in passing
+(`option B`), and an option's own text. If one form names two options, there is no answer; of two declarations, the last
+counts. Options that the answer denies, in English, Korean or Chinese, are not named.
 """
 from __future__ import annotations
 
@@ -21,7 +20,7 @@ _MARKUP = re.compile(r"[*_`$]|\\(?:text(?:bf|rm|it)?|math(?:rm|bf)|[()\[\]])|</?
 _SPACES = re.compile(r"[^\S\n]+")
 _LINE_MARK = re.compile(r"^(?:#{1,6}|[-•>]) ", re.MULTILINE)
 _LINES = re.compile(r" ?\n[ \n]*")
-# Every repetition is bounded, and spaces come one at a time, so that no text takes more than linear time.
+# Every repetition is bounded, and spaces are single, so that matching takes linear time.
 _OPEN, _CLOSE = r"[(\[{<'\" ]{0,4}", r"[)\]}>'\" ]{0,4}"
 _DECLARES = (
     r"(?:(?<![a-z])ans(?:wer)?['\"]?(?:(?: \w{1,20}){0,5}? ?(?:\bis\b|\bbe\b|\bwas\b|[.:=→\n-]|->)[: \n]{0,3}| )"
@@ -37,7 +36,7 @@ _CONCLUDES = (r"(?:(?<![a-z])(?:(?:is|be|it's|so|thus|hence|therefore)[,:]?|(?:w
 _BEFORE_RIGHT = r"(?:^|[.,:;!?] |(?<![a-z])(?:that|think|believe|so|and|but|only|thus|hence|therefore|since|because) )"
 _RIGHT = (r" (?:is|would be|must be|has to be|seems|looks)(?: to be)? (?:the )?(?:(?:most|best|only) )?"
           r"(?:correct|right|true|best|answer|likely|appropriate|suitable|one|my (?:answer|choice|pick))(?![a-z])")
-# What an answer may begin with before its label, and end with behind it.
+# What may come before a label at the beginning of an answer, and behind it.
 _HEDGES = (
     r"(?:(?:well|sure|ok(?:ay)?|yes|hmm|so|thus|hence|therefore|clearly|obviously|surely|perhaps|maybe|definitely"
     r"|certainly|(?:most |very )?(?:probably|likely)|without a doubt|final|result|conclusion|verdict|solution|response"
@@ -101,7 +100,7 @@ def read_choice(text: str, options: Options) -> str | None:
 
 
 def is_only_choice(text: str, options: Options) -> bool:
-    """Tell whether the text only names options: no word is left without them, their labels and `Answer:`."""
+    """Return whether a text only names options: nothing is left without their texts, labels and `Answer:`."""
     said = f" {fold(strip_citations(text))} "
     for name in sorted((fold(part) for option in options for part in option), key=len, reverse=True):
         said = said.replace(f" {name} ", "  ") if name else said
@@ -113,7 +112,7 @@ def _ends(text: str) -> str:
 
 
 def _line(said: str, start: int, options: Options) -> str:
-    """What is left of the line; empty where that is too long to be an option's text."""
+    """Return the rest of the line; empty if it is too long for an option's text."""
     end = start + max(len(straighten(text)) for _, text in options) + _LONGEST_MARKS
     line, ended, _ = said[start:end].partition("\n")
     return line if ended or end >= len(said) else ""
@@ -153,7 +152,7 @@ class _Forms:
         return self.labels.get(text) or self.labels.get(text.casefold())
 
     def declared(self, said: str, options: Options) -> set[str | None]:
-        """Return what is last declared to be the answer."""
+        """Return the last declared label."""
         last = None
         for found in self.declares.finditer(said):
             before = said[found.start():found.start("label")]
@@ -166,27 +165,27 @@ class _Forms:
         return set() if last is None else {self._lone(said, last, options)}
 
     def alone(self, said: str) -> set[str | None]:
-        """Labels that are a line of their own."""
+        """Return labels that are on a line of their own."""
         return {self.label(found["label"]) for found in self.line.finditer(said)}
 
     def one_by_one(self, said: str, options: Options) -> set[str | None]:
-        """Labels that are said to be right, where each is said to be right or wrong; None where all are wrong."""
+        """Return the labels called right, if each label is called right or wrong; None if all are wrong."""
         found = [] if any(_YES_OR_NO.fullmatch(text.strip()) for _, text in options) else [*self.judged.finditer(said)]
         return {self.label(one["label"]) for one in found if one["yes"]} or ({None} if found else set())
 
     def begun(self, said: str, options: Options) -> set[str | None]:
-        """Return the labels with which lines begin, where the first line does so."""
+        """Return the labels at the beginning of lines, if the first line begins with one."""
         found = [one for one in self.begins.finditer(said) if _stands(said, one)]
         if not found or found[0].start() > 0:
             return set()
         return {self._lone(said, found[0], options), *(self.label(one["label"]) for one in found)}
 
     def hedged(self, said: str, options: Options) -> set[str | None]:
-        """Labels that are a line together with its reason, or with what says how sure they are."""
+        """Return labels that share a line with a reason or a hedge only."""
         return {self._lone(said, found, options) for found in self.hedges.finditer(said) if _stands(said, found)}
 
     def in_passing(self, said: str, options: Options) -> set[str | None]:
-        """Labels that the text calls an option, concludes with or has in brackets, those that it dismisses left out."""
+        """Return labels that the text calls an option, concludes with or puts in brackets, except dismissed ones."""
         patterns = [self.names, self.concludes, self.contrasts, self.right]
         if len(said) <= _LONGEST_ASIDE:
             patterns.append(self.bracketed)
@@ -197,7 +196,7 @@ class _Forms:
                 and not _DISMISSED.match(said, found.end("label"))}
 
     def _lone(self, said: str, found: re.Match[str], options: Options) -> str | None:
-        """The label that was found; None where another is named with it, as in `A or B`, or by its text."""
+        """Return the label found; None if another is named with it, as in `A or B`, or by its text."""
         label, several = self.label(found["label"]), self.following.match(said, found.end("label"))
         alone = several is None or self.label(several["label"]) == label
         rest = fold(_line(said, found.end(), options))
@@ -206,7 +205,7 @@ class _Forms:
 
 
 def _stands(said: str, found: re.Match[str], after_name: bool = False) -> bool:
-    """Whether what follows the label leaves it a label, rather than a part of a word or an article."""
+    """Return whether a match is a label, rather than part of a word or an article."""
     label, end = found["label"], found.end("label")
     if _WORD_GOES_ON.match(said, end):
         return False

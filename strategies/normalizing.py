@@ -30,7 +30,7 @@ _WITHOUT_PUNCTUATION = _Kept()
 @lru_cache(maxsize=256)
 def normalize_answer(text: str) -> str:
     """Normalize an answer: lower case, NFKC, no punctuation, no articles, single spaces.
-    
+
     This is HotpotQA's normalization (Yang et al., 2018), with Unicode punctuation removed like ASCII's. Unlike there, a
     text of articles only keeps them, since it may be the option `A`.
     """
@@ -66,7 +66,7 @@ def straighten(text: str) -> str:
 
 def match_option_text(said: str, options: Sequence[tuple[str, str]]) -> str | None:
     """Return the label of the only option that the text equals, begins with as a clause, or, if short, contains.
-    
+
     Short means at most three times the option's length, or ten words. A text that denies something, or calls the option
     wrong, does not name an option by containing it.
     """

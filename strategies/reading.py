@@ -24,7 +24,7 @@ _WIDEST_RANGE = 100
 
 def read_answer(text: str) -> tuple[str, bool]:
     """Return the final answer, and whether it was in answer tags.
-    
+
     The answer is the text after the last `<Answer>` up to the next `</Answer>`, or to the end of a reply that was cut,
     plus citations that directly follow. Without answer tags it is the whole reply without its thinking. Text in
     `<think>` is never the answer, even if it contains answer tags.

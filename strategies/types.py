@@ -80,7 +80,7 @@ class Generate:
 @dataclass(frozen=True, slots=True)
 class Decision:
     """Record what a recipe decided, for the trace and for streaming. Yield it alone; its result is None.
-    
+
     Attributes:
         what: a word or two, such as `searches again`.
         why: a short line for a reader.
@@ -160,7 +160,7 @@ class Draft:
     @classmethod
     def from_reply(cls, reply: Reply, *notes: str, form: Form = "tags") -> Draft:
         """Read answer, citations and refusal from a structured reply or, without one, from its tags.
-        
+
         `form` is the form that was asked for. A reply without its fields, or cut before its answer tag, is not
         well-formed. A complete reply without tags may be an answer.
         """
@@ -280,7 +280,7 @@ def mark_gathering(asked: Any) -> Any:
 def drive(recipe: Generator[Any, Any, End], rewrite: Callable[[Any], Any] = lambda asked: asked,
            came: Callable[[Any, Any], None] = lambda asked, result: None) -> Generator[Any, Any, End]:
     """Play a recipe inside another recipe, and return its result.
-    
+
     Args:
         rewrite: changes each action before it is performed.
         came: is called with each action and its result.

@@ -88,7 +88,7 @@ def changes(fields: list[dict]) -> dict[str, list]:
             "checksum mismatch": [head, *rest[:-1], end],
             "text after the end": [head, *rest, end, end],
             "Extra inputs": with_line(call, more=1),
-            "nested beyond reason": [head, "[" * 100_000, end],
+            "nested too deeply": [head, "[" * 100_000, end],
             "truncated": [head, *rest],
             "another version of ragbed": [{**head, "version": 2}, *rest, end],
             "not a cassette": [*rest, end],

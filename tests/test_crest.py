@@ -98,10 +98,10 @@ def test_the_refusal_split_is_unanswerable_and_may_cite_what_was_left_out(one):
 
 def test_unless_told_otherwise_it_is_run_as_the_paper_ran_it():
     settings = check_settings({"name": "x", "benchmark": {"kind": "crest"}}, "here")
-    assert ([one.said for one in settings.reasoning], settings.layout, settings.rules, settings.conditions) == (
+    assert ([one.spec for one in settings.reasoning], settings.layout, settings.rules, settings.conditions) == (
         ["chain_of_thought"], "as_published", ["grounded"], ["provided"])
     named = check_settings({"name": "x", "benchmark": {"kind": "crest"}, "reasoning": "direct"}, "here")
-    assert [one.said for one in named.reasoning] == ["direct"]
+    assert [one.spec for one in named.reasoning] == ["direct"]
 
 
 def test_a_folder_alternates_the_splits_whatever_the_files_are(tmp_path):
@@ -115,7 +115,7 @@ def test_a_folder_alternates_the_splits_whatever_the_files_are(tmp_path):
 
 @pytest.mark.parametrize(("changes", "complaint"), [
     ({"documents": "[{"}, r"field documents: expected JSON text of a list of documents \(Expecting .*\), found '\[\{'"),
-    ({"documents": "[" * 100_000}, r"field documents: expected JSON .* \(nested beyond reason\), found '\[\["),
+    ({"documents": "[" * 100_000}, r"field documents: expected JSON .* \(nested too deeply\), found '\[\["),
     ({"documents": '["\\ud83d"]'}, r"field documents: expected JSON .* surrogates not allowed\), found"),
     ({"meta": '{"language": "en", "language": "ko"}'}, "field meta: expected JSON .*the key 'language' is given twice"),
     ({"documents": "{}"}, "field documents: expected a list of documents, found \\{\\}"),
@@ -126,7 +126,7 @@ def test_a_folder_alternates_the_splits_whatever_the_files_are(tmp_path):
     ({"citation_ids": "[41]"}, r"field citation_ids: expected docids out of \[40, 12\], found 41"),
     ({"meta": "{}"}, "field meta.language: expected text, found nothing"),
     ({"reasoning_type": [3]}, "field reasoning_type: expected a list of texts"),
-    ({"reasoning_type": json.loads("[" * 900 + "]" * 900)}, "line 1: .*nested beyond reason"),
+    ({"reasoning_type": json.loads("[" * 900 + "]" * 900)}, "line 1: .*nested too deeply"),
     ({"id": 1.5}, "field id: expected text, a whole number or null, found 1.5"),
     ({"options": [1]}, "field options: expected 2 to 26 texts"),
     ({"options": [str(place) for place in range(27)]}, "field options: expected 2 to 26 texts, in a list or"),

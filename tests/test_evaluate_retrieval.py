@@ -132,7 +132,7 @@ def test_searching_and_asking_do_not_mix(ragbed, tmp_path, changes, complaint):
 def test_a_model_that_is_named_is_asked_though_the_benchmark_only_searches():
     given = {"name": "x", "benchmark": {"kind": "beir", "path": "p"}}
     assert check_settings(given, "x").only_searches
-    assert [one.said for one in check_settings({**given, "models": "openai:m"}, "x").reasoning] == ["direct"]
+    assert [one.spec for one in check_settings({**given, "models": "openai:m"}, "x").reasoning] == ["direct"]
     given["benchmark"]["kind"] = "hotpotqa"
     searched = check_settings({**given, "reasoning": "search_only"}, "x")
     assert (searched.models, searched.conditions, searched.judge.name) == (["none"], ["retrieved"], "lexical")

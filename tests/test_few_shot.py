@@ -54,13 +54,13 @@ def test_samples_of_few_shot_over_least_to_most_show_them_where_rules_are_shown(
 def test_settings_keep_the_path_tables_the_name_of_the_file_and_its_content_is_a_source(write):
     file = write(MILL)
     found = parse_strategy("reasoning", {"kind": "self_consistency", "of": {"kind": "few_shot", "exemplars": file}})
-    assert found.said == {"kind": "self_consistency", "of": {"kind": "few_shot", "exemplars": file}}
+    assert found.spec == {"kind": "self_consistency", "of": {"kind": "few_shot", "exemplars": file}}
     assert found.label == "self_consistency(few_shot(exemplars=mills.jsonl))"
     before = found.sources
     assert list(before) == [file]
     write({**MILL, "answer": "The south mill"})
     assert found.sources == before
-    after = parse_strategy("reasoning", found.said).sources
+    after = parse_strategy("reasoning", found.spec).sources
     assert list(after) == [file]
     assert after != before
 

@@ -99,7 +99,7 @@ def test_a_generation_log_is_a_raw_record(tmp_path):
     ({"documents": "Aster Point was lit in 1871."}, "field documents: expected text that begins with 'Document 1: '"),
     ({"documents": "Introduction\n\nDocument 1: x"}, "field documents: expected text that begins with 'Document 1: '"),
     ({"characteristic_breakdown": {"multi-hop": 2}}, "field characteristic_breakdown.temporal: expected a whole"),
-    ({"characteristic_breakdown": "[" * 100_000}, r"field characteristic_breakdown: .*\(nested beyond reason\), found"),
+    ({"characteristic_breakdown": "[" * 100_000}, r"field characteristic_breakdown: .*\(nested too deeply\), found"),
     ({"validity_scalar": "5"}, "field validity_scalar: expected a whole number, found '5'"),
     ({"example_id": 1.5}, "field example_id: expected text, a whole number or null"),
 ])

@@ -84,7 +84,7 @@ def test_the_settings_on_the_page_are_settings(tmp_path):
     path.write_text(text)
     run, = read_runs(path)
     assert len(run.reasoning) == 2 + 3 + 1
-    assert {"kind": "corrective", "over": "hyde"} in [one.said for one in run.retrieval]
+    assert {"kind": "corrective", "over": "hyde"} in [one.spec for one in run.retrieval]
     assert yaml.safe_load(text)["answer_formats"] == run.answer_formats
 
 

@@ -60,8 +60,8 @@ def mine(tmp_path, monkeypatch):
 
 def test_a_strategy_of_a_file_has_settings_a_label_and_the_hash_of_its_source(mine):
     found = parse_strategy("reasoning", {"kind": "mine.py:recipe", "times": "2"})
-    assert (found.said, found.label) == ({"kind": "mine.py:recipe", "times": 2}, "mine(times=2)")
-    assert parse_strategy("reasoning", {"kind": "mine.py:recipe", "times": 1}).said == "mine.py:recipe"
+    assert (found.spec, found.label) == ({"kind": "mine.py:recipe", "times": 2}, "mine(times=2)")
+    assert parse_strategy("reasoning", {"kind": "mine.py:recipe", "times": 1}).spec == "mine.py:recipe"
     assert list(found.sources) == ["mine.py:recipe"]
     recipe = found.function(Task("q", "Who?", parse_strategy("retrieval", "once").function))
     assert next(recipe).query == "Who?"
@@ -78,7 +78,7 @@ def test_a_plug_in_is_part_of_other_strategies_and_keeps_its_name_apart(mine):
 
 
 def test_settings_that_were_checked_are_taken_as_they_are_and_nothing_is_executed(mine):
-    said = parse_strategy("reasoning", {"kind": "mine.py:recipe", "times": 2}).said
+    said = parse_strategy("reasoning", {"kind": "mine.py:recipe", "times": 2}).spec
     mine.write_text("raise SystemExit")
     other = mine.with_name("other.py")
     other.write_text("raise SystemExit")
@@ -118,9 +118,9 @@ def test_what_does_not_fit_is_one_line(mine, kind, said):
     ("import no_such_package", "bad.py: bad.py:1: ModuleNotFoundError: No module named 'no_such_package'"),
     ("from ragbed.strategies.types import Nothing", "ImportError: cannot import name 'Nothing'"),
     ("\n1 / 0", "bad.py: bad.py:2: ZeroDivisionError: division by zero"),
-    ("import helper", "bad.py:1: imports helper.py, which stands beside it; a strategy is one file"),
-    ("from helper import x", "bad.py:1: imports helper.py, which stands beside it"),
-    ("from . import helper", "bad.py:1: imports ., which stands beside it"),
+    ("import helper", "bad.py:1: imports helper.py from its own folder; a strategy is one file"),
+    ("from helper import x", "bad.py:1: imports helper.py from its own folder"),
+    ("from . import helper", "bad.py:1: imports . from its own folder"),
     (b"\xff\xfe\x00", "bad.py: no Python source"), ("\0", "bad.py"),
     ("def recipe(task: 'Nowhere', *, x: 'Nowhere' = 1):\n    yield", "its annotations cannot be read: name 'Nowhere'")])
 def test_a_file_that_cannot_be_taken_is_one_line_that_names_the_place(mine, source, said):
@@ -137,11 +137,11 @@ def test_a_file_that_cannot_be_taken_is_one_line_that_names_the_place(mine, sour
 def test_a_sweep_over_a_plug_in_leaves_its_lists_alone(mine, town):
     reasoning = [{"kind": "mine.py:recipe", "times": [1, 2], "words": ["a", "b"]}]
     run, = read_runs(town.config("http://127.0.0.1:9/v1", reasoning=reasoning))
-    assert [one.said for one in run.reasoning] == [
+    assert [one.spec for one in run.reasoning] == [
         {"kind": "mine.py:recipe", "words": ["a", "b"]}, {"kind": "mine.py:recipe", "times": 2, "words": ["a", "b"]}]
     kept = town.folder / "config.yaml"
     kept.write_text(run.to_yaml())
-    assert [one.said for one in read_settings(kept).reasoning] == [one.said for one in run.reasoning]
+    assert [one.spec for one in read_settings(kept).reasoning] == [one.spec for one in run.reasoning]
 
 
 @pytest.fixture
@@ -266,5 +266,5 @@ def test_a_strategy_within_itself_is_one_line():
     said = {"kind": "self_consistency"}
     said["of"] = said
     for execute in (True, False):
-        with pytest.raises(SettingsError, match="strategies within strategies beyond reason"):
+        with pytest.raises(SettingsError, match="strategies are nested too deeply"):
             parse_strategy("reasoning", said, execute)

@@ -19,7 +19,7 @@ def of(kind="crest", path="there", part=ALL, **options):
 def test_a_benchmark_by_its_name_is_run_as_its_paper_ran_it():
     settings = of()
     assert (settings.name, settings.benchmark.kind, settings.benchmark.path) == ("crest", "crest", "there")
-    assert ([one.said for one in settings.reasoning], settings.layout, settings.conditions) == (
+    assert ([one.spec for one in settings.reasoning], settings.layout, settings.conditions) == (
         ["chain_of_thought"], "as_published", ["provided"])
     assert of(path=None).benchmark.path == "hub:upstage/CReSt"
 
@@ -28,7 +28,7 @@ def test_options_are_settings():
     settings = of(models=["openai:a", "openai:b"], reasoning=["all"], conditions=["gold"], judge="openai:c",
                   perturbations=["shuffle", "negatives@2"], scoring="as-published", name="mine", out="elsewhere")
     assert settings.models == ["openai:a", "openai:b"]
-    assert [one.said for one in settings.reasoning] == list(CRESTS)
+    assert [one.spec for one in settings.reasoning] == list(CRESTS)
     assert (settings.conditions, settings.perturbations) == (["gold"], ["shuffle", "negatives@2"])
     assert (settings.judge.name, settings.scoring, str(settings.folder)) == (
         "openai:c", "as-published", "elsewhere/mine")

@@ -122,8 +122,8 @@ def _settings(index: Path, model: str | None, reasoning: str, retrieval: str, k:
 
     kind, conditions = parse_retriever(retriever, where or [])
     return AssistantSettings(index=index, model=model or default_model(note), k=k, retriever=kind, where=conditions,
-                             reasoning=parse_strategy("reasoning", parse_spec(reasoning, "--reasoning")).said,
-                             retrieval=parse_strategy("retrieval", parse_spec(retrieval, "--retrieval")).said,
+                             reasoning=parse_strategy("reasoning", parse_spec(reasoning, "--reasoning")).spec,
+                             retrieval=parse_strategy("retrieval", parse_spec(retrieval, "--retrieval")).spec,
                              limits=Limits(max_tokens=max_tokens),
                              calls=ModelSettings(temperature=_temperature(temperature)))
 
@@ -136,7 +136,7 @@ def given_settings(**options: Any) -> dict[str, Any]:
     given = {name: value for name, value in options.items() if value is not None}
     for family in ("reasoning", "retrieval"):
         if family in given:
-            given[family] = parse_strategy(family, parse_spec(given[family], f"--{family}")).said
+            given[family] = parse_strategy(family, parse_spec(given[family], f"--{family}")).spec
     if "retriever" in given or "where" in given:
         given["retriever"], given["where"] = parse_retriever(given.get("retriever", "dense"), given.get("where", []))
     return given

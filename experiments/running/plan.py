@@ -285,5 +285,5 @@ def _threshold(strategy: Strategy) -> float | None:
 
 
 def _rest(strategy: Strategy) -> str:
-    said = strategy.said if isinstance(strategy.said, Mapping) else {"kind": strategy.said}
+    said = strategy.spec if isinstance(strategy.spec, Mapping) else {"kind": strategy.spec}
     return json.dumps({name: value for name, value in said.items() if name not in (_THRESHOLD, "name")}, sort_keys=True)

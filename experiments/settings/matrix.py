@@ -133,7 +133,7 @@ if TYPE_CHECKING:
 else:
     Reasonings, Retrievals, Histories = (Annotated[
         list[str | dict[str, Any]], Many, AfterValidator(_LoadStrategies(family)), PlainSerializer(
-            lambda values: values and [one.said for one in values])] for family in FAMILIES)
+            lambda values: values and [one.spec for one in values])] for family in FAMILIES)
 RulesNames = Annotated[list[Rules], Many, Distinct, AfterValidator(_check_rules)]
 Conditions = Annotated[list[Condition], Many, Distinct]
 Perturbations = Annotated[list[Annotated[str, AfterValidator(

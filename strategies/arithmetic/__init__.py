@@ -1,4 +1,4 @@
-"""Arithmetic that a model wrote, worked out exactly and within bounds: nothing of it is ever run as code."""
+"""Evaluate arithmetic that a model wrote, exactly and within bounds. Nothing is run as code."""
 
 from ragbed.strategies.arithmetic.expressions import ProgramLine, evaluate, run
 from ragbed.strategies.arithmetic.functions import FUNCTIONS, Unworkable, Value, shown_value

@@ -1,7 +1,7 @@
-"""Working out an expression, by recursive descent over its tokens, and programs of lines `name = expression`.
+"""Evaluate expressions, and programs of lines `name = expression`.
 
-Numbers are fractions, so that 0.1 + 0.2 is 0.3. Beside Python's forms of `+ - * / // % **`, comparison and calls, an
-expression may have those that people write: `1,234.5`, `$5`, `12%`, `12% of 50`, `3.2 million`, `×`, `÷`, `^`, the
+Numbers are fractions, so that 0.1 + 0.2 is 0.3. In addition to Python's `+ - * / // % **`, comparisons and calls, an
+expression may use forms that people write: `1,234.5`, `$5`, `12%`, `12% of 50`, `3.2 million`, `×`, `÷`, `^`, the
 date `2024-02-29`, and after a number its source `[2]`, which is skipped.
 """
 from __future__ import annotations
@@ -63,9 +63,12 @@ _END = _Token("end", "its end")
 
 
 def evaluate(text: str, names: Mapping[str, Value]) -> Value:
-    """Return the value of an expression, which may use these names: a number, a date, or whether a comparison holds.
-    Raises Unworkable where it is none, or out of bounds: longer than 1,000 characters, deeper than 40 parentheses, an
-    exponent above 1,000, or a number of more than about 600 digits on the way."""
+    """Evaluate an expression that may use these names. The value is a number, a date, or the result of a comparison.
+
+    Raises:
+        Unworkable: it is not an expression, or exceeds a limit: 1,000 characters, 40 nested parentheses, an exponent of
+            1,000, or numbers of about 600 digits.
+    """
     if len(text) > _LONGEST:
         raise Unworkable(f"an expression has at most {_LONGEST} characters")
     reader = _Reader(_tokens(text.translate(_AS_WRITTEN)), names)
@@ -90,7 +93,7 @@ def _tokens(text: str) -> list[_Token]:
 
 
 class _Reader:
-    """One pass over the tokens; every method works out the part of the expression that begins with the next one."""
+    """A recursive-descent parser. Each method evaluates the part of the expression that begins with the next token."""
 
     def __init__(self, tokens: list[_Token], names: Mapping[str, Value]) -> None:
         self._tokens, self._names = tokens, names
@@ -217,7 +220,7 @@ class _Reader:
 
 
 def _added(left: Value, right: Value, sign: str) -> Value:
-    """Sum or difference; of two dates the days between them, of a date and a number the day so many days away."""
+    """Add or subtract. Two dates give the days between them; a date and a number of days give a date."""
     if isinstance(left, date) and isinstance(right, date) and sign == "-":
         return Fraction((left - right).days)
     if not isinstance(left, date):
@@ -241,15 +244,16 @@ _NAME = re.compile(r"[^\W\d]\w{0,59}(?: \w{1,60}){0,9}")
 
 @dataclass(frozen=True, slots=True)
 class ProgramLine:
-    """One line of a program."""
+    """One evaluated line of a program."""
 
     name: str
     expression: str
-    value: Value | None = None  # None where it cannot be worked out
-    error: str = ""  # why it cannot; empty where it can
+    value: Value | None = None  # None if it cannot be evaluated
+    error: str = ""  # why it cannot; empty otherwise
 
     def __str__(self) -> str:
-        """Return the line with its value, as in `growth = (120 - 100) / 100 = 0.2`, or error; `≈` shows rounding."""
+        """Format the line with its value, as in `growth = (120 - 100) / 100 = 0.2`, or its error; `≈` marks
+        rounding."""
         said = f"{self.name} = {self.expression[:_LONGEST_SHOWN]}"
         if self.value is None:
             return f"{said}: {self.error}"
@@ -258,9 +262,11 @@ class ProgramLine:
 
 
 def run(text: str) -> tuple[ProgramLine, ...]:
-    """Work out the first 40 lines of the program in a reply, each with the names of those before it. Lines `name =
-    expression` are read, with or without a list mark, code marks and a comment after `#`. What such a line itself says
-    to come to, after a second `=` or `≈`, is dropped. Every other line is no part of the program."""
+    """Evaluate the program in a reply: its first 40 lines `name = expression`, each with the names of earlier lines.
+
+    List marks, code marks and comments after `#` are allowed. A result that the model wrote after a second `=` or `≈`
+    is dropped. Other lines are ignored.
+    """
     names: dict[str, Value] = {}
     lines: list[ProgramLine] = []
     for line in text[:_LONGEST_REPLY].splitlines():

@@ -1,4 +1,4 @@
-"""What expressions work on, and the functions that they may call."""
+"""The values of expressions, and the functions they may call."""
 from __future__ import annotations
 
 import math
@@ -14,29 +14,29 @@ _MOST_BITS = 2_000  # of a numerator or denominator: about 600 digits
 _HIGHEST_EXPONENT = 1_000
 _MOST_PLACES, _SIGNIFICANT, _LONGEST_INTEGER = 12, 12, 30  # digits
 _ROOTS = Context(prec=60)
-_KEPT = Context(prec=50)  # of a root, which no fraction is exactly; (1/3) is none either, and 8**(1/3) is to be 2
+_KEPT = Context(prec=50)  # digits of a root, so that 8**(1/3) is 2 although 1/3 is rounded
 
 
 class Unworkable(ArithmeticError):
-    """What was written cannot be worked out. Its text says why, for whoever wrote it."""
+    """An expression cannot be evaluated. The message tells its author why."""
 
 
 def number_of(value: Value) -> Fraction:
-    """Return the value as a number; raise Unworkable where it is a date or a comparison."""
+    """Return a value as a number. Raises Unworkable for a date or a comparison."""
     if isinstance(value, Fraction):
         return value
     raise Unworkable(f"{shown_value(value)} is no number")
 
 
 def bounded(number: Fraction) -> Fraction:
-    """Return the number; raise Unworkable where it takes more than about 600 digits."""
+    """Return the number. Raises Unworkable if it has more than about 600 digits."""
     if max(number.numerator.bit_length(), number.denominator.bit_length()) > _MOST_BITS:
         raise Unworkable("the number gets too large")
     return number
 
 
 def power(base: Fraction, exponent: Fraction) -> Fraction:
-    """Return `base ** exponent`: exact for whole exponents of at most 1,000, else to 50 digits."""
+    """Return `base ** exponent`, exactly for whole exponents up to 1,000, and otherwise to 50 digits."""
     if abs(exponent) > _HIGHEST_EXPONENT:
         raise Unworkable(f"an exponent is at most {_HIGHEST_EXPONENT}")
     if base == 0 and exponent < 0:
@@ -59,7 +59,7 @@ def _decimal(number: Fraction) -> Decimal:
 
 
 def shown_value(value: Value) -> str:
-    """Return the value as prompts show it: exact where twelve decimal places do, else to twelve significant digits."""
+    """Format a value for a prompt: exactly if twelve decimal places suffice, otherwise to twelve significant digits."""
     if not isinstance(value, Fraction):
         return str(value).lower()
     scaled = value * 10**_MOST_PLACES
@@ -72,12 +72,12 @@ def shown_value(value: Value) -> str:
 
 
 def is_shown_whole(value: Value) -> bool:
-    """Tell whether `shown_value` shows all of the value, rather than rounding it."""
+    """Return whether `shown_value` is exact."""
     return not isinstance(value, Fraction) or Fraction(shown_value(value)) == value
 
 
 def _round(values: Sequence[Value]) -> Value:
-    """To whole numbers or so many places; halves go away from zero, as in sums by hand and in spreadsheets."""
+    """Round to a number of places. Halves round away from zero, as in spreadsheets."""
     number, places = number_of(values[0]), number_of(values[1]) if len(values) > 1 else Fraction(0)
     if places.denominator != 1 or abs(places) > _LONGEST_INTEGER:
         raise Unworkable(f"round takes a whole number of places, at most {_LONGEST_INTEGER}")
@@ -87,7 +87,7 @@ def _round(values: Sequence[Value]) -> Value:
 
 
 def day(year: int, month: int, number: int) -> date:
-    """Return the date; raise Unworkable where there is none."""
+    """Return a date. Raises Unworkable if it does not exist."""
     try:
         return date(year, month, number)
     except (ValueError, OverflowError):
@@ -95,7 +95,7 @@ def day(year: int, month: int, number: int) -> date:
 
 
 def _years(values: Sequence[Value]) -> Value:
-    """Whole years from one date to a later one, as ages are counted; negative where the second is the earlier."""
+    """Count whole years from one date to another, as ages are counted; negative if the second is earlier."""
     first, last = map(_as_date, values)
     if last < first:
         return -number_of(_years((last, first)))
@@ -143,12 +143,12 @@ FUNCTIONS: Mapping[str, tuple[int, int, Callable[[Sequence[Value]], Value]]] = {
     "pow": (2, 2, lambda values: power(number_of(values[0]), number_of(values[1]))),
     "date": (3, 3, lambda values: day(*map(_whole, values))),
     "days": (2, 2, lambda values: Fraction((_as_date(values[1]) - _as_date(values[0])).days)), "years": (2, 2, _years)}
-"""By name: how many values it takes at least and at most, and what it makes of them."""
+"""For each name: the minimum and maximum number of values, and the function."""
 _ALSO = {"average": "mean", "avg": "mean", "len": "count", "total": "sum"}
 
 
 def called(name: str, values: Sequence[Value]) -> Value:
-    """Return what a function makes of the values; raise Unworkable where none has the name or takes so many."""
+    """Call a function. Raises Unworkable for an unknown name or a wrong number of values."""
     name = _ALSO.get(name, name)
     if name not in FUNCTIONS:
         raise Unworkable(f"there is no function {name:.30}; there are: {', '.join(FUNCTIONS)}")

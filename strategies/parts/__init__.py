@@ -1,1 +1,1 @@
-"""What recipes are made of: loops, lists, quotes, votes, and recipes inside recipes."""
+"""Building blocks of recipes: loops, lists, quotes, votes, and nested recipes."""

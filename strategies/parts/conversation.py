@@ -85,7 +85,7 @@ def start(task: Task, found: SearchState, name: str) -> tuple[Message, ...]:
 
 def search_new(task: Task, found: SearchState, queries: Sequence[str]) -> Finding:
     """Search for the queries that are new, all at once, and return the new state with a text for each query.
-    
+
     If the evidence is placed, nothing is searched, since a search could not find more. If every query is old, the
     iterations end.
     """
@@ -115,9 +115,9 @@ def search_new(task: Task, found: SearchState, queries: Sequence[str]) -> Findin
 def converse(task: Task, iterations: int, name: str, read: Callable[[str], ReadTurn], stop: tuple[str, ...] = (),
              otherwise: Otherwise | None = None) -> Recipe:
     """Search for the question, then let the model ask for more searches until it has enough, and ask for the answer.
-    
+
     Under the rules `closed-book`, only the answer is asked for.
-    
+
     Args:
         iterations: maximum number of further searches.
         name: purpose of the calls; the prompts are `<name>_first` and `<name>_next`.
@@ -161,7 +161,7 @@ def next_step(task: Task, iteration: int, iterations: int, found: SearchState) -
 def final_answer(task: Task, talk: tuple[Message, ...], evidence: Evidence, brought: str = "",
               tools: tuple[Mapping[str, Any], ...] = ()) -> Recipe:
     """End the conversation with the call for the answer, and return the draft.
-    
+
     Args:
         brought: result of the last search, if no message shows it yet.
         tools: tools of the conversation. They stay in the prompt although none may be called: servers put them

@@ -13,7 +13,7 @@ Rewrite = Callable[[int, Generate], Generate]
 @dataclass(slots=True)
 class Lockstep:
     """Plays recipes side by side, and remembers performed actions from one run to the next.
-    
+
     Each round sends the searches of all recipes as one list or, if there are none, their calls. Equal searches, and
     calls equal in everything including the sample, are performed once. Failures that a recipe asked to see are not
     remembered, so they can be retried.

@@ -56,7 +56,7 @@ class Quote:
 
 def read_quotes(text: str, most: int) -> list[OfferedQuote]:
     """Read the quotes in a reply, one per line, each once: `[2] "the copied words"`.
-    
+
     The number may come last or be missing. If some lines have a number or quotation marks, other lines are not quotes.
     Lines that say "none" are skipped.
     """
@@ -83,7 +83,7 @@ def _offered(line: str) -> tuple[OfferedQuote, bool]:
 
 def find_quotes(offered: Sequence[OfferedQuote], evidence: Evidence, shortest: int = MIN_LETTERS) -> list[Quote | None]:
     """Find each quote in the document it names, or in the first document that has it; None if it is in none.
-    
+
     A quote needs at least `shortest` letters and digits. Time per quote is linear in the documents and the quote.
     """
     texts = {passage.number: _Text(passage) for passage in evidence}

@@ -88,7 +88,7 @@ class Critique:
 
 def read_critique(text: str, question: str) -> Critique:
     """Read the lines `Fault: ...` and `Search: ...` of a reply.
-    
+
     A reply without such lines is one fault, unless it begins with "none". A search for the question itself is ignored.
     """
     lines = read_answer(text[:_LONGEST_REPLY])[0].splitlines()
@@ -116,7 +116,7 @@ _NUMBERING = re.compile(
 
 def read_list(text: str, asked: str, most: int = MAX_LINES) -> list[str]:
     """Read up to `most` lines of a reply, without thinking, numbering, repeats and the text `asked`.
-    
+
     Headings, which end in a colon, lines that say "none", and lines above 1,000 characters are dropped.
     """
     found: dict[str, str] = {}

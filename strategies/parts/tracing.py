@@ -23,7 +23,7 @@ from ragbed.strategies.types import (
 @dataclass(slots=True)
 class EvidenceTrace:
     """Records the evidence that an inner strategy found and showed.
-    
+
     Attributes:
         passages: everything found, by number, in order.
         shown: numbers that any of its prompts showed.
@@ -31,8 +31,8 @@ class EvidenceTrace:
             that showed any; None before that.
     """
 
-    passages: dict[int, Passage] = field(default_factory=dict)  
-    shown: dict[int, None] = field(default_factory=dict)  
+    passages: dict[int, Passage] = field(default_factory=dict)
+    shown: dict[int, None] = field(default_factory=dict)
     answered_over: tuple[int, ...] | None = None
     _answered: bool = False
 
@@ -52,7 +52,7 @@ class EvidenceTrace:
 
     def evidence(self, also: Iterable[int] = ()) -> Evidence:
         """Return the evidence in the answer's prompt, in its order, then those of `also` that an earlier prompt showed.
-        
+
         A prompt over this evidence begins with the same bytes as the answer's prompt. For a strategy that made no call,
         it is everything found.
         """

@@ -64,7 +64,7 @@ def tally(task: Task, drafts: Sequence[Draft], shown: Collection[int]) -> Votes:
 
 def vote_key(task: Task, draft: Draft, shown: Collection[int]) -> tuple[str, str] | None:
     """Return a key that equal answers share; None for a draft without an answer.
-    
+
     All refusals are equal. Options are compared by label, and a text that begins with yes or no by that word. Other
     texts are compared without citations, case, punctuation and articles, and numbers and dates by value.
     """

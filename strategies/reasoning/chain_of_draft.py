@@ -6,6 +6,6 @@ from ragbed.strategies.types import Recipe, Task
 
 
 def chain_of_draft(task: Task) -> Recipe:
-    """One call that drafts its steps before it answers."""
+    """Draft short reasoning steps, then answer, in one call."""
     evidence = yield from task.gather(task.question)
     return (yield from answer(task, "chain_of_draft", evidence))

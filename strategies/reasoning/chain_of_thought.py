@@ -6,6 +6,6 @@ from ragbed.strategies.types import Recipe, Task
 
 
 def chain_of_thought(task: Task) -> Recipe:
-    """One call that reasons before it answers."""
+    """Reason freely, then answer, in one call."""
     evidence = yield from task.gather(task.question)
     return (yield from answer(task, "chain_of_thought", evidence))

@@ -1,5 +1,7 @@
-"""Chain of verification: draft, check by questions answered apart, revise (Dhuliawala et al. 2023, factored). The paper
-has no documents; here the draft is another strategy's, and draft and checks are made over the evidence."""
+"""Chain of verification: draft, check with separately answered questions, revise (Dhuliawala et al. 2023, factored).
+
+The paper uses no documents. Here another strategy writes the draft, and draft and checks use the evidence.
+"""
 from __future__ import annotations
 
 from dataclasses import replace
@@ -22,12 +24,12 @@ _LONGEST = 1_000  # characters of an answer to a check
 
 def chain_of_verification(task: Task, *, of: Reasoning = direct, questions: Annotated[int, Field(ge=1, le=6)] = 4,
                           searches: bool = False) -> Recipe:
-    """A draft, questions that check it, each answered without the draft in view, and the answer written anew.
+    """Write a draft, answer questions that check it without seeing the draft, and rewrite the answer.
 
     Args:
-        of: what makes the draft.
-        questions: how many are asked at most.
-        searches: whether evidence is gathered for each question.
+        of: the strategy that writes the draft.
+        questions: maximum number of questions.
+        searches: gather evidence for each question.
     """
     seen = EvidenceTrace()
     first = yield from traced(of, task, seen)
@@ -50,7 +52,7 @@ def chain_of_verification(task: Task, *, of: Reasoning = direct, questions: Anno
 
 
 def _check(task: Task, question: str, evidence: Evidence) -> Generate:
-    """One question by itself: neither the draft nor the question that it was drafted for is in view."""
+    """Build the call for one checking question. Its prompt shows neither the draft nor the original question."""
     alone = replace(task, question=question, options=(), sub_questions=())
     told = template("verification" if task.rules in ("grounded", "reading") else "verification_open")
     cite = f" {template('verification_cited')}" if task.cites else ""

@@ -6,7 +6,7 @@ from ragbed.strategies.types import Recipe, Task
 
 
 def direct(task: Task) -> Recipe:
-    """One call that asks for the answer alone."""
+    """Answer in one call without reasoning."""
     evidence = yield from task.gather(task.question)
     name = "direct_cited" if task.cites and task.answer_format == "tags" else "direct"
     return (yield from answer(task, name, evidence, thinks=False))

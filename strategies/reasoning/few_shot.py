@@ -1,8 +1,8 @@
 """Few-shot prompting: worked examples before the question, around any strategy (Brown et al. 2020).
 
-The examples come from a file, are checked against the benchmark's questions, and are shown as those of a run's own
-setting `exemplars` are: after the documents, in the form that the strategy asks for. The paper shows no documents; an
-example may bring its own.
+The examples come from a file and are checked against the benchmark's questions. They are shown after the documents, in
+the form that the strategy asks for, like the run's setting `exemplars`. Unlike in the paper, an example may have
+documents.
 """
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from ragbed.strategies.types import Reasoning, Recipe, Task
 
 def few_shot(task: Task, *, exemplars: Exemplars, of: Reasoning = chain_of_thought,
              count: Annotated[int, Field(ge=1)] | None = None) -> Recipe:
-    """A strategy whose prompts show worked examples from a file: the first `count` of them, or all there are.
+    """Show worked examples from a file, the first `count` or all, in the prompts of another strategy.
 
-    They take the place of the run's own.
+    They replace the run's own examples.
     """
     return (yield from of(replace(task, exemplars=exemplars.examples[:count])))

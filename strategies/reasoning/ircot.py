@@ -1,8 +1,8 @@
-"""IRCoT: each thought is searched for, and what is found leads to the next one (Trivedi et al. 2023, "Interleaving
+"""IRCoT: search with each thought, and let the results lead to the next thought (Trivedi et al. 2023, "Interleaving
 retrieval with chain-of-thought reasoning for knowledge-intensive multi-step questions").
 
-Unlike there, no exemplars are needed, searching also ends where it brings nothing new, and the answer is read from
-the same conversation, which shows all that was found, rather than from a prompt of its own.
+Unlike in the paper, no exemplars are needed, searching also ends when it finds nothing new, and the answer comes from
+the same conversation, which shows everything found, rather than from a separate prompt.
 """
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ _MARK = re.compile(rf"\s*(?:[-*>#]+ )?[*_]{{0,2}}(?:{_NAME}|\d{{1,2}}[.)])?[*_]{
 
 
 def ircot(task: Task, *, iterations: Annotated[int, Field(ge=1, le=10)] = 4) -> Recipe:
-    """Thinks one step, searches with it, and thinks the next, until a step holds the answer."""
+    """Think one step, search with it, and think the next, until a step holds the answer."""
     return (yield from converse(task, iterations, "ircot", thought))
 
 
 def thought(text: str) -> ReadTurn:
-    """Return the first line of a reply that says something, to search with; nothing where it holds the answer."""
+    """Read the first line with content as the next search, unless it holds the answer."""
     lines = strip_thinking(text)[:20 * _LONGEST_THOUGHT].splitlines()
     bare = (_bare(line) for line in lines)
     step = next((line for line in bare if any(map(str.isalnum, line)) and not line.endswith((":", "："))), "")

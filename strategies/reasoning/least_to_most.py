@@ -12,9 +12,9 @@ _LONGEST = 50_000  # characters of an answer to a part that stay in the conversa
 
 
 def least_to_most(task: Task) -> Recipe:
-    """One call that decomposes over the documents, then one growing conversation that solves.
+    """Decompose the question in one call, then solve the parts in one growing conversation.
 
-    With the layout `as_published` its last turn asks for no tags: the whole reply is the answer.
+    With the layout `as_published`, the last turn asks for no tags: the whole reply is the answer.
     """
     thinks = task.layout != "as_published"
     evidence = yield from task.gather(task.question)

@@ -1,7 +1,7 @@
-"""A reasoning model left to itself: no scaffold, and how hard it thinks as a setting (OpenAI 2024; Guo et al. 2025).
+"""Native reasoning: let a reasoning model think without instructions (OpenAI 2024; Guo et al. 2025).
 
-What such a model thinks the server sends apart, or in `<think>`, and the record keeps it; the reply itself is asked to
-be the answer alone.
+The server sends the model's thinking separately or in `<think>`, and the record keeps it. The reply itself is the
+answer.
 """
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
 
 def native(task: Task, *, effort: Effort | None = None,
            max_tokens: Annotated[int, Field(ge=16, le=1_000_000)] | None = None) -> Recipe:
-    """One call that says nothing of how to reason; for models that do so by themselves.
+    """Answer in one call without reasoning instructions; for reasoning models.
 
-    The effort is sent as `reasoning_effort`, of which each server knows some; without, what the run's settings say.
-    Thinking counts among the tokens of the reply, of which there are as many as in every other call unless `max_tokens`
-    says otherwise: what is cut while it thinks holds no answer.
+    `effort` is sent as `reasoning_effort`; servers support different values. Thinking counts towards the reply's
+    tokens, so
+    set `max_tokens` higher: a reply that is cut while thinking holds no answer.
     """
     evidence = yield from task.gather(task.question)
     call = ask_for_answer(task, template("native"), evidence, thinks=False)

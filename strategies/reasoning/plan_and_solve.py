@@ -6,6 +6,6 @@ from ragbed.strategies.types import Recipe, Task
 
 
 def plan_and_solve(task: Task) -> Recipe:
-    """One call that plans and carries out the plan before it answers."""
+    """Plan, carry out the plan, then answer, in one call."""
     evidence = yield from task.gather(task.question)
     return (yield from answer(task, "plan_and_solve", evidence))

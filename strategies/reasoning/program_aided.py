@@ -1,7 +1,7 @@
-"""Program-aided: the model writes the calculation, a calculator works it out (Gao et al. 2023; Chen et al. 2022).
+"""Program-aided: the model writes a calculation, and a calculator evaluates it (Gao et al. 2023; Chen et al. 2022).
 
-PAL and program of thoughts run Python; here a program is lines of arithmetic, worked out exactly by
-`strategies/arithmetic` and never run as code. The results are shown to the model, which answers with them in view.
+PAL and program of thoughts run Python. Here a program consists of lines of arithmetic, which `strategies/arithmetic`
+evaluates exactly and never runs as code. The model then answers with the results in view.
 """
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ _LONGEST = 20_000  # characters of a calculation that stay in the conversation
 
 
 def program_aided(task: Task, *, iterations: Annotated[int, Field(ge=1, le=5)] = 2) -> Recipe:
-    """A call that writes a calculation, again where it cannot be worked out, and one that answers with the results.
+    """Write a calculation in one call, evaluate it, and answer with the results.
 
-    The figure `worked_out` is the share of its lines that could be worked out. Without any the question is answered
-    as by `chain_of_thought`, with the note `nothing_to_calculate` where the model says so, and else `no_program`. The
-    calculation is written `iterations` times at most.
+    If lines fail, the model rewrites the calculation, up to `iterations` times in total. The figure `worked_out` is the
+    share of lines that could be evaluated. Without a calculation, the question is answered as by `chain_of_thought`,
+    with the note `nothing_to_calculate` if the model says so, or `no_program`.
     """
     evidence = yield from task.gather(task.question)
     asked = ask(task, fill("program_aided", functions=", ".join(FUNCTIONS)), evidence, "calculate")

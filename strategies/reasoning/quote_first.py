@@ -1,7 +1,7 @@
-"""Quote first: copy out what bears on the question, then answer from the copies alone.
+"""Quote first: copy relevant quotes from the documents, then answer from the quotes only.
 
 Anthropic's guide to long contexts asks for quotes first; "According to" prompting (Weller et al. 2024) measures how
-much of an answer is quoted. Here each quote is looked up in the documents, and one that they do not hold is dropped.
+much of an answer is quoted. Here, each quote is looked up in the documents, and dropped if it is not there.
 """
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from ragbed.strategies.types import Decision, Draft, Recipe, Reply, Task
 
 
 def quote_first(task: Task, *, quotes: Annotated[int, Field(ge=1, le=30)] = 8) -> Recipe:
-    """One call that copies quotes out of the documents, and one that answers from those that are really there.
+    """Copy up to `quotes` quotes in one call, then answer from those that are really in the documents.
 
-    Without a quote the question is refused where the rules allow that, else answered from the documents. The figure
-    `quotes_found` is the share of offered quotes, of which `quotes` are asked for at most, that stand in the documents.
+    Without a quote, the question is refused if the rules allow it, and otherwise answered from the documents. The
+    figure `quotes_found` is the share of the model's quotes that the documents contain.
     """
     evidence = yield from task.gather(task.question)
     if not shown_numbers(task, evidence):

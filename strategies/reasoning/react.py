@@ -1,10 +1,10 @@
-"""ReAct: a thought, an action, what it brought, and the next thought (Yao et al. 2023, "ReAct: Synergizing reasoning
+"""ReAct: a thought, an action, its result, and the next thought (Yao et al. 2023, "ReAct: Synergizing reasoning
 and acting in language models").
 
-Actions are calls of the tools `search` and `finish` where server and model know tools, and lines of text where not.
-Unlike there, the question itself is searched first, no exemplars are needed, several searches of one turn are made at
-once, and the answer is asked for after the last action, as every strategy asks for it. The paper's third action, to
-look a word up in the page last found, is missing: what is found is shown whole.
+Actions are calls of the tools `search` and `finish` if server and model support tools, and lines of text otherwise.
+Unlike in the paper, the question itself is searched first, no exemplars are needed, several searches of one turn run at
+once, and a separate call asks for the answer. The paper's third action, looking up a word in the last page, is not
+needed: results are shown in full.
 """
 from __future__ import annotations
 
@@ -29,17 +29,18 @@ _ACTION = re.compile(r"^[ \t>*#_`-]{0,8}(?:action[*_`]{0,3} ?\d{0,2} ?[:：][ \t
 
 
 def react(task: Task, *, iterations: Annotated[int, Field(ge=1, le=10)] = 4, tools: Tools = "auto") -> Recipe:
-    """Thinks and searches in turn, by tool calls or in text, until it has what the answer needs.
+    """Think and search in turn, by tool calls or in text, until the answer is known.
 
-    With `tools: auto` calls are tried first. It goes on in text where the server says that it takes no tools, and
-    where the first reply calls none, as models do that were never shown them; a model that knows them calls `finish`.
+    `tools: auto` tries tool calls first. It continues in text if the server does not support tools, or if the first
+        reply
+    calls none: a model that supports tools would call `finish`.
     """
     calls = None if tools == "text" else partial(call_tools, task, iterations=iterations, auto=tools == "auto")
     return (yield from converse(task, iterations, "react", action, _STOP, calls))
 
 
 def action(text: str) -> ReadTurn:
-    """Return the first action of a reply, and the reply up to it: what follows is what a model makes up."""
+    """Read the first action of a reply, and keep the reply up to it: the model makes up what follows."""
     text = strip_thinking(text)[:_LONGEST]
     act = _ACTION.search(text)
     if act is None:

@@ -1,11 +1,11 @@
-"""Reflect and revise: a check of the draft, then another draft, until a check finds no fault.
+"""Reflect: check a draft and rewrite it, until a check finds no fault.
 
-After Self-Refine (Madaan et al. 2023) and Reflexion (Shinn et al. 2023), whose memory of what went wrong is kept: each
-draft is written with the faults of all before it in view. What a check misses in the documents is searched for.
+After Self-Refine (Madaan et al. 2023) and Reflexion (Shinn et al. 2023). As in Reflexion, each draft is written with
+all earlier faults in view. Information that a check misses is searched for.
 
-Reflexion learns of its failures from outside: a test that fails, a game that is lost. Here the model criticises itself,
-with no more to go by than the documents; without any such signal Huang et al. 2024 ("Large language models cannot
-self-correct reasoning yet") found that answers got worse. The figure `mark_revised` says how often one was changed.
+Reflexion gets feedback from outside, such as a failing test. Here the model only has the documents to criticize itself.
+Without outside feedback, Huang et al. 2024 ("Large language models cannot self-correct reasoning yet") found that
+answers get worse. The figure `revised` shows how often an answer was changed.
 """
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ from ragbed.strategies.types import Decision, Draft, Evidence, Generate, Reasoni
 
 def reflect(task: Task, *, of: Reasoning = direct, iterations: Annotated[int, Field(ge=1, le=5)] = 2,
             searches: bool = True) -> Recipe:
-    """A draft, then calls that check it and write it anew, until nothing is found or the iterations are over.
+    """Write a draft, then check and rewrite it until no fault is found or `iterations` are used up.
 
-    The figure `iterations` is how often a draft was checked; with `searches`, what a check misses is searched for.
+    The figure `iterations` counts the checks. With `searches`, information that a check misses is searched for.
     """
     seen, faults, check = EvidenceTrace(), list[str](), 0
     first = latest = yield from traced(of, task, seen)

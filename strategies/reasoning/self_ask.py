@@ -1,8 +1,8 @@
 """Self-ask: follow-up questions, each searched and answered before the next (Press et al. 2023, "Measuring and
 narrowing the compositionality gap in language models").
 
-Unlike there, the question itself is searched first, a follow-up is answered from documents rather than by a search
-engine's answer, no exemplars are needed, and the final answer is a call of its own.
+Unlike in the paper, the question itself is searched first, follow-ups are answered from documents rather than by a
+search engine, no exemplars are needed, and the final answer is a separate call.
 """
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ _NO_MORE = ("none ", "no more", "no further", "no follow", "nothing more", "not 
 
 
 def self_ask(task: Task, *, iterations: Annotated[int, Field(ge=1, le=10)] = 4) -> Recipe:
-    """Asks itself follow-up questions, searches for each and answers it, until none is left to ask."""
+    """Ask follow-up questions, search for each and answer it, until none is left."""
     return (yield from converse(task, iterations, "self_ask", follow_up))
 
 
 def follow_up(text: str) -> ReadTurn:
-    """Return the first follow-up question of a reply, and the reply up to it: what follows is what a model makes up.
-    Without a line of the form, a reply whose last line is a question asks that."""
+    """Read the first follow-up question of a reply, and keep the reply up to it: the model makes up what follows.
+    Without such a line, the last line counts if it is a question."""
     text = strip_thinking(text)[:_LONGEST]
     asked = _ASKS.search(text)
     last = next((line for line in reversed(text.splitlines()) if line.strip()), "")

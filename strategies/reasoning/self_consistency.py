@@ -1,12 +1,11 @@
-"""Self-consistency: several samples of a strategy, and the answer that most of them give (Wang et al. 2023).
+"""Self-consistency: sample a strategy several times, and take the most frequent answer (Wang et al. 2023).
 
-The paper samples chains of thought; here any strategy is sampled. What the samples gather for equal queries is
-gathered once, and what the retrieval strategy asks a model for is not sampled, so that the samples differ by their
-reasoning alone and their prompts share the documents.
+The paper samples chains of thought; here any strategy can be sampled. Equal queries are gathered once, and calls of the
+retrieval strategy are not sampled, so the samples differ only in their reasoning and share the documents.
 
-Votes are for answers that are equal word by word, so it is for short ones: `brief: true`, or options. Of sentences that
-say one thing in different words each has one vote, and the first sample wins. A sample is drawn at a temperature, where
-other strategies answer at 0; the control for that is one sample: `{kind: self_consistency, samples: 1}`.
+Votes need answers that are equal word by word, so use it for short answers: `brief: true`, or options. Different
+    sentences with the same meaning get one vote each, and the first sample wins. Samples are drawn at a temperature,
+    while other strategies answer at 0; the control for that is `{kind: self_consistency, samples: 1}`.
 """
 from __future__ import annotations
 
@@ -27,12 +26,11 @@ def self_consistency(task: Task, *, of: Reasoning = chain_of_thought,
                      temperature: Annotated[float, Field(gt=0, le=2)] = 0.7,
                      threshold: Annotated[float, Field(ge=0, le=1)] | None = None,
                      tokens: Annotated[int, Field(ge=1)] | None = None) -> Recipe:
-    """Samples a strategy and takes the answer with the most votes, of several the one that came up first.
+    """Sample a strategy and take the answer with the most votes, or the first one on a tie.
 
-    `agreement` is its share of all samples, those without an answer too. Where the rules offer a refusal, an agreement
-    below the threshold becomes one; where no two of several samples agree, the note is `no_majority`. With a budget of
-    tokens there are as many samples as it is expected to hold, by the mean of those so far: `samples` at most, and one
-    at least.
+    The figure `agreement` is the answer's share of all samples. If the rules offer a refusal, an agreement below
+    `threshold` becomes a refusal. If no two samples agree, the note is `no_majority`. `tokens` is a budget: it limits
+    the number of samples, by their mean cost so far, to between one and `samples`.
     """
     draws = _Draws(samples, temperature)
     lockstep = Lockstep(draws.rewrite)
@@ -54,7 +52,7 @@ def self_consistency(task: Task, *, of: Reasoning = chain_of_thought,
 
 
 def _further(samples: int, taken: int, tokens: int | None, used: int) -> int:
-    """How many samples the next round takes: half of those that the budget is expected to hold still."""
+    """Return the number of samples in the next round: half of what the budget is expected to cover."""
     if tokens is None or (taken and not used):
         return samples - taken
     if not taken:
@@ -67,11 +65,11 @@ def _further(samples: int, taken: int, tokens: int | None, used: int) -> int:
 class _Draws:
     samples: int
     temperature: float
-    shown: set[int] = field(default_factory=set)  # evidence numbers that any prompt of theirs showed
+    shown: set[int] = field(default_factory=set)  # evidence numbers that any prompt showed
 
     def rewrite(self, place: int, call: Generate) -> Generate:
-        """Return the call with the sample's number; as it is where evidence is gathered, or the strategy itself wants
-        no chance in it. A number that the strategy gave, as another self-consistency does, stays told apart."""
+        """Give a call the number and temperature of its sample. Calls that gather evidence, or have temperature 0, stay
+        unchanged. Numbers of a nested self-consistency stay distinct."""
         if call.gathering:
             return call
         self.shown.update(call.shown)

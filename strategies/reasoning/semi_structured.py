@@ -1,9 +1,9 @@
 """Semi-structured reasoning: free text under fixed headings (CReSt's published code, `semi_structured`).
 
-There one call first extracts what the documents say on the question, then asks what general knowledge helps, and last
-reasons step by step. Here each of the three has a label of its own at the beginning of its lines, as in reasoning that
-can be audited (Leng et al. 2025), found facts carry their citations, and under rules that forbid knowledge from
-elsewhere the second is confined to what words and units mean. A reply without the labels is noted.
+There, one call first extracts what the documents say, then asks which general knowledge helps, and then reasons step by
+step. Here each of the three has its own label at the beginning of a line, as in auditable reasoning (Leng et al. 2025),
+and facts carry citations. Under rules that forbid outside knowledge, the second part is limited to the meaning of words
+and units. A reply without the labels gets the note `unstructured`.
 """
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _LABEL = re.compile(r"(?:^|\n|\\n|[\"'>])[ \t]{0,8}(?:[-*•#>]{1,6}[ \t])?[*_]{
 
 
 def semi_structured(task: Task) -> Recipe:
-    """One call that lists found facts, general knowledge and steps before it answers."""
+    """List facts, general knowledge and steps under fixed labels, then answer, in one call."""
     evidence = yield from task.gather(task.question)
     call = ask_for_answer(task, _instruction(task), evidence)
     reply: Reply = yield call
@@ -29,7 +29,7 @@ def semi_structured(task: Task) -> Recipe:
 
 
 def labels(text: str) -> set[str]:
-    """Return which of the labels `found`, `known` and `step` stand in a reply."""
+    """Return which of the labels `found`, `known` and `step` a reply contains."""
     return {found.lower() for found in _LABEL.findall(text)}
 
 

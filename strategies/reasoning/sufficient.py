@@ -1,8 +1,8 @@
 """A check before the answer: do the documents suffice? (Joren et al. 2024, "Sufficient Context").
 
-There a large model labels question and context as sufficient or not, and the label, with the model's own confidence,
-decides by a trained classifier whether to answer. Here the model itself grades from 0 to 10, a threshold decides, and
-what it misses may be searched for first.
+There, a large model labels the context as sufficient or not, and a trained classifier decides from this label and the
+model's confidence whether to answer. Here the model itself grades from 0 to 10, a threshold decides, and missing
+information may be searched for first.
 """
 from __future__ import annotations
 
@@ -21,14 +21,13 @@ from ragbed.strategies.types import Decision, Draft, Reasoning, Recipe, Task
 
 def sufficient(task: Task, *, of: Reasoning = chain_of_thought, threshold: Annotated[float, Field(ge=0, le=1)] = 0.8,
                iterations: Annotated[int, Field(ge=0, le=5)] = 1) -> Recipe:
-    """Judges first whether the documents suffice; searches for what is missing, or refuses, where they do not.
+    """Judge whether the documents suffice; if not, search for what is missing, or refuse.
 
-    The grade is the share of the needed facts that the documents state; the default threshold asks for nearly all: at
-    0.5 half of them are missing. Below it the strategy searches with what the model misses, at most `iterations` times,
-    and judges again. Then it refuses where the rules offer a refusal, and else answers with the note `insufficient`.
-    A judgement that cannot be read decides nothing: the question is answered as it would be without the check, with
-    the note `sufficiency_unread`. The strategy inside sees what was gathered. `sufficiency` among the figures is the
-    last grade, over 10.
+    The grade is the share of the needed facts that the documents state. Below `threshold`, the strategy searches for
+    what the model misses, at most `iterations` times, and judges again. Then it refuses if the rules offer a refusal,
+    and otherwise answers with the note `insufficient`. If the judgement cannot be read, the question is answered with
+    the note `sufficiency_unread`. The inner strategy uses the evidence gathered here. The figure `sufficiency` is the
+    last grade.
     """
     if task.rules == "closed-book":
         draft: Draft = yield from of(task)

@@ -1,9 +1,9 @@
-"""A check after the answer: does each sentence stand in what it cites? (Gao et al. 2023, "Enabling large language
+"""A check after the answer: is each sentence supported by what it cites? (Gao et al. 2023, "Enabling large language
 models to generate text with citations", ALCE.)
 
-Their citation recall is the share of an answer's sentences that the passages cited for them entail, by a model trained
-for entailment. Here that is told without a model, by words, numbers and dates, or by the answering model; and what is
-not supported is mended once, or refused.
+Their citation recall is the share of sentences that the cited passages entail, judged by an entailment model. Here
+words, numbers and dates are compared without a model, or the answering model judges. Unsupported sentences are repaired
+once, or the answer is refused.
 """
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ Share = Annotated[float, Field(ge=0, le=1)]
 
 def supported(task: Task, *, of: Reasoning = direct, by: By = "lexical", threshold: Share = 0.5, share: Share = 0.5,
               otherwise: Literal["repair", "refuse", "keep"] = "repair") -> Recipe:
-    """Checks each sentence of the answer against what it cites; repairs once, refuses or keeps what fails.
+    """Check each sentence of the answer against what it cites; repair once, refuse or keep an unsupported answer.
 
-    A sentence is supported where its value is at least the threshold: that of `support.lexical.score`, or what the
-    model says (`by: model`: yes 1, partly 0.5, no 0); it is 0 where the sentence cites nothing, or what was not shown.
-    With `repair` one unsupported sentence is enough for a second call. An answer with less than `share` of its
-    sentences supported is refused where the rules offer a refusal, and else, or with `keep`, stays with the note
-    `unsupported`. Figures: `sentences_supported`, the share of supported sentences of the answer that was checked last,
-    among those of which it could be told; `repair`, 1 where the second call was made.
+    A sentence is supported if its value is at least `threshold`. The value is that of `support.lexical.score` or the
+    model's judgement (`by: model`: yes 1, partly 0.5, no 0), and 0 if the sentence cites nothing or a document that was
+    not shown. With `repair`, a single unsupported sentence triggers a second call. If less than `share` of the
+    sentences are supported, the answer is refused if the rules offer a refusal; otherwise, or with `keep`, it gets the
+    note `unsupported`. Figures: `sentences_supported`, the share of supported sentences in the last check; `repaired`,
+    1 if there was a second call.
     """
     seen = EvidenceTrace()
     draft = yield from traced(of, task, seen)

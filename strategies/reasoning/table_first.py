@@ -1,7 +1,7 @@
 """Table first: collect the facts in a table with their sources, then reason over it.
 
-After Chain-of-Table (Wang et al. 2024) and Tab-CoT (Jin and Lu 2023), which reason in tables: here the table is made
-of the documents, in one call, and its values are looked up in them.
+After Chain-of-Table (Wang et al. 2024) and Tab-CoT (Jin and Lu 2023), which reason in tables. Here one call makes the
+table from the documents, and its values are looked up there.
 """
 from __future__ import annotations
 
@@ -17,12 +17,11 @@ from ragbed.strategies.types import Decision, Draft, Recipe, Reply, Task
 
 
 def table_first(task: Task, *, rows: Annotated[int, Field(ge=1, le=40)] = 12) -> Recipe:
-    """One call that collects facts in a table, and one that reasons over it and the documents.
+    """Collect up to `rows` facts in a table in one call, then reason over table and documents.
 
-    A row stays in the table though no document has its value word for word, since a value may be worked out or worded
-    anew, and the documents are shown beside the table; dropped are only rows that name a document that was not shown.
-    The figure `rows_found` is the share of rows, of which `rows` are asked for at most, whose value stands in a
-    document as it is.
+    Only rows that name a document that was not shown are dropped. Other rows stay even if no document has the value
+    word for word, since it may be computed or rephrased. The figure `rows_found` is the share of rows whose value a
+    document contains.
     """
     evidence = yield from task.gather(task.question)
     shown = shown_numbers(task, evidence)

@@ -1,8 +1,8 @@
-"""Tree of thought: steps are proposed, voted on and extended, and the best chain is answered from (Yao et al. 2023).
+"""Tree of thought: propose steps, vote on them, extend the best, and answer from the best chain (Yao et al. 2023).
 
-Breadth-first, as the paper's Algorithm 1: every kept chain of steps is extended by one call that proposes several next
-steps, and votes across all candidates, which the paper uses for creative writing, choose what is kept. CReSt's
-published code values each candidate by a call of its own instead; votes take as many calls however many there are.
+Breadth-first, as the paper's Algorithm 1: one call per kept chain proposes several next steps, and votes across all
+candidates decide which are kept, as in the paper's creative writing task. CReSt's published code instead rates each
+candidate with its own call; the number of votes does not depend on the number of candidates.
 """
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ def tree_of_thought(task: Task, *, depth: Annotated[int, Field(ge=1, le=10)] = 3
                     breadth: Annotated[int, Field(ge=1, le=10)] = 2, branches: Annotated[int, Field(ge=1, le=10)] = 3,
                     votes: Annotated[int, Field(ge=1, le=20)] = 3,
                     temperature: Annotated[float, Field(gt=0, le=2)] = 0.7) -> Recipe:
-    """Grows chains of steps level by level, keeps the best by votes, and answers from the best.
+    """Grow chains of steps level by level, keep the best by votes, and answer from the best.
 
-    On each of `depth` levels every one of the `breadth` kept chains is extended in up to `branches` ways, and as many
-    votes as settings say, drawn at the temperature, are cast over all of them. A chain for which no new step is
-    proposed stands as it is, and is voted on like the others. It ends early where that holds for all of them.
+    On each of `depth` levels, each of the `breadth` kept chains is extended in up to `branches` ways, and `votes` votes
+    are drawn at `temperature` over all candidates. A chain without a new step stays a candidate. If no chain gets a new
+    step, growing ends early.
     """
     evidence = yield from task.gather(task.question)
     kept: list[Steps] = [()]
@@ -63,7 +63,7 @@ def _call(task: Task, evidence: Evidence, purpose: str, **fields: str) -> Genera
 
 
 def _grown(kept: Sequence[Steps], proposed: Sequence[list[str]]) -> list[Steps]:
-    """Each chain with each of its next steps that it does not hold yet, or as it is without any; no chain twice."""
+    """Extend each chain by each of its new steps, or keep it if there is none. Drop duplicates."""
     found: dict[tuple[str, ...], Steps] = {}
     for steps, following in zip(kept, proposed, strict=True):
         known = [fold(step) for step in steps]
@@ -74,7 +74,7 @@ def _grown(kept: Sequence[Steps], proposed: Sequence[list[str]]) -> list[Steps]:
 
 
 def voted(text: str, count: int) -> int | None:
-    """Return the candidate, from 1, that a vote is for: the last that it calls the best, or the number that it is."""
+    """Read a vote: the candidate, from 1, that it calls the best last, or the number that is the whole reply."""
     said = read_answer(text)[0]
     numbers_said = _BEST.findall(said) or ([said.strip(" .*")] if said.strip(" .*").isdecimal() else [])
     place = int(numbers_said[-1][:4]) if numbers_said else 0

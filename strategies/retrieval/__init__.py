@@ -1,1 +1,1 @@
-"""How evidence is gathered."""
+"""Retrieval strategies: how evidence is gathered."""

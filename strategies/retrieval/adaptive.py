@@ -1,7 +1,7 @@
-"""Adaptive retrieval: the question decides how it is searched for (Adaptive-RAG: Jeong et al. 2024).
+"""Adaptive retrieval: choose how to search by the question (Adaptive-RAG: Jeong et al. 2024).
 
-The paper trains a classifier on which of three ways answered each question; here the model that answers says how much
-has to be looked up.
+The paper trains a classifier on which of three methods answered each question. Here the answering model decides how
+much has to be looked up.
 """
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _LONGEST_SAID = 1_000  # characters of a reply, which is asked for one word
 
 def adaptive(task: Task, query: str, *, simple: Retrieval = none, moderate: Retrieval = once,
              complex: Retrieval = iterative) -> Gathering:
-    """Search not at all, once or several times, as one call says of the query; once where its reply cannot be read.
+    """Search not at all, once or several times, as one call decides; once if its reply cannot be read.
 
-    The rules `grounded` and `reading` allow for nothing but documents: without any, an answer would have to refuse.
-    So where `simple` brings no evidence under them, `moderate` follows.
+    The rules `grounded` and `reading` allow only documents as a source. If `simple` finds none under these rules,
+    `moderate` follows, since the answer would have to refuse otherwise.
     """
     ways = {"simple": simple, "moderate": moderate, "complex": complex}
     reply: Reply = yield ask_without_documents("adaptive", "classify", query=query)

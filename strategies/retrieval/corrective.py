@@ -1,8 +1,8 @@
 """Corrective retrieval: grade what was found, drop what does not help, search again (CRAG: Yan et al. 2024).
 
-The paper grades with a fine-tuned T5, cuts passages into strips and goes to the web where all is wrong. Here the model
-that answers grades whole passages from 0 to 3, one call for each, and the same documents are searched again by a query
-that it rewrites.
+The paper grades with a fine-tuned T5, cuts passages into strips, and searches the web if nothing helps. Here the
+answering model grades whole passages from 0 to 3, one call each, and rewrites the query to search the same documents
+again.
 """
 from __future__ import annotations
 
@@ -23,16 +23,17 @@ _LONGEST_PASSAGE, _LONGEST_SAID = 6_000, 20_000  # characters that are graded, a
 
 def corrective(task: Task, query: str, *, over: Retrieval = once, iterations: Annotated[int, Field(ge=1, le=10)] = 2,
                least: Annotated[int, Field(ge=1)] = 2, threshold: Annotated[int, Field(ge=1, le=3)] = 2) -> Gathering:
-    """Grade each chunk that is found, drop those that do not help, and search again where too few are left.
+    """Grade each chunk found, drop those that do not help, and search again if too few are left.
 
-    A chunk whose grade cannot be read is kept. Where nothing is left the evidence is empty; but under the rules
-    `reading`, which promise that the documents are enough, it is then all that was found.
+    A chunk whose grade cannot be read is kept. If none is left, the evidence is empty, except under the rules
+    `reading`, which
+    promise that the documents suffice: then all chunks are kept.
 
     Args:
-        over: what gathers for each query.
-        iterations: searches at most, the first included.
-        least: with how many chunks left no further search is made.
-        threshold: the lowest grade that a chunk is kept with.
+        over: the retrieval strategy for each query.
+        iterations: maximum number of searches, including the first.
+        least: number of chunks that is enough.
+        threshold: lowest grade to keep a chunk.
     """
     found = yield from over(task, query)
     kept, tried = (yield from _graded(query, found, threshold)), [query]
@@ -58,7 +59,7 @@ def corrective(task: Task, query: str, *, over: Retrieval = once, iterations: An
 
 
 def _graded(query: str, evidence: Evidence, threshold: int) -> Generator[Asked, Any, Evidence]:
-    """The passages that help. They are graded without their numbers, so that what is dropped cannot be cited."""
+    """Return the passages that help. They are graded without their numbers, so that dropped ones cannot be cited."""
     replies: list[Reply] = yield [
         ask_without_documents("corrective_grade", "grade", query=query,
                               passage=passage.chunk.content[:_LONGEST_PASSAGE])

@@ -1,7 +1,7 @@
 """Decomposition: one search for each sub-question (the retrieval of Khot et al. 2023 and Press et al. 2023, at once).
 
-All sub-questions are written before anything is searched, so that none can build on the answer to another; IRCoT,
-self-ask and ReAct are for that. The query itself is searched too, and goes first.
+All sub-questions are written before the first search, so none can build on another's answer; for that, use IRCoT,
+self-ask or ReAct. The query itself is searched too, and comes first.
 """
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ragbed.strategies.types import Decision, Gathering, Reply, Retrieval, Task
 
 def decompose(task: Task, query: str, *, over: Retrieval = once, parts: Annotated[int, Field(ge=1, le=10)] = 4,
               keep: Keep = None) -> Gathering:
-    """Search for up to `parts` sub-questions, which one call writes, beside the query; their chunks take turns."""
+    """Search for the query and up to `parts` sub-questions that one call writes, and interleave the results."""
     reply: Reply = yield ask_without_documents("decompose", "decompose", query=query, count=str(parts))
     asked = read_list(reply.text, query, parts)
     if not asked:

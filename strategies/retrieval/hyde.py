@@ -1,8 +1,8 @@
-"""HyDE: a made-up passage that answers the query is what is searched for (Gao et al. 2022, arXiv:2212.10496).
+"""HyDE: search with a hypothetical passage that answers the query (Gao et al. 2022, arXiv:2212.10496).
 
-The paper averages the embeddings of several passages and of the query. A retriever here takes text, and may be one
-without embeddings; so each passage is searched, with `beside` the query too, and the lists are fused by reciprocal
-ranks. Of several passages each is drawn at the paper's temperature, 0.7.
+The paper averages the embeddings of several passages and the query. Here a retriever takes text and may not use
+embeddings, so each passage is searched, with `beside` the query too, and the lists are merged by reciprocal rank
+fusion. Several passages are drawn at the paper's temperature, 0.7.
 """
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _TEMPERATURE = 0.7
 
 def hyde(task: Task, query: str, *, samples: Annotated[int, Field(ge=1, le=10)] = 1, beside: bool = False,
          keep: Keep = None) -> Gathering:
-    """Search for passages that might answer the query, each written by a call, in its place or `beside` it."""
+    """Search with passages that might answer the query, one call each, instead of the query or `beside` it."""
     call = ask_without_documents("hyde", "passage", query=query)
     if samples > 1:
         call = replace(call, temperature=_TEMPERATURE)

@@ -1,7 +1,7 @@
 """Iterative retrieval: search again with the last answer (Iter-RetGen: Shao et al. 2023, arXiv:2305.15294).
 
-As in the paper a search is made with the question and the last answer together, and that answer is to documents of the
-last search alone. The answer of the last iteration is the reasoning strategy's.
+As in the paper, each search uses the question with the last answer, and each answer uses only the last search's
+documents. The reasoning strategy gives the final answer.
 """
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from ragbed.strategies.types import Decision, Gathering, Reply, Retrieval, Task
 
 def iterative(task: Task, query: str, *, over: Retrieval = once, iterations: Annotated[int, Field(ge=1, le=10)] = 2,
               keep: Keep = None) -> Gathering:
-    """Search with a draft of an answer, and write the next one over what that found: `iterations` searches at most.
+    """Search with a draft answer, and write the next draft from the results, for at most `iterations` searches.
 
-    What later searches found comes first.
+    Results of later searches come first.
     """
     about = replace(task, question=query, options=(), sub_questions=(), with_sub_answers=False)
     found, said = [(yield from over(task, query))], ""

@@ -1,7 +1,7 @@
-"""Several wordings of the query, searched at once (RAG-Fusion: Rackauckas 2024; rewriting: Ma et al. 2023).
+"""Multi-query: search for several rephrasings at once (RAG-Fusion: Rackauckas 2024; rewriting: Ma et al. 2023).
 
-The query itself is searched too. What several wordings found comes first: the lists are fused by reciprocal ranks, and
-as many chunks are kept as one search finds, unless the settings say otherwise.
+The query itself is searched too. The lists are merged by reciprocal rank fusion, and by default as many chunks are kept
+as one search finds.
 """
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ragbed.strategies.types import Decision, Gathering, Reply, Retrieval, Task
 
 def multi_query(task: Task, query: str, *, over: Retrieval = once, queries: Annotated[int, Field(ge=1, le=10)] = 3,
                 keep: Keep = None) -> Gathering:
-    """Search for up to `queries` other wordings of the query, which one call writes, beside its own."""
+    """Search for the query and up to `queries` rephrasings that one call writes."""
     reply: Reply = yield ask_without_documents("multi_query", "queries", query=query, count=str(queries))
     worded = read_list(reply.text, query, queries)
     if len(worded) < queries:

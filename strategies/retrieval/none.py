@@ -5,6 +5,6 @@ from ragbed.strategies.types import Gathering, Task
 
 
 def none(task: Task, query: str) -> Gathering:
-    """No evidence."""
+    """Gather no evidence."""
     yield from ()
     return ()

@@ -1,10 +1,10 @@
-"""One search with the query as it stands."""
+"""Search once with the unchanged query."""
 from __future__ import annotations
 
 from ragbed.strategies.types import Evidence, Gathering, Search, Task
 
 
 def once(task: Task, query: str) -> Gathering:
-    """Search once, with the query as it stands."""
+    """Search once with the unchanged query."""
     evidence: Evidence = yield Search(query)
     return evidence

@@ -1,5 +1,7 @@
-"""A step back: a more general question is searched beside the query (Zheng et al. 2023, "Take a Step Back"). The paper
-shows worked examples for each of its datasets; here a description of the task stands for them."""
+"""Step back: search for a more general question too (Zheng et al. 2023, "Take a Step Back").
+
+The paper shows worked examples for each dataset; here a description of the task replaces them.
+"""
 from __future__ import annotations
 
 from ragbed.strategies.parts.conversation import ask_without_documents, gather_each
@@ -10,7 +12,7 @@ from ragbed.strategies.types import Decision, Gathering, Reply, Retrieval, Task
 
 
 def step_back(task: Task, query: str, *, over: Retrieval = once, keep: Keep = None) -> Gathering:
-    """Search for a more general question, which one call writes, beside the query; their chunks take turns."""
+    """Search for the query and a more general question that one call writes, and interleave the results."""
     reply: Reply = yield ask_without_documents("step_back", "step_back", query=query)
     general = read_list(reply.text, query, 1)
     if not general:

@@ -1,6 +1,6 @@
-"""Worked examples from a file of JSON Lines, one example a line.
+"""Read worked examples from a JSON Lines file, one example a line.
 
-Only `question` and `answer` must be there. One line:
+Only `question` and `answer` are required. One line:
 
     {"question": "Which mill opened first?", "documents": ["The north mill opened in 1871.", "The south mill ..."],
      "reasoning": "The years are 1871 and 1880; the first is the north mill's.", "answer": "The north mill [1]"}
@@ -22,26 +22,26 @@ _FIELDS = tuple(field.name for field in fields(Exemplar))
 
 @dataclass(frozen=True, slots=True)
 class Exemplars:
-    """The type of a strategy's parameter that settings give a file for, read when they are checked."""
+    """A strategy parameter that settings give as a file of worked examples."""
 
     file: str  # as settings name it
-    examples: tuple[Exemplar, ...] = ()  # in its order; none where settings that were checked before are looked at
+    examples: tuple[Exemplar, ...] = ()  # empty until the file is read
 
     @property
     def content(self) -> str:
-        """Return a hash of what the examples say."""
+        """Return a hash of the examples."""
         return exemplars_hash(self.examples) or ""
 
 
 def open_exemplars(file: Any, reads: bool = True) -> Exemplars:
-    """Return a file that settings name, with its examples if it `reads` them; SettingsError where it does not fit."""
+    """Return a file of examples; `reads` also reads it. Raises SettingsError if it is not valid."""
     if not isinstance(file, str | Path):
         raise SettingsError(f"exemplars: expected the path of a file, not {file!r:.80}")
     return Exemplars(str(file), read_exemplars(file) if reads else ())
 
 
 def read_exemplars(path: str | Path) -> tuple[Exemplar, ...]:
-    """Read the examples of the file, in its order; SettingsError says which line and field does not fit."""
+    """Read the examples of a file. Raises SettingsError, with line and field, if one is not valid."""
     try:
         found = tuple(map(_exemplar, read_rows(expand_path(path))))
     except BenchmarkError as error:
@@ -52,7 +52,7 @@ def read_exemplars(path: str | Path) -> tuple[Exemplar, ...]:
 
 
 def exemplars_hash(exemplars: tuple[Exemplar, ...]) -> str | None:
-    """Return a hash of what the examples say; None where there are none."""
+    """Return a hash of the examples; None without any."""
     return digest(*(repr(exemplar) for exemplar in exemplars)) if exemplars else None
 
 

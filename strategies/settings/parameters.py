@@ -1,4 +1,4 @@
-"""The parameters of a strategy: the keyword-only arguments of its function, checked by their annotations."""
+"""Validate the parameters of a strategy: the keyword-only arguments of its function, by their annotations."""
 from __future__ import annotations
 
 import contextlib
@@ -17,14 +17,14 @@ from ragbed.documents.errors import SettingsError
 from ragbed.strategies.settings.exemplars import Exemplars
 from ragbed.strategies.types import Reasoning, Retrieval
 
-_MOST_SETTINGS = 1_000  # that a sweep stands for; each is a cell of a run
-_TAKEN = ("kind", "name")  # which settings of every strategy have
+_MOST_SETTINGS = 1_000  # of a sweep; each is a cell of a run
+_TAKEN = ("kind", "name")  # keys of every strategy's settings
 
 
 @cache
 def parameter_hints(function: Callable[..., Any]) -> dict[str, Any]:
-    """Return the annotation of every parameter by name, those after the star in the function's signature; SettingsError
-    where one has none, or one that cannot be resolved."""
+    """Return the annotations of a strategy's parameters: the arguments after the star in its signature. Raises
+    SettingsError if one is missing or cannot be resolved."""
     try:
         hints = get_type_hints(function, include_extras=True)
     except (NameError, TypeError, AttributeError, SyntaxError) as error:
@@ -41,9 +41,13 @@ def parameter_hints(function: Callable[..., Any]) -> dict[str, Any]:
 
 def validate_parameters(kind: str, function: Callable[..., Any], given: Mapping[str, Any],
             opened: Callable[[str, Any], Any]) -> dict[str, Any]:
-    """Return the values of the parameters that are given to the strategy `kind`, each as its annotation demands, in the
-    signature's order; `opened` returns those of a `reasoning` or `retrieval` strategy, or of a file of `exemplars`.
-    Raises SettingsError in one line: an unknown or a missing parameter, or a value that does not fit."""
+    """Validate the parameters given to the strategy `kind`, and return their values in the signature's order.
+
+    `opened` parses a nested `reasoning` or `retrieval` strategy, or a file of `exemplars`.
+
+    Raises:
+        SettingsError: a parameter is unknown or missing, or a value is not valid.
+    """
     model = _model(function)
     try:
         values = model.model_validate({str(name): value for name, value in given.items()}, context=opened)
@@ -60,13 +64,13 @@ def validate_parameters(kind: str, function: Callable[..., Any], given: Mapping[
 
 
 def parameter_default(function: Callable[..., Any], name: str) -> Any:
-    """Return the default of a parameter; `inspect.Parameter.empty` where it has to be given."""
+    """Return the default of a parameter; `inspect.Parameter.empty` if it is required."""
     return inspect.signature(function).parameters[name].default
 
 
 def expand_sweep(function: Callable[..., Any], given: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yield the settings of a sweep one by one, where parameters that are no lists are given lists; SettingsError where
-    a list is empty, or they are more than a run could ask."""
+    """Expand a sweep: yield one setting for each combination of listed values. Raises SettingsError if a list is empty,
+    or there are too many combinations for a run."""
     hints = parameter_hints(function)
     lists = {name: value for name, value in given.items()
              if isinstance(value, list) and name in hints and not _takes_several(hints[name])}
@@ -81,7 +85,7 @@ def expand_sweep(function: Callable[..., Any], given: Mapping[str, Any]) -> Iter
 
 
 def is_strategy(hint: Any) -> bool:
-    """Tell whether a parameter is a strategy itself."""
+    """Return whether a parameter is itself a strategy."""
     return _bare(hint) in (Reasoning, Retrieval)
 
 
@@ -115,8 +119,9 @@ def _takes_several(hint: Any) -> bool:
 
 
 def fields_schema(function: Callable[..., Any]) -> dict[str, dict[str, Any]]:
-    """Return the JSON Schema of each parameter by name, with its default where it has one that JSON can say. One that
-    is a strategy has the name of its family as its description: `reasoning` or `retrieval`."""
+    """Return the JSON Schema of each parameter by name, with its default if JSON can represent it. A nested strategy
+    has the
+    name of its family as description: `reasoning` or `retrieval`."""
     found: dict[str, dict[str, Any]] = {}
     for name, hint in parameter_hints(function).items():
         default, bare = parameter_default(function, name), _bare(hint)
@@ -135,5 +140,5 @@ def fields_schema(function: Callable[..., Any]) -> dict[str, dict[str, Any]]:
 
 
 def takes_several(function: Callable[..., Any], name: str) -> bool:
-    """Tell whether a list given for a parameter is one value of it, and no sweep."""
+    """Return whether a list given for a parameter is one value, not a sweep."""
     return _takes_several(parameter_hints(function)[name])

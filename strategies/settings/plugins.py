@@ -1,8 +1,7 @@
-"""Strategies that are none of the project's, from a Python file or an installed package's entry point: what a function
-has to look like to be one, and how it is kept to the protocol while it is played.
+"""Load strategies from a user's Python file or an installed package's entry point, and hold them to the protocol.
 
-To take one is to execute its code, with all that the user may do: a file is executed where the user names it, or a file
-of settings that the user runs, and never for reading what a run left behind.
+Loading one executes its code with the user's rights. A file is executed only if the user names it, directly or in a
+file of settings, and never to read a stored run.
 """
 from __future__ import annotations
 
@@ -24,13 +23,13 @@ from ragbed.strategies.types import Passage
 
 Family = Literal["reasoning", "retrieval", "history"]
 FAMILIES: tuple[Family, ...] = get_args(Family)
-DEFAULT_FUNCTION = "recipe"  # the function of a file that needs no naming in tables
+DEFAULT_FUNCTION = "recipe"  # name of a function that tables leave out
 _GIVEN = {"reasoning": ("task",), "retrieval": ("task", "query"), "history": ("task",)}
 
 
 def check_function(family: str, kind: str, function: Callable[..., Any]) -> None:
-    """Make sure that a function is a strategy of the family. Raises SettingsError: it is no generator function, is of
-    the other family, or its settings are no annotated parameters after a star."""
+    """Check that a function is a strategy of the family. Raises SettingsError if it is not a generator function,
+    belongs to the other family, or its settings are not annotated parameters after a star."""
     named = str(getattr(function, "__name__", DEFAULT_FUNCTION))
     where, shape = f"{family} strategy {kind}", f"def {named}({', '.join(_GIVEN[family])}, *, ...)"
     if inspect.isasyncgenfunction(function) or inspect.iscoroutinefunction(function):
@@ -57,15 +56,15 @@ def _leading(function: Callable[..., Any]) -> tuple[tuple[str, ...], bool]:
 
 
 def guard_recipe(family: Family, kind: str, function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the function with whatever it raises raised as RecipeFailed, in one line, and with all that it yields and
-    returns checked, before the strategy around it takes it; settings call it `kind`."""
+    """Wrap a plug-in's recipe: its errors become a RecipeFailed of one line, and what it yields and returns is checked.
+    `kind` is its name in settings."""
 
     def failed(said: str) -> RecipeFailed:
         return RecipeFailed(f"{kind}: {said}")
 
     def checked(check: Callable[[Any], object], value: Any) -> Any:
         try:
-            with UserCode(failed):  # to show a value is to run its code
+            with UserCode(failed):  # showing a value runs its code
                 check(value)
         except RecipeFailed as error:
             raise error if error.__cause__ else failed(str(error)) from None
@@ -114,22 +113,22 @@ def _offered(family: Family) -> list[EntryPoint]:
 
 @dataclass(frozen=True, slots=True)
 class Plugin:
-    """A strategy from elsewhere."""
+    """A loaded strategy of a file or package."""
 
-    kind: str  # as settings name it: `my_strategy.py:recipe`, or an entry point's name
+    kind: str  # in settings: `my_strategy.py:recipe`, or an entry point's name
     function: Callable[..., Any]
-    content: str  # a hash of its source; of a package's, with the package's name and version
-    package: str = ""  # name and version of the package that offers it; empty for a file
+    content: str  # hash of its source, and of name and version of its package
+    package: str = ""  # name and version of its package; empty for a file
 
 
 def parse_file_kind(kind: str) -> tuple[Path, str] | None:
-    """Return the file and the function that a kind names, or None where it names no file."""
+    """Split `FILE.py:FUNCTION`; return None if a kind does not name a file."""
     path, colon, name = kind.rpartition(":")
     return (Path(path), name) if colon and path.endswith(".py") else None
 
 
 def plugin_label(kind: str) -> str:
-    """Return what tables call a plug-in: the name of its file, with the function where that is not `recipe`."""
+    """Return a plug-in's name in tables: the file's name, and the function unless it is `recipe`."""
     place = parse_file_kind(kind)
     if place is None:
         return kind
@@ -137,8 +136,8 @@ def plugin_label(kind: str) -> str:
 
 
 def load_plugin(family: Family, kind: str, known: tuple[str, ...]) -> Plugin:
-    """Return the strategy of a file `FILE.py:FUNCTION`, relative to the current folder, or of an entry point of that
-    name; SettingsError says what is amiss, and where, and which are `known` to those who misspelt one."""
+    """Load the strategy of `FILE.py:FUNCTION`, relative to the current folder, or of an entry point. Raises
+    SettingsError with the reason and the place; for an unknown name it lists those `known`."""
     place = parse_file_kind(kind)
     if place is not None:
         return _of_file(family, kind, *place)
@@ -155,7 +154,7 @@ def load_plugin(family: Family, kind: str, known: tuple[str, ...]) -> Plugin:
 
 
 def installed_plugins(family: Family, known: tuple[str, ...]) -> Iterator[Plugin | tuple[str, str, str]]:
-    """Yield the strategies that installed packages offer; of one that cannot be used, its name, its package and why."""
+    """Yield the strategies of installed packages; for one that cannot be used, its name, its package and the reason."""
     for one in _offered(family):
         if one.name in known:
             yield one.name, _package(one), f"not used: {one.name} is ragbed's own; offer it under another name"
@@ -167,7 +166,7 @@ def installed_plugins(family: Family, known: tuple[str, ...]) -> Iterator[Plugin
 
 
 def guess_family(kind: str) -> Family:
-    """Return which family the strategy of a file or of an entry point is of, by how it reads: nothing is executed."""
+    """Guess the family of a plug-in from its source or entry point. Nothing is executed."""
     place = parse_file_kind(kind)
     if place is None:
         return next((family for family in FAMILIES if any(one.name == kind for one in _offered(family))), "reasoning")

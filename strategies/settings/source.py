@@ -1,4 +1,4 @@
-"""Execute the source of a strategy that is none of the project's, and say in one line what is wrong with it."""
+"""Execute the source file of a user's strategy, and report problems in one line."""
 from __future__ import annotations
 
 import ast
@@ -20,7 +20,7 @@ _OURS = ("documents", "retrieval", "strategies", "agents", "experiments")
 
 
 class _Text(ExecutionLoader):
-    """Loads a module from the text that was hashed, and keeps no compiled copy of it."""
+    """Loads a module from the text that was hashed, without a compiled copy."""
 
     def __init__(self, path: Path, code: CodeType, text: str) -> None:
         self._path, self._code, self._text = path, code, text
@@ -37,26 +37,32 @@ class _Text(ExecutionLoader):
 
 @cache
 def execute_file(file: Path, named: str) -> tuple[ModuleType, str]:
-    """Return the module of a file, by its whole path and as the user names it, and the hash of the source that was
-    executed, which is read once in a process. Raises SettingsError where there is no such file, it needs another file
-    beside it, or its code fails."""
+    """Execute a file once per process, and return its module and the hash of its source.
+
+    Args:
+        file: the full path.
+        named: the path as the user wrote it, for messages.
+
+    Raises:
+        SettingsError: the file does not exist, imports another file of its folder, or fails.
+    """
     text = _read(file, named)
     tree, code = _parsed(text, file, named)
     for line, beside in _beside(tree, file):
-        raise SettingsError(f"{named}:{line}: imports {beside}, which stands beside it; a strategy is one file, whose "
+        raise SettingsError(f"{named}:{line}: imports {beside} from its own folder; a strategy is one file, whose "
                             "hash the run keeps: put it all into that file, or install the two as a package")
     name = f"ragbed_plugin_{digest(str(file))[:12]}"
     loader = _Text(file, code, text)
     spec = spec_from_loader(name, loader)
     assert spec is not None
-    module = sys.modules[name] = module_from_spec(spec)  # dataclasses look their module up by its name
+    module = sys.modules[name] = module_from_spec(spec)  # dataclasses look up their module by name
     with UserCode(lambda said: SettingsError(f"{named}: {said}")):
         loader.exec_module(module)
     return module, digest(text)
 
 
 def resolve_file(path: Path) -> Path:
-    """Return the whole path of a file that settings name; raise SettingsError where it can name none."""
+    """Return the full path of a file in settings. Raises SettingsError if it cannot be a path."""
     try:
         return expand_path(path).resolve()
     except BenchmarkError as error:
@@ -64,17 +70,16 @@ def resolve_file(path: Path) -> Path:
 
 
 def read_signature(file: Path, named: str, function: str) -> tuple[int, str]:
-    """Return how many parameters a function of a file has before the star, and how it annotates what it returns; 0 and
-    nothing where it has no such function. The file is read and not executed. Errors are those of `execute_file` before
-    it executes."""
+    """Return how many parameters before the star a function has, and its return annotation; 0 and '' if it does not
+    exist. The file is read, not executed. Raises SettingsError as `execute_file` does before execution."""
     tree, _ = _parsed(_read(file, named), file, named)
     return next(((len(node.args.posonlyargs) + len(node.args.args), ast.unparse(node.returns) if node.returns else "")
                  for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and node.name == function), (0, ""))
 
 
 def read_parameters(file: Path, named: str, function: str) -> list[str]:
-    """Return the names of the parameters of a function of a file, which is read and not executed; none where it has no
-    such function. Errors are those of `execute_file` before it executes."""
+    """Return the parameter names of a function; none if it does not exist. The file is read, not executed. Raises
+    SettingsError as `execute_file` does before execution."""
     tree, _ = _parsed(_read(file, named), file, named)
     return next(([one.arg for one in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)]
                  for node in tree.body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
@@ -82,7 +87,7 @@ def read_parameters(file: Path, named: str, function: str) -> list[str]:
 
 
 def hash_file(file: Path) -> str:
-    """Return the hash that `execute_file` gives a file, which is only read; raise SettingsError where it cannot be."""
+    """Return the hash of a file as `execute_file` computes it. Raises SettingsError if it cannot be read."""
     return digest(_read(resolve_file(file), str(file)))
 
 
@@ -114,7 +119,7 @@ def _read(file: Path, named: str) -> str:
 
 
 def _beside(tree: ast.AST, file: Path) -> Iterator[tuple[int, str]]:
-    """Yield the imports, with their line, of what stands in the folder of the file and is found nowhere else."""
+    """Yield line and name of imports that only the file's own folder provides."""
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and node.level:
             yield node.lineno, "." * node.level + (node.module or "")

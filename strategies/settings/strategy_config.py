@@ -1,8 +1,8 @@
-"""Strategies as settings name them: a name, or a mapping of `kind`, `name` and the strategy's own parameters.
+"""Parse strategies in settings: a name, or a mapping with `kind`, `name` and the strategy's own parameters.
 
-`parse_strategy` checks what the user says, for which a plug-in is loaded, and so executed, and a file of worked
-examples read. Of settings that were checked before, such as those that a run left behind, it executes and reads nothing
-when told so: such a strategy is data, until `loaded` makes it one that can be played.
+`parse_strategy` validates a user's settings. This loads, and so executes, plug-ins, and reads files of worked examples.
+For settings that were validated before, such as those stored with a run, pass `execute=False`: nothing is executed or
+read until `loaded()` makes the strategy playable.
 """
 from __future__ import annotations
 
@@ -38,20 +38,27 @@ Spec = str | dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Strategy:
-    """A strategy with its parameters: `values`, those that are strategies themselves as such; of a plug-in that was not
-    loaded, as `said` has them."""
+    """A strategy with its parameters.
+
+    Attributes:
+        spec: how settings name it; in its shortest form once it was validated.
+        label: its name in tables.
+        values: its parameters; nested strategies are `Strategy` objects. Raw values if a plug-in was not loaded.
+        content: hash of the source of a loaded plug-in; else empty.
+        samples: number of samples per question, nested samples included.
+    """
 
     family: Family
     kind: str
-    said: Spec  # how settings name it; where it was checked, as short as it can be
-    label: str  # what tables call it
+    spec: Spec
+    label: str
     values: Mapping[str, Any]
-    content: str = ""  # a hash of the source of a plug-in that was loaded; else empty
-    samples: int = 1  # how many it draws of one question, those that each draws itself counted
+    content: str = ""
+    samples: int = 1
 
     @property
     def function(self) -> Callable[..., Any]:
-        """The recipe with its parameters bound, of a strategy that was loaded."""
+        """The recipe with its parameters bound. The strategy must be loaded."""
         function = _function(self.family, self.kind)
         function = guard_recipe(self.family, self.kind, function) if self.is_plugin else function
         values = {name: value.function if isinstance(value, Strategy) else value for name, value in self.values.items()}
@@ -59,90 +66,95 @@ class Strategy:
 
     @property
     def is_plugin(self) -> bool:
-        """Whether it is none of the project's."""
+        """Whether the strategy is not one of ragbed's own."""
         return self.kind not in built_in(self.family)
 
     @property
     def parts(self) -> tuple[Strategy, ...]:
-        """It and all strategies that it is made of, as far as they are known without loading it."""
+        """This strategy and its nested strategies, as far as known without loading it."""
         inner = (value.parts for value in self.values.values() if isinstance(value, Strategy))
         return self, *chain.from_iterable(inner)
 
     @property
     def has_plugins(self) -> bool:
-        """Whether a part of it is none of the project's."""
+        """Whether it or a nested strategy is a plug-in."""
         return any(part.is_plugin for part in self.parts)
 
     @property
     def files(self) -> tuple[str, ...]:
-        """Every `FILE.py:FUNCTION` in its settings: what is executed for its function."""
-        return tuple(dict.fromkeys(_files(self.said)))
+        """Every `FILE.py:FUNCTION` in its settings. Loading the strategy executes these files."""
+        return tuple(dict.fromkeys(_files(self.spec)))
 
     @property
     def sources(self) -> dict[str, str]:
-        """Hashes of the sources of its plug-ins, and of its files of worked examples, by name, once it was loaded."""
+        """Hashes of its plug-ins' sources and of its files of worked examples, by name, once loaded."""
         return {part.kind: part.content for part in self.parts if part.content} | {
             one.file: one.content for one in self.exemplars}
 
     @property
     def exemplars(self) -> tuple[Exemplars, ...]:
-        """The files of worked examples that it and its parts show, of a strategy that was loaded."""
+        """The files of worked examples of a loaded strategy and its nested strategies."""
         return tuple(value for part in self.parts for value in part.values.values() if isinstance(value, Exemplars))
 
     @property
     def is_loaded(self) -> bool:
-        """Whether all that it needs to be played was executed and read."""
+        """Whether every plug-in was executed and every file of examples read."""
         return (all(part.content or not part.is_plugin for part in self.parts)
                 and all(one.examples for one in self.exemplars))
 
     def loaded(self) -> Strategy:
-        """Return the strategy ready to be played; SettingsError where a plug-in or a file cannot be loaded."""
-        return self if self.is_loaded else parse_strategy(self.family, self.said)
+        """Return the strategy ready to be played. Raises SettingsError if a plug-in or a file cannot be loaded."""
+        return self if self.is_loaded else parse_strategy(self.family, self.spec)
 
 
-def reasoning(said: str | Mapping[str, Any]) -> Reasoning:
-    """Return the reasoning strategy of that name or with these settings; SettingsError says what does not fit."""
-    return cast(Reasoning, parse_strategy("reasoning", said).function)
+def reasoning(spec: str | Mapping[str, Any]) -> Reasoning:
+    """Return the reasoning strategy with that name or these settings. Raises SettingsError if they are not valid."""
+    return cast(Reasoning, parse_strategy("reasoning", spec).function)
 
 
-def retrieval(said: str | Mapping[str, Any]) -> Retrieval:
-    """Return the retrieval strategy of that name or with these settings; SettingsError says what does not fit."""
-    return cast(Retrieval, parse_strategy("retrieval", said).function)
+def retrieval(spec: str | Mapping[str, Any]) -> Retrieval:
+    """Return the retrieval strategy with that name or these settings. Raises SettingsError if they are not valid."""
+    return cast(Retrieval, parse_strategy("retrieval", spec).function)
 
 
-def parse_strategy(family: Family, said: Any, execute: bool = True) -> Strategy:
-    """Return the strategy that settings name. To `execute` is to load plug-ins and read files of worked examples;
-    without it the settings were checked before: the parameters of a plug-in are taken as they are, and no file is read.
-    Raises SettingsError in one line: it is unknown, a plug-in or a file cannot be loaded, or a parameter does not
-    fit."""
-    kind, name, given = _taken(family, said)
+def parse_strategy(family: Family, spec: Any, execute: bool = True) -> Strategy:
+    """Parse a strategy in settings.
+
+    Args:
+        execute: load plug-ins and read files of worked examples. Pass False for settings that were validated before:
+            the parameters of a plug-in are then taken as they are.
+
+    Raises:
+        SettingsError: the strategy is unknown, a plug-in or file cannot be loaded, or a parameter is not valid.
+    """
+    kind, name, given = _taken(family, spec)
     try:
         if execute or kind in built_in(family):
-            return _opened(family, said, execute)
-        return Strategy(family, kind, said, name or _label(kind, given), given)
+            return _opened(family, spec, execute)
+        return Strategy(family, kind, spec, name or _label(kind, given), given)
     except RecursionError:
-        raise SettingsError(f"{family}: strategies within strategies beyond reason") from None
+        raise SettingsError(f"{family}: strategies are nested too deeply") from None
 
 
 def built_in(family: Family) -> Mapping[str, Callable[..., Any]]:
-    """Return the project's own strategies of a family, by name."""
+    """Return ragbed's own strategies of a family, by name."""
     return _KNOWN[family]
 
 
-def sweep(family: Family, said: Any) -> Iterator[Any]:
-    """Yield the strategies that settings name: several, where a parameter that is no list is given one."""
-    if not isinstance(said, Mapping):
-        yield said
+def sweep(family: Family, spec: Any) -> Iterator[Any]:
+    """Yield the strategies in settings: several, if a parameter that takes a single value is given a list."""
+    if not isinstance(spec, Mapping):
+        yield spec
         return
-    kind, name, given = _taken(family, said)
+    kind, name, given = _taken(family, spec)
     rows = list(expand_sweep(_function(family, kind), given))
     if name and len(rows) > 1:
         raise SettingsError(f"{family}: {name} would name {len(rows)} strategies; leave its name out")
     yield from ({"kind": kind, **({"name": name} if name else {}), **row} for row in rows)
 
 
-def _opened(family: Family, said: Any, execute: bool) -> Strategy:
-    kind, name, given = _taken(family, said)
+def _opened(family: Family, spec: Any, execute: bool) -> Strategy:
+    kind, name, given = _taken(family, spec)
     function, content = _function(family, kind), ""
     if kind not in built_in(family):
         content = load_plugin(family, kind, tuple(built_in(family))).content
@@ -151,7 +163,7 @@ def _opened(family: Family, said: Any, execute: bool) -> Strategy:
     for one, value in values.items():
         default = parameter_default(function, one)
         if isinstance(value, Strategy):  # as short as it can be
-            shown |= {one: value.said} if value.said != getattr(default, "__name__", None) else {}
+            shown |= {one: value.spec} if value.spec != getattr(default, "__name__", None) else {}
         elif value != default:  # a number as it was understood
             shown[one] = value if isinstance(value, bool | int | float | str) else given[one]
     label = name or (_label(kind, shown) if content else kind + _in_brackets(function, shown, values))
@@ -165,20 +177,20 @@ def _opened(family: Family, said: Any, execute: bool) -> Strategy:
     return Strategy(family, kind, settings, label, values, content, samples)
 
 
-def _files(said: Any) -> Iterator[str]:
-    if isinstance(said, str):
-        yield from [said] if parse_file_kind(said) else []
-    elif isinstance(said, Mapping | list):
-        for value in said.values() if isinstance(said, Mapping) else said:
+def _files(spec: Any) -> Iterator[str]:
+    if isinstance(spec, str):
+        yield from [spec] if parse_file_kind(spec) else []
+    elif isinstance(spec, Mapping | list):
+        for value in spec.values() if isinstance(spec, Mapping) else spec:
             yield from _files(value)
 
 
-def _value(execute: bool, what: str, said: Any) -> Strategy | Exemplars:
+def _value(execute: bool, what: str, spec: Any) -> Strategy | Exemplars:
     if what == "exemplars":
-        return open_exemplars(said, execute)
-    found = parse_strategy(cast(Family, what), said, execute)
+        return open_exemplars(spec, execute)
+    found = parse_strategy(cast(Family, what), spec, execute)
     if found.kind == SEARCH_ONLY:
-        raise SettingsError(f"reasoning: {SEARCH_ONLY} asks for no answer, and can be no part of another strategy")
+        raise SettingsError(f"reasoning: {SEARCH_ONLY} gives no answer, so it cannot be part of another strategy")
     return found
 
 
@@ -187,38 +199,39 @@ def _function(family: Family, kind: str) -> Callable[..., Any]:
     return own[kind] if kind in own else load_plugin(family, kind, tuple(own)).function
 
 
-def _taken(family: Family, said: Any) -> tuple[str, str, dict[str, Any]]:
-    if isinstance(said, str):
-        return said, "", {}
-    if not isinstance(said, Mapping) or not isinstance(said.get("kind"), str):
-        raise SettingsError(f"{family}: expected a name, or settings such as {{kind: NAME}}, not {said!r:.80}")
-    name = said.get("name") or ""
+def _taken(family: Family, spec: Any) -> tuple[str, str, dict[str, Any]]:
+    if isinstance(spec, str):
+        return spec, "", {}
+    if not isinstance(spec, Mapping) or not isinstance(spec.get("kind"), str):
+        raise SettingsError(f"{family}: expected a name, or settings such as {{kind: NAME}}, not {spec!r:.80}")
+    name = spec.get("name") or ""
     if not isinstance(name, str) or len(name) > _LONGEST_NAME or not name.isprintable() or name.isspace():
         raise SettingsError(f"{family}: a name is one line of at most {_LONGEST_NAME} characters that can be printed, "
                             f"not {name!r:.80}")
-    return said["kind"], name, {one: value for one, value in said.items() if one not in ("kind", "name")}
+    return spec["kind"], name, {one: value for one, value in spec.items() if one not in ("kind", "name")}
 
 
 def _in_brackets(function: Callable[..., Any], shown: Mapping[str, Any], values: Mapping[str, Any]) -> str:
-    """What differs from the defaults: first strategies, without their parameter's name where it is the only one."""
+    """Format the parameters that differ from their defaults: strategies first, without the name of the only such
+    parameter."""
     hints = parameter_hints(function)
     alone = sum(map(is_strategy, hints.values())) == 1
     inner = [f"{'' if alone else f'{name}='}{values[name].label}" for name in shown if is_strategy(hints[name])]
-    said = [f"{name}={Path(value).name if isinstance(values[name], Exemplars) else value}"
+    spec = [f"{name}={Path(value).name if isinstance(values[name], Exemplars) else value}"
             for name, value in shown.items() if not is_strategy(hints[name])]
-    return f"({', '.join([*inner, *said])})" if shown else ""
+    return f"({', '.join([*inner, *spec])})" if shown else ""
 
 
 def _label(kind: str, shown: Mapping[str, Any]) -> str:
-    """What tables call a plug-in, which its settings alone say: to look at its function is to execute it."""
+    """Return a plug-in's label from its settings alone: inspecting its function would execute it."""
     plain = plugin_label(kind)
     plain = f"{plain}.py" if plain != kind and plain in (*REASONING, *RETRIEVAL, *HISTORY) else plain
-    said = [f"{name}={_plainly(value)}" for name, value in shown.items()]
-    return f"{plain}({', '.join(said)})" if said else plain
+    spec = [f"{name}={_plainly(value)}" for name, value in shown.items()]
+    return f"{plain}({', '.join(spec)})" if spec else plain
 
 
 def _plainly(value: Any) -> str:
-    """A parameter of a plug-in in a label: settings of a strategy as a label too."""
+    """Format a plug-in's parameter for its label. A nested strategy is shown by its own label."""
     if not isinstance(value, Mapping) or not isinstance(value.get("kind"), str):
         return str(value)
     rest = {name: inner for name, inner in value.items() if name not in ("kind", "name")}

@@ -1,5 +1,5 @@
-"""Check whether the documents suffice for an answer, and whether its sentences stand in those that they cite. For the
-second check an answer is taken apart into sentences, each with the numbers that it cites."""
+"""Check whether the documents suffice for an answer, and whether each sentence is supported by the documents it
+cites."""
 from __future__ import annotations
 
 import re
@@ -16,11 +16,11 @@ from ragbed.strategies.reading import fold, is_only_citations, is_refusal, read_
 from ragbed.strategies.support.lexical import content_words, score
 from ragbed.strategies.types import Asked, Draft, Evidence, Reply, Task
 
-MOST_STATEMENTS = 40  # the last one holds what is left of a longer answer, so that nothing goes unchecked
+MOST_STATEMENTS = 40  # the last statement holds the rest of a longer answer, so that everything is checked
 _CITATIONS = r"(?:[ \t]{0,4}\[\d[\d\s,;–-]{0,60}\]){0,20}"
 _NOT_AN_END = r"(?<!\b[A-Z]\.)(?<!\b(?:Mr|Ms|Dr|St|No|Co|Jr|Sr|vs)\.)" \
              r"(?<!\b(?:Mrs|Inc|Ltd|Gen|Sen|Rep|Fig|[Ee]\.g|[Ii]\.e)\.)(?<!\bCorp\.)(?<!\bet al\.)"
-# A full stop before a small letter is of an abbreviation; citations after a full stop are of the sentence before.
+# A full stop before a small letter ends an abbreviation. Citations after a full stop belong to the sentence before.
 _END = re.compile(rf"(?:[.!?…](?:{_NOT_AN_END})['\"”’)*_]{{0,4}}{_CITATIONS}(?=\s)(?!\s+[a-z])"
                   rf"|[。！？]['\"”’」』）]{{0,4}}{_CITATIONS})")
 _MARK = re.compile(r"[\s>]*(?:#{1,6}\s|[-*•–]\s|\(?\d{1,2}[.)]\s)?\s*")
@@ -28,20 +28,20 @@ _MARK = re.compile(r"[\s>]*(?:#{1,6}\s|[-*•–]\s|\(?\d{1,2}[.)]\s)?\s*")
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """A sentence of an answer."""
+    """A sentence of an answer, and what it cites."""
 
     text: str  # without its citations
-    cited: tuple[int, ...]  # the numbers that it cites itself, or, where it cites none, that the whole answer does
+    cited: tuple[int, ...]  # its own citations or, if it has none, those of the whole answer
 
 
 def read_statements(draft: Draft, task: Task) -> tuple[Statement, ...]:
-    """Return the sentences of a draft's answer, without headings, refusals and those that say nothing of their own.
+    """Split a draft's answer into statements, without headings, refusals and sentences without content.
 
-    A sentence that says nothing (`Yes.`, `Here is why:`) counts where it is the whole answer. A lone label of an
-    option stands for the option's text. Under `open` rules what cites nothing is the model's own knowledge, and is
+    A sentence without content (`Yes.`, `Here is why:`) counts if it is the whole answer. The label of an option is
+    replaced by the option's text. Under `open` rules, a sentence without citations is the model's own knowledge and is
     left out.
     """
-    apart = task.rules == "open" and read_citations(draft.text)  # what cites nothing itself cites nothing at all
+    apart = task.rules == "open" and read_citations(draft.text)  # a sentence without citations then cites nothing
     pieces = [Statement(strip_citations(piece), read_citations(piece) or (() if apart else draft.cited))
               for piece in split_statements(draft.text)]
     if task.rules == "open":
@@ -54,7 +54,7 @@ def read_statements(draft: Draft, task: Task) -> tuple[Statement, ...]:
 
 
 def split_statements(text: str) -> list[str]:
-    """Return the sentences of each line; citations that stand alone are of the one before."""
+    """Split a text into sentences, line by line. Citations on their own belong to the sentence before."""
     found: list[list[str]] = []
     for line in text.splitlines():
         line = line[mark.end():] if (mark := _MARK.match(line)) else line
@@ -81,9 +81,11 @@ _WORDS = {word: value for value, words in ((1.0, _WHOLE), (0.5, _PARTLY), (0.0, 
 
 
 def read_share(text: str) -> float | None:
-    """Read the share that a text begins with, from 0 to 1; None where it begins with none, or repeats the scale. `7`,
-    `7/10` and `7 out of 10` are 0.7; `3 of 4` is 0.75, `70%` and `0.7` are 0.7: a number with a point that is at most 1
-    is a share. `yes` is 1, `partly` 0.5 and `no` 0, and so are their like in English and Korean."""
+    """Read the share at the beginning of a text, from 0 to 1; None without one, or if the text repeats the scale.
+
+    `7`, `7/10`, `7 out of 10`, `70%` and `0.7` are 0.7, and `3 of 4` is 0.75. `yes` is 1, `partly` 0.5 and `no` 0, as
+    are similar words in English and Korean.
+    """
     text = text[:_LONGEST]
     if _RANGE.match(text):
         return None
@@ -108,7 +110,7 @@ _LINE = re.compile(r"^[ \t*_#>`(\[-]{0,8}(?:statement[ \t]?)?(\d{1,3})[*_`)\]]{0
 
 def grade_statements(task: Task, statements: Sequence[Statement], evidence: Evidence) \
         -> Generator[Asked, Any, list[float | None]]:
-    """Ask the model how far the documents say each statement: 1, 0.5 or 0; None where the grade could not be read. The
+    """Ask the model how well the documents support each statement: 1, 0.5 or 0; None if the grade cannot be read. The
     prompt shows all evidence, so that it begins as the answer's prompt does."""
     if not statements:
         return []
@@ -123,8 +125,8 @@ def grade_statements(task: Task, statements: Sequence[Statement], evidence: Evid
 
 
 def read_grades(text: str, count: int) -> list[float | None]:
-    """Read the grades of the statements 1 to `count`, thinking left out; of two lines with one number the last counts,
-    and for a single statement the grade may be the whole reply."""
+    """Read the grades of statements 1 to `count`. The last line with a number counts. For a single statement, the grade
+    may be the whole reply."""
     said = read_answer(text)[0][:_LONGEST_REPLY]
     found = {int(number): grade for number, line in _LINE.findall(said) if (grade := read_share(line)) is not None}
     if count == 1 and not found:
@@ -142,14 +144,15 @@ _SHORT = 40  # characters of a reply that is nothing but its grade
 
 @dataclass(frozen=True, slots=True)
 class Sufficiency:
-    """How far the model judged that the documents hold all that an answer needs."""
+    """The model's judgement whether the documents hold everything an answer needs."""
 
-    value: float | None  # from 0 to 1; None where its reply could not be read
-    missing: str = ""  # what it would search for; empty where it says nothing is missing, or does not say
+    value: float | None  # from 0 to 1; None if the reply could not be read
+    missing: str = ""  # what to search for; empty if the model names nothing
 
 
 def judge_sufficiency(task: Task, evidence: Evidence) -> Generator[Asked, Any, Sufficiency]:
-    """Ask the model in one call whether the evidence suffices; without any the value is 0, and no call is made."""
+    """Ask the model with one call whether the evidence suffices. Without evidence the value is 0, and no call is
+    made."""
     if not evidence:
         return Sufficiency(0.0)
     reply: Reply = yield ask(task, template("sufficiency"), evidence, "sufficiency")
@@ -157,8 +160,8 @@ def judge_sufficiency(task: Task, evidence: Evidence) -> Generator[Asked, Any, S
 
 
 def read_sufficiency(text: str) -> Sufficiency:
-    """Read the last grade and the last missing thing that lines of a reply name, its thinking left out; a reply of a
-    few words without such a line is taken for the grade itself."""
+    """Read the last grade and the last missing fact from the lines of a reply. A reply of a few words without such a
+    line is read as the grade."""
     said = read_answer(text)[0][:_LONGEST_REPLY]
     grades = [grade for line in _GRADE.findall(said) if (grade := read_share(line)) is not None]
     whole = read_share(said) if not grades and len(said) <= _SHORT else None
@@ -173,23 +176,23 @@ _LONGEST_QUOTE = 300  # characters
 
 @dataclass(frozen=True, slots=True)
 class StatementCheck:
-    """What the check found of one statement."""
+    """The result of checking one statement."""
 
     statement: Statement
-    value: float | None  # how well it is supported, from 0 to 1; None where that could not be told
-    flaw: str = ""  # what is wrong with its citations or numbers, in words
+    value: float | None  # how well it is supported, from 0 to 1; None if undecided
+    flaw: str = ""  # a problem with its citations or numbers, in words
 
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """What was found of an answer; `threshold` is the value from which a statement is supported."""
+    """The result of checking an answer. A statement is supported if its value is at least `threshold`."""
 
     findings: tuple[StatementCheck, ...]
     threshold: float
 
     @property
     def told(self) -> tuple[StatementCheck, ...]:
-        """Return the statements of which it could be told."""
+        """Return the statements with a value."""
         return tuple(one for one in self.findings if one.value is not None)
 
     @property
@@ -198,11 +201,11 @@ class Checked:
 
     @property
     def share(self) -> float | None:
-        """Return the share of supported statements among those of which it could be told; None where there are none."""
+        """Return the share of supported statements among those with a value; None without any."""
         return (len(self.told) - len(self.unsupported)) / len(self.told) if self.told else None
 
     def listed(self) -> str:
-        """List the unsupported statements for the prompt that mends them."""
+        """Format the unsupported statements for the prompt that repairs them."""
         return "\n".join(f'- "{" ".join(one.statement.text[:_LONGEST_QUOTE].split())}": '
                          f"{one.flaw or 'its documents do not say so'}" for one in self.unsupported)
 
@@ -213,9 +216,11 @@ class Checked:
 
 def check_statements(draft: Draft, task: Task, seen: EvidenceTrace, by: By,
                      threshold: float) -> Generator[Asked, Any, Checked]:
-    """Check each statement of the draft against what it cites, or, where the rules ask for no citations, against all
-    documents that the last prompt showed. A statement that cites nothing where it has to, or a document that no prompt
-    showed, has the value 0."""
+    """Check each statement of a draft against the documents it cites.
+
+    If the rules ask for no citations, check it against all documents of the last prompt. A statement without a required
+    citation, or with a citation of a document that no prompt showed, gets the value 0.
+    """
     evidence = seen.evidence(draft.cited)
     statements = read_statements(draft, task)
     found = {place: StatementCheck(one, 0.0, flaw) for place, one in enumerate(statements)
@@ -244,9 +249,11 @@ def _flaw_of_citations(one: Statement, task: Task, seen: EvidenceTrace) -> str:
 
 def repair(first: Draft, found: Checked, task: Task, seen: EvidenceTrace, by: By) \
         -> Generator[Asked, Any, tuple[Draft, Checked]]:
-    """Ask for a second answer, and return the better supported of the two, with what was found of it. The second counts
-    where the two are equal, and where it refuses under rules that offer a refusal. One that cannot be read leaves the
-    first as it was, with the note `repair_unread`; one that is worse, with `repair_worse`."""
+    """Ask for a second answer, and return the better supported of the two with its check.
+
+    On a tie, or if it refuses under rules that offer a refusal, the second is returned. If it cannot be read, the first
+    is returned with the note `repair_unread`; if it is worse, with `repair_worse`.
+    """
     said = fill_untrusted("support_repair", answer=strip_sub_answers(first, task).text, findings=found.listed())
     call = ask_for_answer(task, said, seen.evidence(first.cited), thinks=False)
     seen.asked(call)

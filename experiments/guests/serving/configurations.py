@@ -259,10 +259,10 @@ def _settings(plan: Plan, cell: Cell) -> AssistantSettings | None:
     untrusted = any(one.has_plugins and not one.is_loaded for one in (reasoning, retrieval))
     if untrusted or reasoning.kind == SEARCH_ONLY:
         return None
-    history = {"history": plan.strategies["history"][cell.history].said} if cell.history else {}
+    history = {"history": plan.strategies["history"][cell.history].spec} if cell.history else {}
     return AssistantSettings(
-        **history, index=index_folder(settings, retriever, cell.format), model=cell.model, reasoning=reasoning.said,
-        retrieval=retrieval.said, rules=cell.rules, answer_format=cell.answer_format or "tags",
+        **history, index=index_folder(settings, retriever, cell.format), model=cell.model, reasoning=reasoning.spec,
+        retrieval=retrieval.spec, rules=cell.rules, answer_format=cell.answer_format or "tags",
         framing=cell.framing or "none", prompt_variant=cell.prompt_variant or 1, layout=settings.layout,
         brief=settings.brief, exemplars=plan.exemplars, k=retriever.k, retriever=own, where=retriever.where,
         limits=settings.limits, calls=settings.call_settings)

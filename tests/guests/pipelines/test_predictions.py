@@ -115,7 +115,7 @@ ID = "sas-founded"
 @pytest.mark.parametrize(("format", "content", "says"), [
     ("jsonl", [{"id": ID, "answer": "1941"}, "{"], ["answers.jsonl, line 2: expected one JSON object"]),
     ("jsonl", [{"answer": "1941"}], ["line 1, field id", "in `question`"]),
-    ("jsonl", ["[" * 9_000], ["line 1", "nested beyond reason"]),
+    ("jsonl", ["[" * 9_000], ["line 1", "nested too deeply"]),
     ("jsonl", [], ["the file has no answers"]),
     ("jsonl", [{"id": ID}, {"id": ID}], ["line 2: question sas-founded is answered already in", "line 1; keep one"]),
     ("jsonl", [{"id": ID, "question": "what is the highest mountain peak in hawaii"}],
