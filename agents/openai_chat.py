@@ -92,7 +92,7 @@ class Chat(ChatOpenAI):
             status = code if type(code) is int and 400 <= code < 600 else 500
             return Response(status, got.headers, json.dumps({"error": error.body}).encode())
         except RecursionError:
-            raise ValueError("nested beyond reason") from None
+            raise ValueError("nested too deeply") from None
         if not whole.whole:
             raise ConnectionError("the stream ended early")
         return Response(got.status_code, got.headers, whole.body())

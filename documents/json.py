@@ -5,7 +5,7 @@ import json
 import re
 from typing import Any, NoReturn
 
-MOST_NESTED = 200
+MAX_NESTED = 200
 _HALF = re.compile(r"\\u[dD][89a-fA-F]|[\ud800-\udfff]")
 
 
@@ -35,10 +35,10 @@ def loads(text: str | bytes, *, mend: bool = False) -> Any:
 
 
 def _check_depth(text: str, value: Any) -> None:
-    if text.count("[") + text.count("{") <= MOST_NESTED:
+    if text.count("[") + text.count("{") <= MAX_NESTED:
         return
     level = [value]
-    for _ in range(MOST_NESTED):
+    for _ in range(MAX_NESTED):
         level = [inner for one in level for inner in (one.values() if isinstance(one, dict) else one)
                  if isinstance(inner, dict | list)]
         if not level:

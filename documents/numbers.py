@@ -12,7 +12,7 @@ from ragbed.documents.types import normalize
 CURRENCIES = frozenset("$€£¥₩")
 SIGNS = CURRENCIES | {"(", "$(", "($", "US$"}  # may be in a cell of their own before their number
 UNITS = frozenset({")", "%", ")%", "%)", "bps", "pts"})  # may be in a cell of their own after their number
-_LONGEST_CELL = 60
+_MAX_CELL = 60
 _CELL_SCALE = r"(?:\s*(?:thousand|million|billion|trillion|bps|pts|basis points)\b)?"
 _AMOUNT = rf"[$€£¥₩(\s+−–—-]*\d[\d.,:/\s]*{_CELL_SCALE}[)%\sxX†*]*"
 _CELL = re.compile(
@@ -23,7 +23,7 @@ _YEAR = re.compile(r"(?:19|20)[0-9]{2}|[0-3]?[0-9],")
 
 def is_number(text: str) -> bool:
     """Return whether a cell is an amount, a range of amounts, a share, a year, a time or a dash."""
-    return len(text) <= _LONGEST_CELL and _CELL.fullmatch(text) is not None
+    return len(text) <= _MAX_CELL and _CELL.fullmatch(text) is not None
 
 
 def is_year(text: str) -> bool:
@@ -63,7 +63,7 @@ _VALUES_SCALE = {"thousand": 10**3, "k": 10**3, "million": 10**6, "mn": 10**6, "
           "trillion": 10**12, "십": 10, "백": 100, "천": 1000, "만": 10**4, "억": 10**8, "조": 10**12}
 _DIGITS = r"(?:\d{1,3}(?:,\d{3})+(?!\d)|\d+)(?:\.\d+)?|\.\d+"
 _START = r"(?<![A-Za-z0-9.])"
-_VALUES_LONGEST = 40  # digits, points and commas; longer runs are identifiers rather than numbers
+_MAX_DIGITS = 40  # digits, points and commas; longer runs are identifiers rather than numbers
 
 _DATES = tuple(re.compile(pattern, re.IGNORECASE) for pattern in (
     r"(?<!\d)(?P<y>\d{4})\s*년(?:\s*(?P<m>\d{1,2})\s*월(?:\s*(?P<d>\d{1,2})\s*일)?)",
@@ -156,14 +156,14 @@ def _date(match: re.Match[str]) -> TextValue | None:
 def _korean(match: re.Match[str]) -> TextValue | None:
     total = Decimal(0)
     for part in _KOREAN_PART.finditer(match[0]):
-        if len(part["n"]) > _VALUES_LONGEST:
+        if len(part["n"]) > _MAX_DIGITS:
             return None
         total += Decimal(part["n"].replace(",", "")) * _VALUES_SCALE.get(part["s"], 1) * _VALUES_SCALE.get(part["u"], 1)
     return TextValue(match.start(), match.start() + len(match[0].rstrip()), number=total)
 
 
 def _number(match: re.Match[str]) -> TextValue | None:
-    if len(match["n"]) > _VALUES_LONGEST:
+    if len(match["n"]) > _MAX_DIGITS:
         return None
     number = Decimal(match["n"].replace(",", "")) * _VALUES_SCALE.get((match["scale"] or "").lower(), 1)
     start = match.start() + len(match[0]) - len(match[0].lstrip())

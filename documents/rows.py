@@ -18,7 +18,7 @@ from ragbed.documents.paths import expand_path
 
 S = TypeVar("S")
 T = TypeVar("T")
-_LONGEST = 1 << 24  # characters of a field in a CSV file
+_MAX_LENGTH = 1 << 24  # characters of a field in a CSV file
 _SKIPPED: ContextVar[tuple[list[str], bool] | None] = ContextVar("_SKIPPED", default=None)
 
 
@@ -207,7 +207,7 @@ def read_text(file: Path) -> str:
 def read_csv(file: Path) -> Iterator[Row]:
     """Yield the records of a CSV file with a header. `line` is the line on which a record ends. Raises BenchmarkError
     if the file cannot be read, has no header, or a record has another number of fields."""
-    csv.field_size_limit(_LONGEST)
+    csv.field_size_limit(_MAX_LENGTH)
     records = csv.reader(io.StringIO(read_text(file), newline=""), strict=True)
     try:
         header = next(records, [])

@@ -64,9 +64,9 @@ _NEVER_AFTER_AN_ARTICLE = frozenset(
      "or", "but", "not"))
 _ANSWERING = frozenset(
     ("the", "my", "final", "correct", "answer", "option", "choice", "is", "정답", "정답은", "답", "答案", "答案是"))
-_LONGEST_MARKS = 20  # characters around an option's text
-_LONGEST_ASIDE = 400  # characters of a text in which `(B)` alone names an option
-_LONGEST_END = 20_000  # characters that are read from each end of a longer text
+_MAX_MARKS = 20  # characters around an option's text
+_MAX_ASIDE = 400  # characters of a text in which `(B)` alone names an option
+_MAX_END = 20_000  # characters that are read from each end of a longer text
 
 
 def read_choice(text: str, options: Options) -> str | None:
@@ -108,12 +108,12 @@ def is_only_choice(text: str, options: Options) -> bool:
 
 
 def _ends(text: str) -> str:
-    return text if len(text) <= 2 * _LONGEST_END else f"{text[:_LONGEST_END]}\n{text[-_LONGEST_END:]}"
+    return text if len(text) <= 2 * _MAX_END else f"{text[:_MAX_END]}\n{text[-_MAX_END:]}"
 
 
 def _line(said: str, start: int, options: Options) -> str:
     """Return the rest of the line; empty if it is too long for an option's text."""
-    end = start + max(len(straighten(text)) for _, text in options) + _LONGEST_MARKS
+    end = start + max(len(straighten(text)) for _, text in options) + _MAX_MARKS
     line, ended, _ = said[start:end].partition("\n")
     return line if ended or end >= len(said) else ""
 
@@ -187,7 +187,7 @@ class _Forms:
     def in_passing(self, said: str, options: Options) -> set[str | None]:
         """Return labels that the text calls an option, concludes with or puts in brackets, except dismissed ones."""
         patterns = [self.names, self.concludes, self.contrasts, self.right]
-        if len(said) <= _LONGEST_ASIDE:
+        if len(said) <= _MAX_ASIDE:
             patterns.append(self.bracketed)
         return {self._lone(said, found, options) for pattern in patterns for found in pattern.finditer(said)
                 if _stands(said, found, after_name=pattern is self.names)

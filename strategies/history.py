@@ -32,7 +32,7 @@ from ragbed.strategies.types import (
 Most = Annotated[int, Field(ge=1, le=50)]  # turns, the last ones
 Longest = Annotated[int, Field(ge=20, le=10_000)]  # characters of each of their questions and answers
 ASKS = "asks"  # the decision that records the rewritten question
-_LONGEST_REPLY, _GROWTH = 300, 2  # characters of a written question at least; how many times as long as the other
+_MAX_REPLY, _GROWTH = 300, 2  # characters of a written question at least; how many times as long as the other
 _MARK = re.compile(r"</?\w+>")  # which models copy from the prompt
 _NAMED = re.compile(r"^[\s*_]*(?:(?:the )?(?:re-?written|stand-?alone|self-contained|full|new) )+"
                     r"(?:question|query)[*_]*\s?[:：][\s*_]*", re.IGNORECASE)
@@ -56,7 +56,7 @@ def rewrite(task: Task, *, turns: Most = 5, characters: Longest = 600) -> Standa
     reply: Reply = yield ask_without_documents("rewrite", "rewrite", turns=before, query=task.question)
     said = _MARK.sub("\n", strip_thinking(reply.text)).strip()
     written = next(iter(read_list(_NAMED.sub("", said), "", 1)), "").strip("\"'“”` ")
-    most = max(_LONGEST_REPLY, _GROWTH * len(task.question))
+    most = max(_MAX_REPLY, _GROWTH * len(task.question))
     if not written or len(written) > most or reply.finish_reason == "length":
         yield Decision("keeps the question", "no question came" if not written else "the reply is too long for one")
         return task.question

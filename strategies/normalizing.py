@@ -50,7 +50,7 @@ def with_values(text: str, dates: bool = True) -> str:
     return normalize_answer("".join([*pieces, text[at:]]))
 
 
-_LONGEST_RATIO, _LONGEST_WORDS, _LONGEST_CHARACTERS = 3, 10, 100
+_MAX_RATIO, _MAX_WORDS, _MAX_CHARACTERS = 3, 10, 100
 _CLAUSE_ENDS = re.compile(r"[,.;:!。、](?:\s|$)|\n")
 _DENIES = re.compile(r"(?<![a-z])(?:not|never|neither|nor|cannot|except)(?![a-z])|n't(?![a-z])|아니|않|不|没|非")
 _WRONG = r"(?:(?<![a-z])(?:wrong|incorrect|false|eliminated|ruled out)(?![a-z])|错|錯|틀[렸리린림립]|오답)"
@@ -90,11 +90,11 @@ def _light(text: str) -> str:
 def _held(said: str, options: Sequence[tuple[str, str]]) -> list[str]:
     """Return the labels of the options that the text contains, except an option inside a longer one."""
     found: list[str] = []
-    if len(said) > max(_LONGEST_CHARACTERS, _LONGEST_RATIO * max(len(text) for _, text in options)):
+    if len(said) > max(_MAX_CHARACTERS, _MAX_RATIO * max(len(text) for _, text in options)):
         return found
     for text in sorted({text for _, text in options}, key=lambda text: (-len(text), text)):
         article = len(text) == 1 and text.isascii() and text.isalpha()
-        if not text or article or (len(said) > _LONGEST_RATIO * len(text) and len(said.split()) > _LONGEST_WORDS):
+        if not text or article or (len(said) > _MAX_RATIO * len(text) and len(said.split()) > _MAX_WORDS):
             continue
         before = rf"(?<![{EDGE}])(?<!\d[.,])(?<!-)" if re.match(rf"[{EDGE}]", text) else ""
         after = rf"(?![{EDGE}%]|[.,]\d)" if re.search(rf"[{EDGE}]\Z", text) else ""

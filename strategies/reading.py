@@ -19,7 +19,7 @@ _SPACED_CITATION = re.compile(r"(?<!\s)\s*" + _CITATION.pattern)
 # Possessive and with a lookbehind, so that it takes linear time.
 _SINGLE_CITATIONS = re.compile(r"(?<!\s)(?:\s*+\[\d++\],?+)++\s*+")
 _RANGE = re.compile(r"(\d+)(?:\s*[-–]\s*(\d+))?")
-_WIDEST_RANGE = 100
+_MAX_RANGE = 100
 
 
 def read_answer(text: str) -> tuple[str, bool]:
@@ -65,7 +65,7 @@ def find_citations(text: str) -> list[tuple[int, int, tuple[int, ...]]]:
         seen: dict[int, None] = {}
         for first, last in _RANGE.findall(bracket[0]):
             low, high = int(first), int(last or first)
-            numbers = range(low, high + 1) if low <= high <= low + _WIDEST_RANGE else (low, high)
+            numbers = range(low, high + 1) if low <= high <= low + _MAX_RANGE else (low, high)
             seen.update(dict.fromkeys(numbers))
         marks.append((*bracket.span(), tuple(seen)))
     return marks

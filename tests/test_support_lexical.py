@@ -3,7 +3,7 @@ import pytest
 
 from ragbed.documents import Chunk
 from ragbed.strategies import Draft, Passage, Task
-from ragbed.strategies.support.check import MOST_STATEMENTS, read_statements
+from ragbed.strategies.support.check import MAX_STATEMENTS, read_statements
 from ragbed.strategies.support.lexical import Score, not_stated, score
 
 QUESTION = "Where was the director of Jaws born?"
@@ -120,5 +120,5 @@ def test_a_label_stands_for_its_option_and_under_open_rules_only_what_cites_is_l
 
 def test_endless_answers_are_a_bounded_number_of_statements_with_all_their_words():
     found = pieces("Ships sail. " * 1_000 + "Trains run.", (1,))
-    assert len(found) == MOST_STATEMENTS
+    assert len(found) == MAX_STATEMENTS
     assert found[-1][0].endswith("Trains run.")

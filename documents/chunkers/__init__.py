@@ -1,4 +1,4 @@
-"""Chunkers: how a document's rendering is cut into chunks."""
+"""Chunkers cut a document's rendering into chunks."""
 from typing import Annotated
 
 from pydantic import BeforeValidator, Field

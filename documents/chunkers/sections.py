@@ -1,4 +1,4 @@
-"""Chunks along headings, whole tables and paragraphs, which are found in the rendering itself by a few marks."""
+"""Chunk along headings, tables and paragraphs, which are found in the rendering itself."""
 from __future__ import annotations
 
 import re
@@ -24,7 +24,7 @@ _HEADING = re.compile(r"#{1,6} \S")
 
 @dataclass(frozen=True, slots=True)
 class OutlineBlock:
-    """A span of the text, with the white space that follows it."""
+    """A block of the text, including the white space after it."""
 
     start: int
     end: int
@@ -32,7 +32,7 @@ class OutlineBlock:
 
 
 def outline(text: str, format: Format) -> list[OutlineBlock]:
-    """Return the blocks of a rendering, in order; together they are the whole of it."""
+    """Split a rendering into blocks, in order, that cover it completely."""
     return list(_html(text) if format == "html" else _plain(text))
 
 
@@ -45,7 +45,7 @@ def _plain(text: str) -> Iterator[OutlineBlock]:
 
 
 def _html(text: str) -> Iterator[OutlineBlock]:
-    """Blocks of the outermost level; a tag that is never closed holds the rest of the text."""
+    """Yield the outermost blocks. A tag that is never closed contains the rest of the text."""
     start = depth = 0
     name = ""
     for match in _TAG.finditer(text):
@@ -79,7 +79,7 @@ def _plain_rows(text: str, block: OutlineBlock) -> list[int]:
 
 
 def _html_rows(text: str, block: OutlineBlock) -> list[int]:
-    """The rows of the table itself, not of tables in its cells; those at the top that hold titles left out."""
+    """Return the starts of the table's body rows, without nested tables and title rows."""
     starts: list[int] = []
     depth = 0
     for match in _TAG.finditer(text, block.start, block.end):
@@ -99,10 +99,10 @@ def _html_rows(text: str, block: OutlineBlock) -> list[int]:
 
 BREAKS = (re.compile(r"\n\s*\n|</(?:p|li|tr|dd|dt|pre)>\n|<br>"), re.compile(r"[.!?。…]['\"”’)\]]*\s+|[。！？]|\n"),
           re.compile(r"\s+"))
-"""Where text is best cut, the first kind before the next: after a paragraph or row, a sentence or line, a word."""
+"""Places to cut, best first: after a paragraph or row, a sentence or line, a word."""
 
 def last_break(text: str, start: int, limit: int, format: Format) -> int:
-    """Return the last place of the best kind in a part where text is cut well, else the last where it can be cut."""
+    """Return the last place of the best kind in a span, or the last place where a cut is possible."""
     for pattern in BREAKS:
         ends = [match.end() for match in pattern.finditer(text, start, limit)]
         for end in reversed(ends[-3:]):
@@ -118,10 +118,10 @@ _SMALL = 8
 class Sections(BaseModel):
     """Chunks along headings, whole tables and paragraphs.
 
-    A section is a heading and what follows it. Sections are merged with their neighbours up to `target`
-    characters; one above `largest` is split at paragraphs, then sentences, then words, towards `target`. A table
-    stays whole up to `largest`; above, it is split by rows, and its header is repeated as the `prefix` of each
-    further part (`largest` holds with the prefix). Only a single tag or a table row can make a chunk longer.
+    A section is a heading with the text below it. Sections are merged up to `target` characters. A section above
+        `largest` is split at paragraphs, then sentences, then words, into parts of about `target`. A table stays whole
+        up to `largest`; a larger one is split by rows, and its header is repeated as the `prefix` of each further part,
+        within `largest`. Only a single tag or table row can exceed `largest`.
 
     Attributes:
         target: characters that a chunk should have.
@@ -141,7 +141,7 @@ class Sections(BaseModel):
         return self
 
     def chunk(self, document: Document, format: Format) -> list[Chunk]:
-        """Return the chunks of that rendering, in order; their spans are the whole of it."""
+        """Return the chunks of a rendering, in order. Their spans cover it completely."""
         text = document.text(format)
         pieces = [piece for section in _sections(outline(text, format)) for piece in self._fit(text, section, format)]
         return make_chunks(document, format, self._merged(text, pieces))
@@ -184,7 +184,8 @@ class Sections(BaseModel):
         yield from self._part(text, (start, table.end, prefix), header, format, head)
 
     def _part(self, text: str, piece: Piece, header: str, format: Format, head: int = 0) -> Iterator[Piece]:
-        """A piece, or several where it is too long; each after the first begins with the header that ends at `head`."""
+        """Yield a piece, or several if it is too long. Those after the first begin with the table header that ends at
+        `head`."""
         start, end, prefix = piece
         if end - start + len(prefix) <= self.largest:
             yield piece
@@ -207,10 +208,10 @@ class Sections(BaseModel):
         return cut if cut > start else next_safe_cut(text, limit, format)
 
     def _merged(self, text: str, pieces: Iterable[Piece]) -> Iterator[Piece]:
-        """Neighbours joined up to `target`, and small ones, which say little alone, up to `largest`.
-
-        A small piece that begins with a heading goes to what follows, if it can; any other to what is before.
-        Pieces with a repeated header are joined only to what follows it.
+        """Join neighbours up to `target`, and small pieces, which say little alone, up to `largest`.
+        
+        A small piece that begins with a heading joins the next piece if possible, any other the previous one. A piece
+        with a repeated header joins only the next piece.
         """
         def small(piece: Piece) -> bool:
             return piece[1] - piece[0] < self.target // _SMALL

@@ -1,5 +1,4 @@
-"""Chunks by their size: of one size, along separators as LangChain's splitter, of whole sentences, or random as
-CReSt's."""
+"""Chunk by size: fixed, along separators like LangChain's splitter, by whole sentences, or at random like CReSt."""
 from __future__ import annotations
 
 import re
@@ -15,7 +14,7 @@ from ragbed.documents.types import Chunk, Document, Format, digest
 
 
 class Overlapping(BaseModel):
-    """Chunks of about `size` characters, each of which may begin with up to `overlap` characters of the one before."""
+    """Chunks of about `size` characters that repeat up to `overlap` characters of the previous chunk."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -30,20 +29,20 @@ class Overlapping(BaseModel):
         return self
 
     def chunk(self, document: Document, format: Format) -> list[Chunk]:
-        """Return the chunks of that rendering, in order of their start; blank spans join their neighbour."""
+        """Return the chunks of a rendering, in order of their start. Blank spans join their neighbour."""
         spans = self.spans(document.text(format), format)
         return make_chunks(document, format, ((start, end, "") for start, end in spans))
 
     def spans(self, text: str, format: Format) -> Iterator[Span]:
-        """Return the spans of the chunks of a text."""
+        """Yield the spans of a text's chunks."""
         raise NotImplementedError
 
 
 class Fixed(Overlapping):
     """Chunks of `size` characters that begin `size - overlap` characters apart.
 
-    In HTML a cut that would fall inside a tag or an entity moves before it, so a chunk may be a little
-    shorter; a tag that is longer than `size` is a chunk of its own.
+    In HTML, a cut inside a tag or an entity moves before it, so a chunk may be a little shorter. A tag longer than
+        `size` becomes a separate chunk.
 
     Attributes:
         size: characters of a chunk.
@@ -66,12 +65,12 @@ class Fixed(Overlapping):
 
 
 class Recursive(Overlapping):
-    """Chunks of at most `size` characters. The text is cut behind the first separator that it holds; what is still too
-    long, behind the next one; and so on, at last anywhere. Neighbouring pieces are joined again up to `size`, but never
-    with those of a piece that had to be cut further.
-
-    Each chunk begins with as many whole pieces of the one before as fit into `overlap` characters. Only a single
-    tag of HTML can make a chunk longer.
+    """Chunks of at most `size` characters, cut after separators.
+    
+    The text is cut after the first separator it contains. Pieces that are too long are cut after the next separator,
+    and so on, and finally anywhere. Neighbouring pieces are joined up to `size`, except across a piece that was cut
+    further. Each chunk repeats as many whole pieces of the previous one as fit into `overlap`. Only a single HTML tag
+    can exceed `size`.
 
     Attributes:
         size: largest number of characters of a chunk.
@@ -92,7 +91,7 @@ class Recursive(Overlapping):
         return self.within(text, (0, len(text)), self.separators, format)
 
     def within(self, text: str, span: Span, separators: Sequence[str], format: Format) -> Iterator[Span]:
-        """Return the chunks of a part of a text, with these separators."""
+        """Yield the chunks of a part of a text, with these separators."""
         pieces, rest = self._pieces(text, span, separators, format)
         small: list[Span] = []
         for piece in pieces:
@@ -122,16 +121,16 @@ class Recursive(Overlapping):
         return anywhere, ()
 
 
-# A full stop before a small letter is of an abbreviation.
+# A full stop before a small letter ends an abbreviation.
 _END = re.compile(r"[.!?…]['\"”’)\]]*\s+(?![a-z])|[。！？]['\"”’」』）\]]*|\n\s*\n"
                   r"|</(?:p|li|tr|dd|dt|pre|h[1-6])>\n?|<br>")
 
 
 class Sentences(Overlapping):
-    """Chunks of as many sentences as fit into `size` characters; a longer one is cut between words.
-
-    A sentence ends with a full stop, a question or an exclamation mark and space, or with its paragraph. Each chunk
-    begins with as many sentences of the one before as fit into `overlap` characters.
+    """Chunks of as many sentences as fit into `size` characters. A longer sentence is cut between words.
+    
+    A sentence ends with a full stop, question or exclamation mark followed by a space, or with its paragraph. Each
+    chunk repeats as many sentences of the previous one as fit into `overlap` characters.
 
     Attributes:
         size: largest number of characters of a chunk.
@@ -151,9 +150,8 @@ class Sentences(Overlapping):
 class CrestSizes(BaseModel):
     """Consecutive chunks of random size, as CReSt's corpus was cut (section 3.1 of the paper).
 
-    Sizes are uniform between `smallest` and `largest` characters; the last chunk takes what is left. A cut
-    may fall inside a tag, as in the original. The sizes depend on the document's id, the format and the
-    seed only.
+    Sizes are uniform between `smallest` and `largest` characters; the last chunk takes the rest. A cut may fall inside
+        a tag, as in the original. Sizes depend only on the document's id, the format and the seed.
 
     Attributes:
         smallest, largest: bounds of the characters of a chunk.
@@ -174,7 +172,7 @@ class CrestSizes(BaseModel):
         return self
 
     def chunk(self, document: Document, format: Format) -> list[Chunk]:
-        """Return the chunks of that rendering, in order; together they are the whole of it."""
+        """Return the chunks of a rendering, in order. They cover it completely."""
         random = Random(digest("crest", document.id, format, str(self.seed)))
         end = len(document.text(format))
         cuts = [0]

@@ -1,4 +1,4 @@
-"""Spans of a rendering: safe places to cut, and chunks from pieces."""
+"""Find safe places to cut a rendering, and make chunks from spans."""
 from __future__ import annotations
 
 import re
@@ -9,12 +9,12 @@ from ragbed.documents.types import Chunk, Document, Format
 
 
 def expand_kind(value: Any) -> Any:
-    """Return the settings that a kind's name stands for: its defaults. Anything else as it is."""
+    """Replace the name of a kind by its default settings. Return any other value unchanged."""
     return {"kind": value} if isinstance(value, str) else value
 
 
 Span = tuple[int, int]
-Piece = tuple[int, int, str]  # start, end and the prefix that stands before the text between them
+Piece = tuple[int, int, str]  # start, end, and the prefix before the text between them
 _TAG = re.compile(r"<[^<>]*>")
 _ENTITY = re.compile(r"&#?\w{1,31};")
 _MARK = re.compile(rf"{_TAG.pattern}|{_ENTITY.pattern}")
@@ -23,14 +23,14 @@ _TAG_REACH = 65_536
 
 
 def make_chunks(document: Document, format: Format, pieces: Iterable[Piece]) -> list[Chunk]:
-    """Return the chunks over pieces in order of their start; blank ones are joined to their neighbour."""
+    """Make chunks from pieces, in order of their start. Blank pieces join their neighbour."""
     apart = merge(document.text(format), pieces, lambda held, piece: False)
     return [Chunk.of(document, format, *piece) for piece in apart]
 
 
 def merge(text: str, pieces: Iterable[Piece], together: Callable[[Piece, Piece], bool]) -> Iterator[Piece]:
-    """Join neighbours that belong `together`, as one piece, which begins with the prefix of the first. Blank pieces are
-    joined to the piece before (or, at the beginning, after) them."""
+    """Join neighbouring pieces that belong `together`. A joined piece keeps the prefix of its first. Blank pieces join
+    the previous piece or, at the beginning, the next one."""
     held: Piece | None = None
     empty = True
     for piece in pieces:
@@ -47,8 +47,8 @@ def merge(text: str, pieces: Iterable[Piece], together: Callable[[Piece, Piece],
 
 
 def pack(spans: Iterable[Span], size: int, overlap: int) -> Iterator[Span]:
-    """Join neighbouring spans up to `size` characters; a longer one stays alone. Each joined one begins with as many of
-    the last spans before it as fit into `overlap` characters and leave room for the next."""
+    """Join neighbouring spans up to `size` characters. Longer spans stay alone. Each joined span repeats as many of the
+    previous spans as fit into `overlap` and leave room for the next one."""
     held: list[Span] = []
     for span in spans:
         if held and span[1] - held[0][0] > size:
@@ -61,14 +61,14 @@ def pack(spans: Iterable[Span], size: int, overlap: int) -> Iterator[Span]:
 
 
 def safe_cut(text: str, position: int, format: Format) -> int:
-    """Return the last place at or before `position` that is not inside a tag or an entity of HTML."""
+    """Return the last place at or before `position` that is not inside an HTML tag or entity."""
     if format == "plain" or not 0 < position < len(text):
         return position
     return min(_before(text, position, "<", _TAG, _TAG_REACH), _before(text, position, "&", _ENTITY, _ENTITY_REACH))
 
 
 def safe_cuts(text: str, span: Span, positions: Iterable[int], format: Format) -> list[int]:
-    """Return those of the positions in a part, which are in order, that are not inside a tag or an entity of HTML."""
+    """Return the positions, given in order, that are not inside an HTML tag or entity."""
     if format == "plain":
         return list(positions)
     marks = (match.span() for match in _MARK.finditer(text, *span))
@@ -83,7 +83,7 @@ def safe_cuts(text: str, span: Span, positions: Iterable[int], format: Format) -
 
 
 def next_safe_cut(text: str, position: int, format: Format) -> int:
-    """Return the first place at or after `position` that is not inside a tag or an entity of HTML."""
+    """Return the first place at or after `position` that is not inside an HTML tag or entity."""
     begin = safe_cut(text, position, format)
     if begin == position:
         return position

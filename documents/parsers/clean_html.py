@@ -1,4 +1,4 @@
-"""Clean events, which both renderings are written from, and the HTML of them: one block a line."""
+"""Collect clean events, from which both renderings are written, and write them as HTML, one block per line."""
 from __future__ import annotations
 
 import re
@@ -17,7 +17,7 @@ class Open(NamedTuple):
 
 
 class Close(NamedTuple):
-    """The tag that was opened last ends."""
+    """The last opened tag ends."""
 
     tag: str
 
@@ -34,18 +34,19 @@ TAGS = re.compile("[\U000e0000-\U000e007f]")
 
 
 def normalize_text(text: str) -> str:
-    """NFC, `\\n` as the only line end, no control characters, soft hyphens, zero-width spaces or surrogates.
-
-    NFC, because the same Korean syllable is one code point in most files and two or three in those that come
-    from macOS, and neither BM25 nor a gold answer would match across the two. NFKC is avoided: it would turn
-    x² into x2. Tag characters, which spell text that nobody sees, go too, unless hidden text is kept.
+    """Normalize a text to NFC with `\\n` line ends, without control characters, soft hyphens, zero-width spaces,
+    surrogates.
+    
+    NFC, because a Korean syllable is one code point in most files but two or three in files from macOS, and neither
+    BM25 nor a gold answer would match both. Not NFKC, which would turn x² into x2. Invisible tag characters are removed
+    too, unless hidden text is kept.
     """
     text = text if keep_hidden_text() else TAGS.sub("", text)
     return normalize("NFC", _UNWANTED.sub("", _LINE_END.sub("\n", text)))
 
 
 def simplify_spaces(text: str) -> str:
-    """Return every kind of space, such as the no-break space, as an ordinary one; lines are kept."""
+    """Replace every kind of space, such as the no-break space, by an ordinary space. Lines stay."""
     return _SPACES.sub(" ", text)
 
 
@@ -54,7 +55,7 @@ CONTAINERS = frozenset({"table", "thead", "tbody", "tfoot", "tr", "ul", "ol", "d
 
 
 def write_html(events: Iterable[Event]) -> str:
-    """Return the HTML of a balanced stream of clean events."""
+    """Write a balanced stream of clean events as HTML."""
     parts: list[str] = []
     for event in events:
         if isinstance(event, str):
@@ -70,7 +71,7 @@ def write_html(events: Iterable[Event]) -> str:
 
 
 def escape(text: str) -> str:
-    """Text with the characters escaped that HTML reads as markup."""
+    """Escape the characters that HTML reads as markup."""
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
@@ -79,13 +80,14 @@ _ONE_LINE = frozenset({*HEADINGS, "dt", "caption"})
 _PARENTS = {"tr": ("table", "thead", "tbody", "tfoot"), "td": ("tr",), "th": ("tr",), "li": ("ul", "ol"),
             "dt": ("dl",), "dd": ("dl",), "caption": ("table",), "thead": ("table",), "tbody": ("table",),
             "tfoot": ("table",)}
-_DEEPEST = 48
+_MAX_DEPTH = 48
 
 
 class Tidy:
-    """Collects events. Text outside a block gets a `p`; blocks below `_DEEPEST` others lose their tag.
-
-    `boundary` separates runs of text: new paragraphs outside, line breaks (`br`) inside items and cells.
+    """Collects clean events.
+    
+    Text outside a block gets a `p`. Blocks nested deeper than `_MAX_DEPTH` lose their tag. `boundary` separates runs of
+    text: by new paragraphs, or by line breaks (`br`) inside items and cells.
     """
 
     def __init__(self) -> None:
@@ -99,11 +101,11 @@ class Tidy:
         self._linked = False
 
     def open(self, tag: str, attributes: tuple[tuple[str, str], ...] = ()) -> bool:
-        """Begins a block; False if it was flattened, and must not be closed."""
+        """Begin a block. Return False if it was flattened, and must not be closed."""
         self.boundary()
         parents = _PARENTS.get(tag)
         fits = parents is None or (bool(self._blocks) and self._blocks[-1] in parents)
-        if len(self._blocks) >= _DEEPEST or not fits:
+        if len(self._blocks) >= _MAX_DEPTH or not fits:
             return False
         self._blocks.append(tag)
         self.events.append(Open(tag, attributes))
@@ -111,12 +113,12 @@ class Tidy:
         return True
 
     def close(self, tag: str) -> None:
-        """Ends the block that was opened last."""
+        """End the last opened block."""
         self.boundary()
         self._end(tag)
 
     def boundary(self) -> None:
-        """The next text belongs to another paragraph or line."""
+        """Start a new paragraph or line with the next text."""
         while self._inline:
             self.events.append(Close(self._inline.pop()))
         if self._inside("p"):
@@ -125,20 +127,20 @@ class Tidy:
         self._break = self._written
 
     def line_break(self) -> None:
-        """A `br`: a new line within the paragraph."""
+        """Add a `br`: a new line within the paragraph."""
         if self._inside("pre"):
             self.events.append("\n")
         elif self._written:
             self._break = True
 
     def rule(self) -> None:
-        """A thematic break; nothing inside items and cells."""
+        """Add a thematic break, except inside items and cells."""
         self.boundary()
         if not self._blocks:
             self.events.extend((Open("hr"), Close("hr")))
 
     def image(self, alt: str) -> None:
-        """A picture's alternative text."""
+        """Add a picture's alternative text."""
         if alt := " ".join(simplify_spaces(normalize_text(alt)).split()):
             self._space = True
             self._begin()
@@ -146,12 +148,12 @@ class Tidy:
             self._written = self._space = True
 
     def link(self) -> None:
-        """A link or button begins or ends; two without a space between them are two words all the same."""
+        """Begin or end a link or button, so that adjacent ones stay separate words."""
         self._space = self._space or self._linked
         self._linked = True
 
     def open_inline(self, tag: str) -> bool:
-        """Begins emphasis; False if it holds already."""
+        """Begin emphasis. Return False if it is already active."""
         if tag not in INLINE or tag in self._inline or self._inside("pre"):
             return False
         if self._inline or self._space or not self._written:
@@ -161,13 +163,13 @@ class Tidy:
         return True
 
     def close_inline(self, tag: str) -> None:
-        """Ends emphasis, unless a block inside it has ended it already."""
+        """End emphasis, unless a block inside it has already ended it."""
         if self._inline and tag == self._inline[-1]:
             self._inline.pop()
             self.events.append(Close(tag))
 
     def text(self, raw: str) -> None:
-        """Adds text; white space is collapsed outside `pre`."""
+        """Add text. White space is collapsed outside `pre`."""
         text = normalize_text(raw)
         self.hidden += 0 if keep_hidden_text() else len(TAGS.findall(raw))
         if self._inside("pre"):

@@ -1,4 +1,4 @@
-"""HTML pages: BeautifulSoup on lxml, then our own clean renderings."""
+"""Parse HTML with BeautifulSoup and lxml, and write clean renderings."""
 from __future__ import annotations
 
 import gc
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from bs4 import BeautifulSoup, Tag
     from bs4.element import PageElement
 
-# Not content, or not to be trusted: left out together with what they hold.
+# Not content, or not safe: left out with everything inside.
 _DROPPED = frozenset({
     "script", "style", "template", "iframe", "object", "embed", "applet", "frame", "svg", "canvas", "audio", "video",
     "map", "head", "title", "meta", "link", "base", "input", "select", "option", "textarea", "datalist", "progress",
@@ -42,7 +42,7 @@ _NUMBERS = {"td": ("colspan", "rowspan"), "th": ("colspan", "rowspan"), "ol": ("
 
 
 def parse_html(data: bytes, source: str) -> Parsed:
-    """Read a page's two renderings and its title; DocumentError where the data is binary."""
+    """Parse a page from bytes. Raises DocumentError if the data is binary."""
     from bs4.dammit import EncodingDetector
 
     declared = EncodingDetector.find_declared_encoding(data, is_html=True, search_entire_document=False)
@@ -50,7 +50,7 @@ def parse_html(data: bytes, source: str) -> Parsed:
 
 
 def parse_page(page: str) -> Parsed:
-    """Read the two renderings and the title of a page that is text already."""
+    """Parse a page from text."""
     from bs4 import BeautifulSoup, XMLParsedAsHTMLWarning
 
     with warnings.catch_warnings(), _no_collector(len(page) > _LARGE):
@@ -58,7 +58,7 @@ def parse_page(page: str) -> Parsed:
         soup = BeautifulSoup(page, "lxml")
         tidy = Tidy()
         _walk(soup, tidy)
-        # Not by a CSS selector: the library that reads those fails on CPython 3.11.2, which Debian 12 has.
+        # Not by a CSS selector: the selector library fails on CPython 3.11.2, the version of Debian 12.
         titles = (tag for tag in soup.find_all("title", limit=100) if tag.find_parent("svg") is None)
         texts = (" ".join(normalize_text(tag.get_text(" ")).split())
                  for tag in (next(titles, None), *map(soup.find, ("h1", "h2", "h3")))
@@ -69,7 +69,7 @@ def parse_page(page: str) -> Parsed:
 
 @contextmanager
 def _no_collector(large: bool) -> Iterator[None]:
-    """Keeps the garbage collector from walking a growing tree again and again: a quarter of the time at 15 MB."""
+    """Pause the garbage collector, which would repeatedly walk the growing tree: a quarter of the time at 15 MB."""
     enabled = gc.isenabled()
     gc.disable()
     try:
@@ -82,7 +82,7 @@ def _no_collector(large: bool) -> Iterator[None]:
 
 
 def _walk(soup: BeautifulSoup, tidy: Tidy) -> None:
-    """Sends every element to `tidy`; keeps its own stack, since pages nest deeper than Python recurses."""
+    """Send every element to `tidy`, with an explicit stack, since pages may nest deeper than Python can recurse."""
     from bs4 import Tag
     from bs4.element import NavigableString, PreformattedString
 
@@ -103,7 +103,7 @@ def _walk(soup: BeautifulSoup, tidy: Tidy) -> None:
 
 
 def _is_hidden(tag: Tag) -> bool:
-    """Tell whether no reader can see the element: by its own attributes, not by a sheet of styles or a script."""
+    """Return whether an element's own attributes hide it. Style sheets and scripts are not considered."""
     if not tag.attrs or keep_hidden_text():
         return False
     style = _style(tag)
@@ -152,7 +152,7 @@ def _leave(tag: Tag, opened: bool, tidy: Tidy) -> None:
 
 
 def _attributes(tag: Tag) -> tuple[tuple[str, str], ...]:
-    """The attributes that carry meaning, where they say other than what holds without them."""
+    """Return the attributes that carry meaning and differ from their defaults."""
     names = _NUMBERS.get(tag.name, ())
     found = ((name, str(tag.get(name, "")).strip()[:4]) for name in names)
     return tuple((name, str(int(value))) for name, value in found if value.isdecimal() and value.isascii()

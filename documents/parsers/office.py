@@ -1,4 +1,4 @@
-"""Documents of the office: Word by mammoth, PowerPoint by python-pptx; a file with macros is read for its text."""
+"""Parse Office files: Word with mammoth, PowerPoint with python-pptx. Macros are ignored."""
 from __future__ import annotations
 
 import io
@@ -20,7 +20,7 @@ from ragbed.documents.paths import keep_hidden_text
 if TYPE_CHECKING:
     from pptx.slide import Slide
 
-_UNPACKED = 500_000_000  # bytes
+_MAX_UNPACKED = 500_000_000  # bytes
 _ADDRESS = re.compile(r"<[^<>]* at 0x[0-9a-f]+>")
 _STYLES = """
 p[style-name='Title'] => h1:fresh
@@ -34,8 +34,11 @@ _REWRITTEN = re.compile(rb"vanish|ruby|oMath")
 
 @contextmanager
 def open_archive(data: bytes, source: str) -> Iterator[io.BytesIO]:
-    """Give an Office file, which is a ZIP archive, to a library. Raises DocumentError where it is none, is encrypted,
-    or unpacks to more than the limit, and where the library finds it damaged."""
+    """Open an Office file, a ZIP archive, for a library, and turn the library's errors into DocumentError.
+    
+    Raises:
+        DocumentError: the file is not an Office file, is encrypted or damaged, or unpacks to more than the limit.
+    """
     if data.startswith(b"\xd0\xcf\x11\xe0"):
         raise DocumentError(source, f"an encrypted or old Office file: save it as .{source[-4:].lower()} "
                                     f"without a password")
@@ -43,19 +46,20 @@ def open_archive(data: bytes, source: str) -> Iterator[io.BytesIO]:
         size = sum(entry.file_size for entry in zipfile.ZipFile(io.BytesIO(data)).infolist())
     except (zipfile.BadZipFile, OSError, LookupError, ValueError, NotImplementedError) as error:
         raise DocumentError(source, "not an Office file, or a damaged one") from error
-    if size > _UNPACKED:
-        raise DocumentError(source, f"unpacks to more than the limit of {_UNPACKED:,} bytes")
+    if size > _MAX_UNPACKED:
+        raise DocumentError(source, f"unpacks to more than the limit of {_MAX_UNPACKED:,} bytes")
     try:
         yield io.BytesIO(data)
     except (zipfile.BadZipFile, zlib.error, OSError, LookupError, ValueError, TypeError, AttributeError, SyntaxError,
-            AssertionError, NotImplementedError, ExpatError) as error:  # whatever the libraries meet in a damaged file
+            AssertionError, NotImplementedError, ExpatError) as error:  # what the libraries raise on damaged files
         said = _ADDRESS.sub("it", " ".join(str(error).split()))[:200]
         raise DocumentError(source, f"a damaged Office file: {said or type(error).__name__}") from error
 
 
 def parse_docx(data: bytes, source: str) -> Parsed:
     """Read a Word document: headings, lists, tables, notes, and what text boxes hold. Comments, deleted text, headers
-    and footers are left out. Raises DocumentError where it is no Word document, damaged or encrypted."""
+    and footers are left out. Raises DocumentError if it is not a Word document, damaged or encrypted, and MissingExtra
+    without mammoth."""
     MissingExtra.check("office", "mammoth")
     import mammoth
 
@@ -68,8 +72,8 @@ def parse_docx(data: bytes, source: str) -> Parsed:
 
 
 def _seen(file: io.BytesIO) -> tuple[io.BytesIO, int]:
-    """The texts of the file without the runs that Word does not show, and how many characters those had. Formulas and
-    glossed words, which mammoth leaves out, become runs of their characters."""
+    """Remove the runs that Word hides, and count their characters. Turn formulas and glossed words, which mammoth
+    leaves out, into runs of text."""
     from lxml import etree
 
     parser = etree.XMLParser(resolve_entities=False)
@@ -90,7 +94,7 @@ def _seen(file: io.BytesIO) -> tuple[io.BytesIO, int]:
                     texts = (one if base is None else base).iter(f"{_WORD}t", f"{_MATH}t")
                     said = "".join(text.text or "" for text in texts)
                     one.clear()
-                    one.tag = f"{_WORD}smartTag"  # which mammoth looks into
+                    one.tag = f"{_WORD}smartTag"  # which mammoth reads
                     etree.SubElement(etree.SubElement(one, f"{_WORD}r"), f"{_WORD}t").text = said
                 for whole in root.iter(f"{_MATH}oMathPara"):
                     whole.tag = f"{_WORD}smartTag"
@@ -100,8 +104,10 @@ def _seen(file: io.BytesIO) -> tuple[io.BytesIO, int]:
 
 
 def parse_pptx(data: bytes, source: str) -> Parsed:
-    """Read a presentation, a page for each slide: its title as a heading, texts, tables, charts as tables, what
-    pictures are said to show, and the notes. Raises DocumentError where it is none, damaged or encrypted."""
+    """Read a presentation, one page per slide: title, texts, tables, charts as tables, alternative texts and notes.
+    
+    Raises DocumentError if it is not a presentation, damaged or encrypted, and MissingExtra without python-pptx.
+    """
     MissingExtra.check("office", "pptx")
     from pptx import Presentation
 
@@ -133,7 +139,7 @@ def _slide(slide: Slide) -> Tidy:
 
 
 def _unseen(tidy: Tidy) -> Tidy:
-    """Nothing but the count of what would stand there."""
+    """Return an empty page that counts the hidden characters of a slide."""
     nothing = Tidy()
     nothing.hidden = tidy.hidden + sum(len(event) for event in tidy.events if isinstance(event, str))
     return nothing
@@ -182,7 +188,7 @@ def _block(tidy: Tidy, tag: str, text: str) -> None:
 
 
 def _table(tidy: Tidy, rows: Sequence[Sequence[tuple[str, int, int]]], heads: int) -> None:
-    """A table of cells, each a text and how many columns and rows it spans."""
+    """Add a table. Each cell is a text and the numbers of columns and rows it spans."""
     tidy.open("table")
     for number, row in enumerate(rows):
         tidy.open("tr")

@@ -1,4 +1,4 @@
-"""PDF: PyMuPDF for the text and its place, our own reading of tables and headings."""
+"""Parse PDF files: PyMuPDF gives the text and its places; tables and headings are found here."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
@@ -27,9 +27,14 @@ _TAIL = 2_048
 
 
 def parse_pdf(data: bytes, source: str) -> Parsed:
-    """Read the renderings of a PDF, page by page. Every block says where it is: `data-page`, `data-size` (points),
-    `data-box` (x0 y0 x1 y1, points from the top left corner) and its class, as the records of CReSt do. Raises
-    DocumentError where it is no PDF, encrypted, truncated, damaged, or has no text."""
+    """Parse a PDF page by page.
+    
+    Every HTML block has its place and kind, as in CReSt's records: `data-page`, `data-size` (points), `data-box` (x0 y0
+    x1 y1, points from the top left corner) and a class.
+    
+    Raises:
+        DocumentError: not a PDF, encrypted, truncated, damaged, or without text.
+    """
     import pymupdf
 
     tools: Any = pymupdf.TOOLS

@@ -1,4 +1,4 @@
-"""A PDF page's lines with their place, and the paragraphs, headings, items and running titles that they make."""
+"""Read the lines of a PDF page with their places, and form paragraphs, headings, list items and running titles."""
 from __future__ import annotations
 
 import re
@@ -17,21 +17,21 @@ Word = tuple[float, float, float, float, str, int, int, int]
 
 _BOLD = 16
 _GAP = 1.2
-_LEAST_SIZE = 1.0  # points
+_MIN_SIZE = 1.0  # points
 _NUMBER_ENDS = frozenset("0123456789)%—–-")
 
 
 @dataclass(frozen=True, slots=True)
 class PdfLine:
-    """A line, or the part of one that stands apart from its neighbours."""
+    """A line, or a part of one that is set apart from its neighbours."""
 
     text: str
     box: Box  # x0, y0, x1, y1 in points, from the top left corner
     size: float
     bold: bool
     block: int  # MuPDF's block; blocks come in reading order
-    spaced: bool = False  # whether a space follows it in the file, so that it ends with its word
-    sign: float = 0.0  # the width of a currency sign that was joined to its left, which column edges leave out
+    spaced: bool = False  # whether the file has a space after it, so that its last word is complete
+    sign: float = 0.0  # width of a currency sign joined on its left, which does not count for column edges
 
     @property
     def height(self) -> float:
@@ -39,15 +39,17 @@ class PdfLine:
 
 
 def drop_hidden_words(blocks: Sequence[dict[str, Any]], words: Iterable[Word]) -> tuple[list[Word], int]:
-    """Return the words that a reader can see, and how many characters are of others: drawn invisibly, as the recognised
-    text of a scan is too, which is kept where nothing on the page is seen; or far too small. Arguments as `make_lines`.
+    """Return the visible words, and the number of hidden characters: those drawn invisibly or far too small.
+    
+    The recognized text of a scan is invisible too; it is kept if the page has no visible text. Arguments as
+    `make_lines`.
     """
     spans = [(number, index, span) for number, block in enumerate(blocks)
              for index, raw in enumerate(block.get("lines", ())) for span in raw["spans"] if span["text"].strip()]
-    scan = all(span.get("alpha") == 0 or span["size"] < _LEAST_SIZE for _, _, span in spans)
+    scan = all(span.get("alpha") == 0 or span["size"] < _MIN_SIZE for _, _, span in spans)
     boxes, hidden = defaultdict(list), 0
     for number, index, span in spans if not keep_hidden_text() else ():
-        if span["size"] < _LEAST_SIZE or (span.get("alpha") == 0 and not scan):
+        if span["size"] < _MIN_SIZE or (span.get("alpha") == 0 and not scan):
             boxes[number, index].append(span["bbox"])
             hidden += len(span["text"].strip())
     return [word for word in words if not any(
@@ -55,8 +57,12 @@ def drop_hidden_words(blocks: Sequence[dict[str, Any]], words: Iterable[Word]) -
 
 
 def make_lines(blocks: Sequence[dict[str, Any]], words: Iterable[Word]) -> list[PdfLine]:
-    """Return the lines of a page, of `page.get_text("dict")["blocks"]` and, with the same flags,
-    `page.get_text("words")`; those without a visible character are left out."""
+    """Return the lines of a page that have a visible character.
+    
+    Args:
+        blocks: `page.get_text("dict")["blocks"]`.
+        words: `page.get_text("words")`, with the same flags.
+    """
     placed: dict[tuple[int, int], list[Word]] = defaultdict(list)
     for word in words:
         placed[word[5], word[6]].append(word)
@@ -85,7 +91,7 @@ def _parts(raw: dict[str, Any], words: list[Word], block: int) -> list[PdfLine]:
 
 
 def bounding_box(boxes: Iterable[Box]) -> Box:
-    """Return the smallest box around all."""
+    """Return the smallest box around all boxes."""
     found = list(boxes)
     return (min(box[0] for box in found), min(box[1] for box in found),
             max(box[2] for box in found), max(box[3] for box in found))
@@ -116,17 +122,17 @@ class PdfParagraph:
 
 @dataclass(frozen=True, slots=True)
 class LayoutHabits:
-    """Habits that hold for the whole document."""
+    """Layout properties of a whole document."""
 
-    body: float  # the size of most of its text, in points
+    body: float  # size of most of the text, in points
     repeated: frozenset[str]  # texts at the edge of several pages, digits removed
-    running: frozenset[tuple[str, int]]  # such texts a little below the upper edge, with a height that all pages share
-    words: frozenset[str]  # how often each word occurs, in lower case
-    spaces_kept: bool  # whether lines of Korean end with a space where a word does
+    running: frozenset[tuple[str, int]]  # repeated texts near the upper edge, with their height on the page
+    words: frozenset[str]  # every word, in lower case
+    spaces_kept: bool  # whether Korean lines end with a space after a complete word
 
     @classmethod
     def of(cls, pages: Sequence[tuple[float, Sequence[PdfLine]]]) -> LayoutHabits:
-        """Return the habits of pages, each given by its height and its lines."""
+        """Compute them from pages, each given by its height and lines."""
         sizes: Counter[float] = Counter()
         edges: Counter[str] = Counter()
         running: Counter[tuple[str, int]] = Counter()
@@ -148,7 +154,7 @@ class LayoutHabits:
 
 
     def edge(self, text: str, box: Box, height: float) -> str:
-        """Tell whether a text is a running `header` or `footer`, or a page's number; empty if it is neither."""
+        """Return `header` or `footer` for a running title or page number; empty for other text."""
         edge = _edge(box, height)
         if edge and (_folded(text) in self.repeated or _folded(text).strip(" -–—") == "#"):
             return edge
@@ -170,7 +176,7 @@ def _edge(box: Box, height: float) -> str:
 
 
 def make_paragraphs(lines: Iterable[PdfLine], habits: LayoutHabits, height: float) -> list[PdfParagraph]:
-    """Return the paragraphs of one block, whose lines come in reading order."""
+    """Form paragraphs from the lines of one block, in reading order."""
     groups: list[list[PdfLine]] = []
     for line in lines:
         if groups and _continues(groups[-1][-1], line):
@@ -208,7 +214,7 @@ def _kind(text: str, lines: list[PdfLine], habits: LayoutHabits) -> str:
 
 
 def join_lines(lines: Sequence[PdfLine], habits: LayoutHabits) -> str:
-    """Lines in reading order as running text."""
+    """Join lines in reading order into running text."""
     text = lines[0].text if lines else ""
     for above, line in pairwise(lines):
         below, space = line.text, " "
@@ -219,11 +225,11 @@ def join_lines(lines: Sequence[PdfLine], habits: LayoutHabits) -> str:
             space = ""
         elif not above.spaced and (_IDEOGRAPH.search(text) or (
                 _HANGUL.search(text) and habits.spaces_kept and "가" <= below[:1] <= "힣")):
-            space = ""  # Korean words are broken anywhere: there the space in the file decides
+            space = ""  # Korean words may break anywhere, so the space in the file decides
         text = f"{text}{space}{below}"
     return " ".join(text.split())
 
 
 def group_by_block(lines: Iterable[PdfLine]) -> list[list[PdfLine]]:
-    """Consecutive lines of the same block."""
+    """Group consecutive lines of the same block."""
     return [list(group) for _, group in groupby(lines, key=lambda line: line.block)]

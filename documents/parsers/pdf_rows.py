@@ -1,4 +1,4 @@
-"""Rows of aligned text: which lines of a page stand side by side, and where they form a table."""
+"""Find rows of aligned text: lines of a page side by side, and regions where they form a table."""
 from __future__ import annotations
 
 import re
@@ -28,16 +28,16 @@ class TextRow:
         return bounding_box(cell.box for cell in self.cells)
 
     def numeric(self) -> bool:
-        """Tell whether a cell after the first is a number."""
+        """Return whether a cell after the first is a number."""
         return any(is_number(cell.text) for cell in self.cells[1:])
 
     def tabular(self) -> bool:
-        """Tell whether it looks like a row of a table: several cells, with numbers or short."""
+        """Return whether this looks like a table row: several cells, numeric or short."""
         return len(self.cells) > 1 and (self.numeric() or all(len(cell.text) <= _SHORT for cell in self.cells))
 
 
 def make_rows(lines: Sequence[PdfLine]) -> list[TextRow]:
-    """Return the page's rows from top to bottom; lone currency signs and brackets joined to their number."""
+    """Return the rows of a page from top to bottom. Separate currency signs and brackets join their number."""
     groups: list[list[PdfLine]] = []
     for line in sorted(lines, key=lambda line: (line.box[1] + line.box[3], line.box[0])):
         if groups and _level(groups[-1][0], line):
@@ -67,10 +67,10 @@ def _joined(cells: list[PdfLine]) -> list[PdfLine]:
 
 
 def find_table_regions(rows: Sequence[TextRow]) -> list[tuple[int, int, int]]:
-    """Return where tables are: for each the first header row, the first body row and the end.
-
-    A table is a run of tabular rows with few lone labels between them, at least two of its rows with numbers,
-    that is not columns of prose.
+    """Return first header row, first body row and end of each table.
+    
+    A table is a run of tabular rows with few single labels in between and at least two rows with numbers. Columns of
+    prose are not tables.
     """
     regions: list[tuple[int, int, int]] = []
     start = 0
@@ -102,13 +102,13 @@ def _run(rows: Sequence[TextRow], start: int) -> int:
 
 
 def _labels(rows: Sequence[TextRow]) -> bool:
-    """Tell whether lone rows in a run are labels of the table: a few, or some more short ones."""
+    """Return whether single rows in a run are labels of the table: a few, or some more if short."""
     lengths = [len(row.cells[0].text) for row in rows]
     return max(lengths) <= 3 * _PROSE if len(rows) <= _LABELS else len(rows) == _LABELS + 1 and max(lengths) <= _SHORT
 
 
 def _sentence(line: PdfLine, left: float) -> bool:
-    """Tell whether a long line announces a table or reaches over the values, as text between two tables does."""
+    """Return whether a long line announces a table or spans the values, as text between two tables does."""
     length = len(line.text)
     announces = length > _ANNOUNCES and line.text.endswith(":") and _VERB.search(line.text) is not None
     return announces or (length > 2 * _PROSE and line.box[2] > left)
@@ -125,7 +125,7 @@ def _is_table(rows: Sequence[TextRow]) -> bool:
 
 
 def _enough(rows: Sequence[TextRow]) -> bool:
-    """Tell whether there are two rows of numbers, or one below as many titles."""
+    """Return whether there are two rows of numbers, or one below as many titles."""
     numeric = [row for row in rows if row.numeric()]
     titled = any(len(row.cells) >= len(numeric[-1].cells) - 1 >= 2 for row in rows[:-1]) if numeric else False
     return len(numeric) >= 2 or (titled and numeric[-1] is rows[-1])

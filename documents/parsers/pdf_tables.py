@@ -1,8 +1,7 @@
-"""Tables, and those of them that a page draws as a grid of lines.
+"""Find tables in the alignment of text, or in a grid of lines that the page draws.
 
-Filings hardly ever rule their tables: on eight pages spread over Adobe's 10-K MuPDF's `find_tables` finds none, and
-in others it takes shaded rows for cells, at up to 0.1 s a page. So it is asked only on pages with a drawn grid;
-all other tables are found in the alignment of the text itself.
+Filings rarely rule their tables: on eight pages of Adobe's 10-K, MuPDF's `find_tables` finds none, and elsewhere it
+mistakes shaded rows for cells, at up to 0.1 s a page. So it is used only on pages with a drawn grid.
 """
 from __future__ import annotations
 
@@ -21,7 +20,7 @@ _RULES = 3
 
 @dataclass(frozen=True, slots=True)
 class PdfCell:
-    """A cell's text and how many columns and rows it covers."""
+    """A cell: its text, and how many columns and rows it spans."""
 
     text: str
     columns: int = 1
@@ -30,7 +29,7 @@ class PdfCell:
 
 @dataclass(frozen=True, slots=True)
 class PdfTable:
-    """A table; `heads` of its rows are its header."""
+    """A table. Its first `heads` rows are the header."""
 
     rows: list[list[PdfCell]]
     heads: int
@@ -39,16 +38,16 @@ class PdfTable:
 
 @dataclass(frozen=True, slots=True)
 class DrawnGrid:
-    """A drawn table: the boxes of its cells by row, and MuPDF's own text for them."""
+    """A drawn table: the boxes of its cells by row, and MuPDF's text for them."""
 
     cells: list[list[tuple[Box, str]]]
     box: Box
 
     def filled(self, lines: Sequence[PdfLine], join: Callable[[list[PdfLine]], str]) -> PdfTable:
         """Return the table with its text.
-
-        The text is taken from whole lines, since MuPDF's joins Korean words and moves their commas; where a line
-        runs across a border, MuPDF's is right.
+        
+        The text comes from whole lines, since MuPDF joins Korean words and moves their commas. If a line crosses a
+        border, MuPDF's text is used.
         """
         held = [(line.box, box) for line in lines for row in self.cells for box, _ in row if is_inside(line.box, box)]
         own = not any(line[2] > box[2] + 3 or line[0] < box[0] - 3 for line, box in held)
@@ -61,13 +60,13 @@ class DrawnGrid:
 
 
     def crushes(self, lines: Sequence[PdfLine]) -> bool:
-        """Tell whether its cells hold rows of their own: then only part of the table's grid is drawn."""
+        """Return whether its cells contain several rows: then only part of the grid is drawn."""
         held = [[line for line in lines if is_inside(line.box, box)] for row in self.cells for box, _ in row]
         return sum(len(row.cells) > 1 for cell in held for row in make_rows(cell)) > 1
 
 
 def find_drawn_grids(page: Any) -> list[DrawnGrid]:
-    """Tables of a page that draws a grid of lines."""
+    """Find the tables of a page that draws a grid of lines."""
     if not _has_grid(page.get_drawings()):
         return []
     grids = []
@@ -101,7 +100,7 @@ def _covered(starts: list[int], low: float, high: float) -> int:
 
 
 def is_inside(box: Box, outer: Box) -> bool:
-    """Tell whether the middle of `box` lies in `outer`."""
+    """Return whether the middle of `box` is in `outer`."""
     x, y = (box[0] + box[2]) / 2, (box[1] + box[3]) / 2
     return outer[0] <= x <= outer[2] and outer[1] <= y <= outer[3]
 
@@ -114,7 +113,7 @@ _LEAST = 0.12
 
 
 def find_aligned_tables(lines: Sequence[PdfLine]) -> list[tuple[PdfTable, list[Box]]]:
-    """Tables that only their alignment shows, each with the boxes of the lines that it took."""
+    """Find tables by alignment. Return each with the boxes of its lines."""
     rows = make_rows(lines)
     result: list[tuple[PdfTable, list[Box]]] = []
     for head, start, end in find_table_regions(rows):
@@ -140,9 +139,9 @@ def _unnumbered(rows: Sequence[TextRow]) -> int:
 
 
 def _columns(rows: Sequence[TextRow]) -> list[Extent]:
-    """The horizontal extents of the columns.
-
-    Numbers decide; text may add columns between them but not join two, since labels and titles reach over.
+    """Return the horizontal extents of the columns.
+    
+    Numbers decide. Text may add columns between them but not join two, since labels and titles may span several.
     """
     cells = [cell for row in rows if len(row.cells) > 1 for cell in row.cells]
     columns = _merged((_core(cell)[0], cell.box[2]) for cell in cells if is_number(cell.text))
@@ -154,7 +153,7 @@ def _columns(rows: Sequence[TextRow]) -> list[Extent]:
 
 
 def _complemented(rows: Sequence[TextRow], columns: Sequence[Extent]) -> list[Extent]:
-    """Neighbours that are never filled in the same row are one column, such as a centred year over its numbers."""
+    """Join neighbouring columns that are never filled in the same row, such as a centred year above its numbers."""
     filled: list[set[int]] = [set() for _ in columns]
     for number, row in enumerate(rows):
         for cell in row.cells if len(row.cells) > 1 else ():
@@ -228,7 +227,7 @@ def _stands_over(title: PdfLine, group: Sequence[Extent]) -> bool:
 
 
 def _unwrapped(rows: Sequence[tuple[Box, list[PdfCell]]]) -> list[list[PdfCell]]:
-    """Labels of two lines, whose numbers stand beside the second or between both, in one row."""
+    """Join labels of two lines, whose numbers are next to the second or between both, into one row."""
     result: list[list[PdfCell]] = []
     bottom = 0.0
     for box, row in rows:

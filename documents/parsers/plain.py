@@ -1,4 +1,4 @@
-"""Events to readable text, as html2text does it: `#` headings, `-` and `1.` items, pipe tables."""
+"""Write clean events as readable text, in the style of html2text: `#` headings, `-` and `1.` items, pipe tables."""
 from __future__ import annotations
 
 from collections import defaultdict
@@ -13,11 +13,11 @@ from ragbed.documents.types import Page
 
 
 def write_table(rows: Sequence[HtmlRow]) -> list[str]:
-    """Return the table as blocks of text: one pipe table, or the cells in order if it is used for layout.
-
-    Columns and rows without text are left out; a lone currency sign, bracket or per cent sign joins its number.
-    A row that holds a table in a cell, and the only row of a table with a long list in it, is written as its
-    blocks. A table without a header gets an empty one, since pipe tables must have one.
+    """Write a table as blocks of text: one pipe table, or its cells in order if it is used for layout.
+    
+    Empty columns and rows are left out, and signs and units in cells of their own join their number. A row with a
+    nested table, or the only row of a table with a long list, is written as blocks. A table without a header gets an
+    empty one, which pipe tables require.
     """
     filled = [row for row in rows if row.cells]
     blocks: list[str] = []
@@ -32,7 +32,7 @@ def write_table(rows: Sequence[HtmlRow]) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class PipeRow:
-    """A row of a pipe table: whether it is of the header, the places of its cells, and what is written at each."""
+    """A row of a pipe table: whether it belongs to the header, its cells' places, and the text at each."""
 
     head: bool
     places: list[Place]
@@ -40,7 +40,7 @@ class PipeRow:
 
 
 def lay_out(rows: Sequence[HtmlRow]) -> tuple[list[PipeRow], list[int]]:
-    """Return the rows that have text, and the numbers of the columns that are written of them."""
+    """Return the rows with text, and the numbers of the columns to write."""
     heads = len(list(takewhile(HtmlRow.heads, rows)))
     filled: list[PipeRow] = []
     for index, places in enumerate(expand_cells(rows, heads)):
@@ -86,7 +86,7 @@ _LEAVES = frozenset({*HEADINGS, "p"})
 
 @dataclass(slots=True)
 class _Flow:
-    """A container that is being filled: finished blocks, and the text of the block at hand."""
+    """A container being filled: its finished blocks, and the text of the current block."""
 
     tag: str = ""
     attributes: dict[str, str] = field(default_factory=dict)
@@ -98,7 +98,7 @@ class _Flow:
     listed: bool = False
 
     def flush(self, prefix: str = "") -> None:
-        """The text at hand becomes a block."""
+        """Turn the current text into a block."""
         text = "".join(self.inline)
         self.inline.clear()
         text = text.rstrip() if self.tag == "pre" else text.strip()
@@ -107,7 +107,7 @@ class _Flow:
 
 
 def write_plain(events: Iterable[Event]) -> str:
-    """Return the readable text of a balanced stream of clean events; blocks are separated by a blank line."""
+    """Write a balanced stream of clean events as readable text, with blank lines between blocks."""
     writer = _Writer()
     for event in events:
         writer.write(event)
@@ -116,7 +116,7 @@ def write_plain(events: Iterable[Event]) -> str:
 
 
 def write_pages(events: Iterable[Sequence[Event]]) -> tuple[str, str, tuple[Page, ...]]:
-    """Return the HTML and the readable text of pages, one after the other, and where each begins."""
+    """Write pages one after the other. Return the HTML, the readable text, and where each page begins."""
     html: list[str] = []
     plain: list[str] = []
     pages: list[Page] = []
@@ -130,7 +130,7 @@ def write_pages(events: Iterable[Sequence[Event]]) -> tuple[str, str, tuple[Page
 
 
 def read_table_rows(events: Iterable[Event]) -> list[HtmlRow]:
-    """Return the rows with cells of the one table whose events these are, without its closing tag."""
+    """Return the rows of a table from its events, which lack its closing tag."""
     writer = _Writer()
     for event in events:
         writer.write(event)

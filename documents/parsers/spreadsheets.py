@@ -1,4 +1,4 @@
-"""Tables as files: values between commas, semicolons or tabs, and Excel workbooks."""
+"""Parse tables: CSV files, with commas, semicolons or tabs, and Excel workbooks."""
 from __future__ import annotations
 
 import csv
@@ -18,17 +18,16 @@ from ragbed.documents.parsers.office import open_archive
 from ragbed.documents.parsers.plain import write_plain
 from ragbed.documents.paths import keep_hidden_text
 
-_CELLS = 1_000_000
-_LONGEST = 131_072  # characters of a field of CSV
+_MAX_CELLS = 1_000_000
+_MAX_LENGTH = 131_072  # characters of a field of CSV
 _SAMPLE = 10_000
 _SHARE = re.compile(r"0\.?(0*)%")
 
 
 def parse_csv(data: bytes, source: str) -> Parsed:
-    """Read a table of separated values; what separates them is found by their look. Raises DocumentError where the data
-    is binary, or has too many cells."""
+    """Parse a CSV file, and detect its delimiter. Raises DocumentError if the data is binary or has too many cells."""
     text = normalize_text(decode(data, source))
-    csv.field_size_limit(_LONGEST)  # the process's own: others read longer ones
+    csv.field_size_limit(_MAX_LENGTH)  # for this process; other readers allow longer fields
     try:
         delimiter = csv.Sniffer().sniff(text[:_SAMPLE], ",;\t|").delimiter
     except csv.Error:
@@ -42,20 +41,23 @@ def parse_csv(data: bytes, source: str) -> Parsed:
 
 
 def parse_xlsx(data: bytes, source: str) -> Parsed:
-    """Read the values of a workbook, each sheet below its name; rows set apart by empty ones are tables of their own.
-    Formulas are not evaluated: their last values are read. Raises DocumentError where it is no workbook, damaged or
-    encrypted, or has too many cells."""
+    """Parse a workbook, with each sheet below its name. Empty rows separate tables, and formulas keep their stored
+    values.
+    
+    Raises DocumentError if it is not a workbook, damaged or encrypted, or has too many cells; MissingExtra without
+    openpyxl.
+    """
     MissingExtra.check("office", "openpyxl")
     from openpyxl import load_workbook
 
     events: list[Event] = []
     hidden = 0
     with open_archive(data, source) as file, warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of styles and extensions, which are not read
+        warnings.simplefilter("ignore")  # about styles and extensions, which are not read
         book = load_workbook(file, read_only=True, data_only=True, keep_links=False)
-        left = _CELLS
+        left = _MAX_CELLS
         for sheet in book.worksheets:
-            sheet.reset_dimensions()  # which say what the file claims
+            sheet.reset_dimensions()  # which the file may state wrongly
             rows = [[_value(cell) for cell in row] for row in _bounded(sheet.iter_rows(), source, left)]
             left -= sum(map(len, rows))
             if sheet.sheet_state != "visible" and not keep_hidden_text():
@@ -66,16 +68,16 @@ def parse_xlsx(data: bytes, source: str) -> Parsed:
     return Parsed(title, write_html(events), write_plain(events), hidden=hidden)
 
 
-def _bounded(rows: Iterable[Sequence[Any]], source: str, left: int = _CELLS) -> Iterator[Sequence[Any]]:
+def _bounded(rows: Iterable[Sequence[Any]], source: str, left: int = _MAX_CELLS) -> Iterator[Sequence[Any]]:
     for row in rows:
         left -= max(len(row), 1)
         if left < 0:
-            raise DocumentError(source, f"more than the limit of {_CELLS:,} cells")
+            raise DocumentError(source, f"more than the limit of {_MAX_CELLS:,} cells")
         yield row
 
 
 def _value(cell: Any) -> str:
-    """A cell's value as a reader of the sheet would see it, but for how dates and amounts are set."""
+    """Format a cell's value as the sheet shows it, except for the formats of dates and amounts."""
     value = cell.value
     if value is None:
         return ""
@@ -97,7 +99,8 @@ def _sheet(name: str, rows: Sequence[Sequence[str]]) -> Iterator[Event]:
 
 
 def _table(rows: Sequence[Sequence[str]]) -> Iterator[Event]:
-    """A table whose first row is its header if it holds no number but years; paragraphs where no row has two cells."""
+    """Yield a table, whose first row is the header if its only numbers are years; or paragraphs if no row has two
+    cells."""
     if all(sum(map(bool, row)) < 2 for row in rows):
         for text in filter(None, (text for row in rows for text in row)):
             yield from (Open("p"), text, Close("p"))

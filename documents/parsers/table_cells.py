@@ -1,4 +1,4 @@
-"""Cells with spans to rows of texts, so that columns stand under each other and nothing swells."""
+"""Expand cells that span rows and columns into rows of texts, so that columns line up and the text stays short."""
 from __future__ import annotations
 
 import re
@@ -17,7 +17,7 @@ _NEXT_ITEM = re.compile(r"\n\s*(?:- |(?=\d+\. ))")
 
 @dataclass(frozen=True, slots=True)
 class HtmlCell:
-    """A cell as it was written: whether it holds a table of its own (`nested`), or a long list (`listed`)."""
+    """A cell as written. `nested`: it contains a table; `listed`: it contains a long list."""
 
     blocks: list[str]
     header: bool = False
@@ -27,7 +27,7 @@ class HtmlCell:
     listed: bool = False
 
     def text(self) -> str:
-        """Return its text in one line; the items of a list are separated by semicolons."""
+        """Return the text on one line, with list items separated by semicolons."""
         blocks = (_NEXT_ITEM.sub("; ", block).removeprefix("- ") if _ITEM.match(block) else block
                   for block in self.blocks)
         return " ".join(" ".join(blocks).split()).replace("|", "\\|")
@@ -35,13 +35,13 @@ class HtmlCell:
 
 @dataclass(frozen=True, slots=True)
 class HtmlRow:
-    """A row's cells; `header` for rows of a `thead`."""
+    """A row of cells. `header`: it is in a `thead`."""
 
     header: bool = False
     cells: list[HtmlCell] = field(default_factory=list)
 
     def heads(self) -> bool:
-        """Tell whether the row is part of the table's header: as the page says, or titles beside an empty corner."""
+        """Return whether the row is part of the header: marked so, or titles next to an empty corner."""
         if self.header or (bool(self.cells) and all(cell.header for cell in self.cells)):
             return True
         titles = [cell.text() for cell in self.cells[1:] if cell.blocks]
@@ -50,7 +50,8 @@ class HtmlRow:
 
 
 def max_padding(rows: Sequence[HtmlRow]) -> int:
-    """Limit the length of a table, in characters, to some times its own text, however far its cells claim to reach."""
+    """Return the maximum length of a table, in characters: a multiple of its own text, whatever its cells claim to
+    span."""
     return _SPARE + 3 * sum(len(block) + _BAR for row in rows for cell in row.cells for block in cell.blocks or [""])
 
 
@@ -59,11 +60,10 @@ Place = tuple[str, HtmlCell | None]
 
 
 def expand_cells(rows: Sequence[HtmlRow], heads: int) -> list[list[Place]]:
-    """Return the places by row and column.
-
-    A spanned cell is written in each row that it spans and, in header rows, in each column. Where that exceeds
-    the table's allowance it is written once and leaves its other places empty; where even those are too many,
-    it spans nothing.
+    """Return the text and cell at each row and column.
+    
+    A spanning cell is written in each row and, in header rows, in each column. If that exceeds the maximum length, it
+    is written once and its other places stay empty; if even these are too many, it spans nothing.
     """
     limit = max_padding(rows)
     for repeat in (True, False):
@@ -81,7 +81,7 @@ class _Grid:
         self._below: dict[int, tuple[int, Place]] = {}
 
     def fill(self) -> list[list[Place]] | None:
-        """Return the places, or None where their texts exceed the limit."""
+        """Return the places; None if their texts exceed the limit."""
         grid: list[list[Place]] = []
         for index, row in enumerate(self._rows):
             line: list[Place] = []
@@ -98,7 +98,7 @@ class _Grid:
         return grid
 
     def _reach_down(self, line: list[Place], until: int | None) -> None:
-        """Cells of rows above: those that come next or, at the end of a row, all up to a column."""
+        """Place cells of rows above: the next ones or, at the end of a row, all up to a column."""
         while len(line) in self._below or (until is not None and len(line) <= until and self._left >= 0):
             column = len(line)
             left, place = self._below.pop(column, (0, ("", None)))

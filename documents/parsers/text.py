@@ -1,4 +1,4 @@
-"""Plain text and Markdown: paragraphs between blank lines, and CommonMark with tables through the HTML path."""
+"""Parse plain text, with paragraphs between blank lines, and Markdown: CommonMark with tables, converted to HTML."""
 from __future__ import annotations
 
 import re
@@ -10,12 +10,12 @@ from ragbed.documents.paths import keep_hidden_text
 
 _BLANK = re.compile(r"\n[^\S\n]*(?:\n[^\S\n]*)+")
 _ALIGNED = re.compile(r"\S(?: {3,}|\t)\S|^(?: {2,}|\t)\S.*\n", re.MULTILINE)
-_DEEPEST = 60
+_MAX_DEPTH = 60
 
 
 def parse_text(data: bytes, source: str) -> Parsed:
-    """Take the text as it is, normalised, and in paragraphs of HTML; what is aligned with spaces stays so. Raises
-    DocumentError where the data is binary."""
+    """Parse a text file. Paragraphs become HTML paragraphs, and text aligned with spaces keeps its layout. Raises
+    DocumentError if the data is binary."""
     decoded = decode(data, source)
     text = simplify_spaces(normalize_text(decoded).expandtabs(4))
     events: list[Event] = []
@@ -27,18 +27,18 @@ def parse_text(data: bytes, source: str) -> Parsed:
 
 
 def parse_markdown(data: bytes, source: str) -> Parsed:
-    """Render the HTML that the Markdown stands for; its title is its first heading. Below `_DEEPEST` levels the library
-    leaves out what it does not reach, so text nested that deep is read as plain text. Raises DocumentError where the
-    data is binary."""
+    """Render the HTML that the Markdown stands for; its title is its first heading. Below `_MAX_DEPTH` levels the
+    library leaves out what it does not reach, so text nested that deep is read as plain text. Raises DocumentError
+    where the data is binary."""
     from markdown_it import MarkdownIt
 
-    markdown = MarkdownIt("commonmark", {"maxNesting": _DEEPEST}).enable(["table", "strikethrough"])
+    markdown = MarkdownIt("commonmark", {"maxNesting": _MAX_DEPTH}).enable(["table", "strikethrough"])
     text = decode(data, source)
     lines = text.split("\n")
     if lines[0].strip() == "---":  # YAML front matter, which is about the file and not of it
         end = next((index for index, line in enumerate(lines[1:60], 1) if line.strip() in ("---", "...")), -1)
         text = "\n".join(lines[end + 1:])
     tokens = markdown.parse(text)
-    if any(token.level >= _DEEPEST - 1 for each in tokens for token in (each, *(each.children or ()))):
+    if any(token.level >= _MAX_DEPTH - 1 for each in tokens for token in (each, *(each.children or ()))):
         return parse_text(data, source)
     return parse_page(markdown.renderer.render(tokens, markdown.options, {}))

@@ -29,9 +29,9 @@ from ragbed.strategies.arithmetic.functions import (
 _Part = TypeVar("_Part")
 Kind = Literal["date", "number", "name", "sign", "end"]
 
-_LONGEST, _DEEPEST = 1_000, 40  # characters, and expressions within expressions
-_MOST_DIGITS, _HIGHEST_POWER_OF_TEN = 60, 300
-_MOST_DAYS = 4_000_000  # more than there are between two dates
+_MAX_LENGTH, _MAX_DEPTH = 1_000, 40  # characters, and expressions within expressions
+_MAX_DIGITS, _MAX_POWER_OF_TEN = 60, 300
+_MAX_DAYS = 4_000_000  # more than there are between two dates
 _TOKEN = re.compile(
     r"(?P<date>[0-9]{4}-[0-9]{2}-[0-9]{2}(?![\w.]))"
     r"|(?P<number>(?:(?:[0-9]{1,3}(?:,[0-9]{3})++(?![0-9])|[0-9][0-9_]*+)(?:\.[0-9]*+)?|\.[0-9]++)"
@@ -69,8 +69,8 @@ def evaluate(text: str, names: Mapping[str, Value]) -> Value:
         Unworkable: it is not an expression, or exceeds a limit: 1,000 characters, 40 nested parentheses, an exponent of
             1,000, or numbers of about 600 digits.
     """
-    if len(text) > _LONGEST:
-        raise Unworkable(f"an expression has at most {_LONGEST} characters")
+    if len(text) > _MAX_LENGTH:
+        raise Unworkable(f"an expression has at most {_MAX_LENGTH} characters")
     reader = _Reader(_tokens(text.translate(_AS_WRITTEN)), names)
     value = reader.expression()
     if reader.next.kind != "end":
@@ -180,8 +180,8 @@ class _Reader:
         if "," in text and self._calls:
             raise Unworkable(f"{text[:30]} in a list can be read in two ways; write it without commas")
         digits, _, exponent = re.sub("[,_]", "", text).lower().partition("e")
-        if len(digits) > _MOST_DIGITS or abs(int(exponent or 0)) > _HIGHEST_POWER_OF_TEN:
-            raise Unworkable(f"a number is written with at most {_MOST_DIGITS} digits")
+        if len(digits) > _MAX_DIGITS or abs(int(exponent or 0)) > _MAX_POWER_OF_TEN:
+            raise Unworkable(f"a number is written with at most {_MAX_DIGITS} digits")
         number = Fraction(digits) * Fraction(10)**int(exponent or 0)
         magnitude = self.next.text.lower().removesuffix("s") if self.next.kind == "name" else ""
         if magnitude not in _MAGNITUDES:
@@ -212,8 +212,8 @@ class _Reader:
 
     def _deeper(self, work: Callable[[], _Part]) -> _Part:
         self._depth += 1
-        if self._depth > _DEEPEST:
-            raise Unworkable(f"an expression goes at most {_DEEPEST} deep")
+        if self._depth > _MAX_DEPTH:
+            raise Unworkable(f"an expression goes at most {_MAX_DEPTH} deep")
         value = work()
         self._depth -= 1
         return value
@@ -227,7 +227,7 @@ def _added(left: Value, right: Value, sign: str) -> Value:
         one, other = number_of(left), number_of(right)
         return bounded(one + other if sign == "+" else one - other)
     days = number_of(right)
-    if days.denominator != 1 or abs(days) > _MOST_DAYS:
+    if days.denominator != 1 or abs(days) > _MAX_DAYS:
         raise Unworkable("a date is moved by a whole number of days")
     try:
         return left + timedelta(days=days.numerator if sign == "+" else -days.numerator)
@@ -235,8 +235,8 @@ def _added(left: Value, right: Value, sign: str) -> Value:
         raise Unworkable("there is no such date") from None
 
 
-_MOST_LINES, _LONGEST_LINE, _LONGEST_REPLY = 40, 1_200, 50_000  # lines; characters
-_LONGEST_SHOWN = 200  # characters of an expression
+_MAX_LINES, _MAX_LINE, _MAX_REPLY = 40, 1_200, 50_000  # lines; characters
+_MAX_SHOWN = 200  # characters of an expression
 _EQUALS = re.compile(r"(?<![<>=!])=(?!=)|≈")
 _LIST_MARK = re.compile(r"(?:[-*•>]|\(?\d{1,2}[.)])\s")
 _NAME = re.compile(r"[^\W\d]\w{0,59}(?: \w{1,60}){0,9}")
@@ -254,7 +254,7 @@ class ProgramLine:
     def __str__(self) -> str:
         """Format the line with its value, as in `growth = (120 - 100) / 100 = 0.2`, or its error; `≈` marks
         rounding."""
-        said = f"{self.name} = {self.expression[:_LONGEST_SHOWN]}"
+        said = f"{self.name} = {self.expression[:_MAX_SHOWN]}"
         if self.value is None:
             return f"{said}: {self.error}"
         came = shown_value(self.value)
@@ -269,8 +269,8 @@ def run(text: str) -> tuple[ProgramLine, ...]:
     """
     names: dict[str, Value] = {}
     lines: list[ProgramLine] = []
-    for line in text[:_LONGEST_REPLY].splitlines():
-        left, *rest = _EQUALS.split(line[:_LONGEST_LINE].partition("#")[0], maxsplit=2)
+    for line in text[:_MAX_REPLY].splitlines():
+        left, *rest = _EQUALS.split(line[:_MAX_LINE].partition("#")[0], maxsplit=2)
         bare = left.strip(" \t`*")
         bare = bare[mark.end():].strip(" \t`*") if (mark := _LIST_MARK.match(bare)) else bare
         if not rest or not _NAME.fullmatch(bare):
@@ -284,6 +284,6 @@ def run(text: str) -> tuple[ProgramLine, ...]:
             lines.append(ProgramLine(name, expression, error=str(error)))
         else:
             lines.append(ProgramLine(name, expression, names[name]))
-        if len(lines) == _MOST_LINES:
+        if len(lines) == _MAX_LINES:
             break
     return tuple(lines)

@@ -10,9 +10,9 @@ from statistics import median
 
 Value = Fraction | bool | date
 
-_MOST_BITS = 2_000  # of a numerator or denominator: about 600 digits
-_HIGHEST_EXPONENT = 1_000
-_MOST_PLACES, _SIGNIFICANT, _LONGEST_INTEGER = 12, 12, 30  # digits
+_MAX_BITS = 2_000  # of a numerator or denominator: about 600 digits
+_MAX_EXPONENT = 1_000
+_MAX_PLACES, _SIGNIFICANT, _MAX_INTEGER = 12, 12, 30  # digits
 _ROOTS = Context(prec=60)
 _KEPT = Context(prec=50)  # digits of a root, so that 8**(1/3) is 2 although 1/3 is rounded
 
@@ -30,26 +30,26 @@ def number_of(value: Value) -> Fraction:
 
 def bounded(number: Fraction) -> Fraction:
     """Return the number. Raises Unworkable if it has more than about 600 digits."""
-    if max(number.numerator.bit_length(), number.denominator.bit_length()) > _MOST_BITS:
+    if max(number.numerator.bit_length(), number.denominator.bit_length()) > _MAX_BITS:
         raise Unworkable("the number gets too large")
     return number
 
 
 def power(base: Fraction, exponent: Fraction) -> Fraction:
     """Return `base ** exponent`, exactly for whole exponents up to 1,000, and otherwise to 50 digits."""
-    if abs(exponent) > _HIGHEST_EXPONENT:
-        raise Unworkable(f"an exponent is at most {_HIGHEST_EXPONENT}")
+    if abs(exponent) > _MAX_EXPONENT:
+        raise Unworkable(f"an exponent is at most {_MAX_EXPONENT}")
     if base == 0 and exponent < 0:
         raise Unworkable("division by zero")
     if exponent.denominator == 1:
         bits = max(base.numerator.bit_length(), base.denominator.bit_length())
-        if (bits - 1) * abs(exponent) > _MOST_BITS:
+        if (bits - 1) * abs(exponent) > _MAX_BITS:
             raise Unworkable("the number gets too large")
         return Fraction(base**exponent.numerator)
     if base < 0:
         raise Unworkable("a negative number has no such root")
     root = _ROOTS.power(_decimal(base), _decimal(exponent)) if base else Decimal(0)
-    if root.adjusted() > _MOST_BITS or root.adjusted() < -_MOST_BITS:
+    if root.adjusted() > _MAX_BITS or root.adjusted() < -_MAX_BITS:
         raise Unworkable("the number gets too large")
     return Fraction(_KEPT.plus(root))
 
@@ -62,10 +62,10 @@ def shown_value(value: Value) -> str:
     """Format a value for a prompt: exactly if twelve decimal places suffice, otherwise to twelve significant digits."""
     if not isinstance(value, Fraction):
         return str(value).lower()
-    scaled = value * 10**_MOST_PLACES
-    if scaled.denominator == 1 and abs(value) < 10**_LONGEST_INTEGER:
-        whole, places = divmod(abs(scaled.numerator), 10**_MOST_PLACES)
-        decimals = f".{places:0{_MOST_PLACES}d}".rstrip("0").rstrip(".")
+    scaled = value * 10**_MAX_PLACES
+    if scaled.denominator == 1 and abs(value) < 10**_MAX_INTEGER:
+        whole, places = divmod(abs(scaled.numerator), 10**_MAX_PLACES)
+        decimals = f".{places:0{_MAX_PLACES}d}".rstrip("0").rstrip(".")
         return f"{'-' if value < 0 else ''}{whole}{decimals}"
     rounding = Context(prec=_SIGNIFICANT, rounding=ROUND_HALF_UP)
     return str(rounding.divide(Decimal(value.numerator), Decimal(value.denominator)).normalize(rounding)).lower()
@@ -79,8 +79,8 @@ def is_shown_whole(value: Value) -> bool:
 def _round(values: Sequence[Value]) -> Value:
     """Round to a number of places. Halves round away from zero, as in spreadsheets."""
     number, places = number_of(values[0]), number_of(values[1]) if len(values) > 1 else Fraction(0)
-    if places.denominator != 1 or abs(places) > _LONGEST_INTEGER:
-        raise Unworkable(f"round takes a whole number of places, at most {_LONGEST_INTEGER}")
+    if places.denominator != 1 or abs(places) > _MAX_INTEGER:
+        raise Unworkable(f"round takes a whole number of places, at most {_MAX_INTEGER}")
     scale = Fraction(10)**places.numerator
     away = math.floor(abs(number) * scale + Fraction(1, 2)) / scale
     return away if number >= 0 else -away

@@ -25,7 +25,7 @@ from ragbed.strategies.prompting import (
 from ragbed.strategies.reading import fold, read_answer
 from ragbed.strategies.types import Asked, Decision, Draft, Evidence, Gathering, Generate, Message, Recipe, Reply, Task
 
-_LONGEST_QUERY = 2_000  # characters; embedders read less
+_MAX_QUERY = 2_000  # characters; embedders read less
 
 
 def ask_without_documents(name: str, purpose: str, **fields: str) -> Generate:
@@ -38,7 +38,7 @@ def ask_without_documents(name: str, purpose: str, **fields: str) -> Generate:
 
 def reply_line(reply: Reply) -> str:
     """Return a reply without its thinking, on one line of at most 2,000 characters."""
-    return " ".join(read_answer(reply.text)[0][:_LONGEST_QUERY].split())
+    return " ".join(read_answer(reply.text)[0][:_MAX_QUERY].split())
 
 
 def gather_each(task: Task, queries: Sequence[str], over: Callable[[Task, str], Gathering]) \
@@ -49,7 +49,7 @@ def gather_each(task: Task, queries: Sequence[str], over: Callable[[Task, str], 
     return [found[query] for query in queries]
 
 
-_LONGEST_TURN = 2_000  # characters of a reply that stay in the conversation
+_MAX_TURN = 2_000  # characters of a reply that stay in the conversation
 _IDLE = 2  # iterations in a row without new evidence, after which searching ends
 
 
@@ -174,6 +174,6 @@ def final_answer(task: Task, talk: tuple[Message, ...], evidence: Evidence, brou
     return (yield from draft(call, task, last=True))
 
 
-def assistant_message(text: str, longest: int = _LONGEST_TURN) -> Message:
+def assistant_message(text: str, longest: int = _MAX_TURN) -> Message:
     """Return a reply as it stays in the conversation: shortened, without turn marks, and never empty."""
     return Message("assistant", (neutralize_turns(text.strip()[:longest]) or "(nothing)",))

@@ -17,7 +17,7 @@ from ragbed.strategies.parts.reading import begins_with_nothing
 from ragbed.strategies.reading import fold, is_only_citations, read_answer, read_citations
 from ragbed.strategies.types import Evidence, Passage
 
-_LONGEST_REPLY, _LONGEST_QUOTE, _MOST_LINES = 50_000, 2_000, 100  # characters; lines
+_MAX_REPLY, _MAX_QUOTE, _MAX_LINES = 50_000, 2_000, 100  # characters; lines
 MIN_LETTERS = 2  # letters or digits: a single one occurs in every text
 _QUOTATION = "\"'`´“”„‟‘’‚‛«»‹›「」『』′″＂＇"
 _LONE = "\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3\uf900-\ufaff"  # written without spaces, or with endings attached
@@ -30,7 +30,7 @@ _OMISSION = re.compile(r"\[?(?:\.{3}|…)\]?")
 _LIST_MARK = re.compile(r"(?:[-*•>]|\(?\d{1,2}[.)])\s+")
 _NUMBER = re.compile(r"\W{0,4}(?:documents?\s?)?\[(\d{1,6})\][\s:.*–-]{0,6}", re.IGNORECASE)
 _LAST_NUMBER = re.compile(r"[\s(]{0,4}\[(\d{1,6})\][\s).]{0,4}\Z")
-_LONGEST_ROW, _LONGEST_CELL, _MOST_CELLS = 4_000, 300, 8  # characters; cells
+_MAX_ROW, _MAX_CELL, _MAX_CELLS = 4_000, 300, 8  # characters; cells
 _HEADINGS = frozenset(("subject", "property", "value", "document", "what it is about"))
 _RULE = re.compile(r"[\s:=-]*")
 _DOCUMENT = re.compile(r"(?:document\s?)?\[?(\d{1,6})\]?", re.IGNORECASE)
@@ -60,7 +60,7 @@ def read_quotes(text: str, most: int) -> list[OfferedQuote]:
     The number may come last or be missing. If some lines have a number or quotation marks, other lines are not quotes.
     Lines that say "none" are skipped.
     """
-    lines = [line.strip() for line in read_answer(text)[0][:_LONGEST_REPLY].splitlines()[:_MOST_LINES]]
+    lines = [line.strip() for line in read_answer(text)[0][:_MAX_REPLY].splitlines()[:_MAX_LINES]]
     read = [(one, marked) for line in lines if line for one, marked in [_offered(line)]]
     formed = [one for one, marked in read if marked] or [
         one for one, _ in read if not one.text.endswith((":", "：")) and not begins_with_nothing(one.text)
@@ -76,7 +76,7 @@ def _offered(line: str) -> tuple[OfferedQuote, bool]:
     number = _NUMBER.match(bare) or _LAST_NUMBER.search(bare)
     said = bare[:number.start()] + bare[number.end():] if number else bare
     reduce_to_quotes = said.strip().strip("*")
-    text = reduce_to_quotes.strip(_QUOTATION + " ")[:_LONGEST_QUOTE]
+    text = reduce_to_quotes.strip(_QUOTATION + " ")[:_MAX_QUOTE]
     marked = number is not None or reduce_to_quotes[:1] in tuple(_QUOTATION)
     return OfferedQuote(text, int(number[1]) if number else None), marked
 
@@ -172,11 +172,11 @@ def read_rows(text: str, most: int, numbered: bool) -> list[FactRow]:
     """Read the table rows in a reply, lines with cells between `|`, without headings and repeats. With `numbered`, the
     last cell of a row is the number of its document."""
     rows: dict[FactRow, None] = {}
-    for line in read_answer(text)[0][:_LONGEST_REPLY].splitlines():
+    for line in read_answer(text)[0][:_MAX_REPLY].splitlines():
         if "|" not in line:
             continue
-        split = line[:_LONGEST_ROW].strip().strip("|").split("|")[:_MOST_CELLS]
-        cells = [" ".join(cell.split())[:_LONGEST_CELL] for cell in split]
+        split = line[:_MAX_ROW].strip().strip("|").split("|")[:_MAX_CELLS]
+        cells = [" ".join(cell.split())[:_MAX_CELL] for cell in split]
         bare = _DOCUMENT.fullmatch(cells[-1].strip(" *."))
         if numbered and bare and (len(cells) > 3 or is_only_citations(cells[-1])):  # its own cell: `[2]` or `2`
             row = FactRow(tuple(cells[:-1]), int(bare[1]))

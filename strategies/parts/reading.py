@@ -14,7 +14,7 @@ from ragbed.strategies.reading import fold, read_answer, strip_citations
 from ragbed.strategies.types import Draft
 
 MAX_QUERY = 400
-_LONGEST = 200  # characters that are checked
+_MAX_LENGTH = 200  # characters that are checked
 _FAULTS = r"(?:faults?|errors?|problems?|issues?|mistakes?|flaws?)"
 _VERB = (r"(?:mend|correct|change|fix|improve|search|look|find|add|ask|do|work|report|note|calculate|compute)"
          r"(?: (?:for|up|out))?")
@@ -37,12 +37,12 @@ _FIRST = re.compile(rf"(?:{_SAYS_SO}(?:none|nothing to {_VERB}|"
 
 def says_nothing(text: str) -> bool:
     """Return whether a text only says "none". An empty text does."""
-    return len(text) <= _LONGEST and bool(_WHOLE.fullmatch(fold(text)))
+    return len(text) <= _MAX_LENGTH and bool(_WHOLE.fullmatch(fold(text)))
 
 
 def begins_with_nothing(text: str) -> bool:
     """Return whether a text begins with "none". `No` and `nothing` alone do not count: they may begin any sentence."""
-    return bool(_FIRST.match(fold(text[:_LONGEST])))
+    return bool(_FIRST.match(fold(text[:_MAX_LENGTH])))
 
 
 NO_ANSWER = "(no answer)"  # shown in prompts for a draft without an answer
@@ -71,7 +71,7 @@ def read_grade(text: str) -> Grade | None:
     return _GRADES[found.pop()] if len(found) == 1 else None
 
 
-_LONGEST_REPLY, _LONGEST_FAULT, _MOST_FAULTS, _MOST_QUERIES = 50_000, 500, 6, 3  # characters; of a reply
+_MAX_REPLY, _MAX_FAULT, _MAX_FAULTS, _MAX_QUERIES = 50_000, 500, 6, 3  # characters; of a reply
 _MARK = r"[\s>#*_•-]{0,8}(?:\(?\d{1,2}[.)]\s?)?[*_]{0,3}"
 _COLON = r"\s?\d{0,2}[*_]{0,3}\s?[:：]"
 _FAULT = re.compile(rf"{_MARK}(?:faults?|errors?|problems?|issues?|missing){_COLON}", re.IGNORECASE)
@@ -91,14 +91,14 @@ def read_critique(text: str, question: str) -> Critique:
 
     A reply without such lines is one fault, unless it begins with "none". A search for the question itself is ignored.
     """
-    lines = read_answer(text[:_LONGEST_REPLY])[0].splitlines()
+    lines = read_answer(text[:_MAX_REPLY])[0].splitlines()
     faults, queries = _after(_FAULT, lines), [to_query(one) for one in _after(_QUERY, lines)]
     if not any(map(_FAULT.match, lines)) and not any(queries):
         said = "\n".join(line for line in lines if not _QUERY.match(line))
         faults = [] if begins_with_nothing(said) else [said]
     asked = {fold(query): query for query in reversed(queries) if fold(query) not in ("", fold(question))}
-    return Critique(tuple(" ".join(one.split())[:_LONGEST_FAULT] for one in faults if fold(one))[:_MOST_FAULTS],
-                    tuple(reversed(asked.values()))[:_MOST_QUERIES])
+    return Critique(tuple(" ".join(one.split())[:_MAX_FAULT] for one in faults if fold(one))[:_MAX_FAULTS],
+                    tuple(reversed(asked.values()))[:_MAX_QUERIES])
 
 
 def _after(mark: re.Pattern[str], lines: list[str]) -> list[str]:
@@ -107,7 +107,7 @@ def _after(mark: re.Pattern[str], lines: list[str]) -> list[str]:
 
 
 MAX_LINES = 6
-_LONGEST_LINE, _LONGEST_LIST = 1_000, 50_000  # characters; a longer line is not a question
+_MAX_LINE, _MAX_LIST = 1_000, 50_000  # characters; a longer line is not a question
 # Only space or a mark may follow: `3.5 million`, `U.S.` and `-5 degrees` do not begin a list.
 _NUMBERING = re.compile(
     r"(?:\s+|\*+|•|(?:[-–—]|\#{1,6}|\(?(?:\d{1,2}|[a-z])\)|\d{1,2}[.:]|q\d{1,2}\s?[.:)]"
@@ -120,8 +120,8 @@ def read_list(text: str, asked: str, most: int = MAX_LINES) -> list[str]:
     Headings, which end in a colon, lines that say "none", and lines above 1,000 characters are dropped.
     """
     found: dict[str, str] = {}
-    for line in read_answer(text)[0][:_LONGEST_LIST].splitlines():
-        if len(line) > _LONGEST_LINE:
+    for line in read_answer(text)[0][:_MAX_LIST].splitlines():
+        if len(line) > _MAX_LINE:
             continue
         mark = _NUMBERING.match(line)
         bare = neutralize_turns(line[mark.end() if mark else 0:]).strip().rstrip("*").rstrip()

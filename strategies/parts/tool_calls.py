@@ -23,7 +23,7 @@ from ragbed.strategies.reading import strip_thinking
 from ragbed.strategies.types import Asked, Decision, Draft, Failure, Generate, Message, Reply, Task
 
 MAX_CALLS = 4  # calls of one reply that are performed
-_LONGEST, _LONGEST_TEXT = 4_000, 20_000  # characters of a call's arguments, and of a reply without calls, that are read
+_MAX_LENGTH, _MAX_TEXT = 4_000, 20_000  # characters of a call's arguments, and of a reply without calls, that are read
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _ID = re.compile(r"[A-Za-z0-9_.:-]{1,128}")
 _REFUSED = frozenset({"http_400", "http_404", "http_405", "http_422", "http_500", "http_501"})
@@ -61,7 +61,7 @@ def read_calls(reply: Reply, iteration: int) -> list[ToolCall]:
     call without a valid id gets one from the iteration."""
     calls: list[ToolCall] = []
     if not reply.tool_calls:
-        text = strip_thinking(reply.text)[:_LONGEST_TEXT]
+        text = strip_thinking(reply.text)[:_MAX_TEXT]
         starts = list(_WRITTEN.finditer(text))
         ends = [*(found.start() for found in starts[1:]), len(text)]
         for place, (found, end) in enumerate(zip(starts, ends, strict=False)):
@@ -80,7 +80,7 @@ def read_calls(reply: Reply, iteration: int) -> list[ToolCall]:
 
 def reply_message(reply: Reply, calls: Sequence[ToolCall]) -> Message:
     """Return the reply as it stays in the conversation."""
-    text = neutralize_turns(strip_thinking(reply.text)[:_LONGEST].strip())
+    text = neutralize_turns(strip_thinking(reply.text)[:_MAX_LENGTH].strip())
     if not calls:
         return assistant_message(text)
     # Calls written in the text are sent as calls only.
@@ -107,7 +107,7 @@ def _call(id: str, function: Any) -> ToolCall:
     arguments = function.get("arguments")
     if isinstance(arguments, str):
         try:
-            arguments = json.loads(arguments[:_LONGEST])
+            arguments = json.loads(arguments[:_MAX_LENGTH])
         except (ValueError, RecursionError):
             arguments = None
     query = arguments.get("query") if name == "search" and isinstance(arguments, Mapping) else None

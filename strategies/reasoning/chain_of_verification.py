@@ -19,7 +19,7 @@ from ragbed.strategies.reading import read_answer
 from ragbed.strategies.reasoning.direct import direct
 from ragbed.strategies.types import Decision, Evidence, Generate, Reasoning, Recipe, Reply, Task
 
-_LONGEST = 1_000  # characters of an answer to a check
+_MAX_LENGTH = 1_000  # characters of an answer to a check
 
 
 def chain_of_verification(task: Task, *, of: Reasoning = direct, questions: Annotated[int, Field(ge=1, le=6)] = 4,
@@ -60,4 +60,4 @@ def _check(task: Task, question: str, evidence: Evidence) -> Generate:
 
 
 def _said(reply: Reply) -> str:
-    return " ".join(read_answer(reply.text)[0].split())[:_LONGEST] or "unknown"
+    return " ".join(read_answer(reply.text)[0].split())[:_MAX_LENGTH] or "unknown"

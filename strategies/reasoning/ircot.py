@@ -16,7 +16,7 @@ from ragbed.strategies.parts.reading import to_query
 from ragbed.strategies.reading import strip_thinking
 from ragbed.strategies.types import Recipe, Task
 
-_LONGEST_THOUGHT = 600  # characters
+_MAX_THOUGHT = 600  # characters
 _OPENS = r"(?:^|[,;:.]|\b(?:so|thus|therefore|hence|that))[, ]{0,3}"
 _UNKNOWN = r"(?: (?:not|unknown|unclear|uncertain|undetermined|still|yet|missing|to be)\b)"
 _ANSWERS = re.compile(rf"{_OPENS}the (?:final )?answer(?: to the question)? is\b(?!{_UNKNOWN})"
@@ -33,7 +33,7 @@ def ircot(task: Task, *, iterations: Annotated[int, Field(ge=1, le=10)] = 4) -> 
 
 def thought(text: str) -> ReadTurn:
     """Read the first line with content as the next search, unless it holds the answer."""
-    lines = strip_thinking(text)[:20 * _LONGEST_THOUGHT].splitlines()
+    lines = strip_thinking(text)[:20 * _MAX_THOUGHT].splitlines()
     bare = (_bare(line) for line in lines)
     step = next((line for line in bare if any(map(str.isalnum, line)) and not line.endswith((":", "："))), "")
     if not step:
@@ -45,4 +45,4 @@ def thought(text: str) -> ReadTurn:
 
 def _bare(line: str) -> str:
     mark = _MARK.match(line)
-    return line[mark.end() if mark else 0:][:_LONGEST_THOUGHT].strip()
+    return line[mark.end() if mark else 0:][:_MAX_THOUGHT].strip()

@@ -8,7 +8,7 @@ from ragbed.strategies.prompting import first_message, instruction, shown_number
 from ragbed.strategies.reading import read_answer
 from ragbed.strategies.types import Generate, Message, Recipe, Reply, Task
 
-_LONGEST = 50_000  # characters of an answer to a part that stay in the conversation
+_MAX_LENGTH = 50_000  # characters of an answer to a part that stay in the conversation
 
 
 def least_to_most(task: Task) -> Recipe:
@@ -30,5 +30,5 @@ def least_to_most(task: Task) -> Recipe:
     for following in [*parts[1:], None]:
         solved: Reply = yield Generate(talk, "solve", shown_numbers(task, evidence))
         step = last if following is None else instruction(task, "least_to_most_next", sub_question=following)
-        talk = (*talk, assistant_message(read_answer(solved.text)[0], _LONGEST), Message("user", (step,)))
+        talk = (*talk, assistant_message(read_answer(solved.text)[0], _MAX_LENGTH), Message("user", (step,)))
     return (yield from draft(ask_for_answer_in(task, talk, evidence, thinks), task, thinks=thinks, last=True))

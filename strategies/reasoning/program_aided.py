@@ -18,7 +18,7 @@ from ragbed.strategies.prompting import fill, fill_untrusted
 from ragbed.strategies.reading import read_answer
 from ragbed.strategies.types import Decision, Draft, Message, Recipe, Reply, Task
 
-_LONGEST = 20_000  # characters of a calculation that stay in the conversation
+_MAX_LENGTH = 20_000  # characters of a calculation that stay in the conversation
 
 
 def program_aided(task: Task, *, iterations: Annotated[int, Field(ge=1, le=5)] = 2) -> Recipe:
@@ -40,7 +40,7 @@ def program_aided(task: Task, *, iterations: Annotated[int, Field(ge=1, le=5)] =
         if not failed:
             break
         told = fill_untrusted("program_aided_again", lines="\n".join(map(str, failed)))
-        more = assistant_message(reply.text, _LONGEST), Message("user", (told,))
+        more = assistant_message(reply.text, _MAX_LENGTH), Message("user", (told,))
         asked = replace(asked, messages=(*asked.messages, *more))
     if not lines:
         none = begins_with_nothing(read_answer(reply.text)[0])

@@ -22,7 +22,7 @@ from ragbed.strategies.types import Recipe, Task
 
 Tools = Literal["auto", "native", "text"]
 
-_LONGEST = 20_000  # characters of a reply that are read
+_MAX_LENGTH = 20_000  # characters of a reply that are read
 _STOP = ("\nResult:", "\nObservation:", "\nDocuments:", "\n<documents>")
 _ACTION = re.compile(r"^[ \t>*#_`-]{0,8}(?:action[*_`]{0,3} ?\d{0,2} ?[:：][ \t*_`]{0,4})?"
                      r"(?:(search)[*_`]{0,3} ?[:：(\[]([^\n]*)|(finish)\b[^\n]*)\n?", re.IGNORECASE | re.MULTILINE)
@@ -41,7 +41,7 @@ def react(task: Task, *, iterations: Annotated[int, Field(ge=1, le=10)] = 4, too
 
 def action(text: str) -> ReadTurn:
     """Read the first action of a reply, and keep the reply up to it: the model makes up what follows."""
-    text = strip_thinking(text)[:_LONGEST]
+    text = strip_thinking(text)[:_MAX_LENGTH]
     act = _ACTION.search(text)
     if act is None:
         return ReadTurn(text, why="the reply holds no action")

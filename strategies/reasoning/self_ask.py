@@ -16,7 +16,7 @@ from ragbed.strategies.parts.reading import says_nothing, to_query
 from ragbed.strategies.reading import fold, strip_thinking
 from ragbed.strategies.types import Recipe, Task
 
-_LONGEST = 20_000  # characters of a reply that are read
+_MAX_LENGTH = 20_000  # characters of a reply that are read
 _ASKS = re.compile(r"^[ \t>*#_`-]{0,8}follow[ -]?up(?: question)?(?: ?\d{1,2})?[*_`]{0,3} ?[:：]([^\n]*)\n?",
                    re.IGNORECASE | re.MULTILINE)
 _NO_MORE = ("none ", "no more", "no further", "no follow", "nothing more", "not needed")
@@ -30,7 +30,7 @@ def self_ask(task: Task, *, iterations: Annotated[int, Field(ge=1, le=10)] = 4) 
 def follow_up(text: str) -> ReadTurn:
     """Read the first follow-up question of a reply, and keep the reply up to it: the model makes up what follows.
     Without such a line, the last line counts if it is a question."""
-    text = strip_thinking(text)[:_LONGEST]
+    text = strip_thinking(text)[:_MAX_LENGTH]
     asked = _ASKS.search(text)
     last = next((line for line in reversed(text.splitlines()) if line.strip()), "")
     if asked is None and not last.rstrip().endswith(("?", "？")):

@@ -12,7 +12,7 @@ from ragbed.strategies.retrieval.none import none
 from ragbed.strategies.retrieval.once import once
 from ragbed.strategies.types import Decision, Gathering, Reply, Retrieval, Task
 
-_LONGEST_SAID = 1_000  # characters of a reply, which is asked for one word
+_MAX_SAID = 1_000  # characters of a reply, which is asked for one word
 
 
 def adaptive(task: Task, query: str, *, simple: Retrieval = none, moderate: Retrieval = once,
@@ -24,7 +24,7 @@ def adaptive(task: Task, query: str, *, simple: Retrieval = none, moderate: Retr
     """
     ways = {"simple": simple, "moderate": moderate, "complex": complex}
     reply: Reply = yield ask_without_documents("adaptive", "classify", query=query)
-    words = fold(read_answer(reply.text)[0][:_LONGEST_SAID]).split()
+    words = fold(read_answer(reply.text)[0][:_MAX_SAID]).split()
     said = [way for way in ways if way in words]
     if len(said) != 1:
         yield Decision("searches as moderate", "the reply names no way, or several")

@@ -18,7 +18,7 @@ from ragbed.strategies.reading import fold, strip_thinking
 from ragbed.strategies.retrieval.once import once
 from ragbed.strategies.types import Asked, Decision, Evidence, Gathering, Reply, Retrieval, Task
 
-_LONGEST_PASSAGE, _LONGEST_SAID = 6_000, 20_000  # characters that are graded, and that are read of a reply
+_MAX_PASSAGE, _MAX_SAID = 6_000, 20_000  # characters that are graded, and that are read of a reply
 
 
 def corrective(task: Task, query: str, *, over: Retrieval = once, iterations: Annotated[int, Field(ge=1, le=10)] = 2,
@@ -62,9 +62,9 @@ def _graded(query: str, evidence: Evidence, threshold: int) -> Generator[Asked, 
     """Return the passages that help. They are graded without their numbers, so that dropped ones cannot be cited."""
     replies: list[Reply] = yield [
         ask_without_documents("corrective_grade", "grade", query=query,
-                              passage=passage.chunk.content[:_LONGEST_PASSAGE])
+                              passage=passage.chunk.content[:_MAX_PASSAGE])
         for passage in evidence]
-    grades = [read_grade(strip_thinking(reply.text)[:_LONGEST_SAID]) for reply in replies]
+    grades = [read_grade(strip_thinking(reply.text)[:_MAX_SAID]) for reply in replies]
     graded = list(zip(evidence, grades, strict=True))
     unread = tuple(passage for passage, grade in graded if grade is None)
     dropped = tuple(passage for passage, grade in graded if grade is not None and grade < threshold)

@@ -17,7 +17,7 @@ from ragbed.documents.errors import SettingsError
 from ragbed.strategies.settings.exemplars import Exemplars
 from ragbed.strategies.types import Reasoning, Retrieval
 
-_MOST_SETTINGS = 1_000  # of a sweep; each is a cell of a run
+_MAX_SETTINGS = 1_000  # of a sweep; each is a cell of a run
 _TAKEN = ("kind", "name")  # keys of every strategy's settings
 
 
@@ -77,9 +77,9 @@ def expand_sweep(function: Callable[..., Any], given: Mapping[str, Any]) -> Iter
     for name, value in lists.items():
         if not value:
             raise SettingsError(f"strategy {function.__name__}: {name}: an empty list; give a value, or leave it out")
-    if (count := math.prod(map(len, lists.values()))) > _MOST_SETTINGS:
+    if (count := math.prod(map(len, lists.values()))) > _MAX_SETTINGS:
         raise SettingsError(f"strategy {function.__name__}: its lists stand for {count:,} strategies, of which a run "
-                            f"takes {_MOST_SETTINGS:,}; shorten {' or '.join(lists)}")
+                            f"takes {_MAX_SETTINGS:,}; shorten {' or '.join(lists)}")
     for values in product(*lists.values()):
         yield {**given, **dict(zip(lists, values, strict=True))}
 

@@ -15,7 +15,7 @@ from ragbed.documents.paths import expand_path
 from ragbed.documents.types import digest
 from ragbed.documents.user_code import UserCode
 
-_MOST_BYTES = 1_000_000  # of a file; a strategy has a hundred lines
+_MAX_BYTES = 1_000_000  # of a file; a strategy has a hundred lines
 _OURS = ("documents", "retrieval", "strategies", "agents", "experiments")
 
 
@@ -106,9 +106,9 @@ def _read(file: Path, named: str) -> str:
         if file.exists() and not file.is_file():  # a pipe or a device, which may never come to an end
             raise SettingsError(f"{named}: no file; a strategy is a file of Python source")
         with file.open("rb") as source:
-            read = source.read(_MOST_BYTES + 1)
-        if len(read) > _MOST_BYTES:
-            raise SettingsError(f"{named}: larger than {_MOST_BYTES:,} bytes; a strategy is a short file")
+            read = source.read(_MAX_BYTES + 1)
+        if len(read) > _MAX_BYTES:
+            raise SettingsError(f"{named}: larger than {_MAX_BYTES:,} bytes; a strategy is a short file")
         return decode_source(read)
     except FileNotFoundError as error:
         raise SettingsError(f"{named}: no such file; a path is relative to the current folder") from error

@@ -27,8 +27,8 @@ from ragbed.strategies.settings.plugins import Family as Family
 from ragbed.strategies.settings.plugins import guard_recipe, load_plugin, parse_file_kind, plugin_label
 from ragbed.strategies.types import Reasoning, Retrieval
 
-_LONGEST_NAME = 80  # characters
-_MOST_SAMPLES = 1_000  # of one question; limits count what they ask for, and all of them begin before the first asks
+_MAX_NAME = 80  # characters
+_MAX_SAMPLES = 1_000  # of one question; limits count what they ask for, and all of them begin before the first asks
 
 _KNOWN: Mapping[Family, Mapping[str, Callable[..., Any]]] = {
     "reasoning": REASONING, "retrieval": RETRIEVAL, "history": HISTORY}
@@ -171,9 +171,9 @@ def _opened(family: Family, spec: Any, execute: bool) -> Strategy:
     own = values.get("samples", (function.__kwdefaults__ or {}).get("samples", 1))
     parts = [value.samples for value in values.values() if isinstance(value, Strategy)]
     samples = (own if isinstance(own, int) else 1) * max(parts, default=1)
-    if samples > _MOST_SAMPLES:
+    if samples > _MAX_SAMPLES:
         raise SettingsError(f"{family} strategy {kind}: it draws {samples:,} samples of one question, one within "
-                            f"another; {_MOST_SAMPLES:,} are the most")
+                            f"another; {_MAX_SAMPLES:,} are the most")
     return Strategy(family, kind, settings, label, values, content, samples)
 
 
@@ -205,8 +205,8 @@ def _taken(family: Family, spec: Any) -> tuple[str, str, dict[str, Any]]:
     if not isinstance(spec, Mapping) or not isinstance(spec.get("kind"), str):
         raise SettingsError(f"{family}: expected a name, or settings such as {{kind: NAME}}, not {spec!r:.80}")
     name = spec.get("name") or ""
-    if not isinstance(name, str) or len(name) > _LONGEST_NAME or not name.isprintable() or name.isspace():
-        raise SettingsError(f"{family}: a name is one line of at most {_LONGEST_NAME} characters that can be printed, "
+    if not isinstance(name, str) or len(name) > _MAX_NAME or not name.isprintable() or name.isspace():
+        raise SettingsError(f"{family}: a name is one line of at most {_MAX_NAME} characters that can be printed, "
                             f"not {name!r:.80}")
     return spec["kind"], name, {one: value for one, value in spec.items() if one not in ("kind", "name")}
 

@@ -16,7 +16,7 @@ from ragbed.strategies.reading import fold, is_only_citations, is_refusal, read_
 from ragbed.strategies.support.lexical import content_words, score
 from ragbed.strategies.types import Asked, Draft, Evidence, Reply, Task
 
-MOST_STATEMENTS = 40  # the last statement holds the rest of a longer answer, so that everything is checked
+MAX_STATEMENTS = 40  # the last statement holds the rest of a longer answer, so that everything is checked
 _CITATIONS = r"(?:[ \t]{0,4}\[\d[\d\s,;–-]{0,60}\]){0,20}"
 _NOT_AN_END = r"(?<!\b[A-Z]\.)(?<!\b(?:Mr|Ms|Dr|St|No|Co|Jr|Sr|vs)\.)" \
              r"(?<!\b(?:Mrs|Inc|Ltd|Gen|Sen|Rep|Fig|[Ee]\.g|[Ii]\.e)\.)(?<!\bCorp\.)(?<!\bet al\.)"
@@ -60,14 +60,14 @@ def split_statements(text: str) -> list[str]:
         line = line[mark.end():] if (mark := _MARK.match(line)) else line
         ends = [0, *(end.end() for end in _END.finditer(line)), len(line)]
         for piece in filter(None, (line[start:end].strip() for start, end in pairwise(ends))):
-            if found and (len(found) == MOST_STATEMENTS or is_only_citations(piece)):
+            if found and (len(found) == MAX_STATEMENTS or is_only_citations(piece)):
                 found[-1].append(piece)
             else:
                 found.append([piece])
     return list(map(" ".join, found))
 
 
-_LONGEST = 200  # characters that are looked at
+_MAX_LENGTH = 200  # characters that are looked at
 _SKIP = r"[\s*_`#>:：=\"'()\[\]~-]{0,12}"
 _NUMBER = re.compile(rf"{_SKIP}(\d{{1,3}}(?:\.\d{{1,3}})?)\s?(?:(?:/|out of|of)\s?(\d{{1,3}})(?!\d)|(%))?(?![\d.]*\d)",
                      re.IGNORECASE)
@@ -86,7 +86,7 @@ def read_share(text: str) -> float | None:
     `7`, `7/10`, `7 out of 10`, `70%` and `0.7` are 0.7, and `3 of 4` is 0.75. `yes` is 1, `partly` 0.5 and `no` 0, as
     are similar words in English and Korean.
     """
-    text = text[:_LONGEST]
+    text = text[:_MAX_LENGTH]
     if _RANGE.match(text):
         return None
     number = _NUMBER.match(text)
@@ -103,7 +103,7 @@ def read_share(text: str) -> float | None:
     return amount / whole if amount <= whole and whole > 0 else None
 
 
-_LONGEST_STATEMENT, _LONGEST_REPLY, _LONGEST_QUERY = 2_000, 20_000, 300  # characters
+_MAX_STATEMENT, _MAX_REPLY, _MAX_QUERY = 2_000, 20_000, 300  # characters
 _LINE = re.compile(r"^[ \t*_#>`(\[-]{0,8}(?:statement[ \t]?)?(\d{1,3})[*_`)\]]{0,4}[ \t]{0,4}[.:：)=-]([^\n]{0,200})",
                    re.IGNORECASE | re.MULTILINE)
 
@@ -117,7 +117,7 @@ def grade_statements(task: Task, statements: Sequence[Statement], evidence: Evid
     listed = []
     for place, one in enumerate(statements, 1):
         names = " ".join(f"[{number}]" for number in one.cited)
-        listed.append(f"{place}. {' '.join(one.text[:_LONGEST_STATEMENT].split())}"
+        listed.append(f"{place}. {' '.join(one.text[:_MAX_STATEMENT].split())}"
                       + (f" (documents {names})" if task.cites and names else ""))
     said = fill_untrusted("support_check", statements="\n".join(listed), count=str(len(statements)))
     reply: Reply = yield ask(task, said, evidence, "check")
@@ -127,7 +127,7 @@ def grade_statements(task: Task, statements: Sequence[Statement], evidence: Evid
 def read_grades(text: str, count: int) -> list[float | None]:
     """Read the grades of statements 1 to `count`. The last line with a number counts. For a single statement, the grade
     may be the whole reply."""
-    said = read_answer(text)[0][:_LONGEST_REPLY]
+    said = read_answer(text)[0][:_MAX_REPLY]
     found = {int(number): grade for number, line in _LINE.findall(said) if (grade := read_share(line)) is not None}
     if count == 1 and not found:
         return [read_share(said)]
@@ -162,16 +162,16 @@ def judge_sufficiency(task: Task, evidence: Evidence) -> Generator[Asked, Any, S
 def read_sufficiency(text: str) -> Sufficiency:
     """Read the last grade and the last missing fact from the lines of a reply. A reply of a few words without such a
     line is read as the grade."""
-    said = read_answer(text)[0][:_LONGEST_REPLY]
+    said = read_answer(text)[0][:_MAX_REPLY]
     grades = [grade for line in _GRADE.findall(said) if (grade := read_share(line)) is not None]
     whole = read_share(said) if not grades and len(said) <= _SHORT else None
     missing = next((line.strip(" *_`\t\r") for line in reversed(_MISSING.findall(said))), "")
-    needed = "" if says_nothing(missing) or fold(missing) == "missing" else missing[:_LONGEST_QUERY]
+    needed = "" if says_nothing(missing) or fold(missing) == "missing" else missing[:_MAX_QUERY]
     return Sufficiency(grades[-1] if grades else whole, needed)
 
 
 By = Literal["lexical", "model"]
-_LONGEST_QUOTE = 300  # characters
+_MAX_QUOTE = 300  # characters
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,7 +206,7 @@ class Checked:
 
     def listed(self) -> str:
         """Format the unsupported statements for the prompt that repairs them."""
-        return "\n".join(f'- "{" ".join(one.statement.text[:_LONGEST_QUOTE].split())}": '
+        return "\n".join(f'- "{" ".join(one.statement.text[:_MAX_QUOTE].split())}": '
                          f"{one.flaw or 'its documents do not say so'}" for one in self.unsupported)
 
     def said(self) -> str:
