@@ -34,12 +34,7 @@ _DEFAULT_K = 10  # chunks that a search finds if a stage gives no number
 
 @dataclass(frozen=True)
 class Built:
-    """A finished construction.
-
-    Attributes:
-        models: identity of the model of each role.
-        unread: sources that could not be read, with the reason.
-    """
+    """A finished construction, with the identity of each role's model, and why sources could not be read."""
 
     settings: ConstructSettings
     construction: Construction

@@ -33,11 +33,8 @@ class DocumentEdit:
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """The answer in a world, and the edits that lead there from the original.
-
-    Attributes:
-        answers: accepted answers; empty if the correct reply is a refusal.
-    """
+    """The accepted answers in a world, none if the correct reply is a refusal, and the edits that lead there from the
+    original."""
 
     answers: tuple[str, ...]
     edits: tuple[DocumentEdit, ...] = ()

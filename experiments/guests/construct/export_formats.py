@@ -23,11 +23,7 @@ _MAX_DIFFICULTY = 10  # of YourBench's scale, which begins at 1
 
 @dataclass(frozen=True, slots=True)
 class ExportedItem:
-    """An item as other tools see it.
-
-    Attributes:
-        gold: for each piece of evidence, the chunks that contain it.
-    """
+    """An item as other tools see it; `gold` has, for each piece of evidence, the chunks that contain it."""
 
     item: Item
     gold: tuple[tuple[Chunk, ...], ...]
@@ -45,12 +41,7 @@ class ExportedItem:
 
 @dataclass(frozen=True, slots=True)
 class ExportedSet:
-    """Items, and the chunks to search for them.
-
-    Attributes:
-        writer: model that wrote the questions; empty if none did.
-        documents: documents of the chunks, by id.
-    """
+    """Items, and the chunks to search for them; `writer` is the model that wrote the questions, empty if none did."""
 
     kind: str
     writer: str

@@ -45,9 +45,7 @@ def ask_structured(role: str, purpose: str, fields: type[Fields], name: str, giv
 
     Args:
         role: `writer`, or `solver 1`, `judge 2` and so on.
-        fields: the pydantic model.
         name: the prompt, whose fields are delimited because strangers wrote them.
-        before: earlier turns of the conversation.
         sample: distinguishes draws with the same prompt.
         most: the largest integer that the reply may contain, such as the number of lines shown.
 

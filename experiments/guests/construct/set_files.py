@@ -17,11 +17,12 @@ from ragbed.experiments.analysis.view import View, format_value
 from ragbed.experiments.benchmarks.hub import CARD
 from ragbed.experiments.formatting import estimate, plural, visible
 from ragbed.experiments.guests.construct.export_formats import collect_items, write_exports
-from ragbed.experiments.guests.construct.guard_recall import guard_recall
 from ragbed.experiments.guests.construct.llm import WRITER
 from ragbed.experiments.guests.construct.play import Outcome
+from ragbed.experiments.guests.hard_negatives.guard_recall import guard_recall
 from ragbed.experiments.guests.review.figures import read_figures, review_section
 from ragbed.experiments.guests.review.items import DOCUMENTS, FILE, ITEMS, QUESTIONS, Item, open_set, question_line
+from ragbed.experiments.question import Question
 from ragbed.experiments.report.page import policy
 from ragbed.experiments.runs.store import write_text
 from ragbed.retrieval.storage.files import sha256_of
@@ -58,7 +59,8 @@ def _guard_figures(built: Built) -> dict[str, Any] | None:
     kept = built.construction.kept
     if all(item.answerable for item in kept):
         return None
-    recall = guard_recall(kept, built.library)
+    questions = [Question(item.id, item.question, item.answers, True) for item in kept]
+    recall = guard_recall(questions, built.library.guarded_index, built.library.rng("recall"))
     return {"recall": recall.share, "ways": {way: list(counts) for way, counts in recall.ways.items()}}
 
 

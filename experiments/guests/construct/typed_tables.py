@@ -59,12 +59,8 @@ class Value:
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A field and its values, one per entity.
-
-    Attributes:
-        kind: `text` also for a mix of numbers and text, or of units.
-        unit: text before and after the numbers.
-    """
+    """A field and its values, one per entity. Its kind is `text` also for a mix of kinds or units; `unit` is the text
+    before and after the numbers."""
 
     name: str
     values: tuple[Value, ...]

@@ -10,8 +10,7 @@ from dataclasses import dataclass, replace
 
 from ragbed.documents.numbers import find_values
 from ragbed.documents.types import Chunk, normalize
-from ragbed.experiments.guests.construct.stages import Library
-from ragbed.experiments.guests.review.items import Item
+from ragbed.experiments.guests.hard_negatives.guard import GuardedIndex
 from ragbed.experiments.metrics import is_korean
 from ragbed.experiments.metrics.aggregate import Estimate, estimate_clustered_share
 from ragbed.experiments.question import Question
@@ -36,29 +35,26 @@ class GuardRecall:
     ways: Mapping[str, tuple[int, int]]
 
 
-def guard_recall(items: Sequence[Item], library: Library, most: int = 1_000) -> GuardRecall:
-    """Plant the items' answers in texts drawn from the index, in every form that applies, and count how many the guard
-    finds. It does not plant in a text where the guard already finds the answer, nor answers that are too common, such
-    as yes. At most `most` are planted, drawn by seed."""
-    planted = [(item, answer, way, text) for item in items for answer in dict.fromkeys(item.answers)
-               if library.guarded_index.guard(_as_question(item, answer)).answers
-               for way, text in answer_variants(answer)]
-    rng = library.rng("recall")
+def guard_recall(questions: Sequence[Question], index: GuardedIndex, rng: random.Random,
+                 most: int = 1_000) -> GuardRecall:
+    """Plant the questions' answers in texts drawn from the index, in every form that applies, and count how many the
+    guard finds. It does not plant in a text where the guard already finds the answer, nor answers that are too common,
+    such as yes. At most `most` are planted."""
+    single = [replace(one, answers=(answer,), answerable=True) for one in questions
+              for answer in dict.fromkeys(one.answers)]
+    planted = [(one, way, text) for one in single if index.guard(one).answers
+               for way, text in answer_variants(one.answers[0])]
     rng.shuffle(planted)
     hits: list[tuple[str, str, bool]] = []
-    for item, answer, way, text in planted[:most]:
-        guard = library.guarded_index.guard(_as_question(item, answer))
-        drawn = (rng.choice(library.chunks) for _ in range(_MAX_DRAWS))
+    for question, way, text in planted[:most]:
+        guard = index.guard(question)
+        drawn = (rng.choice(index.chunks) for _ in range(_MAX_DRAWS))
         host = next((chunk for chunk in drawn if guard.check(chunk) is None), None)
         if host is not None:
-            hits.append((answer, way, guard.check(_plant(host, text, rng)) is not None))
+            hits.append((question.answers[0], way, guard.check(_plant(host, text, rng)) is not None))
     counts = {way: (sum(found for _, one, found in hits if one == way), sum(one == way for _, one, _ in hits))
               for way in sorted({way for _, way, _ in hits})}
     return GuardRecall(estimate_clustered_share([found for *_, found in hits], [answer for answer, *_ in hits]), counts)
-
-
-def _as_question(item: Item, answer: str) -> Question:
-    return Question(item.id, item.question, (answer,), True)
 
 
 def answer_variants(answer: str) -> Iterator[tuple[str, str]]:
