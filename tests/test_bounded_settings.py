@@ -1,4 +1,4 @@
-"""Settings of strategies stand for no more than a run can ask, and names are words that a table can show."""
+"""Settings of strategies are limited to what a run can ask, and names to what a table can show."""
 import pytest
 
 from ragbed.documents import SettingsError
@@ -12,7 +12,7 @@ def test_a_name_that_a_table_cannot_show_is_refused(name):
     assert str(refused.value).isprintable()
 
 
-def test_a_sweep_of_more_than_a_run_takes_is_refused_before_it_is_spread():
+def test_a_sweep_that_is_too_large_is_refused_before_it_is_expanded():
     said = {"kind": "self_consistency", "samples": list(range(1, 101)), "temperature": [0.5] * 200,
             "threshold": [0.1] * 99}
     with pytest.raises(SettingsError, match="its lists stand for 1,980,000 strategies, of which a run takes 1,000"):

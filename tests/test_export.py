@@ -63,7 +63,7 @@ def test_json_lines_hold_the_prompts_and_the_evidence(finished, town, ragbed, tm
     assert first["timing"]["attempts"] == 1
 
 
-def test_an_ending_that_is_none_is_refused_before_anything_is_written(finished, ragbed, tmp_path):
+def test_an_unknown_ending_is_refused_before_anything_is_written(finished, ragbed, tmp_path):
     ragbed.refuses("export", finished, tmp_path / "rows.xlsx", says=["rows.xlsx", "use .jsonl, .csv, .parquet"])
     ragbed.refuses("export", finished, tmp_path / "no" / "rows.csv",
                    says=["No such file or directory; make the folder first"])
@@ -84,7 +84,7 @@ def test_an_export_replaces_an_earlier_one_and_nothing_else(finished, ragbed, tm
     assert path.read_bytes() == others[ending]
 
 
-def test_questions_folders_and_devices_are_not_exported_over(finished, town, ragbed, tmp_path):
+def test_an_export_never_replaces_questions_folders_or_devices(finished, town, ragbed, tmp_path):
     questions = town.crest / "refusal.jsonl"
     before = questions.read_bytes()
     ragbed.refuses("export", finished, questions, says=["refusal.jsonl exists", "name another file"])

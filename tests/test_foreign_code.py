@@ -1,4 +1,4 @@
-"""A strategy of one's own may raise, print and be anything: each is one line, and what is only read is not executed."""
+"""A custom strategy may raise, print and be anything: each defect is one line, and reading a run executes none."""
 import json
 import os
 import time
@@ -44,14 +44,14 @@ def test_an_exception_of_any_class_is_one_line_at_import_and_in_a_recipe(here, l
 
 @pytest.mark.parametrize("line", ["raise __import__('asyncio').CancelledError", "raise GeneratorExit",
                                   "raise BaseException", "yield type('Odd', (), {'__repr__': lambda self: 1 / 0})()"])
-def test_check_strategy_says_what_it_raises(here, line):
+def test_check_strategy_reports_an_exception(here, line):
     (here / "odd.py").write_text(RECIPE + line)
     verdict = next(one for one in check_strategy("odd.py:recipe") if one.name == "protocol")
     assert not verdict.passed
     assert verdict.detail.startswith("odd.py:recipe: ")
 
 
-def test_what_it_prints_is_no_part_of_the_json_on_standard_output(here, serve, ragbed):
+def test_its_output_is_not_mixed_into_the_json_on_standard_output(here, serve, ragbed):
     (here / "page.txt").write_text("Town 2 has 222 people.")
     (here / "loud.py").write_text("print('at import')\nfrom ragbed.strategies.answering import answer\n" + RECIPE +
                                   "print('as it is played')\n"
@@ -68,7 +68,7 @@ def test_what_it_prints_is_no_part_of_the_json_on_standard_output(here, serve, r
 @pytest.mark.parametrize(("line", "said"), [
     ("os._exit(0)", "ends its process: without output"),
     ("while True: pass", "yields nothing and does not end: stuck.py:5, in <module>")])
-def test_a_file_that_ends_or_holds_up_whoever_imports_it_is_told_so(here, line, said):
+def test_a_file_that_exits_or_hangs_on_import_is_reported(here, line, said):
     (here / "stuck.py").write_text(f"{HEAD}{line}\n")
     verdict, = check_strategy("stuck.py:recipe", seconds=0.3)
     assert (verdict.name, verdict.passed, verdict.detail) == ("ends", False, said)
@@ -79,7 +79,7 @@ def test_a_file_that_ends_or_holds_up_whoever_imports_it_is_told_so(here, line, 
     ("os.fork()", "io", "os.fork ()"), ("subprocess.Popen(['sleep', '1000'])", "io", "subprocess.Popen ('sleep'"),
     ("time.sleep(1000)", "ends", "yields nothing and does not end: busy.py:9, in recipe"),
     pytest.param("for n in range(300_000): print(n)", "io", "prints '0", marks=pytest.mark.slow)])
-def test_what_a_strategy_leaves_running_or_prints_without_end_holds_no_check_up(here, line, promise, said):
+def test_threads_processes_and_endless_output_do_not_block_the_check(here, line, promise, said):
     (here / "busy.py").write_text("from ragbed.strategies.answering import answer\n"
                                   "import subprocess, threading, time\n" +
                                   RECIPE.replace("yield", "evidence = yield", 1) + line +
@@ -98,7 +98,7 @@ def test_the_family_of_a_file_is_read_and_not_executed(here):
         "reasoning", "retrieval", "history", "reasoning"]
 
 
-def test_what_a_broken_strategy_was_too_short_to_show_was_not_seen(here):
+def test_promises_that_a_broken_strategy_ends_too_early_for_are_not_tested(here):
     (here / "early.py").write_text(HEAD + "def recipe(task: Task) -> Recipe:\n    yield 5\n")
     verdicts = {one.name: one.passed for one in check_strategy("early.py:recipe")}
     assert verdicts["protocol"] is False
@@ -112,7 +112,7 @@ def test_what_a_broken_strategy_was_too_short_to_show_was_not_seen(here):
     ("zero.py:recipe", "no file; a strategy is a file of Python source"),
     ("folder.py:recipe", "no file; a strategy is a file of Python source"),
     ("huge.py:recipe", "larger than 1,000,000 bytes")])
-def test_a_path_that_names_no_source_is_one_line(here, kind, said):
+def test_a_path_without_source_is_a_one_line_error(here, kind, said):
     (here / "loop.py").symlink_to(here / "loop.py")
     (here / "zero.py").symlink_to("/dev/zero")
     (here / "folder.py").mkdir()
@@ -125,7 +125,7 @@ def test_a_path_that_names_no_source_is_one_line(here, kind, said):
         assert str(refused.value).isprintable()
 
 
-def test_a_huge_file_of_settings_is_refused_before_it_is_understood(here):
+def test_a_huge_settings_file_is_refused_before_it_is_parsed(here):
     (here / "huge.yaml").write_text("reasoning:\n" + "- direct\n" * 200_000)
     with pytest.raises(SettingsError, match=r"huge\.yaml: larger than 1,000,000 bytes"):
         read_content(here / "huge.yaml")

@@ -1,4 +1,4 @@
-"""The matrix of a run: lists, what is excluded and included, and seeds."""
+"""The matrix of a run: lists, `exclude`, `include`, and seeds."""
 import itertools
 import json
 
@@ -24,7 +24,7 @@ def named(**fields):
     return [(one.model, one.condition, one.reasoning) for one in list_combinations(of(**fields))]
 
 
-def test_what_agrees_with_every_key_of_an_entry_is_left_out():
+def test_exclude_removes_what_matches_every_key():
     assert named(models=["a", "b"], conditions=["provided", "closed-book"], reasoning=["direct", "least_to_most"],
                  exclude=[{"conditions": "closed-book", "reasoning": "least_to_most"},
                           {"models": ["b"], "conditions": "provided"}]) == [
@@ -32,7 +32,7 @@ def test_what_agrees_with_every_key_of_an_entry_is_left_out():
         ("b", "closed-book", "direct")]
 
 
-def test_what_is_included_comes_last_with_the_runs_lists_for_what_it_leaves_out():
+def test_include_adds_combinations_last_with_the_runs_values_for_missing_keys():
     assert named(models=["a", "b"], exclude={"models": "b"},
                  include=[{"models": "c", "conditions": "gold"}, {"models": ["a", "b"], "conditions": "full"}]) == [
         ("a", "provided", "direct"), ("c", "gold", "direct"), ("a", "full", "direct"), ("b", "full", "direct")]
@@ -72,14 +72,14 @@ def test_what_is_included_comes_last_with_the_runs_lists_for_what_it_leaves_out(
     ({"seed": list(range(2000)), "repeats": 1000, "reasoning": ["direct", "chain_of_thought"]},
      ["4,000,000 combinations", "100,000", "seed (2000), repeats (1000), reasoning (2)"]),
 ])
-def test_an_entry_that_does_nothing_or_names_nothing_is_one_line(fields, says):
+def test_an_entry_without_effect_is_a_one_line_error(fields, says):
     with pytest.raises(SettingsError) as refused:
         of(**fields)
     assert [word for word in says if word not in str(refused.value)] == [], str(refused.value)
     assert "\n" not in str(refused.value)
 
 
-def test_a_list_may_be_called_as_its_column():
+def test_a_list_can_be_given_by_its_column_name():
     singular = check_settings(
         {"name": "x", "benchmark": CREST, "model": ["a", "b"], "condition": "full", "perturbation": "shuffle",
          "format": "html", "exclude": {"model": "a"}}, "x")
@@ -105,7 +105,7 @@ def product(given):
 
 @settings(max_examples=60)
 @given(lists, st.lists(parts, max_size=2), st.lists(parts, max_size=2))
-def test_the_matrix_is_that_of_a_plain_reference(base, exclude, include):
+def test_the_matrix_equals_a_plain_reference(base, exclude, include):
     wanted, sound = product(base), True
     for entry in exclude:
         sound &= all(set(values) <= set(base[name]) for name, values in entry.items())
@@ -127,7 +127,7 @@ def test_the_matrix_is_that_of_a_plain_reference(base, exclude, include):
     assert len(found) == len(wanted)
 
 
-def test_settings_read_back_what_they_resolve_to():
+def test_settings_round_trip_through_yaml():
     chosen = of(seed=[1, 2], exclude={"seed": 2, "conditions": "provided"}, conditions=["provided", "full"],
                 include={"retriever": ["dense@5", {"kind": "dense", "k": 3}], "conditions": "retrieved"})
     resolved = yaml.safe_load(chosen.to_yaml())
@@ -161,7 +161,7 @@ def evidence(server):
     return sorted(text.partition("Rules")[0] for text in texts)
 
 
-def test_each_seed_of_a_perturbation_is_a_cell_and_what_draws_nothing_is_one(serve, town, ragbed):
+def test_each_seed_of_a_random_perturbation_is_a_cell(serve, town, ragbed):
     town.write([town.row(number) for number in range(6)])
     many = serve(town.reply)
     made = ragbed.json("run", town.config(many.url, perturbations=["none", "drop_gold", "shuffle"], seed=[1, 2]))
@@ -192,7 +192,7 @@ def test_every_command_reads_a_run_of_several_seeds(serve, town, ragbed):
         assert status == 0, (command, err)
 
 
-def test_seeds_that_change_nothing_are_said_to(serve, town, ragbed):
+def test_seeds_without_effect_are_noted(serve, town, ragbed):
     server = serve(town.reply)
     made = ragbed.json("run", town.config(server.url, seed=[1, 2, 3]))
     assert [cell["seed"] for cell in made["cells"]] == [None]
@@ -211,7 +211,7 @@ def recipe(task):
 '''
 
 
-def test_what_a_strategy_of_ones_own_draws_is_not_known_so_its_seeds_stay_apart(serve, town, ragbed):
+def test_seeds_of_a_custom_strategy_stay_separate_cells(serve, town, ragbed):
     own = town.folder / "lots.py"
     own.write_text(LOTS)
     server = serve(town.reply)
@@ -222,7 +222,7 @@ def test_what_a_strategy_of_ones_own_draws_is_not_known_so_its_seeds_stay_apart(
     assert any("Each seed is a separate cell under lots" in note for note in made["notes"])
 
 
-def test_the_schema_has_what_a_file_may_say(ragbed):
+def test_the_schema_describes_every_setting(ragbed):
     schema = json.loads(ragbed("schema")[1])
     keys = schema["properties"]
     assert {"exclude", "include", "seed", "benchmark", "model", "condition"} <= set(keys)

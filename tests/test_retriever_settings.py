@@ -1,4 +1,4 @@
-"""A run's retrievers: each kind's settings beside what is searched."""
+"""Retrievers in a run's settings."""
 import json
 
 import pytest
@@ -22,7 +22,7 @@ def settings_of(retriever):
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
-def test_no_kind_has_a_member_called_like_what_a_run_adds(kind):
+def test_no_retriever_kind_has_a_setting_that_runs_add(kind):
     assert not {name for name in SearchSettings.model_fields if hasattr(kind, name)}
 
 
@@ -35,7 +35,7 @@ def test_every_kind_can_be_named_in_a_run_and_read_back():
     assert [one.identity() for one in again.retriever] == [one.identity() for one in settings.retriever]
 
 
-def test_those_of_one_kind_are_called_by_what_is_not_as_usual():
+def test_retrievers_of_one_kind_are_named_by_their_other_settings():
     settings = settings_of(["bm25", {"kind": "bm25", "tokenizer": "words"}, {"kind": "reranked", "of": "bm25"},
                             {"kind": "reranked", "of": "fused"}])
     assert [one.name for one in settings.retriever] == [
@@ -58,7 +58,7 @@ def test_a_retriever_without_a_kind_is_dense():
     (["dense", {"where": "page > 3"}], "retriever: two are called dense@5; give each a different `name`"),
     ({"kind": "dense", "where": "page >="}, "where"),
 ])
-def test_what_does_not_fit_is_one_line(retriever, says):
+def test_invalid_input_is_a_one_line_error(retriever, says):
     with pytest.raises(SettingsError) as error:
         settings_of(retriever)
     assert says in str(error.value)
@@ -79,7 +79,7 @@ def test_what_does_not_fit_is_one_line(retriever, says):
         {"balance": 2}, {"balance": -0.1}, {"balance": float("nan")}, {"fetch": 0}, {"of": "nothing"}, {"lambda": 1})),
     *(("bm25", fields, "validation error") for fields in (
         {"k1": -1}, {"k1": float("inf")}, {"b": 2}, {"method": "tfidf"}, {"language": "klingon"}, {"x": 1}))])
-def test_settings_that_do_not_fit_are_refused(kind, fields, complaint):
+def test_invalid_settings_are_refused(kind, fields, complaint):
     with pytest.raises(ValidationError, match=complaint):
         READ.validate_python({"kind": kind, **fields})
 
@@ -106,7 +106,7 @@ def test_the_command_line_takes_a_name_or_settings():
         parse_retriever("bm26", [])
 
 
-def test_a_model_that_judges_relevance_is_one_of_those_that_a_run_asks():
+def test_a_model_that_judges_relevance_is_a_model_of_the_run():
     judge = "http://127.0.0.1:9/v1#grader"
     fields = {"name": "town", "benchmark": {"kind": "demo"},
               "retriever": {"kind": "reranked", "of": "bm25", "by": {"kind": "judge", "model": judge}}}

@@ -1,4 +1,4 @@
-"""What `ragbed run` is pointed at: a file or a benchmark's name, and which of its questions."""
+"""The target of `ragbed run`: a file or a benchmark's name, and which questions."""
 import json
 import re
 
@@ -34,7 +34,7 @@ def test_options_are_settings():
         "openai:c", "as-published", "elsewhere/mine")
 
 
-def test_any_other_setting_is_given_by_its_place():
+def test_set_takes_any_setting_by_its_dotted_key():
     settings = of("hotpotqa", set=["limits.max_tokens=64", "limits.calls=9", "benchmark.units=sentences",
                                    "show=[question, sub_questions]", "brief=false"])
     assert (settings.limits.max_tokens, settings.limits.calls, settings.benchmark.units) == (64, 9, "sentences")
@@ -45,12 +45,12 @@ def test_any_other_setting_is_given_by_its_place():
     (Part(limit=3), "crest-limit-3"), (Part(sample=20), "crest-sample-20"),
     (Part(sample=20, seed=1, limit=5), "crest-sample-20-seed-1-limit-5"),
     (Part(filter=("language=en", "difficulty_type=SimpleQA")), "crest-language-en-difficulty_type-SimpleQA")])
-def test_a_part_of_the_questions_is_a_run_of_its_own(part, name):
+def test_a_part_of_the_questions_is_a_separate_run(part, name):
     assert of(part=part).name == name
     assert of(part=part, name="mine").name == "mine"
 
 
-def test_the_part_reaches_the_benchmark_and_a_long_name_is_cut_to_one_of_its_own():
+def test_the_part_reaches_the_benchmark_and_a_long_name_is_cut_to_a_unique_one():
     settings = of(part=Part(limit=5, sample=9, seed=2, filter=("a=b=c",)))
     chosen = settings.benchmark
     assert (chosen.limit, chosen.sample, chosen.seed, chosen.filter) == (5, 9, 2, {"a": "b=c"})
@@ -96,17 +96,17 @@ def test_a_file_goes_before_a_kind_and_a_folder_of_that_name_does_not(town, monk
     (["demo", "--set", "brief=[1"], ["brief", "not valid YAML"]),
     (["demo", "--name", "a/b"], ["cannot be the name of a folder"]),
 ])
-def test_what_does_not_fit_is_one_line(ragbed, arguments, says):
+def test_invalid_input_is_a_one_line_error(ragbed, arguments, says):
     ragbed.refuses("run", *arguments, says=says)
 
 
-def test_a_settings_file_takes_no_options_of_a_benchmark(ragbed, town):
+def test_a_settings_file_takes_no_benchmark_options(ragbed, town):
     path = town.config("http://127.0.0.1:9/v1")
     for option in (["folder"], ["--model", "openai:a"], ["--perturbation", "shuffle"]):
         ragbed.refuses("run", path, *option, says=["needs a benchmark's name", "town.yaml"])
 
 
-def test_by_name_a_run_is_carried_out_and_asks_again_by_the_same_words(serve, town, ragbed):
+def test_a_run_by_benchmark_name_works_and_names_its_retry_command(serve, town, ragbed):
     server = serve(lambda body: {"status": 400} if "live in town 4" in str(body) else town.reply(body))
     words = ("run", "crest", town.crest, "--model", f"{server.url}#m", "--out", town.folder / "runs", "--filter",
              "language=en", "--reasoning", "direct")
@@ -119,14 +119,14 @@ def test_by_name_a_run_is_carried_out_and_asks_again_by_the_same_words(serve, to
                      "asks them again", err)
 
 
-def test_scoring_as_published_implies_how_the_benchmark_is_shown_unless_it_is_said():
+def test_as_published_scoring_implies_the_benchmarks_settings():
     assert of("mdbench").benchmark.unwrap is True
     assert of("mdbench", scoring="as-published").benchmark.unwrap is False
     assert of("mdbench", scoring="as-published", set=["benchmark.unwrap=true"]).benchmark.unwrap is True
     assert of(scoring="as-published").benchmark == of().benchmark
 
 
-def test_the_layout_as_published_sets_documents_apart_by_nothing_unless_it_is_said():
+def test_the_layout_as_published_implies_no_framing():
     assert [of(kind).framings for kind in ("crest", "mrceval", "mrke")] == [["none"]] * 3
     assert of(set=["layout=documents_first"]).framings == ["delimited"]
     assert of(set=["framings=delimited"]).framings == ["delimited"]
@@ -149,7 +149,7 @@ def test_list_benchmarks_says_for_each_what_it_is_and_what_is_here(ragbed):
     assert "unified" in rows["crest"]["metrics"]
 
 
-def test_pages_that_are_indexed_are_searched_unless_another_condition_is_named():
+def test_a_corpus_implies_the_condition_retrieved():
     assert of("demo", None).conditions == ["retrieved"]
     assert of("jsonl").conditions == ["retrieved"]
     assert of("jsonl", conditions=["closed-book"]).conditions == ["closed-book"]

@@ -1,4 +1,4 @@
-"""Every strategy of the catalogue keeps what every strategy promises, and one that breaks a promise is told so."""
+"""Every built-in strategy keeps every promise, and a broken promise is reported."""
 import json
 import os
 import re
@@ -50,7 +50,7 @@ def test_a_strategy_of_the_catalogue_keeps_every_promise(catalogue, family, name
 
 
 @pytest.mark.slow
-def test_the_page_on_strategies_says_how_much_each_strategy_asked_for_at_most_in_these_plays(catalogue):
+def test_the_docs_page_has_the_calls_and_searches_of_each_strategy(catalogue):
     page = (Path(__file__).parents[3] / "docs" / "strategies.md").read_text(encoding="utf-8")
     said = {name: f"at most {calls} calls and {searches} searches" for name, calls, searches in re.findall(
         r"^\| `(\w+)` \|[^|]*\| (\d+) \| (\d+) \|", page.partition("### Retrieval")[0], re.MULTILINE)}
@@ -167,20 +167,20 @@ def test_there_is_a_bad_strategy_for_every_promise():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("promise", BAD)
-def test_a_strategy_that_breaks_one_promise_is_told_so_and_where(told, promise):
+def test_a_broken_promise_is_reported_with_its_place(told, promise):
     assert list(told[promise]) == [promise]
     assert BAD[promise][1] in told[promise][promise]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("place", range(len(ODD)))
-def test_what_a_strategy_does_out_of_place_is_one_line(told, place):
+def test_each_defect_of_a_strategy_is_one_line(told, place):
     _, promise, said = ODD[place]
     assert said in told[f"odd{place}"][promise]
 
 
 @pytest.mark.slow
-def test_a_retrieval_strategy_is_checked_by_what_it_hands_back(told):
+def test_a_retrieval_strategy_is_checked_by_what_it_returns(told):
     assert "has to end with the evidence, a tuple of what searches found" in told["numbers_alone"]["protocol"]
     assert told["fine"] == {}
 
@@ -199,5 +199,5 @@ def test_settings_of_a_strategy_are_checked_with_it():
     ("draw = random.Random(3).random()", None),
     ("draw: random.Random = task.rng()", None),
     ("draw = task.rng().random()", None)])
-def test_chance_is_what_a_recipe_draws_by_anything_but_a_seeded_generator(line, told):
+def test_only_seeded_random_generators_are_allowed(line, told):
     assert [what for _, what in broken_rules(f"import random\n{line}\n")] == ([told] if told else [])

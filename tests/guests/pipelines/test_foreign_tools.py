@@ -65,7 +65,7 @@ for file in map(Path, sys.argv[1:]):
 """
 
 
-def test_a_damaged_log_is_told_in_a_line(packages, tmp_path):
+def test_a_damaged_log_is_a_one_line_error(packages, tmp_path):
     whole = (FILES / "inspect.eval").read_bytes()
     logs = {"0.eval": b"", "1.eval": b"PK", "2.eval": whole[:5_000],
             "3.eval": whole[:9_000] + b"0" * 500 + whole[9_500:], "4.json": b"[]", "5.json": b"{}",

@@ -1,4 +1,4 @@
-"""Services that answer chat completions and say what they cite, as pipelines: ragbed's own, and the forms of others."""
+"""Services that answer chat completions with citations as pipelines: ragbed's own, and the formats of others."""
 from pathlib import Path
 
 import pytest
@@ -108,7 +108,7 @@ def test_the_price_that_a_service_says_is_the_price(ask, serve, cost):
     ({"body": b'{"choices": [{"message": {"content": "Oslo", "annotations": [3, {"type": []}]}}], "ragbed": 3}'},
      "answered", "Oslo"),
     ({"status": 400, "error": {"message": "what is this?"}}, "error", "what is this?")])
-def test_what_holds_no_answer_is_told(ask, serve, line, outcome, said):
+def test_a_reply_without_an_answer_is_reported(ask, serve, line, outcome, said):
     one = ask(serve([line]).url)
     assert one["outcome"] == outcome
     assert said in (one["text"] or one["failure"]["message"])

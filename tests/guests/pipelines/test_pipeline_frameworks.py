@@ -102,12 +102,12 @@ def test_a_chain_answers_and_what_its_retriever_found_is_matched_with_the_gold(r
         assert right(found, chain.partition(":")[2]) == FOUND
 
 
-def test_of_a_retriever_that_reranks_what_it_kept_is_evidence(run):
+def test_the_evidence_of_a_reranking_retriever_is_what_it_kept(run):
     assert right(run("langchain", "chains.py:reranked"), "reranked") == {
         SUMMER_WARS: [1, 2], GUEST: [], PAPERS: [1], CREATURES: []}
 
 
-def test_a_chain_that_says_which_fields_it_takes_gets_the_question_there(run):
+def test_a_chain_with_named_inputs_gets_the_question_in_the_right_one(run):
     found = run("langchain", "chains.py:by_name")
     assert right(found, "by_name", cited=()) == NOTHING
 
@@ -118,7 +118,7 @@ def test_a_graph_answers_from_its_state_and_remembers_no_other_question(run):
     assert {found["remembering", question]["text"] for question in FOUND} == {"1 message"}
 
 
-def test_what_an_agent_looked_up_is_its_evidence_and_all_its_calls_count(run):
+def test_the_evidence_of_an_agent_is_what_it_looked_up_and_all_its_calls_count(run):
     def script(body):
         if body["messages"][-1]["role"] != "tool":
             return searching(body["messages"][-1]["content"])
@@ -166,7 +166,7 @@ def test_an_engine_that_finds_nothing_refuses(run):
     ("langchain", "chains.py:failing", "ValueError: this chain knows no which"),
     ("haystack", "haystack_pipelines.py:failing", "PipelineRuntimeError: The following component failed"),
     ("llamaindex", "llama_engines.py:failing", "ValueError: this engine knows no which")])
-def test_what_is_raised_inside_is_told_in_a_line_and_what_is_no_answer_too(run, kind, factory, said):
+def test_exceptions_and_missing_answers_are_one_line_failures(run, kind, factory, said):
     found = run(kind, factory)
     failures = {question: (one["failure"]["kind"], one["failure"]["message"]) for (_, question), one in found.items()}
     assert failures[SUMMER_WARS][0] == "pipeline"
@@ -181,7 +181,7 @@ def test_what_is_raised_inside_is_told_in_a_line_and_what_is_no_answer_too(run, 
 @pytest.mark.parametrize(("kind", "factory"), [
     ("langchain", "chains.py:to_text"), ("haystack", "haystack_pipelines.py:retrieving"),
     ("llamaindex", "llama_engines.py:engine")])
-def test_questions_are_asked_at_once_tried_again_where_the_model_is_busy_and_given_up_in_time(run, kind, factory):
+def test_questions_run_concurrently_retry_a_busy_model_and_stop_at_the_deadline(run, kind, factory):
     tries = []
 
     def script(body):
@@ -218,7 +218,7 @@ def test_a_replay_needs_no_framework_and_no_file(run, ragbed, tmp_path, monkeypa
     ("haystack", "chains.py:retriever", "AttributeError: 'VectorStoreRetriever' object has no attribute 'inputs'"),
     ("llamaindex", "llama_engines.py:index", "AttributeError: 'VectorStoreIndex' object has no attribute 'chat'"),
     ("llamaindex", "llama_engines.py:one_chat", "make llama_engines.py:one_chat a function that returns a new one")])
-def test_what_is_no_pipeline_of_its_kind_is_told_in_a_line(run, kind, factory, said):
+def test_an_object_of_another_kind_is_a_one_line_error(run, kind, factory, said):
     with pytest.raises(AssertionError) as error:
         run(kind, factory)
     assert f"ragbed: pipeline {factory.partition(':')[2]}: " in str(error.value)

@@ -1,4 +1,4 @@
-"""Settings of pipelines that do not fit are told before anything runs."""
+"""Invalid settings of pipelines are reported before anything runs."""
 import pytest
 
 from ragbed.documents.errors import SettingsError, UserError
@@ -14,14 +14,14 @@ from ragbed.experiments.settings.file import read_settings
     ({"kind": "http", "name": "web", "url": "http://host/", "request": {"q": "{query}"}}, "{question} is missing"),
     ({"kind": "command", "name": "a\nb", "argv": ["true"]}, "one line"),
     ({"kind": "carrier_pigeon", "name": "web"}, "carrier_pigeon")])
-def test_settings_that_do_not_fit_are_told_in_a_line(town, settings, said, monkeypatch):
+def test_invalid_settings_are_one_line_errors(town, settings, said, monkeypatch):
     monkeypatch.chdir(town.folder)
     (town.folder / "mine.py").write_text("def odd(q): ...\n")
     with pytest.raises(UserError, match=said.replace("$[", r"\$\[")):
         read_settings(town.config("http://127.0.0.1:9", pipelines=[settings]))
 
 
-def test_two_pipelines_need_two_names(town):
+def test_pipelines_need_distinct_names(town):
     pair = [{"kind": "command", "name": "a", "argv": [name]} for name in ("true", "false")]
     with pytest.raises(SettingsError, match="pipelines: two are called a"):
         read_settings(town.config("http://127.0.0.1:9", pipelines=pair))

@@ -1,4 +1,4 @@
-"""Pipelines of others in a run: over HTTP, in Python, as commands; what they return, and how they fail."""
+"""Pipelines of users in a run: over HTTP, in Python, as commands; what they return, and how they fail."""
 import json
 import subprocess
 import sys
@@ -121,7 +121,7 @@ def test_a_python_function_is_a_cell_whose_contexts_are_matched_with_the_gold(pi
     assert len(found) == 6
 
 
-def test_a_pipeline_that_is_sent_no_documents_is_one_cell_that_finds_its_own(pipes, town):
+def test_a_pipeline_that_is_sent_no_documents_is_one_cell(pipes, town):
     found = pipes({"kind": "python", "name": "alone", "factory": "mine.py:alone", "refusals": ["I do not know"]},
                   conditions=["provided", "gold"])
     assert {key[0] for key in found} == {"pipeline:alone"}
@@ -184,7 +184,7 @@ def test_a_busy_or_broken_endpoint_is_asked_again_and_its_failures_are_data(pipe
     assert tries["How many people live in town 1?"] == tries["How many people live in town 2?"] == 2
 
 
-def test_what_python_raises_or_returns_is_told_in_a_line(pipes):
+def test_what_python_code_raises_or_returns_is_a_one_line_failure(pipes):
     found = pipes({"kind": "python", "name": "failing", "factory": "mine.py:failing"})
     said = {question: one["failure"] and (one["failure"]["kind"], one["failure"]["message"])
             for (_, question), one in found.items()}
@@ -199,7 +199,7 @@ def test_what_python_raises_or_returns_is_told_in_a_line(pipes):
 
 
 @pytest.mark.slow
-def test_code_that_never_comes_back_keeps_no_run_from_ending(town):
+def test_code_that_never_returns_does_not_keep_a_run_from_ending(town):
     (town.folder / "mine.py").write_text("import threading\ndef never(question):\n    threading.Event().wait()\n")
     never = {"kind": "python", "name": "never", "factory": "mine.py:never"}
     path = town.config("http://127.0.0.1:9", pipelines=[never], models=[], concurrency=2,
@@ -209,7 +209,7 @@ def test_code_that_never_comes_back_keeps_no_run_from_ending(town):
     assert "6 failed with timeout" in done.stdout + done.stderr
 
 
-def test_an_error_with_the_status_of_a_busy_server_is_tried_again(pipes):
+def test_an_error_with_the_status_of_a_busy_server_is_retried(pipes):
     found = pipes({"kind": "python", "name": "busy", "factory": "mine.py:busy"})
     assert {one["outcome"] for one in found.values()} == {"answered"}
 
@@ -231,7 +231,7 @@ def test_a_command_reads_json_and_writes_json_or_text(pipes, town):
                     "non_refusal-5": '"question": "How many people live in town 5?"'}
 
 
-def test_a_command_that_leaves_a_child_behind_or_writes_without_end_is_not_waited_for(pipes, town):
+def test_a_command_that_leaves_a_child_or_writes_endlessly_is_killed(pipes, town):
     script = town.folder / "odd.sh"
     script.write_text("#!/bin/sh\nread line\ncase \"$line\" in *'town 1?'*) setsid sleep 9 & echo '111 people';;\n"
                       "*'town 2?'*) yes;;\n*) echo '{\"answer\": \"broken';;\nesac\n")
@@ -243,7 +243,7 @@ def test_a_command_that_leaves_a_child_behind_or_writes_without_end_is_not_waite
                     "non_refusal-2": "pipeline:shell: it wrote more than 16 MB"}
 
 
-def test_pipelines_and_strategies_stand_in_one_matrix_with_tests(pipes, serve, town, ragbed):
+def test_pipelines_and_strategies_are_compared_in_one_matrix(pipes, serve, town, ragbed):
     server = serve(town.reply)
     pipes({"kind": "python", "name": "mine", "factory": "mine.py:answer"},
           {"kind": "python", "name": "alone", "factory": "mine.py:alone"}, url=server.url,
@@ -274,7 +274,7 @@ def test_a_run_with_pipelines_is_replayed_elsewhere_without_their_code(pipes, to
     assert next((tmp_path / "again").glob("*/summary.json")).read_bytes() == before
 
 
-def test_a_pipeline_that_changed_is_not_gone_on_with(pipes, town, ragbed):
+def test_a_run_does_not_continue_with_a_changed_pipeline(pipes, town, ragbed):
     pipes({"kind": "python", "name": "mine", "factory": "mine.py:answer"})
     (town.folder / "mine.py").write_text(PYTHON.replace("111", "112"))
     status, _, err = ragbed("run", town.folder / "town.yaml")
@@ -282,12 +282,12 @@ def test_a_pipeline_that_changed_is_not_gone_on_with(pipes, town, ragbed):
     assert "pipeline:mine" in err
 
 
-def test_numbers_of_numpy_and_dates_have_a_form_in_json(pipes):
+def test_numpy_numbers_and_dates_are_converted_to_json(pipes):
     found = pipes({"kind": "python", "name": "dated", "factory": "mine.py:dated"})
     assert {(one["outcome"], one["usage"]["prompt_tokens"]) for one in found.values()} == {("answered", 7)}
 
 
-def test_a_pipeline_that_finds_its_own_competes_with_one_that_is_sent_documents(pipes, town, ragbed):
+def test_a_pipeline_that_retrieves_is_compared_with_one_that_is_sent_documents(pipes, town, ragbed):
     pipes({"kind": "python", "name": "mine", "factory": "mine.py:answer"},
           {"kind": "python", "name": "alone", "factory": "mine.py:alone"})
     _, out, _ = ragbed("run", town.folder / "town.yaml")

@@ -49,7 +49,7 @@ def test_a_file_as_its_tool_writes_it_gives_the_figures_counted_by_hand(imported
 
 @pytest.mark.parametrize(("format", "ending"), [
     ("trec_rag", "jsonl"), ("ragas", "jsonl"), ("ragchecker", "json"), ("jsonl", "jsonl")])
-def test_what_is_exported_comes_back_as_it_was(imported, ragbed, tmp_path, format, ending):
+def test_an_export_is_imported_unchanged(imported, ragbed, tmp_path, format, ending):
     imported("trec_rag", FILES / "trec_rag.jsonl")
     file = tmp_path / f"theirs.{ending}"
     status, out, _ = ragbed("export", tmp_path / "runs" / "theirs", file, "--as", format)
@@ -131,7 +131,7 @@ ID = "sas-founded"
     ("ragchecker", [{"results": [{"query_id": ID, "response": "", "retrieved_context": "x"}]}],
      ["line 1, field retrieved_context: expected a list of records"]),
     ("ragchecker", ["\xff"], ["answers.jsonl: cannot be read as JSON"])])
-def test_a_damaged_file_is_refused_in_a_line(ragbed, tmp_path, format, content, says):
+def test_a_damaged_file_is_a_one_line_error(ragbed, tmp_path, format, content, says):
     ragbed.refuses("import", format, rows(tmp_path, *content), "--benchmark", "demo", "--out", tmp_path, says=says)
 
 
@@ -141,7 +141,7 @@ def test_a_list_in_a_csv_file_is_read_and_never_executed(ragbed, tmp_path, liste
     ragbed.refuses("import", "ragas", file, "--benchmark", "demo", says=["r.csv, line 2, field retrieved_contexts"])
 
 
-def test_other_rows_are_left_out_and_counted_where_that_is_said(ragbed, imported, tmp_path):
+def test_rows_of_other_questions_are_left_out_and_counted_on_request(ragbed, imported, tmp_path):
     file = rows(tmp_path, {"id": ID, "answer": "1941"}, {"id": "nobody", "answer": "?"})
     said = ragbed.json("import", "jsonl", file, "--benchmark", *TWELVE, "--out", tmp_path, "--with", "others=leave_out")
     assert [note for note in said["notes"] if "1 of 2 answers" in note and "left out" in note]
@@ -151,7 +151,7 @@ def test_other_rows_are_left_out_and_counted_where_that_is_said(ragbed, imported
     assert outcomes(part) == {"answered": 3}
 
 
-def test_each_run_of_a_file_is_a_cell_and_refusals_are_told_by_their_words(imported, tmp_path):
+def test_each_run_of_a_file_is_a_cell_and_refusals_are_recognised_by_their_words(imported, tmp_path):
     asked = "In what state is the manufacturer of Bisquick headquartered?"
     file = rows(tmp_path, {"run": "a", "question": f" {asked}\n", "out": {"text": "No idea, sorry."}, "tokens": 5},
                 {"run": "b", "question": asked, "out": {"text": "Texas"}})
@@ -163,7 +163,7 @@ def test_each_run_of_a_file_is_a_cell_and_refusals_are_told_by_their_words(impor
     assert outcomes(only) == outcomes(second)
 
 
-def test_a_changed_file_is_another_run_and_a_retry_is_of_the_run(ragbed, imported, tmp_path):
+def test_a_changed_file_needs_a_fresh_run_and_a_retry_keeps_the_run(ragbed, imported, tmp_path):
     file = rows(tmp_path, {"id": ID, "answer": "1941"})
     _, _, err = ragbed("import", "jsonl", file, "--benchmark", "demo", "--out", tmp_path / "runs", "--name", "theirs")
     again = re.search(r"`ragbed (run .*config\.yaml --retry)`", err)
@@ -187,7 +187,7 @@ def test_a_file_answers_questions_as_they_were_asked(imported):
     assert [figures(cell) for cell in again] == [figures(one)] * 2
 
 
-def test_an_import_is_made_again_from_a_cassette_without_its_file(imported, ragbed, tmp_path, monkeypatch):
+def test_an_import_is_replayed_from_a_cassette_without_its_file(imported, ragbed, tmp_path, monkeypatch):
     file = rows(tmp_path, {"id": ID, "answer": "1941 [1]", "contexts": [{"document": "special-air-service.html"}]})
     imported("jsonl", file)
     summary = (tmp_path / "runs" / "theirs" / "summary.json").read_bytes()
@@ -211,7 +211,7 @@ def test_numbers_that_name_nothing_stay_invalid_and_are_not_exported(imported, r
     assert (told["references"], told["answer"][0]["citations"]) == (names[1:], [1])
 
 
-def test_one_context_may_stand_without_a_list_and_no_condition_is_advised_that_a_file_cannot_have(imported, tmp_path):
+def test_a_single_context_needs_no_list_and_notes_suggest_no_condition_for_a_file(imported, tmp_path):
     path = tmp_path / "one.jsonl"
     path.write_text('{"id": "sas-founded", "answer": "1941", "contexts": "The airline is one of the oldest."}\n'
                     '{"id": "railway-edinburgh", "answer": "1946", "contexts": null}\n')
