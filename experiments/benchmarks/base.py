@@ -64,6 +64,7 @@ class Selection(BaseModel):
         filter: tag to value; a question must have them all.
         sample: this many questions, drawn with `seed`, in the benchmark's order.
         limit: the first questions, this many.
+        seed: seed of `sample` and of everything else that the benchmark draws.
         skip_bad: leave out records that do not fit and name them in the run's notes, instead of refusing the file.
     """
 
