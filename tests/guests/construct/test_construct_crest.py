@@ -104,7 +104,7 @@ def built(tmp_path, serve, ragbed):
     return tmp_path / "set", counts, url
 
 
-def test_every_flaw_is_lost_at_its_gate_and_no_sound_item_is(built):
+def test_every_flaw_is_lost_at_its_filter_and_no_sound_item_is(built):
     folder, counts, _ = built
     rows = [json.loads(line) for line in (folder / "items.jsonl").read_text(encoding="utf-8").splitlines()]
     lost = {row["item"]["question"]: row["lost"] for row in reversed(rows)}  # of each the first

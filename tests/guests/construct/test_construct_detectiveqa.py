@@ -38,9 +38,9 @@ OTTO, WITHIN = '"It was Otto who put out the lamp', "And no wind did it"
 
 @dataclass
 class Case:
-    """What the writer makes of one conclusion, and the gate that is to stop it; none where it is sound."""
+    """The writer's question about one conclusion, and the filter that must reject it; none if it is sound."""
 
-    gate: str
+    filter_: str
     question: str
     clues: tuple[str, ...] = (OIL, KEY)
     answer: str = "Otto"
@@ -124,9 +124,9 @@ def built(tmp_path, serve, ragbed):
     return build
 
 
-def test_every_flaw_is_lost_at_its_gate_and_no_sound_item_is(built):
+def test_every_flaw_is_lost_at_its_filter_and_no_sound_item_is(built):
     _, rows, _ = built(*CASES)
-    assert {row["item"]["question"]: row["lost"] for row in rows} == {case.question: case.gate for _, case in EVERY}
+    assert {row["item"]["question"]: row["lost"] for row in rows} == {case.question: case.filter_ for _, case in EVERY}
 
 
 def test_each_step_has_its_paragraph_and_the_text_ends_before_the_conclusion(built, ragbed, tmp_path):

@@ -68,7 +68,7 @@ def build(tmp_path, serve, ragbed):
     return made
 
 
-def test_every_flaw_is_lost_at_its_gate_and_no_sound_item_is(build):
+def test_every_flaw_is_lost_at_its_filter_and_no_sound_item_is(build):
     folder, rows = build("set")
     assert {town: row["lost"] for town, row in rows.items()} == LOST
     item = rows["Arlen"]["item"]
@@ -132,7 +132,7 @@ def test_a_benchmark_s_questions_get_the_paper_s_options_by_rule_and_keep_those_
         "given": ("", ["never", "no", "perhaps", "yes"], "entity")}
 
 
-@pytest.mark.parametrize(("gate", "options", "why"), [
+@pytest.mark.parametrize(("filter_", "options", "why"), [
     (check_distinct, ("1990", "1991", "1,990", "x"), "two options are the same"),
     (check_distinct, ("Paris", "paris.", "Rome", "Ulm"), "two options are the same"),
     (check_distinct, ("3.5", "35", "-3", "3"), None),
@@ -140,5 +140,5 @@ def test_a_benchmark_s_questions_get_the_paper_s_options_by_rule_and_keep_those_
     (check_one_correct, ("1990", "10 May 1990", "1991", "1992"), "two options are correct"),
     (check_one_correct, ("1990", "MCMXC", "1991", "1992"), "two options are correct"),
     (check_one_correct, ("1990", "1991", "1992", "None of the above"), None)])
-def test_options_are_checked_by_program(gate, options, why):
-    assert gate(Item("q", answers=("1990", "MCMXC"), options=options), None) == why
+def test_options_are_checked_by_program(filter_, options, why):
+    assert filter_(Item("q", answers=("1990", "MCMXC"), options=options), None) == why

@@ -112,14 +112,14 @@ def built(tmp_path, serve, ragbed):
     return tmp_path / "set", counts, rows
 
 
-def test_every_flaw_is_lost_at_its_gate_and_no_sound_item_is(built):
+def test_every_flaw_is_lost_at_its_filter_and_no_sound_item_is(built):
     _, counts, rows = built
     ends = {}
     for row in rows:
         text = " ".join(row["item"]["made"].get("contents") or [one["content"] for one in row["item"]["chunks"]])
         ends.setdefault((flaw_of(text), int(row["item"]["tags"].get("hops", 0))), []).append(row["lost"])
-    wanted = {(flaw, hops): [gate if flaw == "survivor" or hops == FLAWED else ""]
-              for flaw, gate in REASONS.items() for hops in WHOLE}
+    wanted = {(flaw, hops): [filter_ if flaw == "survivor" or hops == FLAWED else ""]
+              for flaw, filter_ in REASONS.items() for hops in WHOLE}
     wanted |= {("sound", hops): ["", "duplicate"] for hops in WHOLE} | {("collision", 0): ["edit"]}
     assert ends == wanted
     assert counts["yield"]["kept"] == 17
@@ -227,7 +227,7 @@ def test_twins_tell_a_memoriser_from_a_reader(serve, ragbed, tmp_path):
     some = HotpotQa(path=str(tmp_path / "some.jsonl"))
     counts = build(ragbed, serve(Twins(some.load())).url, "--from", f"hotpotqa:{some.path}", "--out", folder,
                    "--n", "20")
-    assert {gate: why for gate, why in counts["yield"]["lost"].items() if why} == {
+    assert {filter_: why for filter_, why in counts["yield"]["lost"].items() if why} == {
         "edit": {"a replacement is already in the text": 1,
                  "its answer is not in a gold passage, so no edit changes it": 1},
         "no original name": {"an original name survives": 1}}

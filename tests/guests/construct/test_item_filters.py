@@ -1,7 +1,7 @@
-"""The gates of a construction: items whose every flaw is known, each caught by its gate, and sound ones that pass all.
+"""Each flaw of an item is caught by its filter, and sound items pass all.
 
-The solver is scripted: it answers where the sentences that its answer rests on stand in the prompt, and refuses
-elsewhere, as long as the question is none that it knows by heart.
+The solver is scripted: it answers if the sentences of its answer are in the prompt, or if it knows the question by
+heart, and otherwise refuses.
 """
 import inspect
 from dataclasses import replace
@@ -84,12 +84,12 @@ def solver(call):
     return f"<Answer>{known or read or REFUSAL}</Answer>"
 
 
-def passed(gate, one, library=LIBRARY, reply=solver):
-    """What a gate says of an item, whose calls the scripted solver answers."""
+def passed(filter_, one, library=LIBRARY, reply=solver):
+    """Return what a filter says of an item; the scripted solver answers its calls."""
     result = []
 
     def recipe(task):
-        came = gate(one, library)
+        came = filter_(one, library)
         result.append((yield from came) if inspect.isgenerator(came) else came)
         return Draft("", (), refused=False, well_formed=True, tagged=None)
 
@@ -97,7 +97,7 @@ def passed(gate, one, library=LIBRARY, reply=solver):
     return result[0]
 
 
-GATES = [filters.check_spans, filters.check_self_contained, filters.check_solvable, filters.check_unknown,
+FILTERS = [filters.check_spans, filters.check_self_contained, filters.check_solvable, filters.check_unknown,
          filters.check_needs_evidence,
          filters.check_unique]
 FLAWED = [
@@ -124,14 +124,14 @@ FLAWED = [
 
 
 @pytest.mark.parametrize("one", SOUND)
-def test_no_gate_loses_a_sound_item(one):
-    for gate in GATES:
-        assert not isinstance(passed(gate, one), str)
+def test_no_filter_loses_a_sound_item(one):
+    for filter_ in FILTERS:
+        assert not isinstance(passed(filter_, one), str)
 
 
-@pytest.mark.parametrize(("gate", "one", "why"), FLAWED)
-def test_a_flaw_is_caught_by_its_own_gate(gate, one, why):
-    assert why in passed(gate, one)
+@pytest.mark.parametrize(("filter_", "one", "why"), FLAWED)
+def test_a_flaw_is_caught_by_its_own_filter(filter_, one, why):
+    assert why in passed(filter_, one)
 
 
 @pytest.mark.parametrize("question", [
@@ -196,8 +196,8 @@ def test_a_long_text_that_reads_like_the_evidence_is_a_second_passage_and_a_head
 
 def test_what_solvers_measured_stands_in_the_item():
     measured = {}
-    for gate in (filters.check_solvable, filters.check_unknown, filters.check_needs_evidence):
-        measured |= passed(gate, HOPS).measured
+    for filter_ in (filters.check_solvable, filters.check_unknown, filters.check_needs_evidence):
+        measured |= passed(filter_, HOPS).measured
     assert measured == {"solved": 1.0, "known": 0.0, "without_evidence": 0.0}
 
 
@@ -208,7 +208,7 @@ def test_an_edited_document_of_the_item_has_no_second_passage_in_the_one_it_was_
     made = replace(LOAD, answers=("31.4 tonnes",), documents=(edited,),
                    chunks=(Chunk.of(edited, "plain", 0, len(text)),),
                    evidence=(Evidence("esk-edited", "plain", text.index(said), len(text), said),))
-    assert [passed(gate, made) for gate in (filters.check_spans, filters.check_unique)] == [None, None]
+    assert [passed(filter_, made) for filter_ in (filters.check_spans, filters.check_unique)] == [None, None]
     beside = replace(made, chunks=(*made.chunks, replace(made.chunks[0], id="b", document="b")))
     assert passed(filters.check_unique, beside).startswith("a second passage may answer it")
 
