@@ -53,9 +53,9 @@ def describe_exception(error: BaseException) -> str:
     if isinstance(error, SyntaxError):
         return f"{error.filename}:{error.lineno}: {error.msg}"
     # str(error) may itself raise; the traceback module handles that.
-    said = str(traceback.TracebackException(type(error), error, None))[:_MAX_TEXT]
+    text = str(traceback.TracebackException(type(error), error, None))[:_MAX_TEXT]
     installed = (get_path("stdlib"), get_path("purelib"), get_path("platlib"), str(Path(__file__).parent.parent), "<")
     own = [frame for frame in traceback.extract_tb(error.__traceback__) if not frame.filename.startswith(installed)]
     at = f"{Path(own[-1].filename).name}:{own[-1].lineno}: " if own else ""
-    line = f"{at}{type(error).__name__}{': ' * bool(said)}{said}".encode(errors="replace").decode()
+    line = f"{at}{type(error).__name__}{': ' * bool(text)}{text}".encode(errors="replace").decode()
     return redact_keys(" ".join(line.split()))

@@ -57,7 +57,7 @@ def find_model(name: str, what: str = "embedding model") -> ModelFolder:
     fetched = _snapshot(name) if path is None else None
     if fetched and (fetched / WEIGHTS).is_file() and (fetched / "config.json").is_file():
         path = fetched
-    path = path or _packaged(name)
+    path = path or _packaged_copy(name)
     if path is None:
         hub = _hub_name(name)
         raise ModelError(f"{what} {name} was not found; run: " + (
@@ -98,7 +98,7 @@ def _snapshot(name: str) -> Path | None:
         return None
 
 
-def _packaged(name: str) -> Path | None:
+def _packaged_copy(name: str) -> Path | None:
     if _hub_name(name) != MINILM:
         return None
     try:

@@ -44,7 +44,7 @@ class IndexSettings(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _read_store(cls, fields: Any) -> Any:
-        """Accept `store: milvus:URI` beside `vectors`, as indexes have it from before `milvus` was a kind."""
+        """Read `store: milvus:URI`, which older indexes have in addition to `vectors`."""
         if not isinstance(fields, dict) or "store" not in fields:
             return fields
         kept = {name: value for name, value in fields.items() if name != "store"}

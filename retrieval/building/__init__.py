@@ -1,1 +1,1 @@
-"""Builds an index: what is planned, read, cut, embedded and written, one document after the other."""
+"""Building an index: planning, parsing, chunking, embedding and writing, one document at a time."""

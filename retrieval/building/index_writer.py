@@ -171,7 +171,7 @@ class IndexWriter:
 
 
 @contextmanager
-def _timed(seconds: dict[str, float], stage: str) -> Iterator[None]:
+def _measure(seconds: dict[str, float], stage: str) -> Iterator[None]:
     """Add the time of the body to a stage."""
     begun = time.perf_counter()
     try:
@@ -191,9 +191,9 @@ def write_index(job: BuildJob, documents: DocumentStream, progress: Progress) ->
             more = f"; and {len(skipped) - 5} more" if len(skipped) > 5 else ""
             why = "; ".join(map(str, skipped[:5])) or "no file of a supported type was found"
             raise IndexFolderError(f"nothing to index: {why}{more}")
-        with _timed(seconds, "write"):
+        with _measure(seconds, "write"):
             content = writer.finish()
-        with _timed(seconds, "index"), writer.vectors() as vectors:
+        with _measure(seconds, "index"), writer.vectors() as vectors:
             def advance(more: int) -> None:
                 nonlocal added
                 added += more
@@ -202,7 +202,7 @@ def write_index(job: BuildJob, documents: DocumentStream, progress: Progress) ->
             advance(0)
             kind, why = job.choose(*vectors.shape)
             index = kind.build(VectorTask(vectors, why, job.out, job.embedder.identity, held, advance))
-        with _timed(seconds, "write"):
+        with _measure(seconds, "write"):
             progress("write", 0, 1)
             with write_errors(job.out):
                 index.write(fresh)
@@ -223,7 +223,7 @@ def _add_all(job: BuildJob, documents: DocumentStream, writer: IndexWriter, seco
     skipped: list[DocumentError] = []
     done = 0
     while True:
-        with _timed(seconds, "parse"):
+        with _measure(seconds, "parse"):
             document = next(documents, None)
         if document is None:
             break
@@ -231,13 +231,13 @@ def _add_all(job: BuildJob, documents: DocumentStream, writer: IndexWriter, seco
         if isinstance(document, DocumentError):
             skipped.append(document)
         else:
-            with _timed(seconds, "chunk"):
+            with _measure(seconds, "chunk"):
                 writer.add(document if isinstance(document, ChunkedDocument) else chunk_document(job, document))
-        with _timed(seconds, "embed"):
+        with _measure(seconds, "embed"):
             writer.embed(lambda embedded: progress("embed", embedded, None if job.windows is None else max(
                 job.windows, writer.windows, embedded + 1)))
         progress("parse", done, job.total)
-    with _timed(seconds, "embed"):
+    with _measure(seconds, "embed"):
         writer.embed(lambda embedded: progress("embed", embedded, writer.windows), rest=True)
     progress("parse", done, done)
     progress("embed", writer.windows, writer.windows)

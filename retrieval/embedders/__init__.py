@@ -1,4 +1,4 @@
-"""Embedders: their settings, whose union is the registry, and what each kind opens."""
+"""Embedders: their settings, and one module per kind."""
 from ragbed.retrieval.embedders.settings import EmbedderKind, EmbedderSettings, Nothing, Sentence, Server, Static
 
 __all__ = ["EmbedderKind", "EmbedderSettings", "Nothing", "Sentence", "Server", "Static"]

@@ -106,11 +106,11 @@ class OnnxEngine:
     folder cannot be written."""
 
     def __init__(self, folder: ModelFolder) -> None:
-        self._folder = _exported(folder)
+        self._folder = _find_or_export(folder)
         try:
             self._facts = ModelFacts(**json.loads((self._folder / _FACTS).read_bytes()))
         except (OSError, ValueError, TypeError) as error:
-            raise _damaged(self._folder) from error
+            raise _damaged_export(self._folder) from error
         self.dimension, self.window = self._facts.dimension, self._facts.window
         self._run = _load_graph(self._folder / _GRAPH)
         self._truncating = self.tokenizer()
@@ -158,7 +158,7 @@ def _round_up(length: int) -> int:
     return max(-(-length // _STEP) * _STEP, _STEP)
 
 
-def _exported(folder: ModelFolder) -> Path:
+def _find_or_export(folder: ModelFolder) -> Path:
     """Return the folder of the model's export, made now if there is none."""
     versions = (f"{name} {importlib.metadata.version(name)}" for name in ("torch", "transformers"))
     kept = cache_dir() / "graphs" / digest(folder.identity, _GRAPH, str(_VERSION), *versions)[:32]
@@ -246,7 +246,7 @@ def _load_graph(path: Path) -> Run:
         session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
     except (failures.Fail, failures.InvalidProtobuf, failures.InvalidGraph, failures.NoSuchFile,
             failures.InvalidArgument, failures.RuntimeException) as error:
-        raise _damaged(path.parent) from error
+        raise _damaged_export(path.parent) from error
 
     def run(ids: NDArray[Any], mask: NDArray[Any]) -> Matrix:
         vectors: Matrix = session.run(None, {"ids": ids, "mask": mask})[0]
@@ -255,7 +255,7 @@ def _load_graph(path: Path) -> Run:
     return run
 
 
-def _damaged(folder: Path) -> ModelError:
+def _damaged_export(folder: Path) -> ModelError:
     return ModelError(f"the exported model in {folder} is damaged; delete this folder")
 
 

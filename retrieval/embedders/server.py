@@ -151,19 +151,19 @@ class ServerEmbedder(PrefixedEmbedder):
 
     def _refusal(self, status: int, content: bytes, attempts: int) -> RagbedError:
         key, variable = self._at.key, self._at.key_variable
-        said = error_message(parse_error(content), key) or sanitize_line(
+        reason = error_message(parse_error(content), key) or sanitize_line(
             content[:2_000].decode("utf-8", "replace"), key)
-        if _TOO_LONG.search(said):
-            return self._failure(f"HTTP {status}: {said}; set window to the tokens that the server reads of one text")
+        if _TOO_LONG.search(reason):
+            return self._failure(f"HTTP {status}: {reason}; set window to the tokens that the server reads of one text")
         if is_transient(status, content):
-            return CallError(f"{self._name}: HTTP {status}: {said}, after {attempts} attempts", f"http_{status}",
+            return CallError(f"{self._name}: HTTP {status}: {reason}, after {attempts} attempts", f"http_{status}",
                              attempts)
         if status in {401, 403}:
             return self._failure(f"{self._url} refuses the key (HTTP {status}); set {variable} to a valid "
-                                 f"key: {said}")
+                                 f"key: {reason}")
         if 300 <= status < 400:
             return self._failure(f"the server redirects (HTTP {status}), which is not followed; give the final URL")
-        return self._failure(f"HTTP {status}: {said}; check the model's name, the address and the settings")
+        return self._failure(f"HTTP {status}: {reason}; check the model's name, the address and the settings")
 
     def _failure(self, what: str) -> ModelError:
         return ModelError(f"{self._name}: {what}")

@@ -1,1 +1,1 @@
-"""Filters: conditions on what is known of chunks, decided before a search."""
+"""Filters: conditions on chunks that restrict a search."""

@@ -53,8 +53,8 @@ class FilterTerm:
 
     def __str__(self) -> str:
         bare = re.fullmatch(_FIELD, self.field) and not _AND.search(self.field)
-        field = self.field if bare else _quoted(self.field)
-        return f"{field} {self.operator} {_quoted(self.value) if self.literal else self.value}"
+        field = self.field if bare else _quote(self.field)
+        return f"{field} {self.operator} {_quote(self.value) if self.literal else self.value}"
 
     def meets(self, value: FieldValue) -> bool:
         """Tell whether a chunk whose field has this value meets the condition."""
@@ -62,7 +62,7 @@ class FilterTerm:
             return not FilterTerm(self.field, self.operator[1:], self.value, self.literal).meets(value)
         if value is None:
             return self.operator == "=" and not self.literal and self._wanted == "none"
-        text = _folded(str(value))
+        text = _fold_case(str(value))
         if self.operator == "~":
             return self._wanted in text
         number = parse_number(value)
@@ -84,7 +84,7 @@ class FilterTerm:
 
     @cached_property
     def _wanted(self) -> str:
-        return _folded(self.value)
+        return _fold_case(self.value)
 
     @cached_property
     def _number(self) -> float | None:
@@ -189,11 +189,11 @@ def _plain(token: str) -> str:
     return re.sub(r"\\(.)", r"\1", token[1:-1], flags=re.DOTALL) if token.startswith('"') else token.strip()
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
-def _folded(text: str) -> str:
+def _fold_case(text: str) -> str:
     """Return text without case and with composed letters; file systems differ in how they compose names."""
     return normalize("NFC", text).casefold()
 

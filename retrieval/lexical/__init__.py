@@ -1,1 +1,1 @@
-"""Words of texts, and the chunks that hold them."""
+"""Search by words: tokens of texts, and postings of the chunks that contain them."""

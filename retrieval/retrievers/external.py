@@ -127,7 +127,7 @@ class ExternalRetriever:
         the run: it returned something other than hits of the given chunks."""
         if self.inner is None or k < 1 or not queries:
             return [[] for _ in queries]
-        with _guard(self.factory, lambda said: CallError(said, "retriever", 0)):
+        with _guard(self.factory, lambda line: CallError(line, "retriever", 0)):
             found: Any = self.inner.search(list(queries), k)
             if not isinstance(found, list) or len(found) != len(queries) or not all(map(_are_hits, found)):
                 raise SettingsError(f"external {self.factory}: search did not return a list of hits per query")

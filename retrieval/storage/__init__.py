@@ -1,1 +1,1 @@
-"""Things kept on disk: folders that are replaced whole, hashes, tables, manifests, vectors by text."""
+"""Storage: folders that are replaced atomically, file hashes, Parquet tables, manifests, and the cache of embeddings."""

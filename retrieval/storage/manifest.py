@@ -80,7 +80,7 @@ class Manifest(ManifestModel):
     @model_validator(mode="before")
     @classmethod
     def _read_store(cls, fields: Any) -> Any:
-        """Accept `store`, as manifests have it from before `milvus` was a kind."""
+        """Read `store`, which older manifests have in addition to `kind`."""
         if not isinstance(fields, dict) or "store" not in fields:
             return fields
         kept = {name: value for name, value in fields.items() if name != "store"}
