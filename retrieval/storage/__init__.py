@@ -1,1 +1,1 @@
-"""Storage: folders that are replaced atomically, file hashes, Parquet tables, manifests, and the cache of embeddings."""
+"""Storage: folders replaced atomically, file hashes, Parquet tables, manifests, and the cache of embeddings."""
