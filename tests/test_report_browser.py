@@ -188,7 +188,7 @@ def test_what_is_left_out_is_said_where_it_would_stand(visit, tmp_path):
     row = opened(visit(shop().write(tmp_path, budget=1).as_uri()), 1)
     row.locator(".trace > summary").first.click()
     row.locator(".trace .cut").first.wait_for()
-    assert row.locator(".passage .cut").first.text_content().startswith("Not in this page")
+    assert row.locator(".passage .cut").first.text_content().startswith("Left out")
 
 
 def test_html_is_shown_as_it_reads_and_as_the_model_saw_it(visit, tmp_path):

@@ -163,7 +163,7 @@ def test_many_comparisons_are_folded(tmp_path):
 def test_comparisons_that_show_nothing_say_why(tmp_path, fields, said):
     one = pair("direct/retrieved", f"{HOSTILE}/retrieved") | fields
     made = page(tmp_path, SUMMARY | {"comparisons": {"metric": "em", "pairs": [one], "notes": []}})
-    assert words(made.select_one('#comparisons [data-label="verdict"]')) == said
+    assert words(made.select_one('#comparisons td[data-label="verdict"]')) == said
 
 
 @pytest.mark.parametrize(("cells", "said"), [
