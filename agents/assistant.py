@@ -234,7 +234,7 @@ class Assistant:
         live = self._live.get(state.get("id", ""))
         if live is not None:
             return live
-        if "made" in state:
+        if state.get("made", self.made) != self.made:
             check_mark(state["made"], self.made)
         question = state["question"]
         task = Task(id=digest(question), question=question, retrieval=self._retrieval, rules=self.settings.rules,
@@ -246,7 +246,8 @@ class Assistant:
                     exemplars=self.settings.exemplars)
         play = Session(task, self._reasoning, Runtime(self.searcher, self.model.ask, self.model.key, self.index.chunk,
                                                      self.settings.limits))
-        restore(play, state.get("results", ()))
+        if results := state.get("results"):
+            restore(play, results)
         play.streaming = True  # whoever runs the graph itself, such as LangGraph's server, may listen
         return play
 

@@ -14,7 +14,7 @@ def test_no_request_is_answered_by_a_server_error(serve, tmp_path):
     asked = set()
     with served([direct(index_of(tmp_path), f"{model.url}#m")], tmp_path / "traffic") as url:
         for operation in schemathesis.openapi.from_url(f"{url}/openapi.json").get_all_operations():
-            @settings(max_examples=40, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+            @settings(max_examples=20, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
             @given(case=operation.ok().as_strategy() | operation.ok().as_strategy(GenerationMode.NEGATIVE))
             def ask(case):
                 case.call_and_validate(checks=[not_a_server_error])
