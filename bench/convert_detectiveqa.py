@@ -18,7 +18,7 @@ from conversion import Converter, Draw, Source, Sources
 from ragbed.documents import BenchmarkError, parse_document
 from ragbed.documents.rows import Row, read_json, read_rows, read_text
 from ragbed.experiments.benchmarks.base import files_in
-from ragbed.experiments.benchmarks.fields import lettered
+from ragbed.experiments.benchmarks.fields import letter_options
 from ragbed.strategies.normalizing import normalize_answer
 
 _QUESTIONS = Path(__file__).with_name("novel_questions.json")
@@ -145,7 +145,7 @@ def read_cases(path: Path, draw: Draw) -> Iterator[Told]:
 
 
 def _case_question(row: Row, paragraphs: Sequence[str]) -> dict[str, Any]:
-    options, answer = lettered(row.texts("options")), row.number("answer")
+    options, answer = letter_options(row.texts("options")), row.number("answer")
     if not 0 <= answer < len(options):
         row.fail("answer", f"a number from 0 to {len(options) - 1}", answer)
     graph = row.part("clue_graph", row.fields.get("clue_graph"))

@@ -15,7 +15,7 @@ from conversion import Converter, Draw, Source, Sources, json_lines
 from ragbed.documents import BenchmarkError
 from ragbed.documents.rows import Row, read_json, read_rows
 from ragbed.experiments.benchmarks.base import files_below
-from ragbed.experiments.benchmarks.fields import lettered
+from ragbed.experiments.benchmarks.fields import letter_options
 from ragbed.experiments.guests.datasets.morehopqa import MoreHopQa
 from ragbed.strategies.normalizing import normalize_answer
 
@@ -35,7 +35,7 @@ class Choice:
 
     def record(self, draw: Draw) -> dict[str, Any]:
         """The record, its options in an order that is drawn."""
-        options = lettered(draw.ranked((self.right, *self.wrong), str, "options", self.id))
+        options = letter_options(draw.ranked((self.right, *self.wrong), str, "options", self.id))
         return {"id": self.id, "context": self.context, "question": self.question,
                 "choices": [text for _, text in options],
                 "answer": next(label for label, text in options if text == self.right), "subtask": self.subtask}

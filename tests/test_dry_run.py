@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from ragbed.experiments import Question
-from ragbed.experiments.running.budget import about_tokens
-from ragbed.experiments.running.jobs import SAMPLE, spread
+from ragbed.experiments.running.budget import estimate_tokens
+from ragbed.experiments.running.jobs import SAMPLE, sample_evenly
 from ragbed.strategies import answer, ask, catalogue, template
 
 DATA = Path(__file__).parent / "data"
@@ -36,7 +36,7 @@ def test_the_run_that_follows_stays_within_what_was_planned(plan, serve, town, r
     assert direct["completion_tokens"] == {"most": 6 * 1024}
     assert planned["total"]["calls"] == {"least": 18, "most": 54}
     assert ragbed("run", town.config(server.url, reasoning="direct"))[0] == 0
-    sent = sum(3 + about_tokens(message["content"]) for body, _ in server.requests for message in body["messages"])
+    sent = sum(3 + estimate_tokens(message["content"]) for body, _ in server.requests for message in body["messages"])
     assert sent == pytest.approx(direct["prompt_tokens"]["least"], rel=0.01)
     assert direct["prompt_tokens"]["least"] == direct["prompt_tokens"]["most"]
 
@@ -198,8 +198,8 @@ def test_what_can_be_detected_allows_for_questions_that_share_documents(plan, to
 @pytest.mark.slow
 def test_of_many_questions_some_stand_for_all(plan, town):
     questions = tuple(Question(str(number), "?", (), True) for number in range(1000))
-    assert [question.id for question in spread(questions)] == [str(number * 10) for number in range(SAMPLE)]
-    assert spread(questions[:7]) == questions[:7]
+    assert [question.id for question in sample_evenly(questions)] == [str(number * 10) for number in range(SAMPLE)]
+    assert sample_evenly(questions[:7]) == questions[:7]
     town.write([town.row(number) for number in range(1000)])
     planned = plan(reasoning=["direct", "chain_of_thought", "least_to_most"])
     assert [cell["calls"] for cell in planned["cells"]] == [

@@ -10,7 +10,7 @@ import pytest
 from ragbed.agents import Limits, Scripted
 from ragbed.agents.scripted import unsatisfied_reply
 from ragbed.documents import Chunk
-from ragbed.experiments.running.bounds import bounds_of
+from ragbed.experiments.running.bounds import estimate_bounds
 from ragbed.strategies import ANSWERING, REASONING, REFUSAL, RETRIEVAL, Task
 from ragbed.strategies.settings import strategy_config
 
@@ -78,7 +78,7 @@ def test_no_mix_of_replies_makes_fewer_or_more_calls_than_planned(reasoning, ret
     tasks = SimpleNamespace(reasoning=strategy_config.reasoning(reasoning), settings=SimpleNamespace(limits=limits),
                             plan=SimpleNamespace(follow_up=None), whole=lambda question: task,
                             sub_answers=lambda question: "none")
-    bounds = bounds_of(tasks, None, lambda k, turn: [document(turn, place) for place in range(3)], None)
+    bounds = estimate_bounds(tasks, None, lambda k, turn: [document(turn, place) for place in range(3)], None)
     for seed in range(15):
         rng, seen = random.Random(seed), {}
 

@@ -3,7 +3,7 @@ import pytest
 
 from ragbed.documents import Chunk, Document, Page
 from ragbed.experiments import Gold
-from ragbed.experiments.running.gold import by_source, match, missing_documents
+from ragbed.experiments.running.gold import gold_by_source, match, missing_documents
 from ragbed.strategies import Passage
 
 PAGED = Document("d1", "reports/a.pdf", "A", "<p>0123456789</p>", "0123456789", (Page(1, 0, 0), Page(2, 8, 5)))
@@ -63,4 +63,4 @@ def test_gold_documents_that_nothing_knows_are_named():
 def test_an_index_holds_gold_by_its_source_with_its_grade():
     own = {"d1": Document("d1", "pages/a.html", "", "", "")}
     gold = (Gold("d1", "c1", relevance=2), Gold("pages/b.html", page=3))
-    assert by_source(gold, own) == (Gold("pages/a.html", relevance=2), Gold("pages/b.html", page=3))
+    assert gold_by_source(gold, own) == (Gold("pages/a.html", relevance=2), Gold("pages/b.html", page=3))

@@ -8,7 +8,7 @@ import pytest
 
 from ragbed.experiments import Plan, check_settings
 from ragbed.experiments.benchmarks import DetectiveQa
-from ragbed.experiments.running.jobs import Prefix, in_turns, jobs_of, prefix_of, sort_by_prefix
+from ragbed.experiments.running.jobs import Prefix, group_turns, list_jobs, prompt_prefix, sort_by_prefix
 from ragbed.experiments.running.resources import Resources
 
 NOVELS = {"kind": "detectiveqa", "path": str(Path(__file__).parent / "data" / "detectiveqa")}
@@ -24,9 +24,9 @@ def orders(**settings):
     resources = Resources(plan)
 
     def begins(job):
-        return prefix_of(job, checked.layout, resources)
+        return prompt_prefix(job, checked.layout, resources)
 
-    jobs = list(jobs_of(plan.cells, BENCHMARK.questions))
+    jobs = list(list_jobs(plan.cells, BENCHMARK.questions))
     asked = list(sort_by_prefix(jobs, begins))
     assert sorted(map(id, asked)) == sorted(map(id, jobs))
     return [[begins(job) for job in order if job.cell.condition != "closed-book"] for order in (jobs, asked)]
@@ -62,7 +62,7 @@ def test_what_shares_nothing_is_asked_by_question_and_groups_are_bounded():
     questions = [replace(BENCHMARK.questions[0], id=str(number)) for number in range(40)]
 
     def order(first):
-        asked = sort_by_prefix(jobs_of([cell], questions), lambda job: Prefix((first(int(job.question.id)),)))
+        asked = sort_by_prefix(list_jobs([cell], questions), lambda job: Prefix((first(int(job.question.id)),)))
         return [int(job.question.id) for job in asked]
 
     assert order(lambda number: number) == list(range(40))
@@ -95,8 +95,8 @@ def test_prompts_are_sent_in_that_order_and_the_results_do_not_depend_on_it(run_
 
 def test_a_run_that_only_searches_takes_its_cells_one_after_the_other():
     cells = Plan.of(check_settings({"name": "town", "benchmark": NOVELS, **FACTORS}, "town"), BENCHMARK).cells
-    jobs = list(jobs_of(cells, BENCHMARK.questions))
-    assert in_turns(jobs, by_cell=False) == [jobs]
-    turns = in_turns(jobs, by_cell=True)
+    jobs = list(list_jobs(cells, BENCHMARK.questions))
+    assert group_turns(jobs, by_cell=False) == [jobs]
+    turns = group_turns(jobs, by_cell=True)
     assert [{job.cell for job in turn} for turn in turns] == [{cell} for cell in cells]
     assert sorted(map(id, jobs)) == sorted(id(job) for turn in turns for job in turn)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ragbed.documents import RunError
-from ragbed.experiments.runs.finished import cells_named, question_named
+from ragbed.experiments.runs.finished import find_cells, find_question
 from ragbed.strategies import template
 
 IDS = ["alpha-1", "alpha-10", "beta-2", "#4"]
@@ -16,19 +16,19 @@ OPENING = f"{template('framed_documents')}\n\n<documents>\n[1]\n<table>"
 
 
 def test_a_question_is_named_by_its_id_the_beginning_of_one_or_its_number():
-    assert question_named(IDS, "alpha-1") == 0  # an id, though another begins so too
-    assert question_named(IDS, "b") == 2
-    assert question_named(IDS, "#2") == 1
-    assert question_named(IDS, "#4") == 3  # its id, which is also its number
+    assert find_question(IDS, "alpha-1") == 0  # an id, though another begins so too
+    assert find_question(IDS, "b") == 2
+    assert find_question(IDS, "#2") == 1
+    assert find_question(IDS, "#4") == 3  # its id, which is also its number
     with pytest.raises(RunError, match="2 questions begin with 'al', such as alpha-1, alpha-10; give more"):
-        question_named(IDS, "al")
+        find_question(IDS, "al")
     with pytest.raises(RunError, match="no question 'beta-3' among the 4 of the run; the nearest: beta-2"):
-        question_named(IDS, "beta-3")
+        find_question(IDS, "beta-3")
     for name in ("#0", "#5"):
         with pytest.raises(RunError, match="the run has 4, from 1 to 4"):
-            question_named(IDS, name)
+            find_question(IDS, name)
     with pytest.raises(RunError, match="the first: alpha-1"):
-        question_named(IDS, "")
+        find_question(IDS, "")
 
 
 def test_a_cell_is_named_by_its_label_its_id_or_parts_of_the_label_and_values_of_factors():
@@ -36,16 +36,16 @@ def test_a_cell_is_named_by_its_label_its_id_or_parts_of_the_label_and_values_of
               "repeat": 0} for id, way, shown in (("a1", "direct", "provided"), ("b2", "direct", "full"),
                                                   ("c3", "plan", "provided"))]
     named = {"a1": "direct · grounded · provided", "b2": "direct · open · full", "c3": "plan · grounded · provided"}
-    assert cells_named(cells, None) == named
-    assert list(cells_named(cells, "direct · open · full")) == ["b2"]
-    assert list(cells_named(cells, "c3")) == ["c3"]
-    assert list(cells_named(cells, "direct")) == ["a1", "b2"]
-    assert list(cells_named(cells, "provided·plan")) == ["c3"]
-    assert list(cells_named(cells, "grounded · repeat 0")) == ["a1", "c3"]
-    assert list(cells_named(cells[::2], "grounded")) == ["a1", "c3"]  # a value that all have, and no label says
+    assert find_cells(cells, None) == named
+    assert list(find_cells(cells, "direct · open · full")) == ["b2"]
+    assert list(find_cells(cells, "c3")) == ["c3"]
+    assert list(find_cells(cells, "direct")) == ["a1", "b2"]
+    assert list(find_cells(cells, "provided·plan")) == ["c3"]
+    assert list(find_cells(cells, "grounded · repeat 0")) == ["a1", "c3"]
+    assert list(find_cells(cells[::2], "grounded")) == ["a1", "c3"]  # a value that all have, and no label says
     with pytest.raises(RunError, match="no cell 'dir'; there are: direct · grounded · provided, "):
-        cells_named(cells, "dir")
-    assert cells_named([{"id": "a1"}, {"id": "b2"}], "b2") == {"b2": "b2"}
+        find_cells(cells, "dir")
+    assert find_cells([{"id": "a1"}, {"id": "b2"}], "b2") == {"b2": "b2"}
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@ import pytest
 from growth import grows_linearly
 
 from ragbed.agents import Scripted
-from ragbed.experiments.benchmarks.fields import chained, with_references
+from ragbed.experiments.benchmarks.fields import fill_references, mask_answers
 from ragbed.strategies import REFUSAL
 from ragbed.strategies.answering import read_sub_answers
 
@@ -64,10 +64,10 @@ def test_the_final_answer_is_read_without_the_sub_answers(reply, outcome, text, 
      "placeholders"),
     (["Maroon 5?"], ["Maroon 5"], ("Maroon 5?",), "plain"), ([], [], (), "plain")])
 def test_an_earlier_answer_that_stands_as_words_becomes_a_reference(asked, answers, expected, tag):
-    assert chained(asked, answers) == (expected, tag)
+    assert mask_answers(asked, answers) == (expected, tag)
 
 
 def test_gold_answers_give_the_published_text_back():
     asked = ["Which band?", "Who drums for Maroon 5?", "First name of Matt Flynn of Maroon 5?"]
     answers = ["Maroon 5", "Matt Flynn", "Matt"]
-    assert [with_references(text, answers) for text in chained(asked, answers)[0]] == asked
+    assert [fill_references(text, answers) for text in mask_answers(asked, answers)[0]] == asked

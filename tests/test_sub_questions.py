@@ -8,7 +8,7 @@ from collections import Counter
 
 import pytest
 
-from ragbed.experiments.benchmarks.fields import with_references
+from ragbed.experiments.benchmarks.fields import fill_references
 from ragbed.strategies import CRESTS, REFUSAL
 
 CANARY = "zanzibar"  # stands in every gold field and in nothing that a prompt may show
@@ -190,11 +190,11 @@ def test_sub_questions_reach_the_prompt_of_the_question_only_where_the_settings_
     ("the #1 hit of #3", "the Ada hit of #3"),
     ("#10 of #1", "#10 of Ada"), ("#0", "#0"), ("#123", "#123"), ("who?", "who?")])
 def test_references_to_earlier_answers_are_filled_and_others_stay(text, filled):
-    assert with_references(text, ["Ada", "Rome"]) == filled
+    assert fill_references(text, ["Ada", "Rome"]) == filled
 
 
 def test_an_answer_that_looks_like_a_reference_is_not_filled_again():
-    assert with_references("#1 and #2", ["#2 {question}", "Rome"]) == "#2 {question} and Rome"
+    assert fill_references("#1 and #2", ["#2 {question}", "Rome"]) == "#2 {question} and Rome"
 
 
 def test_the_parts_of_a_searched_question_are_asked_over_what_was_found_without_a_search_of_their_own(

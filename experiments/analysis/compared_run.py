@@ -21,7 +21,7 @@ from ragbed.experiments.analysis.replicates import (
 )
 from ragbed.experiments.metrics import ScoredQuestion, Scoring
 from ragbed.experiments.question import Question
-from ragbed.experiments.runs.finished import fitting, no_cell, open_finished
+from ragbed.experiments.runs.finished import cell_not_found, match_cells, open_finished
 
 # Records may hold long traces, so only what is compared is read.
 _SCORES = ("SELECT cell, question, json_extract(result, '$.answerable', '$.outcome', '$.scores') FROM records"
@@ -64,10 +64,10 @@ class ComparedRun:
         """Return the labels of the cells that a name matches. The id of a replicate group's first cell means the whole
         group; a single replicate is named by its own label, by `repeat 0` or `seed 1`, or by its id if it is not the
         first. Raises RunError if nothing matches."""
-        found = (fitting({label: cell.shared_row for label, cell in self.cells.items()}, name)
-                 or fitting({label: cell.first for label, cell in self.replicates.items()}, name))
+        found = (match_cells({label: cell.shared_row for label, cell in self.cells.items()}, name)
+                 or match_cells({label: cell.first for label, cell in self.replicates.items()}, name))
         if not found:
-            raise no_cell(name, self.cells)
+            raise cell_not_found(name, self.cells)
         return found
 
 

@@ -181,7 +181,7 @@ class SplitFiles(RecordFiles):
         """List the files of the split by name. Raises BenchmarkError if there is none."""
         path = fetch_files(self.path)
         named = {file: word if word in ("train", "test") else "dev"
-                 for file, word in last_words(path, _SPLIT).items() if word}
+                 for file, word in last_matches(path, _SPLIT).items() if word}
         if path.is_file() or not named:
             return files_below(path)
         found = [file for file, split in named.items() if split == self.split]
@@ -191,14 +191,14 @@ class SplitFiles(RecordFiles):
         return found
 
 
-def last_words(path: Path, words: re.Pattern[str]) -> dict[Path, str]:
+def last_matches(path: Path, words: re.Pattern[str]) -> dict[Path, str]:
     """Return the last match of `words` in the path of the file, or of each file below a folder; empty if there is none.
     So a file's own name counts more than its folder's. Raises BenchmarkError if there is no file."""
     above = path.parent if path.is_file() else path
     return {file: ["", *words.findall(file.relative_to(above).as_posix().lower())][-1] for file in files_below(path)}
 
 
-def alternating(lists: Iterable[Iterable[T]]) -> Iterator[T]:
+def interleave(lists: Iterable[Iterable[T]]) -> Iterator[T]:
     """Yield the first item of each list, then the second of each, and so on."""
     return (item for turn in zip_longest(*lists) for item in turn if item is not None)
 

@@ -27,8 +27,8 @@ from typing import Any, Literal
 from ragbed.documents.errors import BenchmarkError
 from ragbed.documents.rows import Row, convert_records, read_rows
 from ragbed.documents.types import Chunk, Document, digest
-from ragbed.experiments.benchmarks.base import About, Loaded, Selection, alternating, collect_questions, last_words
-from ragbed.experiments.benchmarks.fields import choices, distinct, gold_chunk, tagged
+from ragbed.experiments.benchmarks.base import About, Loaded, Selection, collect_questions, interleave, last_matches
+from ragbed.experiments.benchmarks.fields import choices, gold_chunk, make_tags, unique_id
 from ragbed.experiments.benchmarks.hub import fetch_files
 from ragbed.experiments.question import Benchmark, Gold, Question, Scheme
 
@@ -39,7 +39,7 @@ _SPLIT = re.compile(r"non[_-]?refusal|refusal")
 
 def _files(path: Path) -> dict[Split, list[Path]]:
     """Return the files of each split by name: one file, or all below a folder whose path names the split."""
-    named = {file: _SPLITS[word == "refusal"] for file, word in last_words(path, _SPLIT).items() if word}
+    named = {file: _SPLITS[word == "refusal"] for file, word in last_matches(path, _SPLIT).items() if word}
     if path.is_file() and not named:
         raise BenchmarkError(f"{path}: expected a .parquet or .jsonl file with refusal or non_refusal in its name")
     missing = [split for split in _SPLITS if split not in named.values()]
@@ -80,15 +80,15 @@ class Crest(Selection):
             seen: Counter[str] = Counter()  # ids may repeat within a split: each language may count from 1
             splits.append(list(convert_records(partial(_question, split=split, seen=seen),
                                        chain.from_iterable(map(read_rows, files)))))
-        return Benchmark("crest", *collect_questions(alternating(splits)))
+        return Benchmark("crest", *collect_questions(interleave(splits)))
 
 
 def _question(row: Row, split: Split, seen: Counter[str]) -> Loaded:
     listed = row.decoded("documents", list, "a list of documents")
     records = [row.part(f"documents[{at}]", record) for at, record in enumerate(listed)]
     docids, same = [record.number("docid") for record in records], Counter[str]()
-    id = distinct(_id(row, split), seen)
-    made = [_document(record, distinct(f"{id}/{docid}", same)) for docid, record in zip(docids, records, strict=True)]
+    id = unique_id(_id(row, split), seen)
+    made = [_document(record, unique_id(f"{id}/{docid}", same)) for docid, record in zip(docids, records, strict=True)]
     chunks = tuple(chunk for _, chunk in made)
     by_docid = dict(zip(docids, chunks, strict=True))  # the last one with a docid counts
     cited = _citations(row, docids, split)
@@ -142,7 +142,7 @@ def _format(gold: Sequence[Gold]) -> dict[str, tuple[str, ...]]:
 
 def _tags(row: Row, split: Split) -> dict[str, tuple[str, ...]]:
     meta = row.part("meta", row.decoded("meta", dict, "a dictionary"))
-    tags = tagged(split=split) | {name: (meta.text(name),) for name in ("language", "difficulty_type")}
+    tags = make_tags(split=split) | {name: (meta.text(name),) for name in ("language", "difficulty_type")}
     tags |= {name: (value,) for name, value in meta.fields.items() if isinstance(value, str)}
     if reasoning := tuple(dict.fromkeys(_flat(row, row.fields.get("reasoning_type") or []))):
         tags["reasoning_type"] = reasoning

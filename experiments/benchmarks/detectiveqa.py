@@ -29,7 +29,7 @@ from ragbed.documents.errors import BenchmarkError
 from ragbed.documents.rows import Row, convert_records, read_csv, read_json, read_rows, read_text, skip_bad_records
 from ragbed.documents.types import Chunk, Document, digest
 from ragbed.experiments.benchmarks.base import About, Loaded, Selection, collect_questions, files_below, files_in
-from ragbed.experiments.benchmarks.fields import choices, gold_chunk, letter_of, tagged
+from ragbed.experiments.benchmarks.fields import choices, find_letter, gold_chunk, make_tags
 from ragbed.experiments.benchmarks.hub import fetch_files
 from ragbed.experiments.question import Benchmark, Gold, Question, Scheme, Step
 
@@ -96,7 +96,7 @@ def _records(path: Path) -> Iterator[tuple[Question, Row]]:
         language = language_named(place) or language_of(question.text)
         id = f"{language}-{novel}-{annotation}"
         seen[id] += 1
-        tags = tagged(novel=novel, language=language, annotation=annotation)
+        tags = make_tags(novel=novel, language=language, annotation=annotation)
         return replace(question, id=f"{id}-{seen[id]}", tags={**tags, **question.tags}), part
 
     files = (file for file in files_below(path, (".json", ".jsonl")) if file.name not in TITLES)
@@ -109,9 +109,9 @@ def _question(row: Row) -> Question:
     the place where the context is cut."""
     options = choices(row, "options")
     late = max(_positions(row), default=_INFERRED) >= row.number("answer_position")
-    return Question(id="", text=row.filled("question").strip(), answers=(letter_of(row, options),), answerable=True,
+    return Question(id="", text=row.filled("question").strip(), answers=(find_letter(row, options),), answerable=True,
                     options=options, steps=tuple(map(Step, row.filled_texts("reasoning"))),
-                    tags=tagged(clues="late" if late else "before"))
+                    tags=make_tags(clues="late" if late else "before"))
 
 
 def _over(question: Question, row: Row, novel: Novel) -> Loaded:

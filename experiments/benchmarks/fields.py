@@ -19,7 +19,7 @@ _SHORTEST = 2
 _COMMON = ("yes", "no")
 
 
-def chained(sub_questions: Sequence[str], sub_answers: Sequence[str]) -> tuple[tuple[str, ...], Chain]:
+def mask_answers(sub_questions: Sequence[str], sub_answers: Sequence[str]) -> tuple[tuple[str, ...], Chain]:
     """Return the sub-questions with earlier sub-answers replaced by `#N`, and the kind of the chain.
 
     A sub-answer matches in any case, and without the qualifier of a title, as in `Superstore (TV series)`. Answers of
@@ -33,7 +33,7 @@ def chained(sub_questions: Sequence[str], sub_answers: Sequence[str]) -> tuple[t
     return masked, "placeholders" if any(map(REFERENCE.search, masked)) else "plain"
 
 
-def with_references(text: str, answers: Sequence[str]) -> str:
+def fill_references(text: str, answers: Sequence[str]) -> str:
     """Return the sub-question with each `#N` that refers to an earlier answer replaced by that answer."""
     def one(found: re.Match[str]) -> str:
         place = int(found[1])
@@ -95,7 +95,7 @@ def split_by_field(rows: Iterable[Row], field: str) -> tuple[list[Row], list[Row
     return parts
 
 
-def tagged(**values: str) -> dict[str, tuple[str, ...]]:
+def make_tags(**values: str) -> dict[str, tuple[str, ...]]:
     """Return tags of one value each, without empty ones."""
     return {name: (value,) for name, value in values.items() if value}
 
@@ -106,7 +106,7 @@ def passages(pairs: Iterable[tuple[str, str]]) -> tuple[list[Document], tuple[Ch
     return [document for document, _ in made], tuple(chunk for _, chunk in made)
 
 
-def lettered(options: Iterable[str]) -> Options:
+def letter_options(options: Iterable[str]) -> Options:
     """Return the options with the labels A, B, C and so on, at most `MAX_LETTERS`."""
     return tuple((chr(ord("A") + at), option) for at, option in enumerate(options))
 
@@ -118,20 +118,20 @@ def choices(row: Row, field: str, most: int = MAX_LETTERS) -> Options:
     if isinstance(stated, dict):
         made = tuple((label, stated[label]) for label in sorted(stated) if stated[label] is not None)
     else:
-        made = lettered(stated) if isinstance(stated, list) else ()
+        made = letter_options(stated) if isinstance(stated, list) else ()
     texts = [text for _, text in made]
-    if not 2 <= len(made) <= most or made != lettered(texts) or not all(isinstance(text, str) for text in texts):
+    if not 2 <= len(made) <= most or made != letter_options(texts) or not all(isinstance(text, str) for text in texts):
         row.fail(field, f"2 to {most} texts, in a list or under A, B, C and so on", stated)
     return made
 
 
-def letter_of(row: Row, options: Options) -> str:
+def find_letter(row: Row, options: Options) -> str:
     """Return the letter of the right option. Raises BenchmarkError if the record's answer is none of them."""
     labels, answer = [label for label, _ in options], row.text("answer").strip()
     return answer if answer in labels else row.fail("answer", f"one of the letters {', '.join(labels)}", answer)
 
 
-def distinct(id: str, seen: Counter[str]) -> str:
+def unique_id(id: str, seen: Counter[str]) -> str:
     """Return the id, with `~2`, `~3` and so on if it was seen before."""
     seen[id] += 1
     return id if seen[id] == 1 else f"{id}~{seen[id]}"
@@ -140,14 +140,14 @@ def distinct(id: str, seen: Counter[str]) -> str:
 _LABEL = re.compile(r"[^\W_]{1,20}")
 
 
-def stated_options(row: Row, options: Sequence[str] | dict[str, str]) -> Options:
+def parse_options(row: Row, options: Sequence[str] | dict[str, str]) -> Options:
     """Return label and text of each option; a list gets the labels A to Z. Raises BenchmarkError if labels or texts are
     ambiguous, or a label could not be read in a reply."""
     if not options:
         return ()
     if not isinstance(options, dict) and len(options) > MAX_LETTERS:
         row.fail("options", f"at most {MAX_LETTERS} texts, or a label before each, as in {{\"1\": ...}}", len(options))
-    made = tuple(options.items()) if isinstance(options, dict) else lettered(options)
+    made = tuple(options.items()) if isinstance(options, dict) else letter_options(options)
     labels = [straighten(label).casefold() for label, _ in made]
     texts = [text.strip() for _, text in made]
     for label, _ in made:
@@ -160,7 +160,7 @@ def stated_options(row: Row, options: Sequence[str] | dict[str, str]) -> Options
     return made
 
 
-def with_label(row: Row, answers: tuple[str, ...], options: Options) -> tuple[str, ...]:
+def find_label(row: Row, answers: tuple[str, ...], options: Options) -> tuple[str, ...]:
     """Return the label of the right option, its text, and other words for it. The record may name the option by label
     or text. Raises BenchmarkError if its first answer names no option, or two, or a later one names another option."""
     if not answers:

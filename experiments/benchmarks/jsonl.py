@@ -41,7 +41,7 @@ from ragbed.documents.paths import expand_path
 from ragbed.documents.rows import Row, convert_records, read_rows
 from ragbed.documents.types import Format, digest
 from ragbed.experiments.benchmarks.base import About, Selection
-from ragbed.experiments.benchmarks.fields import chained, stated_options, with_label
+from ragbed.experiments.benchmarks.fields import find_label, mask_answers, parse_options
 from ragbed.experiments.question import ANSWERS, Benchmark, Gold, Question, Scheme, Step
 from ragbed.strategies.types import Turn
 
@@ -171,7 +171,7 @@ def to_question(row: Row) -> Question:
     except ValidationError as error:
         _refuse(row, error)
     stated = ([] if own.answer is None else [own.answer]) + own.answers
-    answers, options = tuple(dict.fromkeys(map(str, stated))), stated_options(row, own.options)
+    answers, options = tuple(dict.fromkeys(map(str, stated))), parse_options(row, own.options)
     if len(own.sub_answers) not in (0, len(own.sub_questions)):
         row.fail("sub_answers", f"{len(own.sub_questions)}, one for each of sub_questions", own.sub_answers)
     sub_answers = tuple(map(str, own.sub_answers))
@@ -180,8 +180,8 @@ def to_question(row: Row) -> Question:
     return Question(
         id=digest(*(turn.question for turn in own.turns), own.question)[:12] if own.id in (None, "") else str(own.id),
         text=own.question, turns=tuple(Turn(turn.question, turn.answer) for turn in own.turns),
-        answers=with_label(row, answers, options) if options else answers, answerable=own.answerable,
-        gold=tuple(dict.fromkeys(gold)), options=options, sub_questions=chained(own.sub_questions, sub_answers)[0],
+        answers=find_label(row, answers, options) if options else answers, answerable=own.answerable,
+        gold=tuple(dict.fromkeys(gold)), options=options, sub_questions=mask_answers(own.sub_questions, sub_answers)[0],
         sub_answers=sub_answers, steps=tuple(map(Step, own.steps)),
         nuggets={one.text: one.importance == "vital" for one in own.nuggets},
         tags={name: (value,) if isinstance(value, str) else tuple(value) for name, value in own.tags.items()})

@@ -28,7 +28,7 @@ from typing import Literal
 from ragbed.documents.rows import Row, convert_records
 from ragbed.documents.types import Chunk
 from ragbed.experiments.benchmarks.base import About, Loaded, RecordFiles
-from ragbed.experiments.benchmarks.fields import distinct, passage, tagged
+from ragbed.experiments.benchmarks.fields import make_tags, passage, unique_id
 from ragbed.experiments.question import Question, Scheme
 
 _LONGEST = 100_000
@@ -134,7 +134,7 @@ class Mdbench(RecordFiles):
             place, row = numbered
             if self.only_valid and "validity_scalar" in row.fields and row.number("validity_scalar") < _VALID:
                 return None
-            return _question(row, distinct(row.stated_id("example_id") or str(place), seen), self.unwrap)
+            return _question(row, unique_id(row.stated_id("example_id") or str(place), seen), self.unwrap)
 
         return filter(None, convert_records(made, enumerate(map(_renamed, self.rows()), start=1)))
 
@@ -147,7 +147,7 @@ def _question(row: Row, id: str, unwrap: bool = True) -> Loaded:
     if table := row.text("table").strip():
         brought.append(passage(pipe_table(table) if unwrap else table, id=f"{id}/table"))
         shown = brought[-1][1]
-    tags = _tags(row) | tagged(documents="" if given else "none",
+    tags = _tags(row) | make_tags(documents="" if given else "none",
                                table="one line" if shown and "\n" not in shown.content else "")
     return Question(
         id=id, text=row.filled("question"), answers=(row.filled("ground_truth"),), answerable=True, provided=given,
@@ -176,4 +176,4 @@ def _tags(row: Row) -> dict[str, tuple[str, ...]]:
     breakdown = row.decoded("characteristic_breakdown", dict, "a dictionary of characteristics")
     part = row.part("characteristic_breakdown", breakdown)
     validity = str(row.number("validity_scalar")) if "validity_scalar" in row.fields else ""
-    return tagged(**{name.replace("-", "_"): str(part.number(name)) for name in CHARACTERISTICS}, validity=validity)
+    return make_tags(**{name.replace("-", "_"): str(part.number(name)) for name in CHARACTERISTICS}, validity=validity)

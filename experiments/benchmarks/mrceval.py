@@ -22,7 +22,7 @@ from typing import Literal
 
 from ragbed.documents.rows import Row, convert_records
 from ragbed.experiments.benchmarks.base import About, Loaded, RecordFiles
-from ragbed.experiments.benchmarks.fields import choices, distinct, gold_chunk, letter_of, passages, tagged
+from ragbed.experiments.benchmarks.fields import choices, find_letter, gold_chunk, make_tags, passages, unique_id
 from ragbed.experiments.question import Question, Scheme
 from ragbed.strategies.reading import fold
 
@@ -91,18 +91,18 @@ def _question(row: Row, seen: Counter[str]) -> Loaded:
         row.fail("context", "text or null", None)
     documents, given = passages([("", context)] if context.strip() else [])
     return Question(
-        id=_id(row, tags, seen), text=row.filled("question"), answers=(letter_of(row, options),), answerable=True,
+        id=_id(row, tags, seen), text=row.filled("question"), answers=(find_letter(row, options),), answerable=True,
         gold=tuple(map(gold_chunk, given)), provided=given, options=options,
-        tags=tags | tagged(context="" if given else "none")), documents
+        tags=tags | make_tags(context="" if given else "none")), documents
 
 
 def _id(row: Row, tags: Mapping[str, tuple[str, ...]], seen: Counter[str]) -> str:
     stated = row.stated_id()
     if stated is not None:
-        return distinct(stated, seen)
+        return unique_id(stated, seen)
     kind = tags.get("subtask", tags.get("task", ("question",)))[0].lower()
     seen[f"of {kind}"] += 1
-    return distinct(f"{kind}-{seen[f'of {kind}']}", seen)
+    return unique_id(f"{kind}-{seen[f'of {kind}']}", seen)
 
 
 def _tags(row: Row) -> dict[str, tuple[str, ...]]:
@@ -114,4 +114,4 @@ def _tags(row: Row) -> dict[str, tuple[str, ...]]:
     field = next(iter(stated), "")
     if stated and (task is None or (subtask is None and field.startswith("sub"))):
         row.fail(field, f"one of the sub-tasks {', '.join(TASKS)}", stated[field])
-    return tagged(task=task or "", subtask=subtask or "")
+    return make_tags(task=task or "", subtask=subtask or "")

@@ -27,7 +27,14 @@ from typing import Any, Literal
 
 from ragbed.documents.rows import Row, convert_records
 from ragbed.experiments.benchmarks.base import About, Loaded, RecordFiles
-from ragbed.experiments.benchmarks.fields import chained, distinct, gold_chunk, join_sentences, passages, tagged
+from ragbed.experiments.benchmarks.fields import (
+    gold_chunk,
+    join_sentences,
+    make_tags,
+    mask_answers,
+    passages,
+    unique_id,
+)
 from ragbed.experiments.question import Question, Scheme
 
 # The names under which a field is read; the first that is present counts.
@@ -75,7 +82,7 @@ class Mrke(RecordFiles):
 
         def made(numbered: tuple[int, Row]) -> list[Loaded]:
             place, row = numbered
-            id = distinct(row.stated_id() or row.stated_id("_id") or str(place), seen)
+            id = unique_id(row.stated_id() or row.stated_id("_id") or str(place), seen)
             return [one for one in _questions(row, id) if self.versions in ("both", *one[0].tags["version"])]
 
         return chain.from_iterable(convert_records(made, enumerate(self.rows(), start=1)))
@@ -95,9 +102,9 @@ def _questions(row: Row, id: str) -> Iterator[Loaded]:
     if version not in ("edited", _ORIGINAL):
         row.fail("version", "edited or original", version)
     pair = row.stated_id("pair") or (id if original else "")
-    question = _question(row, id, tagged(version=version, pair=pair))
+    question = _question(row, id, make_tags(version=version, pair=pair))
     if original is not None:
-        yield _question(original, f"{id}-{_ORIGINAL}", tagged(version=_ORIGINAL, pair=pair))
+        yield _question(original, f"{id}-{_ORIGINAL}", make_tags(version=_ORIGINAL, pair=pair))
     yield question
 
 
@@ -110,7 +117,7 @@ def _question(row: Row, id: str, tags: dict[str, tuple[str, ...]]) -> Loaded:
         asked, answered = row.filled_texts("sub_questions"), row.filled_texts("sub_answers")
         if len(asked) != len(answered):
             row.fail("sub_answers", f"one for each of the {len(asked)} sub-questions", list(answered))
-        asked, chain = chained(asked, answered)
+        asked, chain = mask_answers(asked, answered)
         tags = {**tags, "chain": (chain,)}
     context = row.fields.get("context")
     if not isinstance(context, list) or not context:
@@ -122,7 +129,7 @@ def _question(row: Row, id: str, tags: dict[str, tuple[str, ...]]) -> Loaded:
     return Question(
         id=id, text=row.filled("question"), answers=(row.filled("answer"),), answerable=True,
         gold=tuple(dict.fromkeys(gold)), provided=given, sub_questions=asked, sub_answers=answered,
-        tags=tagged(hops=_hops(row, len(asked)), type=row.optional("type").strip().lower()) | tags), documents
+        tags=make_tags(hops=_hops(row, len(asked)), type=row.optional("type").strip().lower()) | tags), documents
 
 
 def _passage(row: Row, field: str, item: Any) -> tuple[str, str]:

@@ -134,9 +134,9 @@ def _compare_paths(paths: Sequence[Path], metrics: Sequence[str], cells: Sequenc
 
     from ragbed.experiments.analysis.compare import compare_runs
     from ragbed.experiments.analysis.compared_run import read_compared_run
-    from ragbed.experiments.runs.finished import no_collections
+    from ragbed.experiments.runs.finished import pause_collection
 
-    with no_collections(), ThreadPoolExecutor(2) as pool:  # the database reads without holding the interpreter
+    with pause_collection(), ThreadPoolExecutor(2) as pool:  # the database reads without holding the interpreter
         first, *others = pool.map(read_compared_run, paths)
         second = others[0] if others else None
         if gates and second is None and not cells:
@@ -180,7 +180,7 @@ def diagnose(run: FinishedRun, cell: CellName = None,
     from ragbed.experiments.analysis.causes import BY_NAME, CAUSES, find_cause
     from ragbed.experiments.analysis.error_analysis import cause_views, summarise_causes
     from ragbed.experiments.analysis.tradeoff import estimate_tradeoff, refusal_views
-    from ragbed.experiments.runs.finished import cells_named, open_finished
+    from ragbed.experiments.runs.finished import find_cells, open_finished
     from ragbed.experiments.terminal.display import say
     from ragbed.experiments.terminal.tables import print_views
 
@@ -189,7 +189,7 @@ def diagnose(run: FinishedRun, cell: CellName = None,
     if cause is not None and wanted is None:
         raise RunError(f"unknown cause {cause!r}; choose from: {', '.join(BY_NAME)}")
     with open_finished(run) as read:
-        names, grouped, metrics = cells_named(read.rows, cell), read.grouped.of, read.scheme.correctness_metrics
+        names, grouped, metrics = find_cells(read.rows, cell), read.grouped.of, read.scheme.correctness_metrics
         cases = make_cases(read.cells, read.folder.results(), read.questions, metrics, read.scoring)
         found = summarise_causes(read.cells, cases, read.questions, metrics, grouped, read.seed)
         if found is None:

@@ -57,10 +57,10 @@ def cassette_export(run: FinishedRun, out: Annotated[Path | None, typer.Option("
 def cassette_show(file: Annotated[Path, typer.Argument(help="A cassette.")], json: AsJson = False) -> None:
     """Check a cassette, and show what it holds."""
     from ragbed.experiments.formatting import format_price
-    from ragbed.experiments.running.cassette import Replay, holdings
+    from ragbed.experiments.running.cassette import Replay, describe_cassette
     from ragbed.experiments.terminal.display import print_json, print_records
 
-    held = holdings(Replay.open(file))
+    held = describe_cassette(Replay.open(file))
     if json:
         print_json(held)
     else:

@@ -10,7 +10,7 @@ from ragbed.documents.errors import RunError, SettingsError
 from ragbed.experiments.analysis.cases import find_causes
 from ragbed.experiments.answer_files import Answer, find_answer_format
 from ragbed.experiments.export.tables import ExportedRun, write_csv, write_jsonl, write_parquet
-from ragbed.experiments.runs.finished import Finished, cells_named
+from ragbed.experiments.runs.finished import Finished, find_cells
 from ragbed.retrieval.storage.files import explain_write_error, replacing_file
 from ragbed.strategies.reading import renumber_citations
 
@@ -77,7 +77,7 @@ def export_answers(run: Finished, path: Path, format: str, cell: str | None = No
     """Write the answers of the cells that match a name in another tool's format. Return a line that says what was
     written. Raises SettingsError: the format holds one run, and several cells match; RunError: the file exists or
     cannot be written."""
-    cells, form = cells_named(run.rows, cell), find_answer_format(format)
+    cells, form = find_cells(run.rows, cell), find_answer_format(format)
     if len(cells) > 1 and not form.several_runs:
         raise SettingsError(f"a {format} file holds one cell, and this run has {', '.join(cells.values())}; "
                             "choose one with --cell")

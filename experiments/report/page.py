@@ -27,7 +27,7 @@ from ragbed.experiments.report.questions import browse
 from ragbed.experiments.report.summary_table import ranked_plot, summary_rows
 from ragbed.experiments.report.summary_text import summary_text
 from ragbed.experiments.report.text import ReportInput, pieces
-from ragbed.experiments.runs.finished import Finished, no_collections
+from ragbed.experiments.runs.finished import Finished, pause_collection
 from ragbed.retrieval.storage.files import explain_write_error, replacing_file, write_atomically
 
 LARGEST = 100_000  # answers in a page; a larger run shows a sample of its questions
@@ -46,7 +46,7 @@ def report_run(run: Finished, views: Sequence[View] = (), largest: int = LARGEST
         with replacing_file(run.path / "times.jsonl") as partial, partial.open("x", encoding="utf-8") as file:
             file.writelines(f"{as_json({'cell': cell, 'question': question, **timing.model_dump()})}\n"
                             for cell, question, timing in folder.timings())
-        with no_collections():
+        with pause_collection():
             questions = run.questions if chosen is None else folder.questions(chosen)
             correctness_metrics = tuple(run.summary["correctness_metrics"])
             shown = [*run.summary["views"], *(view.as_json() for view in views)]

@@ -23,7 +23,7 @@ from ragbed.agents.types import Answer
 from ragbed.documents.errors import CallTooLong
 from ragbed.documents.types import Chunk
 from ragbed.experiments.question import Question
-from ragbed.experiments.running.budget import prompt_tokens
+from ragbed.experiments.running.budget import estimate_prompt_tokens
 from ragbed.experiments.running.plan import Tasks
 from ragbed.strategies.types import Evidence, Failure, Generate, Reply, Search, Task, Usage
 
@@ -83,7 +83,7 @@ class Bounds:
 Find = Callable[[int | None, int], Sequence[Chunk]]
 
 
-def bounds_of(tasks: Tasks, question: Question, search: Find, context: Context | None) -> Bounds:
+def estimate_bounds(tasks: Tasks, question: Question, search: Find, context: Context | None) -> Bounds:
     """Return the bounds of one question, its sub-questions included. `search` returns the chunks of a search for `k`
     chunks, by the number of the query in the question, counted from 0."""
     played = _Plays(tasks, tasks.whole(question), search, context).all()
@@ -190,7 +190,7 @@ class _Plays:
                     self._context.check(call.messages, limit)
             except CallTooLong as error:
                 return Failure("too_long", str(error))
-            tokens = prompt_tokens(call)
+            tokens = estimate_prompt_tokens(call)
             uses.append(Use(1, tokens, limit))
             return replace(says(call, limit, len(rounds) - 1), usage=Usage(tokens, limit, calls=1))
 

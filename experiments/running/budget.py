@@ -161,7 +161,7 @@ class Metered:
         spending, attempts, id, limit = self._spending, 0, uuid4().hex, action.max_tokens or max_tokens
         spending.under_way += 1
         if spending.is_limited:
-            prompt = prompt_tokens(action)
+            prompt = estimate_prompt_tokens(action)
             spending.note(id, prompt + limit, self._client.price_of(prompt, limit))
         try:
             done = await self._client.complete(action, max_tokens=max_tokens, repeat=repeat, deadline=deadline,
@@ -181,7 +181,7 @@ class Metered:
             spending.note(id, 0, None)
         else:
             spending.estimated += 1
-            prompt, reply = prompt_tokens(action), usage.completion_tokens or about_tokens(
+            prompt, reply = estimate_prompt_tokens(action), usage.completion_tokens or estimate_tokens(
                 done.reply.text + done.reply.reasoning)
             usage = Usage(prompt, reply, price=self._client.price_of(prompt, reply))
             spending.note(id, usage.tokens, usage.price)
@@ -190,7 +190,7 @@ class Metered:
 
 
 @lru_cache(maxsize=1024)
-def about_tokens(text: str) -> int:
+def estimate_tokens(text: str) -> int:
     """Estimate the tokens of a text: five letters of a word, two digits, or any other character are one token.
 
     Compared with SmolLM2's tokeniser the estimate is 0.9 to 1.1 for English prose and web pages, 0.8 for pages of
@@ -205,10 +205,10 @@ def about_tokens(text: str) -> int:
     return count
 
 
-def prompt_tokens(call: Generate) -> int:
+def estimate_prompt_tokens(call: Generate) -> int:
     """Estimate the tokens of a call's messages and tools, with three more for each message."""
     texts = [text for message in call.messages for text in (*message.parts, *map(json.dumps, message.tool_calls))]
-    return 3 * len(call.messages) + sum(map(about_tokens, [*texts, *map(json.dumps, call.tools)]))
+    return 3 * len(call.messages) + sum(map(estimate_tokens, [*texts, *map(json.dumps, call.tools)]))
 
 
 def check_prices(settings: RunSettings, models: Iterable[str]) -> None:

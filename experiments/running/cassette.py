@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from ragbed.agents.cassette import ENDING, CallLine, Cassette, is_cassette, write_cassette
 from ragbed.documents.errors import BenchmarkError, RunError, SettingsError
 from ragbed.experiments.benchmarks.hub import CARD
-from ragbed.experiments.running.cell_matrix import finders_of, strategies_of
+from ragbed.experiments.running.cell_matrix import list_finders, list_strategies
 from ragbed.experiments.running.fingerprint import content_name, difference
 from ragbed.experiments.runs.store import RunFolder
 from ragbed.experiments.settings import RunSettings
@@ -101,7 +101,7 @@ class Replay:
 
     def same_settings(self, settings: RunSettings) -> bool:
         """Return whether a run with these settings is the recorded one, wherever its files are."""
-        known, now = (yaml.safe_dump({**portable(yaml.safe_load(one.to_yaml())), "name": ""})
+        known, now = (yaml.safe_dump({**portable_settings(yaml.safe_load(one.to_yaml())), "name": ""})
                       for one in (self.recorded, settings))
         return difference(known, now, same_questions=True) is None
 
@@ -130,19 +130,19 @@ class Replay:
     def pins(self, plan: Plan) -> dict[str, str]:
         """Return the recorded content hashes of what a plan searches, for retrievers with the same settings."""
         before, now = ({name: one.retriever.model_copy(update={"name": "", "k": 1}) for name, one in finders.items()}
-                       for finders in (finders_of(self.recorded, list_retrievers(self.recorded)), plan.finders))
+                       for finders in (list_finders(self.recorded, list_retrievers(self.recorded)), plan.finders))
         names = {one for name, searches in now.items() if before.get(name) == searches
                  for one in (content_name("chunks", name), content_name("embedder", name), content_name("how", name),
                              *(content_name("index", name, format) for format in FORMATS))}
         return {name: value for name, value in self.about.pins.items() if name in names}
 
 
-def portable(config: Mapping[str, Any]) -> dict[str, Any]:
+def portable_settings(config: Mapping[str, Any]) -> dict[str, Any]:
     """Return every resolved setting except those of `LEFT_OUT`."""
     return {name: value for name, value in config.items() if name not in LEFT_OUT}
 
 
-def misses(folder: RunFolder) -> int:
+def count_misses(folder: RunFolder) -> int:
     """Count the missed calls and searches in a run's records, including those of judges, support checks and
     sub-questions."""
     found = 0
@@ -162,7 +162,7 @@ def settings_of_cassette(replay: Replay, options: Mapping[str, Any], part: Part)
     if other is not None:
         raise SettingsError(f"{option_name(other)} needs a TARGET; {replay.path} has its own settings, and --set "
                             "KEY=VALUE changes one of them")
-    content = copy.deepcopy(portable(replay.about.settings))  # a stranger does not decide where files are written
+    content = copy.deepcopy(portable_settings(replay.about.settings))
     content |= {name: str(options[name]) for name in ("name", "out") if name in options}
     for text in options.get("set", ()):
         add_setting(content, text, replace=True)
@@ -174,7 +174,7 @@ def settings_of_cassette(replay: Replay, options: Mapping[str, Any], part: Part)
 def check_named(settings: RunSettings, replay: Replay, texts: Sequence[str]) -> None:
     """Raise SettingsError if the user has not named a file that would be executed: the cassette may come from a
     stranger."""
-    files = [file for family in strategies_of(settings).values() for one in family.values() for file in one.files]
+    files = [file for family in list_strategies(settings).values() for one in family.values() for file in one.files]
     unnamed = next((file for file in files if not any(file in text for text in texts)), None)
     if unnamed is not None:
         raise SettingsError(f"{replay.path}: its run used the strategy {unnamed}, which is code; read the file, then "
@@ -192,10 +192,10 @@ def export_cassette(run: Finished, out: Path | None = None,
     """
     made = run.made
     benchmark = RecordedBenchmark(**{name: made.benchmark[name] for name in RecordedBenchmark.model_fields})
-    about = RecordedRun(name=run.name, settings=portable(run.config), benchmark=benchmark, prompts=made.prompts,
-                        judge_prompt=made.judge_prompt, exemplars=made.exemplars, models=made.models,
-                        pins=run.folder.pins(), cells=list(run.labels.values()), results=run.summary["results"],
-                        made_with=dict(made_with or {}))
+    about = RecordedRun(name=run.name, settings=portable_settings(run.config), benchmark=benchmark,
+                        prompts=made.prompts, judge_prompt=made.judge_prompt, exemplars=made.exemplars,
+                        models=made.models, pins=run.folder.pins(), cells=list(run.labels.values()),
+                        results=run.summary["results"], made_with=dict(made_with or {}))
     path = out or Path(f"{about.name}{ENDING}")
     if path.exists() and not is_cassette(path):
         raise RunError(f"{path} exists and is not a cassette; name another file with --out")
@@ -219,7 +219,7 @@ def export_set_cassette(folder: Path, out: Path | None = None) -> tuple[Path, Ma
         calls.close()
 
 
-def holdings(replay: Replay) -> dict[str, Any]:
+def describe_cassette(replay: Replay) -> dict[str, Any]:
     """Describe the run of a cassette and count its content; the price is what its calls would cost now."""
     used, failed = Usage(), 0
     for line in replay.cassette.rows():

@@ -141,7 +141,7 @@ def matrix_notes(combinations: Sequence[Combination], cells: Sequence[Cell], str
                      "strategy uses it."] if unknown else [])
 
 
-def finders_of(settings: RunSettings, retrievers: Sequence[RetrieverFactor]) -> dict[str, Finder]:
+def list_finders(settings: RunSettings, retrievers: Sequence[RetrieverFactor]) -> dict[str, Finder]:
     """Return every finder that the settings describe (a retriever with a chunker and an embedder), by name."""
     found: dict[str, Finder] = {}
     for retriever in retrievers:
@@ -156,7 +156,7 @@ def finders_of(settings: RunSettings, retrievers: Sequence[RetrieverFactor]) -> 
     return found
 
 
-def strategies_of(settings: RunSettings, load: Callable[[Strategy], Strategy] = lambda one: one) -> Strategies:
+def list_strategies(settings: RunSettings, load: Callable[[Strategy], Strategy] = lambda one: one) -> Strategies:
     """Return every strategy that any part of the matrix names, by family and label; not loaded by default."""
     parts = (settings, *settings.include)
     return {family: {one.label: load(one) for part in parts for one in getattr(part, family) or ()}

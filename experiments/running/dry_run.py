@@ -22,15 +22,15 @@ from ragbed.experiments.judges import GradingInput, ModelJudge, ModelSupport
 from ragbed.experiments.metrics import Scored, score
 from ragbed.experiments.query_variations import QueryVariation
 from ragbed.experiments.question import Benchmark, Question, Rubric, unique_gold
-from ragbed.experiments.running.bounds import Bounds, Use, bounds_of
-from ragbed.experiments.running.budget import check_prices, prompt_tokens
+from ragbed.experiments.running.bounds import Bounds, Use, estimate_bounds
+from ragbed.experiments.running.budget import check_prices, estimate_prompt_tokens
 from ragbed.experiments.running.cell_matrix import has_index
 from ragbed.experiments.running.fingerprint import describe_settings, identities
-from ragbed.experiments.running.jobs import SAMPLE, prefix_notes, spread
+from ragbed.experiments.running.jobs import SAMPLE, prefix_notes, sample_evenly
 from ragbed.experiments.running.open_resources import index_folder
 from ragbed.experiments.running.plan import Plan
 from ragbed.experiments.running.resources import Resources
-from ragbed.experiments.runs.manifest import config_of
+from ragbed.experiments.runs.manifest import read_config
 from ragbed.experiments.settings import RunSettings
 from ragbed.experiments.settings.retrievers import RetrieverFactor
 from ragbed.experiments.settings.spending import format_amount
@@ -177,12 +177,12 @@ class _Planner:
     def _play(self, cell: Cell, context: Context | None) -> tuple[Bounds, Use]:
         resources, benchmark = self.resources, self.resources.benchmark
         tasks, variation = self.run.tasks(cell), QueryVariation.parse(cell.variation or "as_asked")
-        bounds, judge, sample = Bounds(), Use(), spread(benchmark.questions)
+        bounds, judge, sample = Bounds(), Use(), sample_evenly(benchmark.questions)
         for question in sample:
             def search(k: int | None, turn: int, asked: Question = question) -> Sequence[Any]:
                 return self.evidence.chunks(cell, asked, k, turn)
 
-            bounds += bounds_of(tasks, replace(question, text=variation.apply(question.text)), search, context)
+            bounds += estimate_bounds(tasks, replace(question, text=variation.apply(question.text)), search, context)
             judge += max_judge_use(self.settings, benchmark.scheme.rubric, question,
                                    resources.answerable(cell, question))
         factor = len(benchmark.questions) / len(sample)
@@ -214,7 +214,7 @@ def max_judge_use(settings: RunSettings, rubric: Rubric | None, question: Questi
             call = next(judging) if sent is None else judging.send(sent)
         except StopIteration:
             return use
-        use += Use(1, prompt_tokens(call), call.max_tokens or 0)
+        use += Use(1, estimate_prompt_tokens(call), call.max_tokens or 0)
         sent = Reply("What of it?")
 
 
@@ -292,7 +292,7 @@ def _notes(plan: Plan, planner: _Planner, plans: Sequence[CellPlan]) -> Iterator
 def _folder_notes(plan: Plan, planner: _Planner, plans: Sequence[CellPlan]) -> Iterator[str]:
     """Yield what the run's folder holds already, and whether the budget is enough for the rest."""
     settings = plan.settings
-    folder, known = settings.folder, config_of(settings.folder)
+    folder, known = settings.folder, read_config(settings.folder)
     changes = known and describe_settings(folder, known, settings.to_yaml(), plan.questions_hash)
     probed = settings.probe is None or f"probe: {settings.probe}" in str(known)
     if (folder / "summary.json").exists() and not changes and probed:

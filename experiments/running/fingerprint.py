@@ -18,7 +18,7 @@ from ragbed.documents.errors import SettingsError
 from ragbed.documents.types import digest
 from ragbed.experiments.judges.base import prompts_hash as judge_prompts_hash
 from ragbed.experiments.question import Gold
-from ragbed.experiments.runs.manifest import Made, manifest_of
+from ragbed.experiments.runs.manifest import Made, read_manifest
 from ragbed.experiments.runs.store import question_json
 from ragbed.experiments.settings.pipelines import PipelineSettings
 from ragbed.retrieval.index import Index, content_of_index
@@ -96,7 +96,7 @@ def _version(package: str) -> str | None:
 def describe_changes(path: Path, known: str, config: str, manifest: Mapping[str, Any]) -> str | None:
     """Return how the run in a folder differs from one with these settings and this manifest, in words; None if it is
     the same run. `known` and `config` are resolved settings, of the run in the folder and of the new one."""
-    made, now = manifest_of(path), Made.model_validate(manifest)
+    made, now = read_manifest(path), Made.model_validate(manifest)
     if difference := describe_settings(path, known, config, manifest["benchmark"]["hash"]):
         return difference
     if (made.prompts, made.judge_prompt) != (now.prompts, now.judge_prompt):
@@ -115,7 +115,7 @@ def describe_changes(path: Path, known: str, config: str, manifest: Mapping[str,
 def describe_settings(path: Path, known: str, config: str, questions: str) -> str | None:
     """Return how a folder's run differs in its settings and questions, in words; None if both are the same.
     `questions` is the hash of the new run's."""
-    same_questions = manifest_of(path).benchmark.get("hash") == questions
+    same_questions = read_manifest(path).benchmark.get("hash") == questions
     if known != config and (found := difference(known, config, same_questions)):
         return f"other settings: {found}"
     return None if same_questions else "other questions: the benchmark's files have changed"

@@ -95,7 +95,7 @@ def _level(gold: Gold, chunk: Chunk, source: str) -> Level | None:
     return None if gold.chunk is not None and gold.start is None and gold.page is None else "document"
 
 
-def by_source(gold: Iterable[Gold], own: Mapping[str, Document]) -> tuple[Gold, ...]:
+def gold_by_source(gold: Iterable[Gold], own: Mapping[str, Document]) -> tuple[Gold, ...]:
     """Return the gold as an index can hold it. For chunks of the benchmark's own documents (`own`, by id) this is the
     source path."""
     return tuple(Gold(own[item.document].source, relevance=item.relevance) if item.document in own else item

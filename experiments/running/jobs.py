@@ -13,7 +13,7 @@ from ragbed.experiments.cells import PIPELINE, Cell
 from ragbed.experiments.metrics import ScoredRow
 from ragbed.experiments.question import Question
 from ragbed.experiments.record import Result
-from ragbed.experiments.running.budget import about_tokens
+from ragbed.experiments.running.budget import estimate_tokens
 from ragbed.experiments.running.plan import Plan
 from ragbed.experiments.running.resources import Resources
 from ragbed.strategies.prompting import show_documents
@@ -44,7 +44,7 @@ class Prefix(NamedTuple):
     rest: tuple[tuple[str, str, int, int], ...] = ()
 
 
-def jobs_of(cells: Sequence[Cell], questions: Iterable[Question]) -> Iterator[Job]:
+def list_jobs(cells: Sequence[Cell], questions: Iterable[Question]) -> Iterator[Job]:
     """Yield every job, by question, then by cell."""
     return (Job(cell, place, question) for question in questions for place, cell in enumerate(cells))
 
@@ -60,12 +60,12 @@ def group_results(results: Iterable[Result]) -> dict[str, dict[str, ScoredRow]]:
 def jobs_left(plan: Plan, done: Collection[tuple[str, str]], answers: Answers) -> list[Job]:
     """Return the jobs without a record; with a schedule, those that are due."""
     due = plan.schedule.due(answers) if plan.schedule else None
-    return [job for job in jobs_of(plan.cells, plan.asked.values())
+    return [job for job in list_jobs(plan.cells, plan.asked.values())
             if (pair := (job.cell.id, job.question.id)) not in done and (due is None or (
                 pair in due and job.question.id not in answers.get(job.cell.id, {})))]
 
 
-def in_turns(jobs: Sequence[Job], by_cell: bool) -> list[list[Job]]:
+def group_turns(jobs: Sequence[Job], by_cell: bool) -> list[list[Job]]:
     """Return the jobs as lists to run one after the other: one list, or one for each cell.
 
     Cell by cell, one retriever at a time uses the machine, so that their times can be compared.
@@ -91,7 +91,7 @@ def sort_by_prefix(jobs: Iterable[Job], prefix: Callable[[Job], Prefix]) -> Iter
         yield from (job for _, job in begun)
 
 
-def prefix_of(job: Job, layout: Layout, resources: Resources) -> Prefix:
+def prompt_prefix(job: Job, layout: Layout, resources: Resources) -> Prefix:
     """Return the beginning of the job's prompts, as far as it is known before a search. With the layout
     `as_published`, rules, instruction and question precede the documents, so only repeats and seeds share them."""
     cell, question = job.cell, job.question.id
@@ -104,7 +104,7 @@ def prefix_of(job: Job, layout: Layout, resources: Resources) -> Prefix:
     return Prefix((cell.separators, *passages[0][:3]) if passages else (question,), passages)
 
 
-def spread(questions: Sequence[Question]) -> Sequence[Question]:
+def sample_evenly(questions: Sequence[Question]) -> Sequence[Question]:
     """Return at most `SAMPLE` of the questions, evenly spread."""
     whole = len(questions)
     return questions if whole <= SAMPLE else [questions[place * whole // SAMPLE] for place in range(SAMPLE)]
@@ -116,15 +116,15 @@ def prefix_notes(plan: Plan, resources: Resources) -> Iterator[str]:
     if plan.settings.layout != "as_published":
         return
     cells = [(cell, plan.tasks(cell)) for cell in plan.cells if not cell.searched and cell.reasoning != PIPELINE]
-    questions, sent, needed = spread(plan.benchmark.questions), 0, 0
+    questions, sent, needed = sample_evenly(plan.benchmark.questions), 0, 0
     for question in questions:
         prompts: dict[tuple[str, str], set[tuple[object, ...]]] = defaultdict(set)
         for cell, tasks in cells:
             evidence = tuple(map(Passage, count(1), resources.placed_if_known(cell, question)))
             documents = show_documents(tasks.whole(question), evidence) if evidence else ""
-            prompts[cell.model, documents].add(prefix_of(Job(cell, 0, question), "as_published", resources).first)
-        sent += sum(about_tokens(documents) * len(begun) for (_, documents), begun in prompts.items())
-        needed += sum(about_tokens(documents) for _, documents in prompts)
+            prompts[cell.model, documents].add(prompt_prefix(Job(cell, 0, question), "as_published", resources).first)
+        sent += sum(estimate_tokens(documents) * len(begun) for (_, documents), begun in prompts.items())
+        needed += sum(estimate_tokens(documents) for _, documents in prompts)
     if sent > needed:
         factor = len(plan.benchmark.questions) / len(questions)
         yield ("layout: as_published puts documents last, so strategies share no beginning of a prompt; "

@@ -13,7 +13,7 @@ from ragbed.documents.errors import IndexFolderError, SettingsError
 from ragbed.documents.types import Chunk, Format, digest
 from ragbed.experiments.judges import ModelJudge, ModelSupport
 from ragbed.experiments.running.fingerprint import content_name
-from ragbed.experiments.running.resources import PoolChange, Pooled, Resources, scope_of
+from ragbed.experiments.running.resources import PoolChange, Pooled, Resources, scope_name
 from ragbed.retrieval.build import build_index
 from ragbed.retrieval.embedders.opening import open_embedder
 from ragbed.retrieval.index import Index, content_of_index
@@ -147,11 +147,11 @@ def _open_pool(finder: Finder, changes: Collection[PoolChange | None], resources
     """Open the pool that the retriever searches; two retrievers over the same chunks share one."""
     retriever, cached = finder.retriever, resources.cache
     everything, name = retriever.over == "all", retriever.name
-    chunks, how = scopes_of(resources, finder, changes), retriever_choice(retriever, resources)
+    chunks, how = search_scopes(resources, finder, changes), retriever_choice(retriever, resources)
     pool, known = None, (cached.pins or {}).get(content_name("embedder", name), "")  # empty: nothing was kept
     if cached.pins is None:
         embedder = CachedEmbedder(open_embedder(retriever.build.embedder))
-        scopes = {scope_of(one, everything, change) for one in resources.plan.asked.values()
+        scopes = {scope_name(one, everything, change) for one in resources.plan.asked.values()
                   for change in (None, *changes)}
         made = Pool({scope: chunks[scope] for scope in chunks if scope in scopes}, embedder,
                     resources.benchmark.documents)
@@ -167,15 +167,15 @@ def _open_pool(finder: Finder, changes: Collection[PoolChange | None], resources
     resources.pools[name] = Pooled(pool, searcher, everything, pins, retriever.embeds)
 
 
-def scopes_of(resources: Resources, finder: Finder,
+def search_scopes(resources: Resources, finder: Finder,
               changes: Collection[PoolChange | None]) -> dict[str, Sequence[Chunk]]:
     """Return the chunks of the questions by the scope that they are searched in. `changes` are the negatives that any
     cell searches instead."""
     benchmark, everything = resources.benchmark, finder.retriever.over == "all"
     scopes: dict[str, Sequence[Chunk]] = {"all": benchmark.searchable} if everything else {
-        "shared": benchmark.shared, **{scope_of(one, everything): one.own for one in benchmark.questions if one.own}}
+        "shared": benchmark.shared, **{scope_name(one, everything): one.own for one in benchmark.questions if one.own}}
     for one in (one for one in changes if one is not None):
-        scopes |= {scope_of(question, everything, one): resources.perturber.searched(
+        scopes |= {scope_name(question, everything, one): resources.perturber.searched(
             one.change, question, resources.own(question), one.seed).chunks for question in benchmark.questions}
     if not finder.cut:
         return scopes

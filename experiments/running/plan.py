@@ -15,7 +15,13 @@ from ragbed.documents.types import digest
 from ragbed.experiments.analysis.notes import note_skipped
 from ragbed.experiments.cells import OWN, PIPELINE, Cell
 from ragbed.experiments.question import Benchmark, Question, Scheme
-from ragbed.experiments.running.cell_matrix import Strategies, expand_matrix, finders_of, matrix_notes, strategies_of
+from ragbed.experiments.running.cell_matrix import (
+    Strategies,
+    expand_matrix,
+    list_finders,
+    list_strategies,
+    matrix_notes,
+)
 from ragbed.experiments.running.hooks import FollowUp, Schedule, find_follow_up, make_schedule
 from ragbed.experiments.running.preflight import check_conditions, check_exemplars, check_ids
 from ragbed.experiments.runs.finished import Finished
@@ -76,7 +82,7 @@ class Plan:
         loaded = benchmark or settings.benchmark.load()
         if benchmark is None:
             loaded = replace(loaded, scheme=settings.scheme_of(loaded.questions))
-        plan = cls._made(settings, loaded, strategies_of(settings, Strategy.loaded)).showing_exemplars()
+        plan = cls._made(settings, loaded, list_strategies(settings, Strategy.loaded)).showing_exemplars()
         if benchmark is None:
             check_conditions(settings, plan.cells, loaded)
             check_exemplars(plan.exemplars, loaded)
@@ -85,8 +91,8 @@ class Plan:
                     check_exemplars(file.examples, loaded, f"few-shot examples: {file.file}")
             check_ids(loaded)
             asked = {question.id: question.text for question in loaded.questions}
-            told = [one.check(asked, settings.repeats) for one in settings.pipelines]
-            plan = replace(plan, notes=(*plan.notes, *filter(None, told)))
+            notes = [one.check(asked, settings.repeats) for one in settings.pipelines]
+            plan = replace(plan, notes=(*plan.notes, *filter(None, notes)))
         return plan
 
     @classmethod
@@ -100,7 +106,7 @@ class Plan:
         Raises SettingsError if its settings cannot be read."""
         settings = read_settings(path / "config.yaml")
         benchmark = Benchmark(settings.name, tuple(questions), scheme=scheme)
-        return cls._made(settings, benchmark, strategies_of(settings), tuple(cells))
+        return cls._made(settings, benchmark, list_strategies(settings), tuple(cells))
 
     @classmethod
     def _made(cls, settings: RunSettings, benchmark: Benchmark, strategies: Strategies,
@@ -109,7 +115,7 @@ class Plan:
         if cells is None:
             named = {one.name: one for one in retrievers}
             cells = expand_matrix(settings, benchmark, combinations, named, strategies)
-        return cls(settings, benchmark, cells, strategies, finders_of(settings, retrievers), (),
+        return cls(settings, benchmark, cells, strategies, list_finders(settings, retrievers), (),
                    (*note_skipped(benchmark.skipped), *matrix_notes(combinations, cells, strategies)),
                    _functions(strategies))
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from ragbed.agents.player import NO_NUMBERS, QuestionPlayer, runtime_of
 from ragbed.agents.search import SearchFunction, fixed_chunks
 from ragbed.agents.types import Answer, Cost, DecisionStep, GenerateStep, SearchStep, Step
-from ragbed.experiments.benchmarks.fields import with_references
+from ragbed.experiments.benchmarks.fields import fill_references
 from ragbed.experiments.record import Record, Result, StoredMessage, StoredPassage, StoredStep, StoredSub, Timing
 from ragbed.strategies.answering import read_sub_answers
 from ragbed.strategies.prompting import fill
@@ -175,7 +175,7 @@ async def _ask_subs(runner: CellRunner, question: Question, answer: Answer, data
     stored: list[StoredSub] = []
     usage, cost = Usage(), Cost()
     for place, text in enumerate(question.sub_questions):
-        asked = with_references(text, references)
+        asked = fill_references(text, references)
         part = await runner.answer_part(question, place, asked, answer.in_view)
         stored.append(StoredSub(question=asked, outcome=part.outcome, text=part.text,
                                 trace=stored_trace(part.trace, database)))

@@ -12,14 +12,14 @@ from filelock import FileLock
 from ragbed.agents.settings import Context, min_tokens
 from ragbed.documents.errors import BenchmarkError, RunError, SettingsError
 from ragbed.documents.types import Chunk
-from ragbed.experiments.benchmarks.fields import with_references
+from ragbed.experiments.benchmarks.fields import fill_references
 from ragbed.experiments.cells import Cell
 from ragbed.experiments.metrics import may_refuse
 from ragbed.experiments.question import Benchmark
 from ragbed.experiments.running.fingerprint import describe_changes, manifest_for
 from ragbed.experiments.running.gold import missing_documents
-from ragbed.experiments.runs.manifest import config_of, known_models
-from ragbed.experiments.runs.store import RunFolder, hold, remove
+from ragbed.experiments.runs.manifest import known_models, read_config
+from ragbed.experiments.runs.store import RunFolder, lock_run, remove
 from ragbed.experiments.settings import RunSettings
 from ragbed.guests import entries
 from ragbed.strategies.reading import fold
@@ -113,7 +113,7 @@ def check_exemplars(exemplars: tuple[Exemplar, ...], benchmark: Benchmark, where
     """
     examples = [_folded(exemplar.question) for exemplar in exemplars]
     for question in benchmark.questions if exemplars else ():
-        filled = {with_references(text, question.sub_answers) for text in question.sub_questions}
+        filled = {fill_references(text, question.sub_answers) for text in question.sub_questions}
         asked = {_folded(text) for text in (question.text, *question.sub_questions, *filled)}
         for place, (exemplar, words) in enumerate(zip(exemplars, examples, strict=True), start=1):
             if words in asked or (any(_holds(words, text) for text in asked)
@@ -223,7 +223,7 @@ def prepare_run(plan: Plan, fresh: bool = False, replay: Replay | None = None) -
     if replay is not None:
         replay.check(plan)
     with contextlib.ExitStack() as opened:
-        lock = hold(folder)
+        lock = lock_run(folder)
         opened.callback(lock.release)
         session = RunSession(plan, manifest, lock, replay=replay)
         if not fresh:
@@ -240,7 +240,7 @@ def prepare_run(plan: Plan, fresh: bool = False, replay: Replay | None = None) -
 def can_continue(folder: RunFolder, config: str, manifest: Mapping[str, Any]) -> bool:
     """Return whether the folder has calls or records of the run with these settings. Raises RunError if it has those of
     another run; settings under which nothing was asked yet may be changed."""
-    known = config_of(folder.path)
+    known = read_config(folder.path)
     if known is None or folder.is_empty():
         return False
     if changes := describe_changes(folder.path, known, config, manifest):

@@ -14,7 +14,7 @@ from ragbed.documents.types import Chunk, Document, Format, digest
 from ragbed.experiments.cells import PIPELINE
 from ragbed.experiments.conditions import Perturbation
 from ragbed.experiments.running.fingerprint import IndexKey, SearchCache, content_name, gold_request
-from ragbed.experiments.running.gold import Changed, Perturber, Places, by_source
+from ragbed.experiments.running.gold import Changed, Perturber, Places, gold_by_source
 from ragbed.retrieval.index import Index
 from ragbed.retrieval.pool import Pool, ScopedQuery
 from ragbed.retrieval.rerankers.reranker import RerankerDeps
@@ -36,7 +36,7 @@ class PoolChange(NamedTuple):
     seed: int
 
 
-def scope_of(question: Question, everything: bool, change: PoolChange | None = None) -> str:
+def scope_name(question: Question, everything: bool, change: PoolChange | None = None) -> str:
     """Return the name of the set of chunks that a question searches."""
     if change is not None:
         return f"{change.change}:{change.seed}:{question.id}"
@@ -120,7 +120,7 @@ class Resources:
 
     def indexed_gold(self, question: Question) -> tuple[Gold, ...]:
         """Return the gold as an index can hold it."""
-        return by_source(question.gold, self.benchmark.documents)
+        return gold_by_source(question.gold, self.benchmark.documents)
 
     def gold(self, cell: Cell, question: Question) -> tuple[Gold, ...]:
         """Return the gold that the cell's evidence is matched with."""
@@ -223,7 +223,7 @@ class Resources:
         notes: list[str] = []
         if found is None:
             change, pooled = self.pool_change(cell), self.pools[str(cell.finder)]
-            found = pooled.searcher.within(scope_of(question, pooled.everything, change))
+            found = pooled.searcher.within(scope_name(question, pooled.everything, change))
             if change:
                 notes += self.perturber.searched(change.change, question, self.own(question), change.seed).notes
         return self._perturbed(cell, question, found, notes) if cell.change.moves else ShownSearch(found)

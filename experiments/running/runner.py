@@ -30,10 +30,10 @@ from ragbed.experiments.running.gold import Places, match
 from ragbed.experiments.running.jobs import (
     Job,
     group_results,
-    in_turns,
+    group_turns,
     jobs_left,
     prefix_notes,
-    prefix_of,
+    prompt_prefix,
     sort_by_prefix,
 )
 from ragbed.experiments.running.open_resources import open_resources
@@ -42,7 +42,7 @@ from ragbed.experiments.running.play import CellRunner, add_cost, answer_subs, m
 from ragbed.experiments.running.preflight import check_divisible, preflight_notes, prepare_run
 from ragbed.experiments.running.resources import Resources
 from ragbed.experiments.running.summary import summarise
-from ragbed.experiments.runs.finished import start_up_kept
+from ragbed.experiments.runs.finished import freeze_startup_objects
 from ragbed.experiments.runs.store import RunFolder
 from ragbed.experiments.settings import RunSettings
 from ragbed.retrieval.index import Index
@@ -131,7 +131,7 @@ async def run(settings: RunSettings, callbacks: RunCallbacks, mode: Mode = "reco
                 await _run_jobs(jobs, done, JobExecutor(plan, folder, resources, Journal(folder.database, mode),
                                                         callbacks, spending, answers))
             callbacks.searched(resources)
-        with start_up_kept():
+        with freeze_startup_objects():
             folder.keep_records(plan.schedule.due(answers) if plan.schedule else {
                 (cell.id, question.id) for cell in plan.cells for question in plan.asked.values()})
             if shard is None:
@@ -201,7 +201,7 @@ async def _run_jobs(jobs: Sequence[Job], done: Collection[tuple[str, str]], exec
              *(() if replayed else prefix_notes(plan, executor.resources))]
     for text in notes:
         callbacks.note(text)
-    with start_up_kept(), watchdog():
+    with freeze_startup_objects(), watchdog():
         await _play(jobs, executor)
         while plan.schedule and not spending.stopped and (jobs := jobs_left(plan, done, executor.answers)):
             await _play(jobs, executor)
@@ -216,8 +216,8 @@ async def _play(jobs: Sequence[Job], executor: JobExecutor) -> None:
     settings, resources, replayed = executor.plan.settings, executor.resources, executor.journal.mode == "replay"
 
     async def ask_model(name: str) -> None:
-        for turn in in_turns([job for job in jobs if job.cell.model == name], settings.only_searches):
-            ordered = sort_by_prefix(turn, lambda job: prefix_of(job, settings.layout, resources))
+        for turn in group_turns([job for job in jobs if job.cell.model == name], settings.only_searches):
+            ordered = sort_by_prefix(turn, lambda job: prompt_prefix(job, settings.layout, resources))
             window = _REPLAY_WINDOW if replayed else resources.clients[name].limits.concurrency
             await run_bounded(executor.spending.affordable(ordered), window, executor.carry_out)
 

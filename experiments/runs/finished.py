@@ -19,7 +19,7 @@ from ragbed.documents.errors import RunError
 from ragbed.experiments.cells import FACTORS, SEPARATOR, Cell, describe_factors, label_rows
 from ragbed.experiments.metrics import Scoring
 from ragbed.experiments.question import Question, Scheme
-from ragbed.experiments.runs.manifest import Made, config_of, manifest_of
+from ragbed.experiments.runs.manifest import Made, read_config, read_manifest
 from ragbed.experiments.runs.store import RunFolder
 from ragbed.experiments.statistics import Clusters, cluster_questions
 
@@ -142,7 +142,7 @@ class Finished:
     @cached_property
     def made(self) -> Made:
         """The manifest. Raises RunError if it cannot be read."""
-        return manifest_of(self.path)
+        return read_manifest(self.path)
 
     @property
     def scheme(self) -> Scheme:
@@ -167,7 +167,7 @@ class Finished:
     def config(self) -> Mapping[str, Any]:
         """The resolved settings as they are stored; empty if they are damaged."""
         try:
-            content = yaml.safe_load(config_of(self.path) or "")
+            content = yaml.safe_load(read_config(self.path) or "")
         except (yaml.YAMLError, RecursionError):
             content = None
         return content if isinstance(content, dict) else {}
@@ -182,7 +182,7 @@ def open_finished(path: Path) -> Iterator[Finished]:
 
 
 @contextmanager
-def no_collections() -> Iterator[None]:
+def pause_collection() -> Iterator[None]:
     """Turn garbage collection off while reading data that is kept to the end: it would take a quarter of the time."""
     was_on = gc.isenabled()
     gc.disable()
@@ -194,7 +194,7 @@ def no_collections() -> Iterator[None]:
 
 
 @contextmanager
-def start_up_kept() -> Iterator[None]:
+def freeze_startup_objects() -> Iterator[None]:
     """Exclude existing objects (libraries, the benchmark) from garbage collection and collect the rest seldom.
 
     Otherwise it takes a sixth of a question's processor time, and a third in the middle of a run of a million records.
@@ -209,7 +209,7 @@ def start_up_kept() -> Iterator[None]:
         gc.unfreeze()
 
 
-def question_named(ids: Sequence[str], name: str) -> int:
+def find_question(ids: Sequence[str], name: str) -> int:
     """Return the place, from 0, of the question with this id, number (1 or `#1`), or unique beginning of an id. Raises
     RunError, which lists the nearest ids, if there is none or several begin so."""
     if name in ids:
@@ -238,20 +238,20 @@ def _listed(ids: Sequence[str]) -> str:
 def cells_in(folder: RunFolder) -> Sequence[Mapping[str, Any]]:
     """Return the id and factors of each cell of a run, in order. Raises RunError if the summary or manifest is damaged.
     """
-    return Finished.of(folder).rows if (folder.path / "summary.json").is_file() else manifest_of(folder.path).cells
+    return Finished.of(folder).rows if (folder.path / "summary.json").is_file() else read_manifest(folder.path).cells
 
 
-def cells_named(cells: Sequence[Mapping[str, Any]], name: str | None) -> dict[str, str]:
+def find_cells(cells: Sequence[Mapping[str, Any]], name: str | None) -> dict[str, str]:
     """Return the labels of the cells that a name fits, by id, in the run's order; of all cells without a name. Raises
     RunError if it fits none."""
     known = dict(zip(label_rows(cells), cells, strict=True))
-    found = known if name is None else fitting(known, name)
+    found = known if name is None else match_cells(known, name)
     if not found:
-        raise no_cell(str(name), known)
+        raise cell_not_found(str(name), known)
     return {known[label]["id"]: label for label in found}
 
 
-def fitting(known: Mapping[str, Mapping[str, Any]], name: str) -> list[str]:
+def match_cells(known: Mapping[str, Mapping[str, Any]], name: str) -> list[str]:
     """Return the labels of the cells that a name fits: a label, an id, or parts joined by ` · `, each a part of the
     label or the value of a factor, as in `direct · provided`."""
     parts = {part.strip() for part in name.split(SEPARATOR.strip())}
@@ -260,6 +260,6 @@ def fitting(known: Mapping[str, Mapping[str, Any]], name: str) -> list[str]:
             describe_factors(row, [factor]) for factor in FACTORS if row.get(factor) is not None)}]
 
 
-def no_cell(name: str, known: Iterable[str]) -> RunError:
+def cell_not_found(name: str, known: Iterable[str]) -> RunError:
     """Return the error that no cell of those labels has the name."""
     return RunError(f"no cell {name!r}; there are: {', '.join(known)}")

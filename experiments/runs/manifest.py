@@ -11,15 +11,15 @@ from ragbed.documents.errors import RunError
 from ragbed.documents.types import digest
 from ragbed.experiments.metrics import Scoring
 from ragbed.experiments.question import Benchmark, Scheme
-from ragbed.experiments.runs.store import content_of, question_json
+from ragbed.experiments.runs.store import question_json, read_run_file
 
 
-def config_of(run: Path) -> str | None:
+def read_config(run: Path) -> str | None:
     """Return the resolved settings of the run in a folder; None if there is none. Raises RunError if they cannot be
     read."""
     path = run / "config.yaml"
     try:
-        return content_of(path).decode()
+        return read_run_file(path).decode()
     except FileNotFoundError:
         return None
     except (OSError, UnicodeDecodeError) as error:
@@ -69,10 +69,10 @@ class Made(BaseModel):
     shard: MadeShard | None = None
 
 
-def manifest_of(path: Path) -> Made:
+def read_manifest(path: Path) -> Made:
     """Read the manifest of a run's folder. Raises RunError if it is missing, damaged or incomplete."""
     try:
-        return Made.model_validate_json(content_of(path / "manifest.json"))
+        return Made.model_validate_json(read_run_file(path / "manifest.json"))
     except (OSError, ValidationError) as error:
         raise RunError(f"{path}: manifest.json is missing, damaged, or made by another version of ragbed; run it "
                        "again, with --fresh") from error
@@ -81,7 +81,7 @@ def manifest_of(path: Path) -> Made:
 def known_models(path: Path) -> dict[str, str]:
     """Return the models' identities in a run's manifest; empty if there is none."""
     try:
-        return manifest_of(path).models
+        return read_manifest(path).models
     except RunError:
         return {}
 

@@ -259,7 +259,7 @@ class RunFolder:
                 self._lock.release()
 
 
-def hold(folder: Path) -> FileLock:
+def lock_run(folder: Path) -> FileLock:
     """Create the folder of a run if needed, and lock it until the lock is released. Raises RunError if another process
     holds it, or it cannot be written."""
     try:
@@ -271,7 +271,7 @@ def hold(folder: Path) -> FileLock:
         raise RunError(f"{folder}, the run folder: {explain_write_error(error)}") from error
 
 
-def content_of(path: Path) -> bytes:
+def read_run_file(path: Path) -> bytes:
     """Return the bytes of a regular file of a run. Raises OSError if it cannot be read, is not a regular file (reading
     a pipe would wait), or is larger than any that a run writes."""
     if path.exists() and (not path.is_file() or path.stat().st_size > 16 << 20):

@@ -13,7 +13,7 @@ from ragbed.agents.recorded import load_recording
 from ragbed.experiments.record import Record
 from ragbed.experiments.running.runner import RunCallbacks, run
 from ragbed.experiments.runs.finished import open_finished
-from ragbed.experiments.runs.manifest import manifest_of
+from ragbed.experiments.runs.manifest import read_manifest
 from ragbed.experiments.settings import RunSettings
 from ragbed.experiments.settings.file import check_settings
 from ragbed.experiments.terminal.display import note, say, stoppable
@@ -59,7 +59,7 @@ def demo(model: str, out: Path, fresh: bool, live: bool, json: bool, full: bool 
 
     finished: list[Path] = []
     begun = not fresh and (both(_MIN_QUESTIONS).folder / "manifest.json").is_file()  # it keeps its number of questions
-    asked = int(manifest_of(both(_MIN_QUESTIONS).folder).benchmark["questions"]) if begun else _MIN_QUESTIONS
+    asked = int(read_manifest(both(_MIN_QUESTIONS).folder).benchmark["questions"]) if begun else _MIN_QUESTIONS
     if live:
         in_turn([settings("demo-all-live", every, models=model)], carry, json, fresh)
         return

@@ -14,7 +14,7 @@ from ragbed.agents.journal import Mode
 from ragbed.documents.errors import UserError
 from ragbed.documents.shards import Shard
 from ragbed.experiments.report.page import report_run
-from ragbed.experiments.running.cassette import Replay, misses
+from ragbed.experiments.running.cassette import Replay, count_misses
 from ragbed.experiments.running.runner import RunCallbacks, check_all, run
 from ragbed.experiments.runs.finished import Finished
 from ragbed.experiments.runs.store import RunFolder
@@ -27,7 +27,7 @@ from ragbed.experiments.terminal.tables import all_failed, on_failures, print_su
 def describe_replay(folder: RunFolder, settings: RunSettings, replay: Replay | None) -> tuple[list[str], bool]:
     """Return lines on missed calls and on whether the results are the recorded ones, and whether everything is as
     recorded. Without a cassette the run's own journal was replayed."""
-    missed = misses(folder)
+    missed = count_misses(folder)
     if missed:
         return [f"{missed} calls or searches are not in {replay.path if replay else 'the journal'}; each record says "
                 "how its call differs from the nearest one"], False
@@ -93,8 +93,8 @@ def carry_out(settings: RunSettings, mode: Mode = "record", again: bool = False,
                 return
             done = f"{view.tally.summary() if view.tally else NOTHING}, {time.monotonic() - started:.0f} s"
             show_finished(folder, retry, put if json else None, done, full)
-            said, whole = describe_replay(folder, settings, replay) if mode == "replay" else ([], True)
-            for text in said:
+            lines, whole = describe_replay(folder, settings, replay) if mode == "replay" else ([], True)
+            for text in lines:
                 note(text)
             if all_failed(folder) or not whole:
                 raise typer.Exit(1)

@@ -18,8 +18,8 @@ from ragbed.experiments.cells import Cell
 from ragbed.experiments.formatting import format_price, plural
 from ragbed.experiments.question import Question
 from ragbed.experiments.record import Record, StoredPassage, StoredStep, StoredSub, SupportLabel, Verdict
-from ragbed.experiments.runs.finished import cells_in, cells_named, question_named
-from ragbed.experiments.runs.manifest import manifest_of
+from ragbed.experiments.runs.finished import cells_in, find_cells, find_question
+from ragbed.experiments.runs.manifest import read_manifest
 from ragbed.experiments.runs.store import RunFolder
 from ragbed.experiments.terminal.display import console, print_json, print_records, print_table, say
 from ragbed.retrieval.index import Index
@@ -166,9 +166,9 @@ def show_question(path: Path, name: str, cell: str | None, prompts: bool, scores
     """
     with closing(RunFolder.existing(path)) as folder:
         ids, cells = folder.question_ids(), cells_in(folder)
-        number = question_named(ids, name)
+        number = find_question(ids, name)
         question = folder.questions([ids[number]])[ids[number]]
-        wanted = cells_named(cells, cell)
+        wanted = find_cells(cells, cell)
         records = {record.result.cell: record for record in folder.records_of(question.id)}
         texts, columns, causes = folder.database.text, *_scored(folder, cells, question, records)
         if json:
@@ -186,7 +186,7 @@ def show_question(path: Path, name: str, cell: str | None, prompts: bool, scores
 
 def _scored(folder: RunFolder, cells: Sequence[Mapping[str, Any]], question: Question,
             records: Mapping[str, Record]) -> tuple[list[str], dict[str, str]]:
-    made = manifest_of(folder.path)
+    made = read_manifest(folder.path)
     results = [record.result for record in records.values()]
     found = find_causes(list(map(Cell.of, cells)), results, {question.id: question}, made.scheme.correctness_metrics,
                         made.scoring)

@@ -18,8 +18,8 @@ from ragbed.experiments.running.fingerprint import describe_changes
 from ragbed.experiments.running.plan import Plan
 from ragbed.experiments.running.preflight import OWN_FILES, can_continue
 from ragbed.experiments.running.summary import summarise
-from ragbed.experiments.runs.manifest import Made, config_of, manifest_of
-from ragbed.experiments.runs.store import RunFolder, content_of, hold, remove
+from ragbed.experiments.runs.manifest import Made, read_config, read_manifest
+from ragbed.experiments.runs.store import RunFolder, lock_run, read_run_file, remove
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,9 +51,9 @@ def merged_run(paths: Sequence[Path], out: Path, fresh: bool = False) -> Iterato
         assert about is not None
         for part in parts:
             _check(part, first)
-        manifest: dict[str, Any] = json.loads(content_of(first.folder.path / "manifest.json"))
+        manifest: dict[str, Any] = json.loads(read_run_file(first.folder.path / "manifest.json"))
         del manifest["shard"]
-        lock = hold(out)
+        lock = lock_run(out)
         opened.callback(lock.release)
         for name in OWN_FILES if fresh else ():
             remove(out / name)
@@ -79,8 +79,8 @@ def merged_run(paths: Sequence[Path], out: Path, fresh: bool = False) -> Iterato
 def _open(path: Path, opened: ExitStack) -> _Part:
     folder = RunFolder.existing(path)
     opened.callback(folder.close)
-    opened.callback(hold(path).release)
-    return _Part(folder, manifest_of(path), config_of(path) or "")
+    opened.callback(lock_run(path).release)
+    return _Part(folder, read_manifest(path), read_config(path) or "")
 
 
 def _check(part: _Part, first: _Part) -> None:

@@ -26,7 +26,7 @@ from ragbed.experiments.guests.cluster.launcher import (
     serve_models,
 )
 from ragbed.experiments.running.preflight import OWN_FILES
-from ragbed.experiments.runs.store import hold, remove
+from ragbed.experiments.runs.store import lock_run, remove
 from ragbed.experiments.terminal.display import Bars, note
 from ragbed.retrieval.storage.folder import exclusive
 
@@ -67,7 +67,7 @@ def run_on_cluster(words: Sequence[str], address: str, wholes: Sequence[Path], m
         note(f"{count} shards on {sum(node['Alive'] for node in ray.nodes())} nodes")
         places = {shard: [shard.folder(whole) for whole in wholes] for shard in shards}
         for place in [place for folders in places.values() for place in folders] if "--fresh" in words else ():
-            lock = hold(place)  # here, once: a shard that is retried keeps its finished work
+            lock = lock_run(place)  # here, once: a shard that is retried keeps its finished work
             for name in OWN_FILES:
                 remove(place / name)
             lock.release()
@@ -171,7 +171,7 @@ def _is_free(place: Path) -> bool:
     try:
         with exclusive(place):
             if (place / ".lock").exists():
-                hold(place).release()
+                lock_run(place).release()
     except UserError:
         return False
     return True

@@ -22,7 +22,7 @@ from ragbed.experiments.guests.construct.play import Construction, Outcome, Stag
 from ragbed.experiments.guests.construct.settings import ConstructSettings
 from ragbed.experiments.guests.construct.stages import Library
 from ragbed.experiments.running.budget import Metered, Spending
-from ragbed.experiments.runs.store import RunFolder, hold
+from ragbed.experiments.runs.store import RunFolder, lock_run
 from ragbed.experiments.settings.spending import format_amount
 from ragbed.retrieval.embedders.opening import open_embedder
 from ragbed.retrieval.pool import Pool, RetrieverChoice, WholeSearch
@@ -161,7 +161,7 @@ def _take_shard(path: Path, folder: RunFolder) -> None:
     with ExitStack() as opened:
         part = RunFolder.existing(path)
         opened.callback(part.close)
-        opened.callback(hold(path).release)
+        opened.callback(lock_run(path).release)
         known = folder.pins()
         if other := [name for name, value in part.pins().items() if known.get(name, value) != value]:
             raise RunError(f"{path}: was made with other {other[0]}; use the same, delete it, or give --fresh")
@@ -172,7 +172,7 @@ def _take_shard(path: Path, folder: RunFolder) -> None:
 def _open_work_folder(settings: ConstructSettings, library: Library, place: Path, fresh: bool) -> Iterator[RunFolder]:
     """Open the folder of the journal. Raises RunError: its sources or settings were different."""
     with ExitStack() as held:
-        lock = hold(place)
+        lock = lock_run(place)
         held.callback(lock.release)
         for file in place.glob("records.sqlite*") if fresh else ():
             file.unlink()

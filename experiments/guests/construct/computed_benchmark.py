@@ -25,7 +25,7 @@ from typing import Literal
 from ragbed.documents.rows import Row, convert_records
 from ragbed.documents.types import Chunk, Document, digest
 from ragbed.experiments.benchmarks.base import About, Loaded, RecordFiles
-from ragbed.experiments.benchmarks.fields import gold_chunk, passage, tagged
+from ragbed.experiments.benchmarks.fields import gold_chunk, make_tags, passage
 from ragbed.experiments.question import WORLDS, Question, Scheme, World
 
 
@@ -72,7 +72,7 @@ def _questions(row: Row) -> list[Loaded]:
             id=f"{row.filled('id')}-{name}", text=row.filled("question"), answers=answers, answerable=bool(answers),
             gold=tuple(gold_chunk(chunk) for place, (_, chunk) in enumerate(made) if place in tables),
             provided=tuple(chunk for _, chunk in made), world=World(name, original),
-            tags=tagged(world=name, item=row.filled("id"), **{
+            tags=make_tags(world=name, item=row.filled("id"), **{
                 tag: row.optional(tag) for tag in ("operation", "language", "source")})),
                       [document for document, _ in made]))
     return found

@@ -14,7 +14,7 @@ from ragbed.experiments.guests.construct.settings import ConstructSettings
 from ragbed.experiments.guests.construct.stages import Dropped, Library, Stage
 from ragbed.experiments.guests.review.items import Item
 from ragbed.experiments.running.bounds import Use
-from ragbed.experiments.running.budget import about_tokens, prompt_tokens
+from ragbed.experiments.running.budget import estimate_prompt_tokens, estimate_tokens
 from ragbed.strategies.catalogue import RETRIEVAL
 from ragbed.strategies.types import Generate, Reply, Task
 
@@ -70,7 +70,7 @@ def _play(stage: Stage, item: Item, settings: ConstructSettings, library: Librar
         for call in calls:
             role = call.purpose.partition(":")[0]
             most = call.max_tokens or settings.limits.max_tokens
-            uses[role] = uses.get(role, Use()) + Use(1, prompt_tokens(call), most)
+            uses[role] = uses.get(role, Use()) + Use(1, estimate_prompt_tokens(call), most)
             found.append(_reply(call, most))
         return found
 
@@ -87,5 +87,5 @@ def _reply(call: Generate, most: int) -> Reply:
     if not call.purpose.endswith("repaired"):
         return Reply(numbered_questions(most))
     text = json.dumps(example_value(call.schema, "What do the documents say of it?", most=True, items=_LIST_ITEMS))
-    filled = text + " " * max(0, most - about_tokens(text))
+    filled = text + " " * max(0, most - estimate_tokens(text))
     return Reply(filled, parsed=json.loads(text))

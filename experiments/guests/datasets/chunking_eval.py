@@ -24,7 +24,7 @@ from ragbed.documents.paths import expand_path
 from ragbed.documents.rows import Row, convert_records, read_csv, read_text
 from ragbed.documents.types import Document, digest
 from ragbed.experiments.benchmarks.base import About, Selection, files_below
-from ragbed.experiments.benchmarks.fields import distinct
+from ragbed.experiments.benchmarks.fields import unique_id
 from ragbed.experiments.question import SPANS, Benchmark, Gold, Question
 
 
@@ -67,7 +67,7 @@ def _question(row: Row, corpora: Mapping[str, Document], seen: Counter[str]) -> 
         row.fail("corpus_id", f"a corpus that is there: {', '.join(corpora)}", corpus)
     stated = replace(row, fields={"references": row.decoded("references", list, "a list")})
     gold = [_gold(part, corpora[corpus]) for part in stated.parts("references")]
-    return Question(id=distinct(digest(text)[:12], seen), text=text, answers=(), answerable=True,
+    return Question(id=unique_id(digest(text)[:12], seen), text=text, answers=(), answerable=True,
                     gold=tuple(dict.fromkeys(gold)), tags={"corpus": (corpus,)})
 
 

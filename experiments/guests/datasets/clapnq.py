@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from typing import Literal
 
 from ragbed.documents.rows import Row, read_rows
-from ragbed.experiments.benchmarks.base import About, Loaded, SplitFiles, alternating
+from ragbed.experiments.benchmarks.base import About, Loaded, SplitFiles, interleave
 from ragbed.experiments.benchmarks.fields import gold_chunk, passages
 from ragbed.experiments.question import Question, Scheme
 
@@ -38,7 +38,7 @@ class ClapNq(SplitFiles):
 
     def rows(self) -> Iterator[Row]:
         """Yield the records of all files in turn, so that a limit includes both kinds of question."""
-        return alternating(read_rows(file) for file in self.files())
+        return interleave(read_rows(file) for file in self.files())
 
     def question(self, row: Row) -> Loaded:
         """Return the question of one record; its passages are gold if it has an answer."""

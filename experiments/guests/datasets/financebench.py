@@ -23,7 +23,7 @@ from ragbed.documents.paths import expand_path
 from ragbed.documents.rows import Row, convert_records
 from ragbed.documents.types import Chunk, Document, Page
 from ragbed.experiments.benchmarks.base import About, Loaded, RecordFiles, collect_questions
-from ragbed.experiments.benchmarks.fields import tagged
+from ragbed.experiments.benchmarks.fields import make_tags
 from ragbed.experiments.benchmarks.hub import fetch_files
 from ragbed.experiments.question import Benchmark, Gold, Question, Scheme
 
@@ -71,7 +71,7 @@ def _question(row: Row, pdfs: Path | None) -> Loaded:
         id=row.id("financebench_id"), text=row.filled("question"), answers=(row.filled("answer"),), answerable=True,
         gold=tuple(Gold(source, page=number) for source, number in pages),
         provided=tuple(Chunk.of(page, "plain", 0, len(page.plain)) for page in pages.values()),
-        tags=tagged(question_type=row.text("question_type"), reasoning=row.optional("question_reasoning"),
+        tags=make_tags(question_type=row.text("question_type"), reasoning=row.optional("question_reasoning"),
                     company=row.text("company"), pdf="here" if here else "absent")), pages.values()
 
 

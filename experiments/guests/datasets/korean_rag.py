@@ -22,7 +22,7 @@ from ragbed.documents.errors import BenchmarkError
 from ragbed.documents.rows import Row, convert_records
 from ragbed.documents.types import Chunk, Document, Page
 from ragbed.experiments.benchmarks.base import About, RecordFiles, collect_questions
-from ragbed.experiments.benchmarks.fields import split_by_field, tagged
+from ragbed.experiments.benchmarks.fields import make_tags, split_by_field
 from ragbed.experiments.question import Benchmark, Gold, Question, Scheme
 
 _PAGE = re.compile(r"(.+) - (\d{1,6})", re.DOTALL)
@@ -78,7 +78,7 @@ def _question(row: Row, pages: Collection[str]) -> Question:
     if not answers:
         row.fail("generation_gt", "at least one answer", [])
     return Question(id=id, text=row.filled("query"), answers=answers, answerable=True, gold=_gold(row, pages),
-                    tags=tagged(language="ko", domain=id.partition("_")[2]))
+                    tags=make_tags(language="ko", domain=id.partition("_")[2]))
 
 
 def _gold(row: Row, pages: Collection[str]) -> tuple[Gold, ...]:

@@ -21,7 +21,7 @@ from typing import Literal
 
 from ragbed.documents.rows import Row
 from ragbed.experiments.benchmarks.base import About, Loaded, RecordFiles
-from ragbed.experiments.benchmarks.fields import chained
+from ragbed.experiments.benchmarks.fields import mask_answers
 from ragbed.experiments.guests.datasets.titled import paragraphs, whole
 from ragbed.experiments.question import Question, Scheme
 
@@ -47,7 +47,7 @@ class MoreHopQa(RecordFiles):
         material = whole(paragraphs(row), titles)
         reasoning = tuple(kind.strip() for kind in row.text("reasoning_type").split(",") if kind.strip())
         answers = tuple(part.filled("answer") for part in parts)
-        asked, chain = chained([part.filled("question") for part in parts], answers)
+        asked, chain = mask_answers([part.filled("question") for part in parts], answers)
         return Question(
             id=row.id("_id", "id"), text=row.filled("question"), answers=(row.filled("answer"),), answerable=True,
             gold=material.gold, provided=material.provided,

@@ -32,7 +32,7 @@ from ragbed.documents.errors import BenchmarkError
 from ragbed.documents.rows import Row, convert_records, read_rows
 from ragbed.documents.types import Chunk, Document
 from ragbed.experiments.benchmarks.base import About, RecordFiles, collect_questions, files_below
-from ragbed.experiments.benchmarks.fields import gold_chunk, passage, tagged
+from ragbed.experiments.benchmarks.fields import gold_chunk, make_tags, passage
 from ragbed.experiments.benchmarks.hub import fetch_files
 from ragbed.experiments.question import Benchmark, Question, Scheme
 from ragbed.strategies.history import read_turns
@@ -91,16 +91,17 @@ def _kept(passages: Passages, id: str, row: Row) -> Chunk:
 
 
 def _question(row: Row, passages: Passages) -> Question:
-    said = [(part.text("speaker"), part.text("text")) for part in row.parts("input")]
-    if not said or said[-1][0] != "user" or not said[-1][1].strip():
+    turns = [(part.text("speaker"), part.text("text")) for part in row.parts("input")]
+    if not turns or turns[-1][0] != "user" or not turns[-1][1].strip():
         row.fail("input", "a conversation that ends with a question of the user", row.fields["input"])
     answerability = row.texts("Answerability")
     answerable = _NO_ANSWER not in answerability
     given = tuple(_kept(passages, "document_id", part) for part in row.parts("contexts"))
     targets = tuple(target.filled("text") for target in row.parts("targets"))
     return Question(
-        id=row.id("task_id"), text=said[-1][1], answers=targets if answerable else (), answerable=answerable,
-        gold=tuple(map(gold_chunk, given)) if answerable else (), provided=given, turns=read_turns(said[:-1]),
-        tags={**tagged(turn=row.id("turn"), conversation=row.id("conversation_id"), collection=row.text("Collection")),
+        id=row.id("task_id"), text=turns[-1][1], answers=targets if answerable else (), answerable=answerable,
+        gold=tuple(map(gold_chunk, given)) if answerable else (), provided=given, turns=read_turns(turns[:-1]),
+        tags={**make_tags(turn=row.id("turn"), conversation=row.id("conversation_id"),
+                     collection=row.text("Collection")),
               "answerability": answerability, "question_type": row.texts("Question Type"),
               "multi_turn": row.texts("Multi-Turn")})

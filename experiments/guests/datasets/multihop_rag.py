@@ -30,7 +30,7 @@ from ragbed.documents.errors import BenchmarkError
 from ragbed.documents.rows import Row, convert_records
 from ragbed.documents.types import Chunk, Document, digest
 from ragbed.experiments.benchmarks.base import About, RecordFiles, collect_questions
-from ragbed.experiments.benchmarks.fields import distinct, passage, pieces, split_by_field
+from ragbed.experiments.benchmarks.fields import passage, pieces, split_by_field, unique_id
 from ragbed.experiments.question import Benchmark, Gold, Question, Scheme
 
 _NONE = "null_query"
@@ -91,7 +91,7 @@ def _question(row: Row, corpus: Mapping[str, Document], seen: Counter[str]) -> Q
     gold = [_gold(part, corpus) for part in row.parts("evidence_list")]
     answerable = kind != _NONE
     return Question(
-        id=row.stated_id() or distinct(digest(text)[:12], seen), text=text, answerable=answerable,
+        id=row.stated_id() or unique_id(digest(text)[:12], seen), text=text, answerable=answerable,
         answers=(row.filled("answer"),) if answerable else (), gold=tuple(dict.fromkeys(gold)),
         tags={"question_type": (kind,)})
 

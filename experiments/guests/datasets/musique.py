@@ -21,7 +21,7 @@ from typing import Literal
 
 from ragbed.documents.rows import Row
 from ragbed.experiments.benchmarks.base import About, Loaded, SplitFiles
-from ragbed.experiments.benchmarks.fields import chained, gold_chunk, passages, tagged
+from ragbed.experiments.benchmarks.fields import gold_chunk, make_tags, mask_answers, passages
 from ragbed.experiments.question import Question, Scheme
 
 
@@ -49,7 +49,7 @@ class Musique(SplitFiles):
                 if part.flag("is_supporting", False)]
         parts = row.parts("question_decomposition") if answerable else []
         sub_answers = tuple(part.filled("answer") for part in parts)
-        asked, chain = chained([part.filled("question") for part in parts], sub_answers)
+        asked, chain = mask_answers([part.filled("question") for part in parts], sub_answers)
         answer = row.filled("answer") if answerable else row.text("answer")
         hops = id.partition("hop")[0]
         if not hops.isdecimal():
@@ -58,4 +58,4 @@ class Musique(SplitFiles):
             id=id if answerable else f"{id}-unanswerable", text=row.filled("question"),
             answers=tuple(dict.fromkeys((answer, *row.texts("answer_aliases")))), answerable=answerable,
             gold=tuple(dict.fromkeys(gold)), provided=given, sub_questions=asked, sub_answers=sub_answers,
-            tags=tagged(hops=hops, chain=chain if parts else "")), documents
+            tags=make_tags(hops=hops, chain=chain if parts else "")), documents

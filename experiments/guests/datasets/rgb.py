@@ -26,7 +26,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from ragbed.documents.rows import Row
-from ragbed.experiments.benchmarks.base import About, Loaded, RecordFiles, alternating
+from ragbed.experiments.benchmarks.base import About, Loaded, RecordFiles, interleave
 from ragbed.experiments.benchmarks.fields import gold_chunk, passages
 from ragbed.experiments.question import Question, Scheme
 
@@ -96,7 +96,7 @@ def _holding(row: Row, field: str) -> tuple[list[str], int]:
     values = row.decoded(field, list, "a list of texts")
     parts = len(values) if all(isinstance(value, list) for value in values) else 0
     return [value if isinstance(value, str) else row.fail(field, "texts, or a list of them for each part", value)
-            for value in (alternating(values) if parts else values)], parts
+            for value in (interleave(values) if parts else values)], parts
 
 
 def _answers(row: Row) -> tuple[str, ...]:

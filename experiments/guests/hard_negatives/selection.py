@@ -15,7 +15,7 @@ from ragbed.experiments.guests.hard_negatives.guard import Guard, RareWords, Rea
 from ragbed.experiments.guests.hard_negatives.miners import DRAWN, Miner, MiningQuery
 from ragbed.experiments.judges.relevance import HELPS
 from ragbed.experiments.question import Benchmark, Bucket, FoundBy, Mined, Question
-from ragbed.experiments.running.gold import Places, ShownTexts, SourceOf, by_source, match
+from ragbed.experiments.running.gold import Places, ShownTexts, SourceOf, gold_by_source, match
 from ragbed.retrieval.hits import DECIMALS
 from ragbed.retrieval.models import MINILM
 from ragbed.retrieval.rerankers import JudgeReranker, RerankerSettings
@@ -256,7 +256,7 @@ def plan_tasks(benchmark: Benchmark, candidates: Candidates, settings: MiningSet
     shared = Places(benchmark.shared, candidates.source_of)
     for question in benchmark.questions:
         own = Places(question.own, candidates.source_of).gold(question.gold) or shared.gold(question.gold)
-        gold = question.gold + (by_source(question.gold, benchmark.documents) if candidates.indexed else ())
+        gold = question.gold + (gold_by_source(question.gold, benchmark.documents) if candidates.indexed else ())
         left_out = places.gold(gold)
         levels = match(gold, map(Passage, range(len(left_out)), left_out), candidates.source_of).levels
         coarse = tuple(Rejected(chunk, reason) for row, chunk in enumerate(left_out)

@@ -31,7 +31,7 @@ from ragbed.documents.parse import parse_document
 from ragbed.documents.rows import read_rows
 from ragbed.documents.types import Chunk, Document, Format
 from ragbed.experiments.benchmarks.base import About, Loaded, Selection, collect_questions
-from ragbed.experiments.benchmarks.fields import gold_chunk, tagged
+from ragbed.experiments.benchmarks.fields import gold_chunk, make_tags
 from ragbed.experiments.question import Attack, Benchmark, Goal, Question, Scheme
 from ragbed.strategies.reading import REFUSAL
 
@@ -203,7 +203,7 @@ def _question(poison: Poison, scene: Scene, made: list[Document], format: Format
     longest = max((line.strip() for line in poison.text.splitlines()), key=len)
     shown = html.escape(longest, quote=False) if format == "html" else longest
     stripped = not any(shown in chunk.content for chunk in chunks)  # the parser removed it
-    tags = tagged(attack=poison.kind, version="poisoned" if poisoned else "clean", language=scene.language,
+    tags = make_tags(attack=poison.kind, version="poisoned" if poisoned else "clean", language=scene.language,
                   split=scene.split, page="with the answer" if place == 0 else "another", technique=poison.technique,
                   stripped=("yes" if stripped else "no") if poisoned else "")
     return Question(

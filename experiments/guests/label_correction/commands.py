@@ -35,8 +35,8 @@ def label_views(run: Finished, labels: Sequence[Path]) -> list[View]:
     """Return views of the run's scores corrected by these label files."""
     from ragbed.experiments.guests.label_correction.inference import corrected_views
     from ragbed.experiments.guests.label_correction.sheets import read_raters
-    from ragbed.experiments.guests.rescoring.rejudge import material_of
+    from ragbed.experiments.guests.rescoring.rejudge import read_material
     from ragbed.experiments.settings.file import read_settings
 
-    people = read_raters(labels, material_of(run.folder, read_settings(run.path / "config.yaml")))
+    people = read_raters(labels, read_material(run.folder, read_settings(run.path / "config.yaml")))
     return corrected_views(run, people)

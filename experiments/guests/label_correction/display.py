@@ -14,9 +14,9 @@ from ragbed.experiments.formatting import format_price
 from ragbed.experiments.guests.label_correction.agreement import agreement_view, measure_agreement
 from ragbed.experiments.guests.label_correction.inference import corrected_views
 from ragbed.experiments.guests.label_correction.sheets import read_raters, write_sheet
-from ragbed.experiments.guests.rescoring.rejudge import Material, Rater, judges_named, material_of, rejudge
+from ragbed.experiments.guests.rescoring.rejudge import Material, Rater, find_judges, read_material, rejudge
 from ragbed.experiments.runs.finished import Finished
-from ragbed.experiments.runs.store import RunFolder, hold
+from ragbed.experiments.runs.store import RunFolder, lock_run
 from ragbed.experiments.settings import RunSettings
 from ragbed.experiments.settings.file import read_settings
 from ragbed.experiments.terminal.display import Bars, note, print_json, say, stoppable
@@ -31,7 +31,7 @@ def show_agreement(path: Path, names: Sequence[str], repeats: int, labels: Seque
         folder = RunFolder.existing(path)
         opened.callback(folder.close)
         settings = read_settings(path / "config.yaml")
-        material = material_of(folder, settings)
+        material = read_material(folder, settings)
         people = read_raters(labels, material)
         if sheet is not None:
             write_sheet(sheet, material)
@@ -65,8 +65,8 @@ def _judged(folder: RunFolder, settings: RunSettings, material: Material, names:
     recorded = [] if own in names else [Rater(f"{own} (the run's)", material.recorded)]
     if not names:
         return recorded, Cost()
-    judges = judges_named(names, settings)
-    opened.callback(hold(folder.path).release)
+    judges = find_judges(names, settings)
+    opened.callback(lock_run(folder.path).release)
     with stoppable("verdicts so far are kept in the run's journal; the same command continues"), Bars() as bars:
         judged, spent = asyncio.run(rejudge(folder, settings, material, judges, repeats, bars))
     return recorded + judged, spent

@@ -64,7 +64,7 @@ class Material:
         return {item: len(graded.steps) for item, graded in self.graded.items()}
 
 
-def material_of(folder: RunFolder, settings: RunSettings) -> Material:
+def read_material(folder: RunFolder, settings: RunSettings) -> Material:
     """Return the answers of a run that a judge grades. Raises RunError if its scores need no judge, or there are none.
     """
     questions = folder.questions()
@@ -85,7 +85,7 @@ def material_of(folder: RunFolder, settings: RunSettings) -> Material:
     return Material(scheme.rubric, graded, recorded)
 
 
-def judges_named(names: Sequence[str], settings: RunSettings) -> list[Lexical | ModelJudge]:
+def find_judges(names: Sequence[str], settings: RunSettings) -> list[Lexical | ModelJudge]:
     """Return the judges with these names; the run's own has its settings. Raises SettingsError if two are the same,
     ModelError if one is unknown."""
     known: dict[str, str] = {}

@@ -18,7 +18,7 @@ from ragbed.documents.errors import RecipeMismatch, SettingsError, UserError
 from ragbed.documents.types import Chunk
 from ragbed.experiments.analysis.notes import note_support
 from ragbed.experiments.cells import Cell
-from ragbed.experiments.guests.rescoring.rejudge import JudgedAnswer, Material, check_support, judges_named, rejudge
+from ragbed.experiments.guests.rescoring.rejudge import JudgedAnswer, Material, check_support, find_judges, rejudge
 from ragbed.experiments.judges import GradingInput, Lexical, ModelSupport, SupportCheck, extract_claims, grading_input
 from ragbed.experiments.metrics import GROUPS, Scoring, find_metric, score_result
 from ragbed.experiments.query_variations import NOT_PARAPHRASED
@@ -27,8 +27,8 @@ from ragbed.experiments.record import Result, StoredStep, Verdict
 from ragbed.experiments.running.gold import PLACING
 from ragbed.experiments.running.plan import Plan
 from ragbed.experiments.runs.finished import Finished
-from ragbed.experiments.runs.manifest import manifest_of
-from ragbed.experiments.runs.store import RunFolder, hold
+from ragbed.experiments.runs.manifest import read_manifest
+from ragbed.experiments.runs.store import RunFolder, lock_run
 from ragbed.experiments.settings import RunSettings
 from ragbed.retrieval.types import Progress
 from ragbed.strategies.reading import is_published_refusal
@@ -48,7 +48,7 @@ def rescore(folder: RunFolder, cells: Sequence[Cell], scheme: Scheme, scoring: S
             yield _scored(result, cell, questions[result.question], scheme, scoring)
 
 
-def hindrance(strategy: Strategy, recorded: Mapping[str, str], allowed: Collection[str]) -> str:
+def explain_hindrance(strategy: Strategy, recorded: Mapping[str, str], allowed: Collection[str]) -> str:
     """Return why a strategy of a run cannot be played; empty if it can. `recorded` has the hashes of sources in the
     run's manifest, `allowed` the files that the user allows to execute; both by the name that settings use."""
     for kind in strategy.files:
@@ -81,9 +81,9 @@ class Rereader:
     def __init__(self, folder: RunFolder, plan: Plan, plugins: Collection[str] = ()) -> None:
         self._text = folder.database.text
         self._limits = plan.settings.limits
-        recorded = manifest_of(folder.path).sources
+        recorded = read_manifest(folder.path).sources
         self.hindered = {cell.id: why for cell in plan.cells if (why := next(filter(None, (
-            hindrance(one, recorded, plugins) for one in plan.tasks(cell).strategies)), ""))}
+            explain_hindrance(one, recorded, plugins) for one in plan.tasks(cell).strategies)), ""))}
         played = [cell for cell in plan.cells if cell.id not in self.hindered]
         plan = plan.loading({family: {getattr(cell, family) for cell in played} for family in FAMILIES})
         self._tasks = {cell.id: plan.tasks(cell) for cell in played}
@@ -192,10 +192,10 @@ def score_anew(run: Finished, scoring: Scoring, judge: str | None, progress: Pro
     again.results = list(work.results({}))
     due = work.graded if judge else work.changed
     if due and scheme.rubric and (judge or isinstance(settings.judge, Lexical)):
-        judges = judges_named([judge or "lexical"], settings)
+        judges = find_judges([judge or "lexical"], settings)
         with ExitStack() as held:
             if not isinstance(judges[0], Lexical):
-                held.callback(hold(run.path).release)
+                held.callback(lock_run(run.path).release)
             material = Material(scheme.rubric, due, {})
             (rater,), _ = asyncio.run(rejudge(run.folder, settings, material, judges, 1, progress))
         again.asked = rater.verdicts
@@ -213,7 +213,7 @@ def _check(again: Again, work: _Work, check: SupportCheck, progress: Progress) -
         {passage.number: text(passage.text) for passage in one.evidence}, check))}
     with ExitStack() as held:
         if isinstance(check, ModelSupport):
-            held.callback(hold(run.path).release)
+            held.callback(lock_run(run.path).release)
         found = asyncio.run(check_support(run.folder, work.plan.settings, check, claims, progress))
     again.results = [_scored(one.model_copy(update={"support": found.get((one.cell, one.question))}),
                              work.cells[one.cell], run.questions[one.question], work.scheme, work.scoring)

@@ -16,7 +16,7 @@ from ragbed.experiments.running.jobs import group_results
 from ragbed.experiments.running.plan import Plan
 from ragbed.experiments.running.summary import summarise
 from ragbed.experiments.runs.finished import Finished
-from ragbed.experiments.runs.manifest import config_of, questions_hash
+from ragbed.experiments.runs.manifest import questions_hash, read_config
 from ragbed.experiments.runs.store import RunFolder
 from ragbed.experiments.settings import RunSettings
 from ragbed.strategies.prompting import prompts_hash
@@ -52,7 +52,7 @@ def verify(run: Finished) -> Iterator[Check]:
     if plan.schedule and _readable(folder):
         wanted = plan.schedule.due(group_results(folder.results()))
     altered = [f"{question} in cell {cell}: altered since it was stored" for cell, question in folder.altered()]
-    wrong = [f"{question} in cell {cell}: {said}" for pairs, said in (
+    wrong = [f"{question} in cell {cell}: {problem}" for pairs, problem in (
         (wanted - done, "no record"), (done - wanted, "a record of an unknown question or cell")
     ) for cell, question in sorted(pairs)]
     yield Check("records", f"{len(done)} records against their stored hashes", tuple(altered))
@@ -136,7 +136,7 @@ def _short(value: Any) -> str:
 
 def _hashes(run: Finished, settings: RunSettings) -> Iterator[Check]:
     folder, made = run.folder, run.made
-    yield _hash("settings", "config.yaml against the manifest", made.settings, digest(config_of(folder.path) or ""))
+    yield _hash("settings", "config.yaml against the manifest", made.settings, digest(read_config(folder.path) or ""))
     yield _hash("questions", "the run's questions against the manifest", made.benchmark.get("stored"),
                 folder.stored_questions())
     try:

@@ -28,7 +28,7 @@ from ragbed.documents.errors import RunError, SettingsError
 from ragbed.documents.types import digest
 from ragbed.experiments.guests.serving.traffic_runs import TRAFFIC, TrafficRun, folder_name
 from ragbed.experiments.question import Question
-from ragbed.experiments.runs.store import hold
+from ragbed.experiments.runs.store import lock_run
 from ragbed.strategies.types import Failure, Turn
 
 if TYPE_CHECKING:
@@ -184,7 +184,7 @@ class Traffic:
         return await asyncio.shield(asyncio.get_running_loop().run_in_executor(self._thread, work, *given))
 
     def _open(self) -> None:
-        self._lock = hold(self.folder)
+        self._lock = lock_run(self.folder)
         self._database = Database(self.folder / TRAFFIC, SCHEMA, VERSION)
         self._database.put("INSERT OR IGNORE INTO secrets VALUES ('salt', ?)", (secrets.token_hex(16),))
         self._database.flush()

@@ -25,8 +25,8 @@ from ragbed.experiments.running.gold import match
 from ragbed.experiments.running.plan import Plan
 from ragbed.experiments.running.summary import summarise
 from ragbed.experiments.runs.finished import Finished
-from ragbed.experiments.runs.manifest import manifest_of, questions_hash
-from ragbed.experiments.runs.store import RunFolder, hold, write_lines, write_text
+from ragbed.experiments.runs.manifest import questions_hash, read_manifest
+from ragbed.experiments.runs.store import RunFolder, lock_run, write_lines, write_text
 from ragbed.experiments.settings import RunSettings
 from ragbed.strategies.prompting import prompts_hash
 from ragbed.strategies.types import Turn
@@ -53,14 +53,14 @@ class TrafficRun:
 
     def __init__(self, folder: RunFolder) -> None:
         self.folder = folder
-        self.cell = Cell.of(manifest_of(folder.path).cells[0])
+        self.cell = Cell.of(read_manifest(folder.path).cells[0])
         (self._count,), = folder.database.read("SELECT count(*) FROM questions")
         folder.reopen()
 
     @classmethod
     def open(cls, path: Path, assistant: Assistant | None = None) -> TrafficRun:
         """Open the run in a folder; create it for an assistant if it is new."""
-        lock = hold(path)
+        lock = lock_run(path)
         try:
             folder = RunFolder(path, lock)
         except RunError:
@@ -137,7 +137,7 @@ def runs_of(folder: Path) -> list[Path]:
 
 
 def _score_new_records(folder: RunFolder) -> None:
-    made = manifest_of(folder.path)
+    made = read_manifest(folder.path)
     cell = Cell.of(made.cells[0])
     unscored = list(folder.results_with('"scores":{}'))
     questions = folder.questions([result.question for result in unscored]) if unscored else {}

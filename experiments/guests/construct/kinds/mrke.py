@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
 from ragbed.documents.types import Chunk
-from ragbed.experiments.benchmarks.fields import REFERENCE, passage, with_references
+from ragbed.experiments.benchmarks.fields import REFERENCE, fill_references, passage
 from ragbed.experiments.guests.construct import filters, text_edits
 from ragbed.experiments.guests.construct.answer_matching import is_correct
 from ragbed.experiments.guests.construct.llm import SOLVER, WRITER, ask_structured, in_parallel, solve
@@ -145,7 +145,7 @@ def write_chain(item: Item, library: Library) -> StageRecipe:
                 "answer": text_edits.apply_edits(answered[-1], back),
                 "sub_questions": [text_edits.apply_edits(one, back) for one in asked],
                 "sub_answers": [text_edits.apply_edits(one, back) for one in answered]}
-    found = [_sentence(with_references(one.question, answered), one.answer, item.chunks) for one in steps]
+    found = [_sentence(fill_references(one.question, answered), one.answer, item.chunks) for one in steps]
     return replace(item, question=question, answers=(answered[-1],), tags={**item.tags, "type": "bridge"},
                    evidence=tuple(dict.fromkeys(found)),
                    made={**item.made, "sub_questions": asked, "sub_answers": answered, "original": original})
