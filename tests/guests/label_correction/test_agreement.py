@@ -153,7 +153,7 @@ def test_the_lexical_judge_has_no_repeats_and_is_shown_as_weak(judged, ragbed):
     status, out, _ = ragbed("judge", judged.run, "--judge", "lexical", "--repeats", "2")
     assert status == 0
     assert "lexical #" not in out
-    assert "The lexical judge graded: it compares words" in out
+    assert "The lexical judge graded. It compares words" in out
 
 
 def test_a_judge_that_fails_leaves_pairs_without_a_kappa_and_says_so(judged, serve, ragbed):
