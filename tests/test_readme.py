@@ -97,7 +97,7 @@ def test_every_file_that_the_architecture_names_exists():
 
 
 def test_rooms_of_experiments_import_only_from_those_that_the_architecture_names_before_them():
-    order = [line.split()[0] for text in blocks(ROOT / "docs" / "architecture.md", "") if text.startswith("question ")
+    order = [line.split()[0] for text in blocks(ROOT / "docs" / "architecture.md", "") if text.startswith("conditions ")
              for line in text.splitlines()]
     for path in (ROOT / "experiments").rglob("*.py"):
         room = path.relative_to(ROOT / "experiments").with_suffix("").parts[0]
