@@ -141,7 +141,7 @@ def test_a_run_prints_its_breakdowns_and_keeps_them_in_its_summary(serve, town, 
     papers = [row[0] for one in others if one["name"].startswith("paper:") for row in one["rows"]]
     assert papers.count("published") == 45
     assert papers.count("this run") == 5  # chain of thought beside all four, direct beside Table 6
-    assert (town.run / "report.html").read_text().count(">published<") == 4
+    assert (town.run / "report.html").read_text().count('">published<') == 4
 
 
 def test_a_long_value_of_a_tag_leaves_room_for_the_figures(capsys):
