@@ -185,6 +185,7 @@ def test_repeats_run_together_and_a_dry_run_says_that_it_is_the_most(settings, t
     assert server.requests == []
     status, out, err = ragbed("run", path, "--race")
     assert status == 0, err
+    out = " ".join(out.split())
     assert "128 of 576 answers were needed." in out
     assert "chain_of_thought is worse than direct, after 16 of 96 questions." in out
     summary = json.loads((tmp_path / "runs" / "numbers-race" / "summary.json").read_text())
