@@ -246,7 +246,8 @@ def test_what_does_not_go_together_is_one_line(town, ragbed, exported):
     ragbed.refuses("run", "--replay", file, "--set", "a.b=1", says=["unknown setting 'a'"])
     ragbed.refuses("run", says=["TARGET"])
     ragbed.refuses("cassette", "export", town.folder, says=["holds no run"])
-    ragbed.refuses("cassette", "export", town.run, "--out", town.folder / "town.yaml", says=["is not a cassette", "--out"])
+    ragbed.refuses("cassette", "export", town.run, "--out", town.folder / "town.yaml",
+                   says=["is not a cassette", "--out"])
     ragbed.refuses("cassette", "export", town.run, "--out", town.folder / "none" / "c.gz", says=["No such file"])
     (town.run / "summary.json").unlink()
     ragbed.refuses("cassette", "export", town.run, "--out", file, says=["has not finished"])
