@@ -44,7 +44,7 @@ PANELS: dict[str, dict[str, str]] = {
     "Serve": {"serve": ""},
     "Read": {"report": "read:report", "show": "read:show", "compare": "read:compare", "effects": "read:effects",
              "dose": "", "diagnose": "read:diagnose"},
-    "Retrieval": {"evaluate-retrieval": "retrieval:evaluate_retrieval", "negatives": ""},
+    "Retrieval": {"evaluate-retrieval": "", "negatives": ""},
     "Share": {"export": "share:export", "cassette export": "share:cassette_export",
               "cassette show": "share:cassette_show", "verify": ""},
 }

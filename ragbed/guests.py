@@ -114,6 +114,8 @@ BUILT_IN: tuple[Guest, ...] = (
         "command": {"models list": f"{_IN}.local_models.commands:list_models",
                     "models pull": f"{_IN}.local_models.commands:pull_model"},
         "provider": dict.fromkeys(("smollm2-135m", "gguf:", "hf:"), f"{_IN}.local_models.provider:PROVIDER")}),
+    Guest("retrieval_evaluation", {"command": {
+        "evaluate-retrieval": f"{_IN}.retrieval_evaluation.commands:evaluate_retrieval"}}),
     Guest("review", {"command": {"review": f"{_IN}.review.commands:review"}}),
     Guest("datasets", {
         "benchmark": {"hotpotqa": f"{_DATA}.hotpotqa:HotpotQa",

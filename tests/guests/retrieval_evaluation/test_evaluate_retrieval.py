@@ -8,7 +8,7 @@ from ir_measures import AP, RR, R, nDCG
 
 from ragbed.experiments import check_settings
 
-DATA = Path(__file__).parent / "data"
+DATA = Path(__file__).parents[2] / "data"
 BEIR = str(DATA / "beir")
 MEASURES = {nDCG @ 10: "ndcg@10", R @ 10: "recall@10", R @ 100: "recall@100", RR: "mrr", AP: "map"}
 

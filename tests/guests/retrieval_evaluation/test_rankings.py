@@ -14,8 +14,8 @@ from ir_measures import AP, RR, P, R, nDCG
 from ragbed.documents import BenchmarkError, Chunk, Document, SettingsError
 from ragbed.experiments import Gold, Question, Scored, check_settings, score
 from ragbed.experiments.analysis.notes import note_shallow_retrievers, note_unranked
-from ragbed.experiments.analysis.trec import read_run, score_rankings, write_run
 from ragbed.experiments.benchmarks.qrels import read_qrels, read_topics
+from ragbed.experiments.guests.retrieval_evaluation.trec import read_run, score_rankings, write_run
 from ragbed.experiments.running.gold import match
 from ragbed.strategies import Passage
 
@@ -91,7 +91,7 @@ def test_a_whole_run_has_the_figures_of_ir_measures():
         assert ours[one.query_id][named[one.measure]] == pytest.approx(one.value, abs=1e-12), one
 
 
-DATA = Path(__file__).parent / "data"
+DATA = Path(__file__).parents[2] / "data"
 COLUMNS = ("ndcg@10", "recall@100", "mrr")
 
 

@@ -1,4 +1,4 @@
-"""`ragbed evaluate-retrieval`."""
+"""The command `ragbed evaluate-retrieval`."""
 from __future__ import annotations
 
 import sys
@@ -63,13 +63,13 @@ def evaluate_retrieval(
     search_only: the same command continues it, and compare, report, show, effects, verify and export read it.
     """
     from ragbed.experiments.commands.shards import find_launcher
-    from ragbed.experiments.settings.targets import Part
-    from ragbed.experiments.terminal.evaluate_retrieval import (
+    from ragbed.experiments.guests.retrieval_evaluation.evaluation import (
         evaluate_retrieval,
         read_rankings,
         score_runs,
         show_evaluation,
     )
+    from ragbed.experiments.settings.targets import Part
 
     part = part_of(shard, *["--launcher"] * bool(launcher), *["--qrels"] * (qrels is not None))
     if qrels is not None:

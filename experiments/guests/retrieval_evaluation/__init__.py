@@ -1,0 +1,1 @@
+"""Compare retrievers alone, without a model: `ragbed evaluate-retrieval`, and TREC runs of other programs."""
