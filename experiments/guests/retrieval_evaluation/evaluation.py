@@ -17,11 +17,11 @@ from ragbed.agents.search import Searcher
 from ragbed.documents.errors import SettingsError
 from ragbed.documents.shards import Shard
 from ragbed.documents.types import Chunk
-from ragbed.experiments.analysis import trec
 from ragbed.experiments.analysis.pairs import difference_view
 from ragbed.experiments.benchmarks.qrels import judged_questions, read_qrels
 from ragbed.experiments.cells import Cell
 from ragbed.experiments.formatting import estimate
+from ragbed.experiments.guests.retrieval_evaluation import trec
 from ragbed.experiments.metrics import Extent, precision_omega
 from ragbed.experiments.question import RANKED, Question
 from ragbed.experiments.record import Result
