@@ -1,4 +1,4 @@
-"""The interface of judges, and how a judge is asked about an answer.
+"""The interface of judges, and the function that asks a judge about an answer.
 
 A judge is a generator: it yields the model calls that it needs and returns a verdict.
 """
@@ -89,8 +89,8 @@ def prompts_hash() -> str:
 
 
 def read_label(text: str, label: str) -> str | None:
-    """Return the text after `label:` at the start of a line, without emphasis and final full stop; None if no line
-    starts so, or several do with different texts."""
+    """Return the text after `label:` at the start of a line, without emphasis and final full stop; None if no line has
+    the label, or several have it with different texts."""
     lines = re.findall(rf"^[*_`#> \t-]*{label}[*_`#> \t]*[:：][\s*_`#>]*(.*)$", text, re.IGNORECASE | re.MULTILINE)
     found = {strip_emphasis(line).lower(): strip_emphasis(line) for line in lines}
     return next(iter(found.values())) if len(found) == 1 else None

@@ -25,7 +25,7 @@ _UNSPACED = re.compile("[\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\uac00-\ud7a3]")
 
 
 def find_held_steps(steps: Sequence[str], reasoning: str) -> tuple[int, ...]:
-    """Return the places of the steps of whose content words the reasoning contains at least 60 %.
+    """Return the indices of the steps that share at least 60 % of their content words with the reasoning.
 
     Words are case-folded, function words are ignored, and numbers and dates are compared by value. Chinese, Japanese
     and Korean text is compared by character bigrams.
@@ -85,8 +85,8 @@ def grade(text: str, answer: str) -> Grade:
     text of at most three times its length or ten words. Partially Correct: token F1 of at least 0.5 (character bigrams
     for Korean), or at least half of the numbers and dates. Otherwise Wrong.
 
-    If the answer is yes or no (예, 네, 아니요), the text is Correct if its first word agrees or, in a short text that
-    begins with neither, its last word. An answer that is only an article, such as the option `A`, must be the whole
+    If the answer is yes or no (예, 네, 아니요), the text is Correct if its first word agrees. In a short text that begins
+    with neither, the last word decides. An answer that is only an article, such as the option `A`, must be the whole
     text. A number does not equal a percentage unless the text is only the number, because a question often names the
     unit. An answer of up to three Korean characters must begin a word.
     """

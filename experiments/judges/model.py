@@ -1,12 +1,12 @@
-"""A model as a judge. It is asked again if its reply cannot be read, except with as-published scoring.
+"""A model as a judge. Corrected scoring asks it again if its reply cannot be parsed.
 
-The prompts are `prompts/RUBRIC.md` and, for the second time, `prompts/RUBRIC_repair.md`.
+The prompt is `prompts/RUBRIC.md`; the repair prompt is `prompts/RUBRIC_repair.md`.
 
 `grades`: Correct, Partially Correct or Wrong, and the type of an error (CReSt, section 4.1 and Figure 13).
 
 `points`: an integer from 0 to 10, as in MDBench. As published (github.com/jpeper/MDBench, `scripts/eval/evaluate.py`),
 a model first shortens the reply to its final answer. If the strategy asks for reasoning and the reply has `ANSWER: `,
-only the text up to the next one counts. Corrected scoring grades the answer without its citations.
+only the text between it and the next `ANSWER: ` counts. Corrected scoring grades the answer without its citations.
 
 `steps`: which reference steps the reasoning states or presupposes (DetectiveQA, section 4). The prompt shows everything
 outside the answer. If that exceeds the judge's context, the answer is unjudged; nothing is cut.
@@ -44,8 +44,9 @@ class ModelJudge(BaseModel):
         return self.model
 
     def judge(self, graded: GradingInput) -> JudgeExchange:
-        """Ask once or, with corrected scoring, up to twice until the reply can be read. Otherwise the answer is
-        unjudged."""
+        """Ask the model. Corrected scoring asks again if the reply cannot be parsed. Without a readable reply the
+        answer is unjudged.
+        """
         published = graded.scoring == "as-published"
         if graded.rubric == "points" and published:
             reply = yield self._asked("judge_compress", _compressing(graded))
@@ -89,7 +90,7 @@ def _fields(graded: GradingInput) -> dict[str, str]:
 
 
 def _read(text: str, graded: GradingInput) -> dict[str, Any] | None:
-    """Return the fields of the verdict; None if the reply is not unambiguous."""
+    """Return the fields of the verdict; None if the reply is ambiguous."""
     if graded.rubric == "grades":
         grade = read_grade(text)
         return grade and {"grade": grade[0], "error_type": grade[1]}

@@ -1,4 +1,4 @@
-"""A model's grades of retrieved passages that people did not judge. They do not affect the metrics of a record."""
+"""Let a model grade retrieved passages that have no human judgement. Its grades do not affect a record's metrics."""
 from __future__ import annotations
 
 from collections.abc import Mapping
@@ -27,8 +27,8 @@ class Grader(JudgeReranker):
 
 async def add_grades(result: Result, question: Question, judge: RelevanceJudge, texts: Mapping[int, str],
                       depth: int) -> Result:
-    """Return the result with grades for its unjudged passages. If a call fails there are none, and the note
-    `not_graded` says why.
+    """Return the result with grades for its unjudged passages. If a call fails, the result has no such grades, and its
+    note `not_graded` says why.
 
     Args:
         texts: text of each passage by its number.

@@ -1,8 +1,8 @@
-"""Checks of support: how far cited passages support each sentence of an answer, and the answer supports each nugget.
+"""Check how far cited passages support each sentence of an answer, and how far the answer supports each nugget.
 
 `lexical` compares words, numbers and dates (`strategies/support/lexical.py`). `nli` uses a cross-encoder trained for
 entailment, as ALCE does (Gao et al., "Enabling Large Language Models to Generate Text with Citations", EMNLP 2023).
-`model` asks a language model, up to twice until its reply can be read. Otherwise the sentence has no level, which
+`model` asks a language model, and once more if its reply cannot be parsed. After that the sentence has no level. This
 differs from the level `none`.
 """
 from __future__ import annotations
@@ -54,8 +54,8 @@ def extract_claims(result: Result, question: Question, cell: Cell, passages: Map
               gold: Sequence[str] = ()) -> Claims | None:
     """Return what a check reads of a record; None if there is nothing to check.
 
-    If no sentence has a citation, as in a JSON reply, each one cites everything that the answer cites. Nuggets are
-    those of the question or of the record, or they are made from the gold.
+    If no sentence has a citation, as in a JSON reply, each one cites everything that the answer cites. Nuggets come
+    from the question or the record; if neither has any, a check may make them from the gold.
     """
     answered, sentences = result.outcome == "answered", tuple[Statement, ...]()
     if answered and cell.separators and cell.rules in ("grounded", "open"):

@@ -1,4 +1,4 @@
-"""From the scores of questions to the figures of a set: means, set-level metrics, intervals, outcomes."""
+"""Aggregate scores of questions into figures of a set: means, set-level metrics, intervals, outcomes."""
 from __future__ import annotations
 
 import math
@@ -17,8 +17,8 @@ _DIGITS = 10
 
 
 class Estimate(TypedDict):
-    """A mean with its 95 % interval, over n questions. The mean is None if n is 0 or a set-level metric has no finite
-    value; the bounds are None if it has none in some resample."""
+    """A mean with its 95 % interval, over n questions. The mean is None if n is 0 or a set-level metric is not finite.
+    The bounds are None if the metric is not finite in some resample."""
 
     mean: float | None
     low: float | None
@@ -74,10 +74,10 @@ def aggregate(rows: Sequence[ScoredRow], scoring: Scoring = "corrected", seed: i
 
     The interval of a share is Wilson's score interval, which is valid for shares of 0 and 1 and for few questions; if
     questions share clusters, over their effective number (`intervals.effective_questions`). Other metrics use the
-    bootstrap (`sample.draw_resamples`, `intervals.bootstrap_interval`) of questions or whole clusters. A split with
-    little spread, such as one question or equal scores, gets the room that the range of its scores leaves
+    bootstrap (`sample.draw_resamples`, `intervals.bootstrap_interval`) of questions or whole clusters. If a split has
+    little spread, such as one question or equal scores, its interval is widened within the range of its scores
     (`intervals.room`, `intervals.widen`). Set-level metrics are computed from the means of the set and of the same
-    resamples; there is no interval if one has no finite value in some resample.
+    resamples; a metric that is not finite in some resample has no interval.
 
     Equal rows in any order give equal figures, rounded to 10 digits.
 
@@ -85,7 +85,7 @@ def aggregate(rows: Sequence[ScoredRow], scoring: Scoring = "corrected", seed: i
         refusing: whether the rules offer a refusal; if not, unanswerable questions have no unified score.
         clusters: the cluster of each row's question.
 
-    Returns estimates by name, in the order of the groups and of their metrics, families by cut.
+    Returns estimates by name, in the order of the groups and of their metrics; a family's metrics are sorted by cut.
     """
     sample = make_sample(rows, clusters)
     sizes, whole, corners = sample.sizes, sample.units.whole(), sample.corners()

@@ -1,4 +1,4 @@
-"""CReSt's metrics, as ragbed corrects them and as its published code computes them.
+"""CReSt's metrics: ragbed's corrected version, and the version that the published code computes.
 
 Corrected, every expected question counts: an outcome other than `answered` and `refused` scores 0 in `unified`,
 `correct`, `partial` and every citation metric. An unreadable verdict is `unjudged` and also scores 0.
@@ -9,13 +9,13 @@ The published code (github.com/UpstageAI/CReSt, `evaluation/crest.py`) differs:
 - The judge grades refusals too. The -1 applies only if it says Wrong; a Correct or Partially Correct answer with that
   word keeps its points.
 - The judge sees the answer without the citations at its end; others stay. It is asked once, without a repair.
-- The last turn of least-to-most asks for no tags, in the layout `as_published`: the whole reply is the answer.
-- The answer is the text between `<Answer>` and `</Answer>`, in that case, with its whitespace.
+- In the layout `as_published`, the last turn of least-to-most asks for no tags, so the whole reply is the answer.
+- The answer is the text between `<Answer>` and `</Answer>` (case-sensitive), including its whitespace.
 - An empty answer is dropped: every metric is None, so n shrinks.
 - An unreadable verdict is left out of the shares of Correct, Partially and Wrong but counts 0 in the unified score.
 - Only `[n]` is a citation; every such number counts in P, shown or not. Refusals count in the averages.
 - Repeated gold labels count repeatedly in |G|; an answerable question without gold labels scores 0.
-- No F1 of citations is computed; ours is the paper's (Table 4), of the published precision and recall.
+- No F1 of citations is computed; ragbed computes the paper's (Table 4) from the published precision and recall.
 
 These differences remain in both scorings:
 
@@ -47,13 +47,14 @@ _NAMES = ("unified", *_SHARES, "unjudged", "refusal_accuracy", "refused_answerab
 def score_corrected(item: Scored) -> Scores:
     """Score one question.
 
-    `unified` is Table 2 of the paper: answerable and Correct 1, Partially 0.5, Wrong 0, refused -1; unanswerable and
-    refused 1, else 0. None for an answerable question without a gold answer. A refusal is graded Wrong; under rules
-    that offer none, refusals are not scored.
+    `unified` is Table 2 of the paper: an answerable question scores 1 if Correct, 0.5 if Partially Correct, 0 if Wrong,
+    and -1 if refused. An unanswerable one scores 1 if refused, otherwise 0. None for an answerable question without a
+    gold answer. A refusal is graded Wrong; under rules that offer none, refusals are not scored.
 
-    For citations, P are the cited chunks that were shown, and G all gold items, shown or not; a chunk is in G if it
-    contains a gold item. Precision is |P∩G|/|P|, recall (gold items that a cited chunk contains)/|G|, and both are 0
-    without citations. Recall in view counts the gold items that were shown. None for a question without gold labels.
+    For citations, P is the set of cited chunks that were shown, and G the set of all gold items, shown or not; a chunk
+    is in G if it contains a gold item. Precision is |P∩G|/|P|, recall (gold items that a cited chunk contains)/|G|, and
+    both are 0 without citations. Recall in view counts the gold items that were shown. None for a question without gold
+    labels.
     """
     scores = _refusals(item, item.outcome == "refused")
     if item.answerable and item.answers:

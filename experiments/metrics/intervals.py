@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from ragbed.experiments.metrics.metric import Floats
 
 LEVEL = 0.95
-ALPHA = 0.05  # of tests: the other side of that level
+ALPHA = 0.05  # significance level of tests: one minus the level of intervals
 TAIL = (1 - LEVEL) / 2
-Z = 1.959963984540054  # of the normal distribution, at that level
+Z = 1.959963984540054  # quantile of the normal distribution at that level
 FEW = 8  # units below which percentiles alone are too narrow
 _EQUAL = 1e-12
 
@@ -42,12 +42,12 @@ def wilson(share: float, n: float) -> Interval:
 def effective_questions(sums: Floats, counts: Floats) -> float:
     """Compute the effective number of independent questions of clusters, for the interval of a share.
 
-    It is the number for which independent questions would have the variance between clusters (Kish's design effect,
-    "Survey Sampling", 1965), reduced because few clusters determine that variance poorly: by Student's quantile instead
-    of the normal one, as Korn and Graubard do (Survey Methodology 24, 1998). With Wilson's interval it covers well,
-    also for rare shares (Dean and Pagano, Journal of Survey Statistics and Methodology 3, 2015). If all answers are
-    equal it is the effective number of clusters. Each cluster has a sum of right answers and a count of questions, at
-    least one.
+    This many independent questions would have the same variance as the clusters (Kish's design effect, "Survey
+    Sampling", 1965). The number is reduced, because few clusters determine that variance poorly, by using Student's
+    quantile instead of the normal one, as Korn and Graubard do (Survey Methodology 24, 1998). Together with Wilson's
+    interval, coverage is good for rare shares too (Dean and Pagano, Journal of Survey Statistics and Methodology 3,
+    2015). If all answers are equal it is the effective number of clusters. Each cluster has a sum of right answers and
+    a count of questions, at least one.
     """
     n, clusters, weighs = float(counts.sum()), len(counts), effective_size(counts)
     share = float(sums.sum()) / n
@@ -96,9 +96,9 @@ def student_quantile(freedom: float) -> float:
 def bootstrap_interval(value: float, spread: Floats, units: float) -> Interval:
     """Compute the bootstrap's 95 % interval of a figure.
 
-    It is the expanded percentile interval, wider for few units as Student's distribution is (Hesterberg, "What Teachers
-    Should Know About the Bootstrap", 2015). Below `FEW` units, whose few resamples repeat, it is joined with Student's
-    interval. There are no bounds if the figure is infinite in some resample or nowhere finite.
+    It is the expanded percentile interval, which is wider for few units, like Student's distribution (Hesterberg, "What
+    Teachers Should Know About the Bootstrap", 2015). Below `FEW` units, where few distinct resamples exist, it is the
+    union with Student's interval. There are no bounds if the figure is infinite in some resample or nowhere finite.
 
     Args:
         spread: the figure of every resample; nan is left out.
@@ -134,14 +134,14 @@ def standard_error(spread: Floats, units: float) -> float:
     return float(finite.std(ddof=1)) * _widening(units) if units > 1 and len(finite) > 1 else 0.0
 
 
-def _widening(units: float) -> float:  # a resample's variance is over n, not over n - 1
+def _widening(units: float) -> float:  # a resample's variance divides by n, not by n - 1
     return math.sqrt(units / (units - 1))
 
 
 def max_unseen_share(n: float) -> float:
-    """Compute the largest share of a population that n draws may all have missed: 1 - 0.025^(1/n).
+    """Compute the largest share of a population that n draws may all miss: 1 - 0.025^(1/n).
 
-    It is Clopper and Pearson's upper limit (1934) for none of n, one-sidedly approximated by the rule of three (Hanley
+    It is Clopper and Pearson's upper limit (1934) for 0 of n. The rule of three approximates its one-sided form (Hanley
     and Lippman-Hand, "If nothing goes wrong, is everything all right?", JAMA 249, 1983).
     """
     return float(-math.expm1(math.log(TAIL) / n))
@@ -150,9 +150,10 @@ def max_unseen_share(n: float) -> float:
 def room(sums: Floats, counts: Floats, low: Floats, high: Floats) -> tuple[Floats, Floats]:
     """Compute how far the true mean may be below and above the sample's if the sample has little spread.
 
-    If all n values are c, at most the share `max_unseen_share` of the others differs, between `low` and `high`: the
-    mean is within [c - unseen (c - low), c + unseen (high - c)]. For numbers without an upper bound it is Garwood's
-    exact interval of a Poisson rate (1936), for their differences its wider half. n is the effective number of units.
+    If all n values equal c, at most the share `max_unseen_share` of the population differs from c, by values between
+    `low` and `high`. So the mean is within [c - unseen (c - low), c + unseen (high - c)]. For counts without an upper
+    bound, the room follows from Garwood's exact interval of a Poisson rate (1936); for differences of counts, from its
+    wider half. n is the effective number of units.
 
     If the values differ, the room is multiplied by (1 - s / S)^(n - 1): s is their standard deviation, S the largest
     possible for this mean and range (Bhatia and Davis, American Mathematical Monthly 107, 2000), or 1 without a range.
@@ -179,7 +180,7 @@ def room(sums: Floats, counts: Floats, low: Floats, high: Floats) -> tuple[Float
 
 
 def _left(value: float, n: float, least: float, most: float) -> tuple[float, float]:
-    """The room of a mean of n equal values."""
+    """Return the room of a mean of n equal values."""
     if math.isinf(least):  # a difference of counts
         return (max(_of_counts(abs(value), n)),) * 2
     if math.isinf(most):
@@ -188,7 +189,7 @@ def _left(value: float, n: float, least: float, most: float) -> tuple[float, flo
 
 
 def _of_counts(value: float, n: float) -> tuple[float, float]:
-    """The room of a mean of counts, by its rate (Garwood, Biometrika 28, 1936)."""
+    """Return the room of a mean of counts as a Poisson rate (Garwood, Biometrika 28, 1936)."""
     from scipy.special import gammaincinv
 
     least = float(gammaincinv(value * n, TAIL)) / n if value > 0 else 0.0
@@ -196,11 +197,11 @@ def _of_counts(value: float, n: float) -> tuple[float, float]:
 
 
 def widen(value: float, interval: Interval, corners: Sequence[float] | Floats, together: bool) -> Interval:
-    """Join a figure's interval with the room of splits with little spread, within the figure's range.
+    """Widen a figure's interval by the room of splits with little spread, within the figure's range.
 
     For independent splits the squared distances add up, as variances do (MOVER: Zou and Donner, Statistics in Medicine
-    27, 2008); for splits that share units, the distances. `corners` are the figure with the first split's room used
-    downwards, with the second's, both upwards, and at both ends of its range.
+    27, 2008); for splits that share units, the distances themselves add up. `corners` are the figure with the first
+    split's room used downwards, with the second's, both upwards, and at both ends of its range.
     """
     if interval.low is None or interval.high is None or not all(map(math.isfinite, corners[:4])):
         return NO_INTERVAL

@@ -1,22 +1,22 @@
-"""Metrics of graded answers, refusals and citations, of reference steps, of chosen options, and of what strategies
+"""Metrics of graded answers, refusals, citations, reference steps and chosen options, and figures that strategies
 measure.
 
 The group `answers`: CReSt's metrics, in both scorings; see `crest`.
 
 The group `points`: a judge's grade from 0 to 10 (MDBench). As published, accuracy is the grade over 10, "EM" is a grade
-above 8, and a grade that is not an integer stops the scoring of the whole set. Here, as published, such an answer has
-no graded figure and leaves the means; corrected it counts as 0. Both count it in `unjudged`. The published code has no
-refusals: as published every non-empty answer has the judge's grade.
+above 8, and a grade that is not an integer stops the scoring of the whole set. Here, as-published scoring leaves such
+an answer out of the means, and corrected scoring counts it as 0. Both count it in `unjudged`. The published code has no
+refusals, so as-published scoring uses the judge's grade of every non-empty answer.
 
-The group `steps`: how much of a reference reasoning a model's own contains. "DetectiveQA: Evaluating Long-Context
-Reasoning on Detective Novels" (2024): answer accuracy, reasoning score, and G.M., the square root of their product.
-Both scorings are the same: GLM3-6B's printed G.M. of 33.63, from 40.58 and 22.08, does not follow the paper's own
-formula, which gives 29.93.
+The group `steps`: how much of a reference reasoning the model's reasoning contains. "DetectiveQA: Evaluating
+Long-Context Reasoning on Detective Novels" (2024): answer accuracy, reasoning score, and G.M., the square root of their
+product. Both scorings are the same: GLM3-6B's printed G.M. of 33.63, from 40.58 and 22.08, does not follow the paper's
+own formula, which gives 29.93.
 
 The group `choice`: whether the right option was chosen (MRCEval, DetectiveQA). As published (MRCEval, "MRCEval: A
 Comprehensive, Challenging and Accessible Machine Reading Comprehension Benchmark", 2025) the prediction is the first
-character of the reply, case and blanks included; with a strategy that asks for tags, of their content. An empty reply,
-on which the published code fails, scores 0.
+character of the reply, including case and blanks; if the strategy asks for tags, the first character of their content.
+An empty reply, on which the published code fails, scores 0.
 """
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def _of_answers(sizes: Sizes, scoring: Scoring, refusing: bool) -> dict[str, Set
 
 
 def _mean_of_splits(splits: Floats, halving: bool) -> Floats:
-    """If one of the two is nan, it is the other, or half of it."""
+    """Return the mean of both splits. If one is nan, return the other, or half of it if `halving`."""
     import numpy as np
 
     present = (~np.isnan(splits)).sum(axis=1)
@@ -66,7 +66,7 @@ def _mean_of_splits(splits: Floats, halving: bool) -> Floats:
 
 
 def _harmonic_mean(first: Floats, second: Floats) -> Floats:
-    """2ab/(a+b); 0 if both are 0, nan if either is."""
+    """Return 2ab/(a+b): 0 if both are 0, nan if either is nan."""
     import numpy as np
 
     total = first + second
@@ -91,7 +91,8 @@ ANSWERS = MetricGroup((
 
 
 def points(item: Scored, scoring: Scoring = "corrected") -> Scores:
-    """Score answerable questions with a gold answer. A failure and, corrected, a refusal is 0 without a judge."""
+    """Score answerable questions with a gold answer. A failure scores 0 without a judge; so does a refusal with
+    corrected scoring."""
     names = ("graded_accuracy", "graded_em", "unjudged")
     if not item.answerable or not item.answers:
         return dict.fromkeys(names)
@@ -180,7 +181,8 @@ _LONGEST = 40
 
 def score_custom_figures(figures: Mapping[str, float], metrics: Collection[str]) -> Scores:
     """Return the figures that a strategy measured (`Draft.figures`) as scores, with names of lower-case letters, digits
-    and `_`. A name that a metric has gets the prefix `figure_`, since strategies cannot score themselves."""
+    and `_`. If the name is already a metric's, it gets the prefix `figure_`, so that strategies cannot score
+    themselves."""
     scores: Scores = {}
     for name, value in figures.items():
         plain = _UNNAMED.sub("_", name.lower())[:_LONGEST].strip("_")
