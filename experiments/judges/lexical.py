@@ -85,10 +85,10 @@ def grade(text: str, answer: str) -> Grade:
     text of at most three times its length or ten words. Partially Correct: token F1 of at least 0.5 (character bigrams
     for Korean), or at least half of the numbers and dates. Otherwise Wrong.
 
-    If the answer is yes or no (예, 네, 아니요), the text is Correct if its first word agrees. In a short text that begins
-    with neither, the last word decides. An answer that is only an article, such as the option `A`, must be the whole
-    text. A number does not equal a percentage unless the text is only the number, because a question often names the
-    unit. An answer of up to three Korean characters must begin a word.
+    If the answer is yes or no (예, 네, 아니요), the text is Correct if its first word agrees. In a short text that
+    begins with neither, the last word decides. An answer that is only an article, such as the option `A`, must be
+    the whole text. A number does not equal a percentage unless the text is only the number, because a question
+    often names the unit. An answer of up to three Korean characters must begin a word.
     """
     polar = _POLAR.get(normalize_answer(answer))
     if polar is not None:

@@ -72,7 +72,7 @@ def degrees_of_freedom(*parts: tuple[float, float]) -> float:
 
 def effective_units(sums: Floats, counts: Floats) -> float:
     """Compute the effective number of units of the mean of two splits' means, given sums and counts by unit and split:
-    its degrees of freedom plus one, so that a small split with much of the variance counts as the few units it has."""
+    its degrees of freedom plus one, so that a small split with much of the variance counts only as its few units."""
     known = []
     for own, many in zip(sums.T, counts.T, strict=True):
         own, many = own[many > 0], many[many > 0]

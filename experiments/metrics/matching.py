@@ -29,8 +29,8 @@ def is_korean(text: str) -> bool:
 
 def contains_answer(text: str, answer: str) -> bool:
     """Return whether the normalised text contains the normalised answer as whole words, or anywhere in scripts without
-    spaces. Korean particles are joined to the preceding word, so Korean answers may match inside a word; up to three
-    characters only at its beginning."""
+    spaces. Korean joins particles to the preceding word, so Korean answers may match inside a word; answers of up to
+    three characters match only at its beginning."""
     if not answer:
         return False
     if is_korean(answer):
@@ -54,28 +54,29 @@ def tokens(text: str, bigrams: bool = False) -> list[str]:
 
 
 def exact_match(text: str, answers: Sequence[str], published: bool = False) -> float:
-    """Return 1.0 if the normalised text equals a normalised answer, else 0.0. Corrected, text that normalises to
-    nothing is compared as it is."""
+    """Return 1.0 if the normalised text equals a normalised answer, else 0.0. Corrected, a text that is empty after
+    normalisation is compared unnormalised."""
     own, *others = (normalised_as_published(one) if published else
                     normalize_answer(one) or normalize("NFKC", one).strip() for one in (text, *answers))
     return float(own in others)
 
 
 class Overlap(NamedTuple):
-    """The shares of a text's tokens and of an answer's tokens that both have, counted with repeats."""
+    """Precision and recall: the shares of a text's tokens and of an answer's tokens that both have, counted with
+    repeats."""
 
     precision: float
     recall: float
 
     @property
     def f1(self) -> float:
-        """Compute their harmonic mean 2PR/(P+R), 0 where both are 0."""
+        """Compute the harmonic mean 2PR/(P+R); 0 if both are 0."""
         total = self.precision + self.recall
         return 2 * self.precision * self.recall / total if total else 0.0
 
 
 def overlap(text: str, answer: str, published: bool = False) -> Overlap:
-    """Compare tokens as `shared_tokens` does, but as in HotpotQA: if one side is `yes`, `no` or `noanswer`, only
+    """Compare tokens as `shared_tokens` does, with HotpotQA's exception: if one side is `yes`, `no` or `noanswer`, only
     equality counts."""
     ours, gold = map(normalised_as_published if published else normalize_answer, (text, answer))
     if ours != gold and {ours, gold} & {"yes", "no", "noanswer"} and not is_korean(answer):
@@ -85,7 +86,8 @@ def overlap(text: str, answer: str, published: bool = False) -> Overlap:
 
 def shared_tokens(text: str, answer: str, published: bool = False) -> Overlap:
     """Compute precision and recall of the words or, for a Korean answer, of characters without spaces as in KorQuAD
-    1.0's evaluation script (Lim, Kim, Lee, 2019), which as published removes only its own marks."""
+    1.0's evaluation script (Lim, Kim, Lee, 2019), whose published form removes only its own list of punctuation marks.
+    """
     if is_korean(answer):
         return _shared(*("".join((one.lower().translate(_KORQUAD) if published else normalize_answer(one)).split())
                          for one in (text, answer)))
@@ -138,13 +140,13 @@ def same_answer(one: tuple[Outcome, str], other: tuple[Outcome, str]) -> bool:
 
 
 def _joined(text: str, answer: str) -> bool:
-    """Whether a Korean answer stands in a text that sets spaces otherwise, as `1,250억 원` does."""
+    """Return whether a text contains a Korean answer if spaces are ignored, as in `1,250억 원`."""
     return is_korean(answer) and re.search(rf"(?<!\d){re.escape(''.join(answer.split()))}", "".join(
         text.split())) is not None
 
 
 def _rounds(text: str, answer: str) -> bool:
-    """Whether the text's one number rounds to an answer that is nothing but a number with decimals."""
+    """Return whether the text's only number rounds to an answer that is just a decimal number."""
     ours, gold = find_values(text), find_values(answer)
     if len(ours) != 1 or len(gold) != 1 or ours[0].number is None or gold[0].token != with_values(answer):
         return False
@@ -153,7 +155,7 @@ def _rounds(text: str, answer: str) -> bool:
 
 
 def contains_words(text: str, words: str) -> bool:
-    """Return whether the folded text contains the words as whole ones. In languages without spaces the last may be
+    """Return whether the folded text contains the words as whole words. In languages without spaces the last may be
     followed by a suffix, such as a Korean particle."""
     wanted = fold(words)
     end = " " if wanted[-1:].isascii() else ""

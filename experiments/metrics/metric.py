@@ -1,4 +1,4 @@
-"""Metric: a figure by name. MetricGroup: the metrics of one subject, scored together."""
+"""`Metric`: a named figure. `MetricGroup`: metrics of one subject that are scored together."""
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
@@ -52,13 +52,13 @@ class Metric:
         return self.name if self.cut is None else f"{self.name}[@N]" if self.uncut else f"{self.name}@N"
 
     def at(self, cut: int) -> Metric:
-        """Return the metric of the family with that cut. Raises SettingsError if it takes none."""
+        """Return the family's metric with that cut. Raises SettingsError if the metric takes no cut."""
         if self.cut is None or cut < 1:
             raise SettingsError(f"the metric {self.name} takes no @{cut}")
         return replace(self, cut=cut)
 
 
-# Of whichever rubric: a scheme has one.
+# Whatever the rubric: a scheme has only one.
 UNJUDGED = Metric("unjudged", "share of judged answers whose verdict could not be parsed",
                   "questions that a judge grades", share=True, judged=True)
 
@@ -78,9 +78,9 @@ class SetFigure(NamedTuple):
     """A figure of a set, computed from means of its scores.
 
     Attributes:
-        names: the scores whose means it uses; it covers the questions that have the first.
-        value: computes it from these means over all questions (draws by names) and over the answerable and the
-            unanswerable ones (draws by two splits by names). The mean of no questions is nan.
+        names: the scores whose means it uses. The figure covers the questions that have the first score.
+        value: computes the figure from these means over all questions (array of shape draws x names) and over the
+            answerable and the unanswerable ones (draws x 2 splits x names). The mean of no questions is nan.
     """
 
     names: tuple[str, ...]
@@ -107,9 +107,10 @@ class MetricGroup:
             rules offer a refusal.
         together: metrics whose means `derive` uses over the questions that have all of them (`joint`).
         at: the value of one question for a name with a cut that `score` does not return.
-        material: what `score` needs beyond the other fields of `Scored`, from a result and a function that tells
-            whether a result's answer is right. `score` finds it as `item.extra[NAME OF THE GROUP]`. Unless it returns
-            None, the group is scored for every benchmark; a group without it only where a scheme names the group.
+        material: returns what `score` needs beyond the other fields of `Scored`, given a result and a function that
+            returns whether a result's answer is right. `score` finds it as `item.extra[NAME OF THE GROUP]`. Unless it
+            returns None, the group is scored for every benchmark. A group without `material` is scored only if a scheme
+            names it.
     """
 
     metrics: tuple[Metric, ...]

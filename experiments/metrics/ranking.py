@@ -1,32 +1,32 @@
-"""The group `ranking`: the ranks of the gold in what was found, with the formulas of trec_eval.
+"""The group `ranking`: the ranks at which gold was found, with the formulas of trec_eval.
 
-A ranking is of gold items. The evidence of a question gives it, in the order in which it was found, over all of its
-searches. A gold item in several chunks is found with the first; the others are misses unless they contain a further
-one. A chunk with several items counts as all of them in succession, so a first chunk with all of the gold scores 1 in
-every metric. Cuts are of chunks: `recall@5` is over five chunks, however many items they contain.
+A ranking consists of gold items, in the order in which the question's searches found the evidence. A gold item in
+several chunks counts at the first of them; the others are misses unless they contain another gold item. A chunk with
+several items counts as all of them in succession, so a first chunk with all of the gold scores 1 in every metric. Cuts
+count chunks: `recall@5` is over five chunks, however many items they contain.
 
-If all gold is whole documents, the ranking is of documents, each at the rank of its best chunk, and cuts are of
+If all gold is whole documents, the ranking consists of documents, each at the rank of its best chunk, and cuts count
 documents, as in TREC and BEIR.
 
 Relevance may be graded. The gain of an item in `ndcg` is its grade and the discount 1 / log2(rank + 1), as in
 trec_eval's `ndcg_cut` (Järvelin and Kekäläinen, "Cumulated gain-based evaluation of IR techniques", ACM TOIS 20, 2002),
 without a power of two. All other metrics treat every gold item as relevant.
 
-The group `judgements`: `judged@k` is the share of the first k found that anybody judged. `bpref` uses only the judged
-ones (Buckley and Voorhees, "Retrieval evaluation with incomplete information", SIGIR 2004): with R gold items and N
-judged irrelevant, it is the mean over the gold, 0 for what is not found, of 1 - min(n, R) / min(N, R), with n of the N
-ranked before it.
+The group `judgements`: `judged@k` is the share of the first k results that have a judgement. `bpref` uses only the
+judged ones (Buckley and Voorhees, "Retrieval evaluation with incomplete information", SIGIR 2004): with R gold items
+and N items judged irrelevant, it is the mean of 1 - min(n, R) / min(N, R) over the gold items, where n of the N are
+ranked before the item. A gold item that is not found counts 0.
 
 The group `spans`: how many of the found characters are gold, and how many of the gold ones were found. Smith and
 Troynikov, "Evaluating Chunking Strategies for Retrieval" (Chroma technical report, 2024), section "Metrics", and its
-code, github.com/brandonstarxel/chunking_evaluation. With E the characters of a question's gold and R those of the
-chunks that were found:
+code, github.com/brandonstarxel/chunking_evaluation. With E the set of characters of a question's gold, and R that of
+the chunks found:
 
     recall = |E and R| / |E|    precision = |E and R| / |R|    IoU = |E and R| / (|R| + |E| - |E and R|)
 
-A character counts once in |E| and in |E and R|, and in |R| as often as it was found, so overlapping chunks cost what
-they repeat. The report takes the first five chunks of each question. Precision omega is the precision of a retriever
-that finds exactly the chunks with gold, the upper bound that a chunker sets.
+A character counts once in |E| and in |E and R|, and in |R| as often as it was found, so overlapping chunks lower
+precision. The report takes the first five chunks of each question. Precision omega is the precision of a retriever that
+finds exactly the chunks with gold: the upper bound for a chunker.
 """
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def spans(item: Scored, scoring: Scoring = "corrected") -> Scores:
 
 
 def spans_at(item: Scored, name: str) -> float | None:
-    """Score as `spans`, by a name with any cut."""
+    """Score a metric of `spans` with any cut, given its name."""
     if not item.searched or not item.marked:
         return None
     found = item.found[:cut_of(name)]
@@ -84,7 +84,7 @@ def merge_extents(extents: Iterable[Extent]) -> Spans:
 
 
 def overlap_length(first: Spans, second: Spans) -> int:
-    """Count the characters that both have."""
+    """Count the characters that are in both."""
     return sum(max(0, min(end, other_end) - max(start, other_start)) for place in first.keys() & second.keys()
                for start, end in first[place] for other_start, other_end in second[place])
 
@@ -109,14 +109,14 @@ Grades = tuple[int, ...]
 
 
 def ranking(item: Scored, scoring: Scoring = "corrected") -> Scores:
-    """Score a ranking: 0 if nothing was found or all failed; None for placed evidence, or without gold."""
+    """Score a ranking: 0 if nothing was found or the question failed; None for placed evidence, or without gold."""
     if not _applies(item):
         return dict.fromkeys(_RANKED_NAMES)
     return dict(_figures(new_items(item), _ideal(item), _RANKED_NAMES))
 
 
 def ranking_at(item: Scored, name: str) -> float | None:
-    """Score as `ranking`, by a name with any cut."""
+    """Score a metric of `ranking` with any cut, given its name."""
     return _figures(new_items(item), _ideal(item), (name,))[name] if _applies(item) else None
 
 
@@ -151,7 +151,7 @@ def _figures(new: tuple[Grades, ...], ideal: Grades, names: tuple[str, ...]) -> 
 def _figure(name: str, new: Sequence[Grades], ideal: Grades) -> float:
     family, cut = family_of(name), cut_of(name)
     taken = new[:cut or None]
-    if family == "precision":  # of ranks that bring gold: one with several items is one of them
+    if family == "precision":  # counts ranks with new gold; a rank with several items counts once
         return sum(map(bool, taken)) / cut
     gains = [grade for grades in taken for grade in grades or (0,)]  # of each item in order, 0 for a miss
     if family == "ndcg":
@@ -173,19 +173,19 @@ def _ndcg(gains: Iterable[int], ideal: Iterable[int], cut: int) -> float:
 
 
 def _dcg(gains: Iterable[int]) -> float:
-    total = 0.0  # added one by one, as trec_eval does: `sum` rounds otherwise in Python 3.12
+    total = 0.0  # added one by one, as in trec_eval: `sum` rounds differently from Python 3.12 on
     for place, gain in enumerate(gains):
         total += max(gain, 0) / log2(place + 2)
     return total
 
 
 def judgements(item: Scored, scoring: Scoring = "corrected") -> Scores:
-    """Score what is judged of a ranking: 0 if nothing was found; None as for `ranking`."""
+    """Score how much of a ranking is judged: 0 if nothing was found; None as for `ranking`."""
     return {name: judgements_at(item, name) for name in ("judged@10", "bpref")}
 
 
 def judgements_at(item: Scored, name: str) -> float | None:
-    """Score as `judgements`, by a name with any cut, or `ndcg@k` by everything that is judged."""
+    """Score a metric of `judgements` with any cut, given its name, or `ndcg@k` over all judged items."""
     if not _applies(item):
         return None
     ranks = [number for number in item.hits if number not in item.repeats]
@@ -205,12 +205,12 @@ def judgements_at(item: Scored, name: str) -> float | None:
     return total / relevant
 
 
-GOLD = "gold "  # what the names of gold items begin with
+GOLD = "gold "  # prefix of the names of gold items
 
 
 def judged_ranking(item: Scored) -> tuple[list[str], dict[str, int]]:
-    """Return the names of what was found, with a gold item instead of the passage that first contains it, and the grade
-    of everything that is judged."""
+    """Return the names of what was found, and the grade of everything that is judged. The first passage with a gold
+    item gets that item's name."""
     seen: set[int] = set()
     ranked: list[str] = []
     for number in (one for one in item.hits if one not in item.repeats):

@@ -1,4 +1,4 @@
-"""Sample: the scores of a set, summed by the units that are resampled, its resamples, and their figures."""
+"""The scores of a set, summed by the units that are resampled; its bootstrap resamples and their figures."""
 from __future__ import annotations
 
 import math
@@ -30,10 +30,10 @@ _DRAWS_AT_ONCE = 1_000_000
 
 
 class Totals(NamedTuple):
-    """Sums of the scores and numbers of questions that have one.
+    """Sums of scores, and numbers of questions that have a score.
 
-    Arrays of units, or of draws, by splits (answerable, unanswerable) by names; for pairs, by sides before names. A
-    unit is a question, or all questions of a cluster.
+    The arrays have the shape (units or draws) x splits (answerable, unanswerable) x names. For pairs, an axis of sides
+    comes before names. A unit is a question, or all questions of a cluster.
     """
 
     sums: Floats
@@ -52,10 +52,10 @@ class Totals(NamedTuple):
 class Sample:
     """Scores by unit."""
 
-    names: Sequence[str]  # of the scores, as `scoring.names_of` has them
+    names: Sequence[str]  # of the scores, from `scoring.score_names`
     units: Totals
-    limits: tuple[Floats, Floats]  # lower and upper bounds of a score, splits by names: infinite or nan if none
-    shares: frozenset[str]  # names of which every question has 0 or 1: a mean over repeats may be between
+    limits: tuple[Floats, Floats]  # lower and upper bounds of a score, splits x names: infinite or nan if none
+    shares: frozenset[str]  # names of scores that are 0 or 1 for every question; a mean over repeats may be in between
 
     @property
     def sizes(self) -> dict[str, tuple[int, int]]:
@@ -85,8 +85,8 @@ class Sample:
         return widen(value, found, self.values(figure, corners), shared)
 
     def corners(self) -> Totals:
-        """Return the totals six times: with little spread's room (`intervals.room`) used downwards in one split and in
-        the other, the same upwards, and with all scores as low, and as high, as they can be."""
+        """Return six variants of the totals. Two use the room for little spread (`intervals.room`) downwards, in one
+        split each. Two use it upwards. The last two have all scores at their lower, or upper, bounds."""
         import numpy as np
 
         down, up = room(*self.units, *self.limits)
@@ -131,9 +131,9 @@ def _kinds(counts: Floats) -> NDArray[np.bool_]:
 def draw_resamples(samples: Sequence[Totals], seed: int, resamples: int = RESAMPLES) -> list[Totals]:
     """Draw as many units as each sample has, with replacement, and return the totals of each draw.
 
-    Answerable and unanswerable questions are drawn separately, so that both splits keep their size, unless a unit has
-    questions of both. Samples of the same units share the draws, which saves time: scipy.stats.bootstrap supports
-    neither strata nor shared draws.
+    Answerable and unanswerable questions are drawn separately, so that both splits keep their size. If a unit has
+    questions of both, all units are drawn together. Samples of the same units share the draws, which saves time:
+    scipy.stats.bootstrap supports neither strata nor shared draws.
     """
     import numpy as np
 
@@ -164,7 +164,7 @@ def _product(batches: Iterable[Floats], table: Floats) -> Floats:
 
 
 def mix_tables(tables: Sequence[Floats], mix: Callable[[Floats], Floats]) -> list[Floats]:
-    """Apply `mix`, a product from the left, to each table, with one product over all nonzero columns."""
+    """Apply `mix`, a matrix product from the left, to all tables at once, leaving out columns of zeros."""
     import numpy as np
 
     used = [table.any(axis=0) for table in tables]
@@ -179,7 +179,7 @@ def mix_tables(tables: Sequence[Floats], mix: Callable[[Floats], Floats]) -> lis
 
 
 def _weights(n: int, rng: np.random.Generator, resamples: int) -> Iterator[Floats]:
-    """Yield how often each of n units is drawn: resamples by units, in batches that fit into memory."""
+    """Yield how often each of n units is drawn, as arrays of resamples x units, in batches that fit into memory."""
     import numpy as np
 
     size = max(_DRAWS_AT_ONCE // n, 1)

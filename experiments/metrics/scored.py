@@ -49,15 +49,17 @@ class Extent(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Scored:
-    """What metrics see of one question: everything comes from its record and the question.
+    """What metrics see of one question, taken from its record and the question itself.
 
     Attributes:
         answerable: whether the question is answerable by the benchmark, and its gold was not dropped.
         text: the final answer with its citations; empty if there is none.
-        refused: by ragbed's rule: the answer begins with the refusal sentence, or the structured reply refuses.
+        refused: whether it refused by ragbed's rule: the answer begins with the refusal sentence, or the structured
+            reply refuses.
         answers: accepted gold answers, or the label of a multiple-choice question; empty if the question has none.
         options: label and text of each option of a multiple-choice question.
-        grade, points, steps: the judge's, by its rubric; None if it was not asked or could not be parsed.
+        grade, points, steps: the judge's verdict, by rubric; None if the judge was not asked or its reply could not be
+            parsed.
         step_count: number of reference steps.
         reasoned: whether any reply contains reasoning; see `extract_reasoning`.
         subs: the sub-questions in order.
@@ -66,12 +68,12 @@ class Scored:
         hits: by evidence number, in the order of retrieval, the gold items that the passage contains.
         gold_total: number of distinct gold items, shown or not.
         gold_repeats: number of repeated gold labels in the record.
-        rules: of the prompt; metrics of citations or refusals apply only if it asks for or offers them.
-        separators: whether documents were shown with numbers; without, there are no citations.
+        rules: the prompt's rules; metrics of citations or refusals apply only if the rules ask for or offer them.
+        separators: whether documents were shown with numbers; without numbers there are no citations.
         searched: whether the evidence was searched for, rather than placed.
-        grades: of the gold items, in order; empty if all have relevance 1.
+        grades: relevance of the gold items, in order; empty if all are 1.
         repeats: evidence numbers of further chunks of a document, if gold is whole documents; see `GoldView`.
-        names: by evidence number, its name in judgements (`judgement_name`).
+        names: name of each evidence number in the judgements (`judgement_name`).
         judged: the relevance of judged passages other than gold, by these names; 0 for irrelevant ones.
         found: places of the evidence, in the order of retrieval.
         marked: places of the gold, if all of it is spans of characters.
@@ -79,7 +81,7 @@ class Scored:
         world: the edit of the documents, if there is one.
         figures: what the strategy measured, by name.
         extra: what the material of metric groups returned, by group.
-        support: labels of its sentences and nuggets, if they were checked.
+        support: support labels of the answer's sentences and nuggets, if they were checked.
     """
 
     outcome: Outcome
@@ -117,7 +119,7 @@ class Scored:
 
     @property
     def read(self) -> bool:
-        """Whether there is a readable reply, an answer or a refusal; citations of anything else do not count."""
+        """Whether there is a readable reply: an answer or a refusal. Citations in anything else do not count."""
         return self.outcome in ("answered", "refused")
 
     @property
@@ -132,7 +134,8 @@ class Scored:
 
 
 def may_cite(rules: Rules, separators: bool) -> bool:
-    """Return whether a prompt with these rules, over documents with or without numbers, asks for citations."""
+    """Return whether a prompt with these rules asks for citations; `separators` says whether its documents have
+    numbers."""
     return separators and rules in ("grounded", "open")
 
 

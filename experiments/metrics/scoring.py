@@ -1,4 +1,4 @@
-"""The metrics by name, ragbed's and those of guests: score one question, and look up what a score's name means."""
+"""Look up metrics by name, ragbed's and those of guests, and score one question."""
 from __future__ import annotations
 
 import math
@@ -94,7 +94,7 @@ def score(item: Scored, scoring: Scoring = "corrected", groups: Sequence[str] = 
 
 def score_result(result: Result, question: Question, scheme: Scheme, scoring: Scoring, rules: Rules,
                   separators: bool, searched: bool) -> Result:
-    """Return the result with its scores, computed from what is stored of it and of its cell."""
+    """Return the result with its scores, computed from the stored result and its cell."""
     def material_of(one: Result) -> Scored:
         item = make_scored(one, question, rules, separators=separators, searched=searched)
         if scoring == "as-published" and (scheme.rubric == "grades" or ("choice" in scheme.groups and not one.tagged)):
@@ -135,7 +135,8 @@ def is_share(name: str) -> bool:
 
 
 def score_range(name: str, answerable: bool = True) -> tuple[float, float]:
-    """Return the bounds of a question's score by its name: infinite if unbounded, nan if it is not a metric."""
+    """Return the bounds of a question's score, given the score's name: infinite if unbounded, nan if it is not a
+    metric."""
     known = METRICS.get(family_of(name.partition("&")[0]))
     if known is None:
         return math.nan, math.nan
@@ -144,7 +145,7 @@ def score_range(name: str, answerable: bool = True) -> tuple[float, float]:
 
 
 def score_ranges(names: Sequence[str]) -> tuple[Floats, Floats]:
-    """Return the lower and the upper bounds of the scores, splits by names."""
+    """Return the lower and the upper bounds of the scores, as arrays of splits x names."""
     import numpy as np
 
     bounds = np.array([[score_range(name, answerable) for name in names] for answerable in (True, False)])
@@ -153,7 +154,7 @@ def score_ranges(names: Sequence[str]) -> tuple[Floats, Floats]:
 
 
 def score_names(rows: Iterable[ScoredRow]) -> list[str]:
-    """Return the names of scores that figures are computed from: the questions' metrics, and joint ones
+    """Return the names of the scores that figures are computed from: the questions' metrics and joint scores
     (`metric.joint`)."""
     own = sorted({name for row in rows for name in row.scores}, key=metric_order)
     return [*own, *(joint(name, group.together) for group in GROUPS.values() for name in group.together

@@ -7,10 +7,10 @@ of them are checked together.
 
 The group `nuggets`: Pradeep et al., "Initial Nugget Evaluation Results for the TREC 2024 RAG Track with the
 AutoNuggetizer Framework", 2024, arXiv:2411.09607. With s 1 for a nugget's support, 0.5 for partial support (`strict`:
-0) and 0 for none, V is the mean of s over the vital nuggets, A over all, and W over all with half the weight for okay
-ones: (sum s of vital + 0.5 * sum s of okay) / (vital + 0.5 * okay). TREC's first measure is V strict.
+0) and 0 for none, V is the mean of s over the vital nuggets, A the mean over all, and W the mean over all with half
+weight for okay ones: (sum s of vital + 0.5 * sum s of okay) / (vital + 0.5 * okay). TREC's first measure is V strict.
 
-Labels that could not be parsed count as 0 in all of these and have their own share.
+Labels that could not be parsed count as 0 in all of these metrics; a separate metric reports their share.
 """
 from __future__ import annotations
 

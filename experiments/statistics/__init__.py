@@ -1,4 +1,4 @@
-"""Statistics of two cells over the same questions, from stored scores."""
+"""Statistics that compare cells over the same questions, from stored scores."""
 from ragbed.experiments.metrics.intervals import ALPHA
 from ragbed.experiments.statistics.comparison import (
     Comparison,

@@ -38,31 +38,31 @@ if TYPE_CHECKING:
 Test = Literal["McNemar", "permutation", "race"]
 _DIGITS = 10
 _NOTHING = 1e-12
-_VAST = 1e300  # which unlike infinity is nothing times nothing
+_VAST = 1e300  # instead of infinity, because 0 times infinity is nan
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Two cells by one metric, over the questions that both have. Missing figures are None.
+    """The result of comparing two cells by one metric, over the questions that both have. Missing figures are None.
 
     Attributes:
         before, after: the metric of the first and the second cell, with 95 % intervals. `difference` is the second
             minus the first; its interval, `low` to `high`, contains 0 if p is not below 0.05.
         gained, lost: numbers of pairs whose score is higher, or lower, in the second cell; None for a metric of
             sets.
-        odds: for scores of 0 and 1, (gained + 1/2) / (lost + 1/2), which is finite if none is lost (Haldane, Annals
-            of Human Genetics 20, 1956).
+        odds: for scores of 0 and 1, (gained + 1/2) / (lost + 1/2), which stays finite if no pair is lost (Haldane,
+            Annals of Human Genetics 20, 1956).
         dz: for other scores, Cohen's d_z: the mean difference over the standard deviation of the differences, with
             pairs weighted as in the metric.
         smallest: the smallest difference that the test would detect, given how much these pairs vary; None if there
             is none.
-        said: the verdict in words, if early stopping gave it.
+        said: the verdict in words, if early stopping decided the comparison.
     """
 
     metric: str
-    n: int  # pairs; `clusters` of them that are independent: fewer where questions share documents
+    n: int  # pairs. `clusters`: independent ones; fewer than n if questions share documents
     clusters: int
-    unpaired: int  # questions that the metric applies to in one cell alone
+    unpaired: int  # questions that the metric applies to in only one cell
     before: float | None
     after: float | None
     difference: float | None
@@ -71,7 +71,7 @@ class Comparison:
     gained: int | None
     lost: int | None
     test: Test
-    p: float | None  # of the test; `p_holm` after Holm's correction over all that are shown together
+    p: float | None  # of the test. `p_holm`: after Holm's correction over all comparisons shown together
     p_holm: float | None
     odds: float | None
     dz: float | None
@@ -99,7 +99,7 @@ class Comparison:
 
 
 def compare(all_pairs: Sequence[Pairs], seed: int = 0) -> list[Comparison]:
-    """Compare by all pairs, in order; p is corrected for their number.
+    """Compare each set of pairs, in order; p is corrected for the number of sets.
 
     Scores of 0 and 1 use McNemar's test and the interval of Bonett and Price, unless questions share documents.
     Everything else uses the permutation test and the bootstrap's interval, by document if questions share documents.
@@ -132,7 +132,7 @@ def _compared(pairs: Pairs, exact: bool, interval: Interval, p: float | None, sm
     gained, lost = pairs.flips() if pairs.scores is not None else (None, None)
     low, high = interval
     if low is not None and high is not None and p is not None and p >= 1 - LEVEL:
-        low, high = min(low, 0.0), max(high, 0.0)  # it is approximate, and leaves 0 out where an exact test does not
+        low, high = min(low, 0.0), max(high, 0.0)  # approximate: it may exclude 0 although the test does not
     return Comparison(
         metric=pairs.metric, n=pairs.n, clusters=len(pairs.units.sums), unpaired=pairs.unpaired,
         before=_rounded(first), after=_rounded(second), difference=_rounded(second - first),
@@ -166,7 +166,7 @@ def difference_interval(pairs: Pairs, seed: int = 0) -> Interval:
 
 def share_difference_interval(gained: int, lost: int, n: int) -> Interval:
     """Compute the adjusted Wald interval of the difference of two paired shares (Bonett and Price, Journal of
-    Educational and Behavioral Statistics 37, 2012), which has a width even if no pair differs."""
+    Educational and Behavioral Statistics 37, 2012), which has a positive width even if no pair differs."""
     if n == 0:
         return NO_INTERVAL
     up, down = (gained + 1) / (n + 2), (lost + 1) / (n + 2)
@@ -183,16 +183,17 @@ class Bootstrapped(NamedTuple):
 
 
 def bootstrap(pairs: Pairs, seed: int = 0, resamples: int = RESAMPLES) -> Bootstrapped:
-    """Compute `bootstraps` of one."""
+    """Bootstrap one set of pairs; see `bootstraps`."""
     return bootstraps([pairs], seed, resamples)[0]
 
 
 def bootstraps(all_pairs: Sequence[Pairs], seed: int = 0, resamples: int = RESAMPLES) -> list[Bootstrapped]:
     """Bootstrap the difference and both figures of each set of pairs.
 
-    Pairs are drawn whole, all over one document together. If the differences of a split have little spread, the
-    interval has the room that the range of scores leaves: differences of scores from a to b lie between a - b and b -
-    a. There is no interval if a figure is not finite in some resample, and no standard error if all resamples agree.
+    Pairs are drawn whole, and all pairs over one document together. If the differences of a split have little spread,
+    the interval is widened within the range of the differences: if scores lie between a and b, differences lie between
+    a - b and b - a. There is no interval if a figure is not finite in some resample, and no standard error if all
+    resamples agree.
     """
     found = draw_resamples([pairs.units for pairs in all_pairs], seed, resamples)
     return [_drawn(pairs, totals) for pairs, totals in zip(all_pairs, found, strict=True)]
@@ -219,12 +220,12 @@ def _drawn(pairs: Pairs, resamples: Totals) -> Bootstrapped:
 
 
 def _corners(pairs: Pairs) -> tuple[Floats, bool]:
-    """Compute the difference six times, as `Sample.corners` does, and whether the splits share units."""
+    """Compute the difference for the six variants of `Sample.corners`, and whether the splits share units."""
     import numpy as np
 
     low, high = score_ranges(pairs.figure.names)
     sums, counts = pairs.units
-    if not np.array_equal(counts[:, :, 0], counts[:, :, 1]):  # a question of one split in a cell, of the other in one
+    if not np.array_equal(counts[:, :, 0], counts[:, :, 1]):  # a question is answerable in one cell only
         sums, counts = (np.stack([of.sum(axis=1), np.zeros_like(of[:, 0])], axis=1) for of in (sums, counts))
     down, up = room(sums[:, :, 1] - sums[:, :, 0], counts[:, :, 0], low - high, high - low)
     sums, total = np.stack([sums.sum(axis=0)] * 4), counts.sum(axis=0)
