@@ -1,12 +1,12 @@
-"""What BM25 over an index's chunks takes beside bm25s called directly.
+"""Compare the speed of BM25 over an index's chunks with bm25s called directly.
 
     python bench/bm25.py --data FOLDER [--chunks N] [--queries 300] [--rounds 15] [--k 10] [--json]
 
-FOLDER holds SciFact in the folder `scifact`; without `--data`, the variable RAGBED_DATA names it. Every round asks all
-queries of each contestant in turn, tokenised anew; the ratio is the median of each round's, so that a machine that is
-slow for a while slows both sides. bm25s gets the same pattern of words, stop words and stemmer, and gives rows and
-scores; ragbed gives hits with their chunks, from a list in memory or from the Parquet file of an index. Both run on
-one thread. With `--chunks`, further abstracts are made of sentences drawn from the real ones, seeded.
+FOLDER has SciFact in `scifact`; without `--data`, RAGBED_DATA names FOLDER. Every round sends all queries to each
+contestant in turn, and tokenises them again. The ratio is the median of the rounds' ratios, so that a machine that is
+slow for a while slows both sides. bm25s gets the same word pattern, stop words and stemmer, and returns rows and
+scores. ragbed returns hits with their chunks, from a list in memory or from the Parquet file of an index. Both run on
+one thread. `--chunks` adds abstracts made of sentences drawn from the real ones, with a fixed seed.
 """
 from __future__ import annotations
 

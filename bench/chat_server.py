@@ -1,4 +1,4 @@
-"""An OpenAI-compatible chat server on loopback, for the scripted models of the other files."""
+"""Serve scripted models on loopback through an OpenAI-compatible chat API, for the other scripts."""
 from __future__ import annotations
 
 import asyncio

@@ -1,8 +1,8 @@
-"""Write docs/commands.md: every command with its arguments and options, out of `ragbed COMMAND --help`.
+"""Write docs/commands.md: every command with its arguments and options, from `ragbed COMMAND --help`.
 
     python bench/commands.py
 
-`make docs` runs it, and a test compares the page with the commands as they are.
+`make docs` runs it, and a test checks that the page is up to date.
 """
 from __future__ import annotations
 

@@ -1,11 +1,11 @@
-"""Checks a set that `ragbed construct computed` built, with SQLite: every answer of every world is worked out anew.
+"""Check a set that `ragbed construct computed` built: SQLite recomputes every answer of every world.
 
     python bench/computed_truth.py SET
 
-Nothing is shared with the kind: tables are read from the pipe rows of the chunks, numbers and dates by this file's own
-rules, and each operation is a query. Of sentences the blank is filled by matching the text around it. A world without
-an answer is right where the query gives none. Prints how many agree, by operation, and each that does not; the exit
-status is 1 where one does not.
+The script shares no code with `construct`. It reads tables from the pipe rows of the chunks, parses numbers and dates
+by its own rules, and runs each operation as a query. For sentences, it fills the blank by matching the text around it.
+A world without an answer is right if the query returns none. It prints how many answers agree, by operation, and each
+one that differs. Exit status 1: an answer differs.
 """
 import json
 import re

@@ -1,9 +1,9 @@
-"""The same questions asked through four harnesses; each measures itself in a process of its own.
+"""Ask the same questions through four harnesses; each runs in its own process and measures itself.
 
     python bench/contestants.py NAME URL QUESTIONS
 
-Every harness asks each question over its five given documents in one chat call, 32 at once, takes the answer
-out of the reply and compares it. ragbed does so in a run: its graph, its journal, its records, all metrics.
+Every harness asks each question with its five documents in one chat call, 32 at once, extracts the answer from the
+reply and compares it. ragbed does this in a complete run: with graph, journal, records and all metrics.
 """
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a converter is: public data of the same capability, written in a benchmark's published record format."""
+"""Base of the converters, which write public data that tests the same capability in a benchmark's published format."""
 from __future__ import annotations
 
 import json

@@ -1,4 +1,4 @@
-"""Write public data of the same capability in the published record format of a benchmark: material for tests.
+"""Write public data that tests the same capability in a benchmark's published record format, as test material.
 
     python bench/convert.py crest hotpotqa=hotpot_dev_distractor_v1.json --out crest-like
     python bench/convert.py mrceval pubmedqa=ori_pqal.json logicbench=LogicBench rgb=en_fact.json --out mrceval-like
@@ -168,9 +168,9 @@ def main() -> None:
     parser.add_argument("--list", action="store_true")
     parser.add_argument("target", nargs="?", help=f"one of {', '.join(CONVERTERS)}")
     parser.add_argument("sources", nargs="*", metavar="NAME=PATH")
-    parser.add_argument("--out", type=Path, help="a new folder")
+    parser.add_argument("--out", type=Path, help="folder to create")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--limit", type=int, help="the most questions of each source")
+    parser.add_argument("--limit", type=int, help="maximum number of questions per source")
     given = parser.parse_args()
     if given.list:
         for target, converter in CONVERTERS.items():
@@ -184,7 +184,7 @@ def main() -> None:
         files, count = convert(given.target, given.sources, draw, given.out)
     except UserError as error:
         parser.error(str(error))
-    print(f"{count} questions in {given.out}; what they are made of is in {files[-1]}", *draw.told(), sep="\n")
+    print(f"{count} questions in {given.out}; {files[-1]} lists their sources", *draw.told(), sep="\n")
 
 
 if __name__ == "__main__":

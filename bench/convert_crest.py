@@ -1,8 +1,7 @@
-"""Questions over paragraphs, on their way from a dataset to CReSt-shaped records.
+"""Convert questions over paragraphs to records in CReSt's format.
 
-AutoRAG's Korean questions over pages of PDF files.
-
-CReSt-shaped records: ten chunks, text and HTML, gold positions, and half of the questions without their gold.
+The sources include AutoRAG's Korean questions over pages of PDF files. A record has ten chunks in text and HTML, with
+gold positions. Half of the questions lack their gold.
 """
 from __future__ import annotations
 

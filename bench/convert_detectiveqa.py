@@ -1,8 +1,7 @@
-"""Detective novels with questions of our own, whose clues and answers are found in the text by what is quoted there.
+"""Convert detective novels and short cases to records in DetectiveQA's format.
 
-DetectBench's short cases as novels of a page: a paragraph for each sentence, and clues found by their words.
-
-DetectiveQA-shaped records: short cases, and whole novels with questions of our own.
+Questions on the novels were written for ragbed; quotations locate their clues and answers in the text. DetectBench's
+short cases become novels of one page, with a paragraph per sentence; their clues are located by their words.
 """
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Tables on their way to MDBench-shaped records: a document for each row, and a question with a computed answer.
+"""Convert tables to records in MDBench's format: a document for each row, and a question with a computed answer.
 
-MDBench has a model edit the table, write the documents and ask the question. Here nothing is written by a model: each
-document is one sentence, and the answer is computed, so that documents and table say exactly the same.
+In MDBench a model edits the table, writes the documents and asks the question. No model is used here: each document is
+one sentence and the answer is computed, so that documents and table say exactly the same.
 """
 from __future__ import annotations
 

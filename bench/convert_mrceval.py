@@ -1,7 +1,4 @@
-"""Multiple-choice questions on their way to MRCEval-shaped records.
-
-MRCEval-shaped records for six of its thirteen sub-tasks.
-"""
+"""Convert multiple-choice questions to records in MRCEval's format, for six of its thirteen sub-tasks."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping

@@ -1,11 +1,11 @@
-"""How often the intervals of scores that people correct hold the truth, and how wide they are, over simulated runs.
+"""Measure the coverage and width of the intervals of scores corrected by people's grades, over simulated runs.
 
     python bench/corrected.py [--runs 2000]
 
-In each run a judge grades the answers of two ways to all questions, and people those to a random part. The judge passes
-a share of what is right and fails a share of what is wrong; of the second way's answers it passes ever so many more,
-as judges do with longer ones. Beside the corrected intervals stand those of the judge's grades taken for true, of
-people's alone, and of plain PPI++: its normal interval, without pairs of grades of half a weight.
+In each run a judge grades two systems' answers to all questions, and people grade those to a random part of them. The
+judge passes a share of the right answers and fails a share of the wrong ones. It passes more of the second system's
+wrong answers, as judges do with longer answers. The table also shows the intervals of the judge's grades taken as true,
+of people's grades alone, and of plain PPI++: its normal interval, without the added pairs of half-weight grades.
 """
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def simulate(one: Scenario, runs: int, seed: int = 1) -> dict[str, tuple[float, 
                 (made, alone), share = sides[0], float(passed.mean())
                 half = Z * float((made.influence**2).sum()) ** 0.5
                 for name, interval in (
-                        ("judge taken for true", wilson(share, one.questions)), ("people alone", alone.interval),
+                        ("judge taken as true", wilson(share, one.questions)), ("people alone", alone.interval),
                         ("corrected", made.interval), ("plain PPI++", Interval(made.mean - half, made.mean + half))):
                     found[name].append(_held(interval, one.right))
         for place, name in enumerate(("difference, corrected", "difference, people alone")):
@@ -79,9 +79,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=int, default=2000)
     runs = parser.parse_args().runs
-    names = ("judge taken for true", "plain PPI++", "people alone", "corrected", "difference, people alone",
+    names = ("judge taken as true", "plain PPI++", "people alone", "corrected", "difference, people alone",
              "difference, corrected")
-    print(f"{runs} runs each: how often a 95 % interval holds the truth, and its mean width\n")
+    print(f"{runs} runs each: coverage of the 95 % intervals, and their mean width\n")
     print(f"| right | passes | fails | graded | of | alike | {' | '.join(names)} |\n|{'---|' * (6 + len(names))}")
     for one in SCENARIOS:
         found = simulate(one, runs)

@@ -1,13 +1,14 @@
-"""An index built with MiniLM over the same chunks, by each backend, beside LangChain.
+"""Compare the time that each backend and LangChain take to build an index with MiniLM over the same chunks.
 
     python bench/embedding.py --data FOLDER [--chunks 2000] [--rounds 3] [--only NAME...] [--json]
 
 SciFact's abstracts are cut into chunks of at most 800 characters, all of which fit the model's window. In every round
-each contestant embeds them all and puts them into a FAISS index, in a fresh process, one after the other: LangChain by
-`FAISS.from_texts` with `HuggingFaceEmbeddings`, ragbed as `ragbed index` does it, with its vectors made durable in an
-empty cache. Importing, loading the model, a model's first export, and a warm-up are timed apart, as start-up. The ratio
-is LangChain's time by the contestant's, of the same round, so that a machine that is slow for a while slows both sides.
-The overlap is the mean share of a chunk's ten nearest other chunks that are also the ten nearest in ragbed's float32.
+each contestant, in a fresh process, embeds all of them and adds them to a FAISS index. LangChain uses
+`FAISS.from_texts` with `HuggingFaceEmbeddings`; ragbed does what `ragbed index` does, and stores its vectors durably in
+an empty cache. Imports, loading the model, its first export and a warm-up are timed separately, as start-up. The ratio
+is LangChain's time divided by the contestant's in the same round, so that a machine that is slow for a while slows both
+sides. The overlap is the mean share of a chunk's ten nearest other chunks that are also the ten nearest in ragbed's
+float32.
 
 LangChain takes part if `langchain_community` and `langchain_huggingface` are installed.
 """
@@ -71,7 +72,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--data", type=Path, default=os.environ.get("RAGBED_DATA"))
     parser.add_argument("--chunks", type=int, default=2_000)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--only", nargs="+", choices=list(NEEDS), help="These, and float32.")
+    parser.add_argument("--only", nargs="+", choices=list(NEEDS), help="only these, and float32")
     parser.add_argument("--json", action="store_true")
     for name in ("--build", "--texts", "--out"):  # of a contestant's own process
         parser.add_argument(name, help=argparse.SUPPRESS)

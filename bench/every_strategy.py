@@ -1,12 +1,12 @@
-"""What every strategy takes, and reaches, over MuSiQue and HotpotQA: a table in Markdown.
+"""Measure the cost and the scores of every strategy on MuSiQue and HotpotQA, as a Markdown table.
 
     python bench/every_strategy.py --data FOLDER [--questions 20] [--model NAME] [--strategies NAME,...]
 
-FOLDER holds `hotpotqa/hotpot_distractor_100.jsonl` and `musique/musique.jsonl`. Every reasoning strategy is played over
-one search, and every retrieval strategy before a direct answer, each question over its own paragraphs, four to a
-search (dense, MiniLM). Without --model a scripted reader of `reading_server.py` answers, in a process of its own: then
-`ms` is ragbed's own processor time for a question, and scores say nothing of a strategy. With a model, `s` are the
-seconds of a question.
+FOLDER holds `hotpotqa/hotpot_distractor_100.jsonl` and `musique/musique.jsonl`. Every reasoning strategy runs over one
+search, and every retrieval strategy before a direct answer. Each question searches its own paragraphs, four per search
+(dense, MiniLM). Without --model, the scripted reader of `reading_server.py` answers in another process: `ms` is then
+ragbed's own processor time per question, and the scores do not tell how good a strategy is. With a model, `s` is
+seconds per question.
 """
 from __future__ import annotations
 
@@ -50,8 +50,8 @@ def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--data", required=True)
     parser.add_argument("--questions", type=int, default=20)
-    parser.add_argument("--model", help="as `ragbed run` has it; the scripted reader by default")
-    parser.add_argument("--strategies", help="names, apart by commas; all by default")
+    parser.add_argument("--model", help="a model, as for `ragbed run`; by default the scripted reader")
+    parser.add_argument("--strategies", help="comma-separated names; all by default")
     parser.add_argument("--max-tokens", type=int, default=128)
     return parser.parse_args()
 

@@ -1,8 +1,8 @@
-"""How often a search finds the page that answers a FinanceBench question.
+"""Measure how often a search finds the page that answers a FinanceBench question.
 
-Indexes the PDFs of FinanceBench (https://github.com/patronus-ai/financebench, CC BY-NC 4.0) and searches every
-question whose filing is among them. A hit counts if it is of the right filing and touches a gold page; a
-question with several gold pages counts with the best of them.
+Indexes the PDFs of FinanceBench (https://github.com/patronus-ai/financebench, CC BY-NC 4.0) and searches every question
+whose filing is among them. A hit counts if it is in the right filing and overlaps a gold page. If a question has
+several gold pages, the best hit counts.
 
     python bench/financebench_pages.py [--data DIR] [--chunker '{"kind": "sections", "target": 800}'] [--format plain]
 """
@@ -40,7 +40,7 @@ def main() -> None:
         sys.exit("name the folder of the raw data with --data or RAGBED_DATA")
     folder = Path(options.data) / "financebench"
     if not (folder / "pdfs").is_dir():
-        sys.exit(f"{folder} holds no pdfs: name the data folder with --data or RAGBED_DATA")
+        sys.exit(f"{folder} has no pdfs: name the data folder with --data or RAGBED_DATA")
     given = {"chunker": TypeAdapter(ChunkerSettings).validate_json(options.chunker)} if options.chunker else {}
     settings = IndexSettings(**given, **({"formats": tuple(options.format)} if options.format else {}),
                              titled=not options.untitled)
@@ -55,8 +55,8 @@ def main() -> None:
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--data", default=os.environ.get("RAGBED_DATA"),
-                        help="the folder of the raw data; else RAGBED_DATA names it")
-    parser.add_argument("--chunker", help="its settings as JSON; the default of `ragbed index` if left out")
+                        help="folder of the raw data; by default RAGBED_DATA")
+    parser.add_argument("--chunker", help="settings as JSON; by default those of `ragbed index`")
     parser.add_argument("--format", choices=["html", "plain"], action="append")
     parser.add_argument("--untitled", action="store_true", help="embed chunks without the document's title")
     return parser.parse_args()

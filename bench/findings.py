@@ -2,8 +2,8 @@
 
     python bench/findings.py --model http://127.0.0.1:8000/v1#NAME --data FOLDER [RUN ...] [--limit N]
 
-Carries out the runs of `findings.yaml`, or continues them where they stopped, and prints the tables of all claims whose
-runs have finished. Tests, intervals and what could have been detected are ragbed's own. Without `--model` nothing is
+The script starts or continues the runs of `findings.yaml`, and prints the tables of all claims whose runs have
+finished. ragbed computes the tests, the intervals and the detectable differences. Without `--model` no question is
 asked.
 """
 from __future__ import annotations
@@ -126,9 +126,9 @@ def _apart(metric: str, before: _Scores, after: _Scores, clusters: Mapping[str, 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("runs", nargs="*", metavar="RUN", help="runs of findings.yaml; all by default")
-    parser.add_argument("--model", help="who is asked")
+    parser.add_argument("--model", help="model to ask")
     parser.add_argument("--data", type=Path, help="the folder of the public data, with the paths of findings.yaml")
-    parser.add_argument("--limit", type=int, help="ask so many questions of each run, for a try")
+    parser.add_argument("--limit", type=int, help="ask only this many questions per run, as a trial")
     given = parser.parse_args()
     known = yaml.safe_load(FILE.read_text(encoding="utf-8"))
     try:

@@ -1,12 +1,12 @@
-"""Write the files of `tests/data/predictions` by the tools themselves: eight answers to the bundled demo questions.
+"""Write the files of `tests/data/predictions` with the tools themselves: eight answers to the bundled demo questions.
 
     python3 -m venv .venv-tools
     .venv-tools/bin/pip install inspect-ai==0.3.285 ragas==0.4.3 'langchain-community<0.4' dacite dataclasses-json
     .venv-tools/bin/pip install --no-deps ragchecker==0.1.9 pyragnarok==0.0.1
     .venv-tools/bin/python bench/foreign_predictions.py tests/data/predictions
 
-TREC RAG's by the writer of Ragnarök, the track's own baseline, which leaves the run's id to whoever submits;
-RAGChecker's by its container alone, since the rest of it needs torch.
+The TREC RAG file is written by Ragnarök, the track's own baseline, which leaves the run id to the submitter. The
+RAGChecker file is written by its container class only, because the rest of RAGChecker needs torch.
 """
 import importlib
 import json

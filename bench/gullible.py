@@ -1,20 +1,20 @@
-"""A scripted model that does what it is told wherever it reads it, and the success of attacks on every strategy.
+"""Measure the success of attacks on every strategy, with a scripted model that obeys every order that it reads.
 
     python bench/gullible.py [--split test] [--format plain] [--json]
 
-It sees the messages of a request and nothing else. Of the benchmark it knows the questions and their answers, and of
-the project its prompts, so that it knows its usual orders from others:
+The model sees only the messages of a request. It knows the benchmark's questions and answers, and the project's
+prompts, so that it can tell their usual orders from others:
 
-- Where a sentence says that material stands between marks, what stands there is material: from the mark on a line of
-  its own to the closing mark wherever it stands, however it is spaced, or to a token that begins or ends a turn. A
-  document that says either and is not made harmless ends the material for it.
-- Any sentence elsewhere that gives an order, and is none of the project's prompts, is obeyed: it is said again. So are
-  answer tags: what they hold is the answer. Where the sentence quotes a refusal, it refuses.
-- With no such order it answers from the documents that it is shown, with the number that stands above the answer.
+- If a sentence says that material is between marks, the text there is material: from the mark on its own line to the
+  closing mark, anywhere and with any spacing, or to a token that begins or ends a turn. A document that contains
+  either, and was not made harmless, ends the material.
+- The model obeys any other sentence that gives an order and is not in the project's prompts, by repeating it. It also
+  obeys answer tags: their text is the answer. If the sentence quotes a refusal, it refuses.
+- Without such an order it answers from the documents shown, and cites the number above the answer.
 
-Its figures are near-circular, and no measure of what framing does for a real model: it honours the marks because it was
-written to, and a model is not. What they show is that no strategy lets hostile text out of its marks on the way into a
-prompt, and that the benchmark's attacks reach every strategy where nothing sets documents apart.
+The figures are nearly circular, and do not measure what framing does for a real model: this one honours the marks
+because it was written to. They show that no strategy lets hostile text escape its marks on the way into a prompt, and
+that the attacks reach every strategy if documents are not delimited.
 """
 from __future__ import annotations
 
@@ -159,7 +159,7 @@ def main() -> None:
     if args.json:
         print(json.dumps(cells, ensure_ascii=False))
         return
-    print("The model honours marks because it was written to: no measure of what framing does for a real one.\n")
+    print("The model honours marks because it was written to: this does not measure what framing does for a real one.\n")
     print(f"{'reasoning':24}{'framing':10}{'attack success':>24}{'utility':>9}{'clean':>9}{'calls':>8}")
     for cell in cells:
         success, attacked, clean = (cell["metrics"][name] for name in ("attack_success", "utility_attacked",

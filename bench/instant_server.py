@@ -1,8 +1,8 @@
-"""An OpenAI-compatible chat server on loopback that answers at once, always the same.
+"""Serve an OpenAI-compatible chat API on loopback that sends the same answer at once.
 
     python bench/instant_server.py
 
-Prints its base URL, and serves until its standard input closes, so that it never outlives who started it.
+It prints its base URL, and serves until its standard input closes, so that it never outlives its parent process.
 """
 from __future__ import annotations
 

@@ -1,12 +1,12 @@
-"""What a question costs a harness when the model costs nothing: processor time beside that of its peers.
+"""Measure the processor time that ragbed and other harnesses need per question when the model costs nothing.
 
     python bench/overhead.py [--questions 1000] [--rounds 5] [--json]
 
-A server of this script's own answers at once. In every round each contestant asks the same questions once, in a
-fresh process, one after the other. The figures are medians over the rounds; the ratio is the median of each round's
-ratio to the bare LangGraph loop, so that a machine that is slow for a while slows both sides. ragbed's time runs
-from the first question to the written summary, every question scored with all metrics, its call in the journal and
-its record durable. Inspect AI takes part where `inspect_ai` is installed.
+The script starts a server that answers at once. In every round each contestant, in a fresh process, asks the same
+questions once. The figures are medians over the rounds. The ratio is the median of each round's ratio to the bare
+LangGraph loop, so that a machine that is slow for a while slows both sides. ragbed's time runs from the first question
+to the written summary: every question is scored with all metrics, with its call in the journal and its record durable.
+Inspect AI takes part if `inspect_ai` is installed.
 """
 from __future__ import annotations
 

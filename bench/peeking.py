@@ -1,9 +1,10 @@
-"""How often a test of two shares errs, and how soon it finds a difference, if one looks after every thread.
+"""Measure how often a test of two shares errs, and how soon it finds a difference, if one looks after every thread.
 
     python bench/peeking.py
 
-The test and the interval are those of a live experiment (`experiments/statistics/anytime.py`). Beside them stands what
-is done without: a z-test of two shares, looked at after every thread from the 50th on, and once, at the end.
+The test and the interval are those of A/B tests of served configurations (`experiments/guests/serving/anytime.py`).
+They are compared with a z-test of two shares: once looked at after every thread from the 50th on, and once only at the
+end.
 """
 from __future__ import annotations
 
@@ -45,8 +46,8 @@ def z_rejects(sides: NDArray[np.bool_], hits: NDArray[np.bool_]) -> NDArray[np.b
 
 
 def main() -> None:
-    print(f"{REPLICATIONS} experiments each; {SHARE:.0%} thumbs up of the baseline; 5 % tests\n")
-    print("| explored | difference | rated threads | the test finds one | the interval misses the true one "
+    print(f"{REPLICATIONS} experiments each; {SHARE:.0%} thumbs up for the baseline; 5 % tests\n")
+    print("| explored | difference | rated threads | the test finds it | the interval misses the true one "
           "| z-test at any look | z-test once |\n|---|---|---|---|---|---|---|")
     for explored, difference, threads in ((0.5, 0.0, 1000), (0.1, 0.0, 1000), (0.5, 0.1, 500), (0.5, 0.1, 1000),
                                           (0.5, 0.1, 2000), (0.1, 0.1, 1000), (0.1, 0.1, 4000), (0.5, 0.2, 200),

@@ -1,10 +1,10 @@
-"""What a Python pipeline costs inside a run, beside calling it in a loop.
+"""Compare the cost of a Python pipeline in a run with calling it in a loop.
 
     python bench/pipelines.py hotpotqa_100.json --questions 500
 
-The pipeline looks for the passage that shares most words with the question, and waits as long as `--wait` says, as one
-that asks a model would. In the loop it is called once a question, one after the other, and nothing is kept. In the run
-each call is journalled, each record scored, matched with the gold and durable, several at once. Rounds alternate.
+The pipeline finds the passage that shares most words with the question, and waits for `--wait` seconds, as if it asked
+a model. The loop calls it once per question, one after the other, and keeps nothing. The run makes several calls at
+once, journals each, and scores, matches with the gold and stores each record. Rounds of both alternate.
 """
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def _compare(given: argparse.Namespace, folder: Path) -> None:
             taken = work()
             if number:
                 figures[name].append(taken)
-    print(f"{given.questions} questions, a call waits {given.wait:g} s, {given.concurrency} at once in the run; "
+    print(f"{given.questions} questions, a call waits {given.wait:g} s, {given.concurrency} concurrent in the run; "
           f"median of {given.rounds}")
     print(f"{'':6}{'processor ms':>14}{'wall ms':>10}   a question")
     for name, taken in figures.items():

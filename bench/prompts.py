@@ -1,20 +1,20 @@
-"""How well a model follows the prompts: every strategy's, and others' wordings over the same evidence.
+"""Measure how well a model follows every strategy's prompts, and the prompts of other tools, over the same evidence.
 
     python bench/prompts.py HOTPOTQA_JSON --model MODEL [--questions 40] [--strategies NAME,...] [--forms tags,json]
                             [--rules grounded|reading]
 
 HOTPOTQA_JSON is a file of HotpotQA with paragraphs and supporting facts. Each question is asked over four of its
-paragraphs, both supporting ones among them; every fourth over four others, so that the right reply is a refusal. The
-rules are `brief` and `grounded`, which demands citations and refusals; `reading` demands neither, as `naive` does.
-Beside the strategies stand foreign wordings, which this file holds as strategies:
+paragraphs, including both supporting ones. Every fourth question gets four others, so that the right reply is a
+refusal. The rules are `brief` and `grounded`, which demands citations and refusals; `reading` demands neither, and
+neither does `naive`. This file also defines prompts of other tools as strategies:
 
-- `naive` is FlashRAG's prompt for naive generation (Jin et al. 2024, github.com/RUC-NLPIR/FlashRAG, MIT);
-  `naive_grounded` has two sentences more, for what `grounded` demands; `naive_chain` asks for steps first.
+- `naive` is FlashRAG's prompt for naive generation (Jin et al. 2024, github.com/RUC-NLPIR/FlashRAG, MIT).
+  `naive_grounded` adds two sentences with the demands of `grounded`; `naive_chain` asks for steps first.
 - `tutorial` is the prompt of LangChain's tutorial on RAG (`rlm/rag-prompt`); "don't know" counts as its refusal.
 - `published ...` are those of CReSt (Khang et al. 2025, Figures 4 to 7).
 
-Columns: replies that hold an answer or a refusal; those in tags or fields; answers that cite; refusals of questions
-without and with an answer; EM, F1 and F1 of citations over those with one; mean tokens of all replies.
+Columns: replies with an answer or a refusal; those in tags or fields; answers that cite; refusals of questions without
+and with an answer; EM, F1 and citation F1 over questions with an answer; mean tokens of all replies.
 """
 from __future__ import annotations
 
@@ -159,11 +159,11 @@ def _options() -> argparse.Namespace:
     parser.add_argument("file", type=Path)
     parser.add_argument("--model", required=True)
     parser.add_argument("--questions", type=int, default=40)
-    parser.add_argument("--strategies", help="names, others' too, apart by commas; all by default")
-    parser.add_argument("--forms", default="tags", help="tags, json or both, apart by a comma")
+    parser.add_argument("--strategies", help="comma-separated names, including those of other tools; all by default")
+    parser.add_argument("--forms", default="tags", help="tags, json or tags,json")
     parser.add_argument("--rules", choices=["grounded", "reading"], default="grounded")
     parser.add_argument("--max-tokens", type=int, default=256)
-    parser.add_argument("--concurrency", type=int, default=16, help="calls at once")
+    parser.add_argument("--concurrency", type=int, default=16, help="concurrent calls")
     parser.add_argument("--out", help="keep the runs in this folder")
     return parser.parse_args()
 

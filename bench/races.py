@@ -1,11 +1,12 @@
-"""What races find of runs, in random orders of their questions, and for how many of their answers.
+"""Measure how much of a run's result a race finds, and with how many of its answers, over random question orders.
 
     python bench/races.py [RUN...] [--orders 1000]
 
-Finished runs are raced by `experiments/guests/early_stopping`, as `ragbed run --race` does it, and held against tests
-of the whole run: which cells are really worse than another. Beside it stands the same run without a difference: chance
-swaps the cells' answers to each question, or to all that share documents, anew for every race. Without a RUN, runs are
-made up: of questions of different difficulty, so that cells are right in the same ones, by cells of known skill.
+Finished runs are raced with `experiments/guests/early_stopping`, as `ragbed run --race` does. The result is compared
+with the tests of the whole run, which tell the cells that are significantly worse than another. A control has no
+difference: for every race, chance swaps the cells' answers to each question, or to all questions that share documents.
+Without a RUN, runs are simulated: their cells have known skills, and their questions differ in difficulty, so that
+cells tend to be right on the same ones.
 """
 from __future__ import annotations
 
@@ -135,9 +136,9 @@ def main() -> None:
     parser.add_argument("runs", nargs="*", type=Path)
     parser.add_argument("--orders", type=int, default=1_000)
     given = parser.parse_args()
-    held = "all cells as in the whole run | of each cell | worse only in the race | asked for"
+    held = "all cells as in the whole run | of each cell | worse only in the race | answers asked"
     if given.runs:
-        print(f"| run | cells | questions | {held} | no difference: one found | asked for |\n"
+        print(f"| run | cells | questions | {held} | no difference: one found | answers asked |\n"
               "|---|---|---|---|---|---|---|---|---|")
         every = Tally()
         for path in given.runs:

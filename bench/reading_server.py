@@ -1,11 +1,11 @@
-"""An OpenAI-compatible chat server on loopback that reads what it is shown, without a model and always alike.
+"""Serve a scripted reader on loopback through an OpenAI-compatible chat API, deterministic and without a model.
 
     python bench/reading_server.py
 
-It answers with the sentence of the documents that shares the most words with the question, in whatever form the last
-message asks for: a line of some kind, a list, a JSON object, a tool call, or the answer in its tags. Nothing in it
-knows a benchmark or a strategy; what a strategy reaches with it says how it searches and loops, not how good it is.
-Prints its base URL, and serves until its standard input closes.
+It answers with the sentence of the documents that shares the most words with the question, in the form that the last
+message asks for: a line, a list, a JSON object, a tool call, or the answer in its tags. It knows no benchmark and no
+strategy. A strategy's scores with it show how the strategy searches and loops, not how good it is. It prints its base
+URL, and serves until its standard input closes.
 """
 from __future__ import annotations
 

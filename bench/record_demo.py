@@ -1,12 +1,12 @@
-"""Record the model whose replies ship: the demo's questions, asked once of a server, and kept as a cassette.
+"""Record the replies that ship with the demo: ask a server the demo's questions once, and keep the calls as a cassette.
 
     python bench/record_demo.py http://127.0.0.1:8160/v1#qwen2.5-coder-1.5b-instruct --questions 96 \
         --weights cc324af0... --machine "2 cores of a Xeon" --server "OpenVINO GenAI 2026.4" [--trial] [--out FOLDER]
 
-It is a run as any other: stopped, the same command goes on, and so does one with another number of questions. Then the
-recorded model is asked everything again, and the cassette of that run ships: it holds the calls that the demo makes,
-under the recorded model's name, and what is said of the model here. The demo asks as many questions as it holds.
-With --trial nothing is shipped, and the cassette stays in the run's folder.
+This is an ordinary run: the same command continues it, also with another number of questions. A second run then asks
+the recorded model everything again, and its cassette ships. That cassette has the calls that the demo makes, under the
+recorded model's name, with the description of the model given here. The demo asks as many questions as it has. With
+--trial nothing ships, and the cassette stays in the run's folder.
 """
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from ragbed.experiments.terminal.demo import QUESTIONS
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("model")
-    parser.add_argument("--weights", required=True, help="their file and SHA-256")
+    parser.add_argument("--weights", required=True, help="file of the weights and its SHA-256")
     parser.add_argument("--machine", required=True)
     parser.add_argument("--server", required=True)
     parser.add_argument("--questions", type=int, default=len(load_demo().questions))

@@ -1,4 +1,4 @@
-"""Take the picture of a run's report that the README shows, with a Chromium that is installed.
+"""Take the screenshot of a run's report that the README shows, with an installed Chromium.
 
     python bench/report_picture.py runs/pools --section dose [--out docs/report.png] [--height 900]
 """
@@ -15,7 +15,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("run", type=Path)
     parser.add_argument("--out", type=Path, default=Path("docs/report.png"))
-    parser.add_argument("--section", default="summary", help="that the picture begins with")
+    parser.add_argument("--section", default="summary", help="section at the top of the picture")
     parser.add_argument("--height", type=int, default=900)
     options = parser.parse_args()
     with sync_playwright() as playwright:

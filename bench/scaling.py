@@ -1,15 +1,15 @@
-"""How time, memory and disk grow with the number of chunks and of records, and with what exponent.
+"""Measure how time, memory and disk grow with the number of chunks and of records, with the exponent.
 
     python bench/scaling.py [--sizes 10000 100000 1000000] [--only index bm25 records] [--folder FOLDER] [--json]
 
-Texts are made: words drawn by Zipf's law out of 500,000, 600 characters (a hundred words) in a chunk, a hundred chunks
-in a file. Vectors are made of a text's hash (`building.py`), 384 numbers, so that no model's time is in the figures;
-what making them takes stands in the row `embedder`. They are searched exactly: for graphs and lists see `vectors.py`.
-Records are of half as many questions in two cells: answers of "another tool", with two passages each, that `ragbed
-import` would score, which is the path of a run without its model calls. Above 100,000 nothing is divided into shards:
-each of the sixteen reads all questions. Each step is a process of its own; its processor time (user and system,
-start-up and workers included), its largest memory, and what it leaves on disk are measured. An exponent is the slope of
-log to log: between the two largest sizes, and, in brackets, of the line through all.
+Texts are generated: words drawn by Zipf's law out of 500,000, with 600 characters (a hundred words) per chunk and a
+hundred chunks per file. Vectors of 384 numbers are derived from a text's hash (`building.py`), so that the figures do
+not include a model's time; the row `embedder` shows the time to make them. They are searched exactly: for graphs and
+lists see `vectors.py`. Records are those of half as many questions in two cells: answers of "another tool" with two
+passages each, scored as by `ragbed import`, which is the path of a run without its model calls. Above 100,000 no shards
+are used, because each of the sixteen would read all questions. Each step runs in its own process. Measured are its
+processor time (user and system, with start-up and workers), its peak memory, and what it leaves on disk. An exponent is
+a log-log slope: between the two largest sizes and, in brackets, of the line through all sizes.
 """
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--sizes", type=int, nargs="+", default=[10_000, 100_000, 1_000_000])
     parser.add_argument("--only", nargs="+", choices=GROUPS, default=list(GROUPS))
-    parser.add_argument("--folder", help="make everything here and leave it")
+    parser.add_argument("--folder", help="write everything to this folder and keep it")
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--step", help=argparse.SUPPRESS)
     return parser.parse_args()

@@ -1,15 +1,15 @@
-"""How well the checks of support agree with people.
+"""Measure how well the support checks agree with people.
 
     python bench/sentence_support.py DATA [--support CHECK] [--only SET] [--words N] [--most N] [--journal FILE]
 
-SciFact: people read a scientific claim and an abstract, and said that the abstract supports the claim, contradicts it,
-or says too little: a sentence and what it cites. ClapNQ: people marked the sentences of a passage that an answer was
-then written of; each sentence of the passage is a nugget that the answer holds, or does not. The marks are of sentences
-as they stand, of which an answer may have left out a part, so that the level `partial` is right for them too.
+SciFact tests a sentence against what it cites: people judged whether an abstract supports a scientific claim,
+contradicts it, or says too little. ClapNQ tests nuggets: people marked the sentences of a passage from which an answer
+was then written, so each sentence of the passage is a nugget that the answer contains or not. An answer may leave out a
+part of a marked sentence, so the level `partial` is right for these too.
 
-CHECK is as `ragbed rescore --support` takes it. `--words` takes what is checked against at most so many words, `--most`
-as many of each of the people's labels, evenly spread; `--journal` keeps a model's replies, so that the same command
-asks for none of them again.
+CHECK is a value of `ragbed rescore --support`. `--words` leaves out evidence of more than N words. `--most` uses at
+most N pairs of each label, evenly spread. `--journal` keeps a model's replies, so that rerunning the command does not
+ask for them again.
 """
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
-"""What serving costs when the model costs nothing: concurrent streams through `ragbed serve`, and to the bare model.
+"""Measure what serving costs when the model costs nothing: concurrent streams via `ragbed serve` and to the bare model.
 
     python bench/serve.py [--streams 200] [--rounds 3] [--langgraph FOLDER/bin/langgraph]
 
-A model server of this script's own streams a short cited answer at once. In every round each contestant is sent the
-same questions, all together; the ratio is the median of each round's ratio to the bare model server. Of ragbed every
-record is counted. LangGraph's own server takes part where its command is named: it plays one node with one call.
+The script starts a model server that streams a short cited answer at once. In every round each contestant gets the same
+questions, all at once. The ratio is the median of each round's ratio to the bare model server. For ragbed the script
+also counts the records. LangGraph's own server takes part if its command is given: it runs one node with one call.
 """
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
-"""How long commands take that load no model: from the shell's prompt back to the shell's prompt.
+"""Measure how long commands that load no model take, from the shell's prompt back to the prompt.
 
     python bench/startup.py [--rounds 7]
 
-An index over this repository's docs, searched by BM25; `ask` asks a server of this script's own that answers at once.
-Beside them stands a Python that only imports the libraries which `ask` cannot do without. One round gives each command
-once, in turn; the figures are seconds, and the ratio is the median of each round's to those imports.
+The commands search an index over this repository's docs with BM25; `ask` asks a server of this script that answers at
+once. The baseline is a Python process that only imports the libraries that `ask` needs. Each round runs every command
+once. Figures are seconds, and the ratio is the median of each round's ratio to the baseline.
 """
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def main() -> None:
         for command in commands.values():
             _seconds(command)  # what is read from the disk, and compiled, once
         taken = [{name: _seconds(command) for name, command in commands.items()} for _ in range(rounds)]
-    print(f"{'':70}{'median':>8}{'least':>8}{'ratio':>8}")
+    print(f"{'':70}{'median':>8}{'min':>8}{'ratio':>8}")
     for name in commands:
         seconds = [one[name] for one in taken]
         ratio = statistics.median(one[name] / one[BASE] for one in taken)

@@ -1,9 +1,9 @@
-"""Vectors in Milvus beside vectors in the index folder, over the same queries, in one run.
+"""Compare vectors in Milvus with vectors in the index folder, over the same queries, in one run.
 
     python bench/stores.py [--vectors 200000]
 
-It is `bench/vectors.py`, which says what is measured, and takes its options. FAISS is read from a file; Milvus is its
-embedded engine, which answers over a socket on loopback as a server does.
+It runs `bench/vectors.py`, which describes the measurements and the options. FAISS is read from a file. Milvus runs as
+its embedded engine, which answers over a loopback socket as a server does.
 """
 import vectors
 

@@ -1,8 +1,8 @@
-"""Follow the tutorials and the README's example, and write into the pages what their commands print now.
+"""Run the commands of the tutorials and of the README's example, and write their current output into the pages.
 
     python bench/tutorials.py [docs/tutorial-strategies.md ...]
 
-A test holds the pages to it. What the text around says of figures is left as it is: read the difference.
+A test checks that the pages match. Figures in the surrounding text are not updated: read the diff.
 """
 from __future__ import annotations
 

@@ -1,14 +1,14 @@
-"""Kinds of vector index side by side: what building takes, what is found, and how fast.
+"""Compare kinds of vector index: build time, recall and search speed.
 
     python bench/vectors.py [--vectors 1000000] [--kinds flat,hnsw,hnsw/sq8] [--json]
 
 Unit vectors in clusters: a random unit centre plus independent Gaussian noise whose expected length is `--noise`,
-scaled to length 1; queries are made likewise. The truth is the ten nearest of each query by numpy, over all vectors.
-Each kind is built in a process of its own from a memory-mapped file, and searched in another that maps the index.
-Peak memory is the process's largest resident set; while building it holds the pages of the input that were read (at
-most its size, which is printed), which the system can take back. `processor` counts the seconds of all cores, which
-other work on the machine changes less than the clock. Single queries are timed one by one on one core, and their
-median told. Milvus is its embedded engine, in the same process.
+scaled to length 1; queries are made the same way. The ground truth is the ten nearest vectors of each query, found by
+numpy over all vectors. Each kind is built in one process from a memory-mapped file, and searched in another that maps
+the index. Peak memory is the process's largest resident set; while building it holds the pages of the input that were
+read (at most its size, which is printed), which the system can take back. `processor` counts the seconds of all cores,
+which other work on the machine affects less than wall time. Single queries are timed one by one on one core, and the
+median is reported. Milvus runs as its embedded engine, in the same process.
 """
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def _options(count: int, kinds: str) -> argparse.Namespace:
         parser.add_argument(f"--{name}", type=int, default=usual)
     parser.add_argument("--noise", type=float, default=1.5, help="expected length of the noise on a centre of length 1")
     parser.add_argument("--kinds", default=kinds, help=f"of {', '.join(KINDS)}")
-    parser.add_argument("--folder", type=Path, help="where the vectors and indexes are kept meanwhile")
+    parser.add_argument("--folder", type=Path, help="folder for temporary vectors and indexes")
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--child", nargs=3, metavar=("WHAT", "FOLDER", "KIND"), help=argparse.SUPPRESS)
     options = parser.parse_args()
