@@ -159,7 +159,7 @@ def main() -> None:
     if args.json:
         print(json.dumps(cells, ensure_ascii=False))
         return
-    print("The model honours marks because it was written to: this does not measure what framing does for a real one.\n")
+    print("The model honours marks because it was written to: this does not show what framing does for a real one.\n")
     print(f"{'reasoning':24}{'framing':10}{'attack success':>24}{'utility':>9}{'clean':>9}{'calls':>8}")
     for cell in cells:
         success, attacked, clean = (cell["metrics"][name] for name in ("attack_success", "utility_attacked",
