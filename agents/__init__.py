@@ -1,5 +1,5 @@
-"""ragbed: agents. A LangGraph state machine that plays strategies against models, and what it remembers. The public
-names stand in `__init__.pyi`; each is loaded when it is first used."""
+"""Play strategies against models with a LangGraph state machine, and store calls and searches. Public names are in
+`__init__.pyi`; each is imported on first use."""
 from ragbed.lazy import attach_stub
 
 __getattr__, __dir__, __all__ = attach_stub(__name__, __file__)

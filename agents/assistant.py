@@ -1,4 +1,4 @@
-"""Assistant: answers questions from an index of documents, with the same graph that runs measure."""
+"""Assistant: answers questions from an index of documents, with the same graph as a run."""
 from __future__ import annotations
 
 import asyncio
@@ -81,7 +81,7 @@ class Assistant:
     assistant or of one with other settings: the earlier turns become its history.
 
     Attributes:
-        made: mark of its questions: settings, and the identities of model and index.
+        made: settings and the identities of model and index, stored with each question.
     """
 
     def __init__(self, settings: AssistantSettings, index: Index, client: ModelClient,

@@ -35,7 +35,7 @@ class Completion:
 @dataclass(slots=True)
 class _Progress:
     attempts: int = 0
-    failed: int = 0  # without attempts that were rate limited
+    failed: int = 0  # failed attempts, except rate-limited ones
     last: str = ""
 
 

@@ -58,7 +58,7 @@ class Journal:
     """Reads and stores calls in a database's table `calls`; without a database it stores nothing.
 
     Args:
-        mode: `live` only writes; `record` reads through; `replay` never calls out.
+        mode: `live` only writes; `record` reads stored outcomes and writes new ones; `replay` only reads.
     """
 
     def __init__(self, database: Database | None, mode: Mode = "record") -> None:
@@ -74,7 +74,7 @@ class Journal:
         return self._turns.setdefault(key, asyncio.Lock())
 
     def find(self, key: str) -> Reply | Failure | None:
-        """Return the stored outcome of a call; failures of earlier processes in mode `replay` only."""
+        """Return the stored outcome of a call. Failures of earlier processes count only in mode `replay`."""
         if self.database is None or self.mode == "live":
             return None
         rows = self.database.read("SELECT * FROM calls WHERE key = ?", (key,))

@@ -26,7 +26,7 @@ from ragbed.retrieval.rerankers.reranker import RerankerDeps, judges_of
 
 OnProgress = Callable[[int, "int | None"], None]  # bytes received, bytes expected if known
 FORMS = "openai:NAME, http://host/v1#NAME, gguf:PATH, hf:OWNER/REPO/FILE.gguf, recorded:NAME"
-PIPELINE_PREFIX = "pipeline:"  # before a pipeline's name, in place of a model's name
+PIPELINE_PREFIX = "pipeline:"  # before a pipeline's name, instead of a model's name
 NO_MODEL = "none"  # for a strategy that calls no model
 SHARED_SERVERS = "RAGBED_LOCAL_SERVERS"
 """Environment variable with the local servers that a launcher has started: JSON of address and key by identity."""

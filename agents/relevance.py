@@ -1,4 +1,4 @@
-"""Relevance judges: models that grade passages for a reranker, which waits in a thread of its own."""
+"""Relevance judges: models that grade passages for a reranker, which waits in a separate thread."""
 from __future__ import annotations
 
 import asyncio
@@ -49,7 +49,7 @@ class RelevanceJudge:
 
     If both are unreadable, the passage is counted, and a reranker gives it the lowest grade. If a call fails, no
     further passages are graded, and the error is raised. The calls run on `loop`, since rerankers use the judge from
-    other threads; each passage has this many seconds.
+    other threads; each passage has `seconds` of time.
     """
 
     def __init__(self, model: Model, settings: JudgeReranker, loop: asyncio.AbstractEventLoop,

@@ -170,7 +170,7 @@ class Session:
         return entry
 
     def answer(self) -> Answer:
-        """Return the answer, with cited numbers that no prompt showed in `invalid_citations`."""
+        """Return the answer. Cited numbers that no prompt showed are in its `invalid_citations`."""
         if self.node != "finish":
             self.end_if_over_budget()  # restored results do not say that the budget ended it
         common: dict[str, Any] = {"evidence": self.passages, "shown": self._shown(),

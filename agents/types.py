@@ -157,7 +157,7 @@ class CallOutcome:
 
 
 def failure_from_error(error: CallError) -> Failure:
-    """Turn a call's error into data without keys; its kind determines the question's outcome."""
+    """Turn a call's error into data without API keys. Its kind determines the question's outcome."""
     kind = "timeout" if isinstance(error, CallTimeout) else "too_long" if isinstance(error, CallTooLong) else error.kind
     return Failure(kind, redact_keys(str(error)))
 

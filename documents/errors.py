@@ -24,7 +24,7 @@ from importlib.util import find_spec
 
 
 class RagbedError(Exception):
-    """The root of the tree; never raised itself."""
+    """Base class of every error in the tree; never raised directly."""
 
 
 class UserError(RagbedError):
@@ -69,7 +69,7 @@ class BudgetSpent(UserError):
 
 
 class MissingExtra(UserError):
-    """An optional package is not installed: its import name, and the extra that brings it."""
+    """An optional package is not installed: its import name, and the extra that installs it."""
 
     def __init__(self, package: str, extra: str) -> None:
         super().__init__(f"{package} is not installed; run: pip install 'ragbed[{extra}]'")

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 OPENAI_HOST = "api.openai.com"
 SERVER_SCHEMES = ("openai", "http", "https")  # the part before the colon in the name of a model behind a server
-MAX_REPLY_BYTES = 16 << 20  # of one reply; the longest replies of models are some hundred kilobytes
+MAX_REPLY_BYTES = 16 << 20  # of one reply; the longest model replies take a few hundred kilobytes
 _KEY_VARIABLES = ("OPENAI_API_KEY", "RAGBED_API_KEY", "MILVUS_TOKEN")
 _OPENAI_URL = f"https://{OPENAI_HOST}/v1"
 _NO_KEY = "none"  # the OpenAI client always sends some key
@@ -50,8 +50,8 @@ class Address:
 
 def parse_address(spec: str, *, calls: bool = True) -> tuple[Address, str]:
     """Split `openai:NAME` or `http(s)://host/v1#NAME` into the server's address and the model's name there. Without
-    `calls`, the key may be missing. Raises ModelError: another form, no name, a URL that holds secrets, or a key that
-    is missing or cannot be sent in a header."""
+    `calls`, the key may be missing. Raises ModelError if the text has another form, names no model, holds secrets in
+    its URL, or if the key is missing or cannot be sent in a header."""
     if spec.startswith("openai:"):
         name = _check_name(spec.partition(":")[2])
         url = check_url(os.environ.get("OPENAI_BASE_URL") or _OPENAI_URL, "OPENAI_BASE_URL")
@@ -63,7 +63,7 @@ def parse_address(spec: str, *, calls: bool = True) -> tuple[Address, str]:
 
 
 def is_loopback(url: str) -> bool:
-    """Tell whether the URL's host is this machine, which no proxy may come between."""
+    """Tell whether the URL's host is this machine, for which no proxy may be used."""
     host = urlsplit(url).hostname or ""
     try:
         return ip_address(host).is_loopback
@@ -102,8 +102,8 @@ def _check_name(name: str) -> str:
 
 
 def check_url(url: str, what: str) -> str:
-    """Return the base URL without a slash at the end; `what` names it in messages. Raises ModelError: it is not an HTTP
-    URL, or has a user, password or query, which would be shown and recorded."""
+    """Return the base URL without a slash at the end; `what` names it in messages. Raises ModelError if it is not an
+    HTTP URL, or has a user, password or query, which would be shown and recorded."""
     try:
         parts = urlsplit(url)
         # Reading the port checks it.
@@ -136,7 +136,7 @@ def backoff_delay(attempt: int) -> float:
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
-    """Return the seconds that the server asks to wait; None if it asks for no wait. `Retry-After-Ms` is preferred to
+    """Return the seconds that the server asks to wait; None if it does not ask. `Retry-After-Ms` is preferred to
     `Retry-After`, which holds seconds or a date. `x-ratelimit-reset-*` is not read: it tells when the whole limit is
     free again, not when to retry. OpenAI's own client does the same."""
     wait = _number(headers.get("retry-after-ms", ""))
@@ -170,7 +170,8 @@ def is_transient(status: int, body: bytes = b"") -> bool:
 
 
 def is_compressed(headers: Mapping[str, str]) -> bool:
-    """Tell whether a reply is compressed. None is asked for: a few compressed bytes may unpack to gigabytes."""
+    """Tell whether a reply is compressed. Compression is never requested, since a few compressed bytes may unpack to
+    gigabytes."""
     return headers.get("content-encoding", "identity").strip().lower() not in {"", "identity"}
 
 
@@ -229,8 +230,8 @@ class BoundedStream:
 
 
 def bounded_client(url: str, connections: int) -> httpx2.AsyncClient:
-    """Make a client for one address whose replies have a `BoundedStream`. Deadlines and retries are the caller's.
-    Raises ModelError: the proxy or certificates of the environment cannot be used."""
+    """Make a client for one address whose replies have a `BoundedStream`. The caller handles deadlines and retries.
+    Raises ModelError if the proxy or certificates of the environment cannot be used."""
     import httpx2
 
     class Stream(BoundedStream, httpx2.AsyncByteStream):
@@ -253,7 +254,7 @@ def bounded_client(url: str, connections: int) -> httpx2.AsyncClient:
 
 @contextmanager
 def transport_errors() -> Iterator[None]:
-    """Raise ConnectionError, with its cause in words, where no complete reply comes back."""
+    """Raise ConnectionError, with the cause in words, if no complete reply arrives."""
     import httpx2
 
     try:

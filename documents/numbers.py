@@ -10,8 +10,8 @@ from functools import lru_cache
 from ragbed.documents.types import normalize
 
 CURRENCIES = frozenset("$€£¥₩")
-SIGNS = CURRENCIES | {"(", "$(", "($", "US$"}  # may be in a cell of their own before their number
-UNITS = frozenset({")", "%", ")%", "%)", "bps", "pts"})  # may be in a cell of their own after their number
+SIGNS = CURRENCIES | {"(", "$(", "($", "US$"}  # may be in a separate cell before their number
+UNITS = frozenset({")", "%", ")%", "%)", "bps", "pts"})  # may be in a separate cell after their number
 _MAX_CELL = 60
 _CELL_SCALE = r"(?:\s*(?:thousand|million|billion|trillion|bps|pts|basis points)\b)?"
 _AMOUNT = rf"[$€£¥₩(\s+−–—-]*\d[\d.,:/\s]*{_CELL_SCALE}[)%\sxX†*]*"
@@ -32,7 +32,7 @@ def is_year(text: str) -> bool:
 
 
 def join_signs(cells: Sequence[str]) -> list[str]:
-    """Join signs and units in cells of their own with the number next to them."""
+    """Join signs and units in separate cells with the number next to them."""
     line = list(cells)
     for index in range(len(line) - 1, 0, -1):
         if line[index] in UNITS and (line[index - 1] in UNITS or is_number(line[index - 1])):

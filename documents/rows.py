@@ -117,7 +117,7 @@ class Row:
         return Row(self.file, self.line, value, f"{self.within}{field}.")
 
     def stated_id(self, field: str = "id") -> str | None:
-        """Return an optional id, text or a whole number; None if it is missing."""
+        """Return an optional id, which is text or a whole number; None if it is missing."""
         value = self.fields.get(field)
         if value is None or value == "":
             return None
@@ -141,7 +141,8 @@ class Row:
         return value if isinstance(value, kind) else self.fail(field, expected, value)
 
     def parse_as(self, adapter: TypeAdapter[T]) -> T:
-        """Return the record as the adapter's type. Raises BenchmarkError: the first field that does not fit."""
+        """Return the record as the adapter's type. Raises BenchmarkError, which names the first field that does not
+        fit."""
         try:
             return adapter.validate_python(dict(self.fields))
         except ValidationError as error:
@@ -245,7 +246,7 @@ def _parquet(file: Path) -> Iterator[Row]:
             rows = (row for batch in table.iter_batches(batch_size=64) for row in batch.to_pylist())
             for number, row in enumerate(rows, start=1):
                 yield Row(file, number, row)
-    except (pyarrow.ArrowException, OSError, ValueError, OverflowError) as error:  # the last two of bytes, of dates
+    except (pyarrow.ArrowException, OSError, ValueError, OverflowError) as error:  # the last two: bytes and dates
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise BenchmarkError(f"{file}: cannot be read as Parquet: {reason}") from error
 

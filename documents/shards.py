@@ -21,7 +21,7 @@ class Shard:
 
     @classmethod
     def parse(cls, text: str) -> Shard:
-        """Read `3/16`. Raises SettingsError: another form, or a number out of range."""
+        """Read `3/16`. Raises SettingsError if the text has another form or a number is out of range."""
         found = re.fullmatch(r"(\d{1,6})/(\d{1,6})", text)
         shard = cls(*map(int, found.groups())) if found else cls(0, 0)
         if not 1 <= shard.number <= shard.of:
@@ -35,7 +35,7 @@ class Shard:
         return int(digest(id)[:12], 16) % self.of == self.number - 1
 
     def folder(self, whole: Path) -> Path:
-        """Return the folder of this shard, as in `idx.shards/03-of-16` for the folder `idx` of the whole."""
+        """Return the folder of this shard, such as `idx.shards/03-of-16` if the whole is in `idx`."""
         return whole.parent / f"{whole.name}{SUFFIX}" / f"{self.number:0{len(str(self.of))}}-of-{self.of}"
 
 

@@ -18,7 +18,7 @@ from ragbed.documents.types import Document
 class TableCell:
     """A table cell with its spans in the document's renderings."""
 
-    text: str  # on one line; joined with a sign or unit from a cell of its own
+    text: str  # on one line; joined with a sign or unit from a separate cell
     html: Span | None = None  # None if the row has no such cell
     plain: Span | None = None  # None if the cell is empty, or repeats a spanned cell
 
@@ -110,8 +110,8 @@ def _read(rows: Sequence[HtmlRow], spans: dict[int, Span],
 def _titled(rows: Sequence[PipeRow], heads: int, columns: Sequence[int]) -> int:
     """Count the title rows.
     
-    These are marked header rows; or a first row that is full and has no number, unlike others; and rows below a header
-    without numbers that give a title to a column without one.
+    If no row is marked as header, a full first row without numbers is the title row, unless no row has numbers.
+    Otherwise the marked rows count, and rows directly below them that have no numbers and title an untitled column.
     """
     def texts(row: PipeRow) -> list[str]:
         return [row.texts[column] if column < len(row.texts) else "" for column in columns]

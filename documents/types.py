@@ -31,7 +31,7 @@ def normalize(form: Literal["NFC", "NFKC", "NFD"], text: str) -> str:
     """Normalize a text to a Unicode form, with at most 30 combining marks in a row, as the stream-safe format of UAX
     15.
     
-    No script uses more, and ordering a longer run takes quadratic time.
+    No script uses more, and normalizing a longer run takes quadratic time.
     """
     if not text.isascii():
         mark, run = _marks()
@@ -101,7 +101,7 @@ class Chunk:
 
     Attributes:
         content: `prefix` (a repeated table header, or empty) + the document's text[start:end].
-                pages: first and last page, counted from 1; None if the source has no pages.
+        pages: first and last page, counted from 1; None if the source has no pages.
     """
 
     id: str

@@ -22,9 +22,9 @@ class UserCode:
         with UserCode(lambda line: SettingsError(f"strategy {name}: {line}")):
             recipe = factory()
 
-    What the code prints goes to standard error, for standard output belongs to the command. What it raises becomes the
-    error that `fail` makes of one line of text. Interrupts, `passing` errors and ragbed's own errors pass unchanged.
-    Several threads may be inside at once: standard output is restored when the last one leaves.
+    Printed output goes to standard error, because standard output belongs to the command. An exception is described in
+    one line, and `fail` turns this line into the error that is raised. Interrupts, `passing` errors and ragbed's own
+    errors pass unchanged. Several threads may be inside at once: standard output is restored when the last one leaves.
     """
 
     _lock = Lock()

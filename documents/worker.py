@@ -69,7 +69,7 @@ def read(path: Path, max_bytes: int) -> bytes:
 
 
 def _limit_memory() -> None:
-    """Keep a document that expands without bound from taking all memory of the machine."""
+    """Limit this process's memory, in case a document expands without bound."""
     if sys.platform == "win32":
         return
     import resource
@@ -80,7 +80,7 @@ def _limit_memory() -> None:
 
 
 def _alarm(seconds: int) -> None:
-    """Have the kernel end this process in that many seconds, even if the parent is gone; 0 cancels it."""
+    """Have the kernel end this process after `seconds`, even if the parent is gone; 0 cancels the alarm."""
     if sys.platform != "win32":
         signal.alarm(seconds)
 

@@ -169,8 +169,8 @@ def entries(slot: Slot) -> dict[str, str]:
 
 
 def load(target: str) -> Any:
-    """Import what a "module:attribute" string names. Raises SettingsError: an installed guest has no such attribute, or
-    its module cannot be imported."""
+    """Import what a "module:attribute" string names. Raises SettingsError if an installed guest has no such attribute,
+    or its module cannot be imported."""
     module, _, attribute = target.partition(":")
     if module.startswith("ragbed."):  # a missing module of our own is a defect, which the user cannot fix
         return getattr(import_module(module), attribute)
@@ -220,7 +220,7 @@ def leave_out(what: str, why: str) -> None:
 
 
 def load_for_folder(slot: Slot, *folders: Path) -> Any:
-    """Import what a guest adds for a folder that holds the file it is named after; None if no guest does."""
+    """Import what a guest adds under the name of a file in this folder; None if no guest does."""
     found = next((target for name, target in entries(slot).items()
                   if any(isfile(folder / name) for folder in folders)), None)
     return found and load(found)

@@ -1,4 +1,4 @@
-"""Building, extending and estimating an index: parse, chunk, embed and write. Finished work is never done again."""
+"""Building, extending and estimating an index: parse, chunk, embed and write. Finished work is never repeated."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -82,8 +82,8 @@ def build_index(sources: Sequence[str | Path], out: Path, settings: IndexSetting
 
 def estimate_index(sources: Sequence[str | Path], out: Path, settings: IndexSettings | None = None,
                    embedder: Embedder | None = None, add: bool = False) -> BuildEstimate:
-    """Estimate what `build_index`, or with `add` `add_to_index`, would take. Raises the same errors. It is measured on
-    a sample, whose results the build reuses."""
+    """Estimate the cost of `build_index`, or with `add` that of `add_to_index`, by measuring a sample, whose results
+    the build reuses. Raises the same errors."""
     with _extending_job(out, embedder) if add else _new_job(out, settings, embedder) as job:
         found = find_sources(sources)
         plan = plan_added(found, job.previous) if add and job.previous else plan_files(found, job.previous)
@@ -94,7 +94,7 @@ def index_documents(documents: Iterable[Document], out: Path, settings: IndexSet
                     progress: Progress = silent, embedder: Embedder | None = None,
                     metadata: Metadata | None = None) -> BuildReport:
     """Index documents that are already parsed, such as from a generator, keeping their order, ids and sources. Raises
-    DocumentError: two have the same source or id, or metadata names a source that did not come."""
+    DocumentError if two have the same source or id, or metadata names a source that is not among them."""
     with _new_job(out, settings, embedder, metadata) as job, closing(
             stream_documents(documents, job.previous, job.metadata)) as stream:
         total = len(documents) if isinstance(documents, Sequence) else None
@@ -105,8 +105,8 @@ def add_to_index(sources: Sequence[str | Path], out: Path, progress: Progress = 
                  embedder: Embedder | None = None, metadata: Metadata | None = None,
                  on_estimate: OnEstimate | None = None) -> BuildReport:
     """Add sources to an index, replacing those of the same relative path. Everything else stays, and so do settings.
-    Metadata may name sources that are already in the index; others keep their own. Raises IndexFolderError: there is no
-    complete index, or it was made with another embedder."""
+    Metadata may name sources that are already in the index; others keep their own. Raises IndexFolderError if there is
+    no complete index, or it was made with another embedder."""
     with _extending_job(out, embedder, metadata) as job:
         assert job.previous is not None
         return _build_plan(plan_added(find_sources(sources), job.previous), job, progress, on_estimate)
@@ -114,8 +114,8 @@ def add_to_index(sources: Sequence[str | Path], out: Path, progress: Progress = 
 
 def remove_from_index(names: Sequence[str], out: Path, progress: Progress = silent,
                       embedder: Embedder | None = None) -> BuildReport:
-    """Remove sources from an index: by relative path, folder or pattern. Raises IndexFolderError: there is no complete
-    index, a name matches nothing, or nothing would be left."""
+    """Remove sources from an index: by relative path, folder or pattern. Raises IndexFolderError if there is no
+    complete index, a name matches nothing, or nothing would be left."""
     with _extending_job(out, embedder) as job:
         assert job.previous is not None
         return _build_plan(plan_removed(names, job.previous), job, progress)

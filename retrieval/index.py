@@ -110,8 +110,8 @@ class Index:
 
     @property
     def embedder(self) -> Embedder:
-        """The embedder that made the index. Raises ModelError: it is not on this machine. Raises IndexFolderError: a
-        model of this name is there, but it is another one."""
+        """The embedder that made the index. Raises ModelError if it is not on this machine. Raises IndexFolderError if
+        the model of this name is a different one."""
         with self._lock:
             if self._searching is None:
                 embedder = open_embedder(self.manifest.embedder.choice or self.manifest.embedder.name, self.folder)
@@ -125,7 +125,7 @@ class Index:
 
     def nearest(self, queries: Matrix, k: int, among: NDArray[np.bool_] | None = None) -> list[list[tuple[int, float]]]:
         """Return for each unit vector at most `k` rows of chunks with the cosine of their nearest window, best first.
-        The mask `among`, of shape (chunks,), restricts the search; None allows all. Raises ModelError: a query has
+        The mask `among`, of shape (chunks,), restricts the search; None allows all. Raises ModelError if a query has
         another dimension than the index, or numbers that are not finite."""
         check_fit(queries, self._vectors.dimension, self.manifest.embedder.name)
         return nearest_chunks(self._vectors, self._owners, queries, k, among)
@@ -147,15 +147,15 @@ class Index:
         return DenseRetriever(self).search(queries, k)
 
     def check_embedder(self) -> None:
-        """Raise now what the first search would raise."""
+        """Raise now the embedder's errors that the first search would raise."""
         _ = self.embedder
 
     def chunk(self, id: str) -> Chunk:
-        """Return the chunk of an id. Raises KeyError: it is unknown."""
+        """Return the chunk of an id. Raises KeyError if it is unknown."""
         return self.chunks[self.chunks.row(id)]
 
     def document(self, id: str) -> Document:
-        """Return the document of an id, with both renderings. Raises KeyError: it is unknown."""
+        """Return the document of an id, with both renderings. Raises KeyError if it is unknown."""
         return self._documents[id]
 
     def documents(self) -> list[Document]:
@@ -163,7 +163,7 @@ class Index:
         return list(self._documents)
 
     def source_of(self, document: str) -> str:
-        """Return the relative path of a document's source. Raises KeyError: the id is unknown."""
+        """Return the relative path of a document's source. Raises KeyError if the id is unknown."""
         return self._documents.sources[document]
 
     def _stored(self, chunk: Chunk) -> Matrix | None:

@@ -1,7 +1,7 @@
 """Using LangChain's retrievers in ragbed, and ragbed's retrievers in LangChain.
 
-LangChain's documents have no offsets and often no stable id. Those made here carry the id of their chunk in their
-metadata, by which, or by their text, they are matched to chunks again.
+LangChain's documents have no offsets and often no stable id. Documents made here carry their chunk's id in their
+metadata. They are matched to chunks again by this id, or by their text.
 """
 from __future__ import annotations
 
@@ -52,9 +52,9 @@ def as_documents(chunks: Iterable[Chunk], source_of: Callable[[str], str] = str)
 class FromLangChain:
     """Use a LangChain retriever as a ragbed retriever.
 
-    A retriever of a vector store, or one with a field `k`, is asked for the wanted number of documents. Of others, the
-    first `k` documents are used. A hit's score is the metadata `score` or `relevance_score`, if all documents have one
-    and it never increases; otherwise it is 1 / rank.
+    A retriever of a vector store, or one with a field `k`, is asked for the wanted number of documents. From any other
+    retriever, the first `k` documents are used. A hit's score is the metadata `score` or `relevance_score`, if all
+    documents have one and it never increases; otherwise it is 1 / rank.
 
     Args:
         chunks: all chunks that it may find. A document is matched by the chunk id in its metadata, or else by its text:

@@ -49,8 +49,8 @@ class ModelFolder:
 
 def find_model(name: str, what: str = "embedding model") -> ModelFolder:
     """Find a model by name: a folder, one below `RAGBED_MODELS`, a pulled one, the hub's cache, or the packaged copy. A
-    name without an owner means `sentence-transformers/name`. Raises ModelError, which calls it `what`: it was not
-    found, or a file is damaged."""
+    name without an owner means `sentence-transformers/name`. Raises ModelError if it is not found or a file is damaged;
+    the message calls the model `what`."""
     path = next((place for place in _folders(name) if (place / "config.json").is_file()), None)
     if path and not (path / WEIGHTS).is_file():
         raise ModelError(f"{path} has no {WEIGHTS}; use a model that is saved as one safetensors file")
@@ -67,7 +67,7 @@ def find_model(name: str, what: str = "embedding model") -> ModelFolder:
 
 
 def find_static(name: str) -> ModelFolder:
-    """Find a static model where `find_model` looks. Raises ModelError: it was not found."""
+    """Find a static model where `find_model` looks. Raises ModelError if it was not found."""
     for place in (*_folders(name), _snapshot(name)):
         for path in (place, place / "0_StaticEmbedding") if place else ():
             if (path / WEIGHTS).is_file() and (path / "tokenizer.json").is_file():
@@ -138,7 +138,7 @@ def damaged_file(path: Path) -> ModelError:
 
 
 def read_json(path: Path) -> Any:
-    """Read a JSON file of a model. Raises ModelError: it cannot be read."""
+    """Read a JSON file of a model. Raises ModelError if it cannot be read."""
     try:
         return loads(path.read_bytes())
     except (OSError, ValueError) as error:
@@ -146,7 +146,8 @@ def read_json(path: Path) -> Any:
 
 
 def model_settings(path: Path) -> dict[str, Any]:
-    """Read the object in a JSON file of a model; empty if there is no file. Raises ModelError: it is not an object."""
+    """Read the object in a JSON file of a model; empty if there is no file. Raises ModelError if it is not an
+    object."""
     content = read_json(path) if path.is_file() else {}
     if not isinstance(content, dict):
         raise damaged_file(path)
@@ -154,7 +155,8 @@ def model_settings(path: Path) -> dict[str, Any]:
 
 
 def prompts_of(folder: Path) -> dict[str, str]:
-    """Return the prompts that a model declares, by name, without empty ones. Raises ModelError: the file is damaged."""
+    """Return the prompts that a model declares, by name, without empty ones. Raises ModelError if the file is
+    damaged."""
     prompts = model_settings(folder / PROMPTS).get("prompts") or {}
     if not isinstance(prompts, dict):
         raise damaged_file(folder / PROMPTS)
@@ -165,7 +167,7 @@ def prompts_of(folder: Path) -> dict[str, str]:
 
 
 def read_tokenizer(path: Path) -> Tokenizer:
-    """Read a `tokenizer.json`, without truncation and padding. Raises ModelError: it cannot be read."""
+    """Read a `tokenizer.json`, without truncation and padding. Raises ModelError if it cannot be read."""
     from tokenizers import Tokenizer
 
     try:
@@ -177,8 +179,8 @@ def read_tokenizer(path: Path) -> Tokenizer:
 
 
 def copy_tokenizer(model: Any) -> Tokenizer:
-    """Return a copy of a loaded model's tokenizer, without truncation and padding. Raises ModelError: the model has no
-    fast tokenizer."""
+    """Return a copy of a loaded model's tokenizer, without truncation and padding. Raises ModelError if the model has
+    no fast tokenizer."""
     from tokenizers import Tokenizer
 
     own = getattr(model.tokenizer, "backend_tokenizer", None)
@@ -252,8 +254,8 @@ _RUNNING = threading.RLock()  # held while a model loads or runs: the number of 
 
 @contextlib.contextmanager
 def loading(folder: ModelFolder, what: str) -> Iterator[str]:
-    """Yield the path to load a model from, and hide progress bars meanwhile. Raises ModelError, which calls the model
-    `what`: its files cannot be loaded."""
+    """Yield the path to load a model from, and hide progress bars meanwhile. Raises ModelError if its files cannot be
+    loaded; the message calls the model `what`."""
     os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
     from safetensors import SafetensorError
     from transformers.utils import logging

@@ -62,8 +62,8 @@ class Pool:
         return Scope(self, self._scopes[name])
 
     def embed(self, progress: Progress = silent) -> None:
-        """Embed every chunk by windows; texts that were embedded before come from the cache. Raises ModelError: the
-        embedder cannot be loaded. Raises SettingsError: the cache folder cannot be written."""
+        """Embed every chunk by windows; texts that were embedded before come from the cache. Raises ModelError if the
+        embedder cannot be loaded. Raises SettingsError if the cache folder cannot be written."""
         if self._vectors is not None:
             return
         contents = [chunk.content for chunk in self.chunks]
@@ -180,7 +180,7 @@ class RetrieverChoice:
     deps: Callable[[], RerankerDeps] = RerankerDeps
 
     def open(self, collection: Collection) -> Retriever:
-        """Open the retriever over the chunks that meet the conditions. Raises UserError: a model, package or field is
+        """Open the retriever over the chunks that meet the conditions. Raises UserError if a model, package or field is
         missing."""
         return self.kind.open(filter_collection(collection, self.where), self.deps())
 

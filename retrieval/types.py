@@ -74,7 +74,7 @@ class Retriever(Protocol):
     """Finds chunks for queries."""
 
     def search(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
-        """Return a list per query, in their order, of at most `k` hits, best first."""
+        """Return one list per query, in the same order, of at most `k` hits, best first."""
         ...
 
 
@@ -118,7 +118,7 @@ class Collection(Protocol):
 
     @property
     def embedder(self) -> Embedder:
-        """Embeds queries, and chunks that have no stored vectors. Raises ModelError: it is not on this machine."""
+        """Embeds queries, and chunks that have no stored vectors. Raises ModelError if it is not on this machine."""
         ...
 
     @property
@@ -141,7 +141,7 @@ class Collection(Protocol):
         ...
 
     def document(self, id: str) -> Document:
-        """Return the document of a chunk, with both renderings. Raises KeyError: the id is unknown."""
+        """Return the document of a chunk, with both renderings. Raises KeyError if the id is unknown."""
         ...
 
     def metadata(self) -> Iterator[Mapping[str, FieldValue]]:
@@ -149,7 +149,7 @@ class Collection(Protocol):
         ...
 
 
-MAX_PARTS = 32  # retrievers that one may be made of: each level may double the searches
+MAX_PARTS = 32  # retrievers that one retriever may combine: each level of nesting may double the searches
 
 
 class RetrieverKind(KindModel):
@@ -175,13 +175,13 @@ class RetrieverKind(KindModel):
         return True
 
     def open(self, collection: Collection, deps: RerankerDeps) -> Retriever:
-        """Open the retriever over a collection. Raises UserError: a model or package is missing."""
+        """Open the retriever over a collection. Raises UserError if a model or package is missing."""
         raise NotImplementedError
 
     def identity(self) -> str:
         """Return text that differs between retrievers that rank equal collections differently. It covers the settings
-        and the models that they use, except for the collection's embedder. Nothing large is loaded. Raises UserError: a
-        model or package is missing."""
+        and the models that they use, except for the collection's embedder. Nothing large is loaded. Raises UserError if
+        a model or package is missing."""
         raise NotImplementedError
 
 

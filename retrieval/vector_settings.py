@@ -38,7 +38,7 @@ class BuiltVectors(Vectors, Protocol):
         ...
 
     def write(self, folder: Path) -> None:
-        """Write files whose names begin with `vectors.` into the folder. Raises OSError: for example, the disk is
+        """Write files whose names begin with `vectors.` into the folder. Raises OSError, for example if the disk is
         full."""
         ...
 
@@ -65,7 +65,7 @@ class VectorKind(KindModel):
     in_folder: ClassVar[bool] = True  # whether the vectors are files of the index folder, not in a store elsewhere
 
     def choose(self, count: int, dimension: int) -> ChosenVectors:
-        """Fill in what depends on the vectors. Raises SettingsError: a setting does not suit them."""
+        """Fill in what depends on the vectors. Raises SettingsError if a setting does not suit them."""
         return ChosenVectors(self, "as set")
 
     def matches(self, built: VectorKind) -> bool:
@@ -89,7 +89,7 @@ class VectorKind(KindModel):
         raise NotImplementedError
 
     def open(self, folder: Path, dimension: int) -> Vectors:
-        """Open the vectors of an index folder. Raises IndexFolderError: they cannot be read."""
+        """Open the vectors of an index folder. Raises IndexFolderError if they cannot be read."""
         raise NotImplementedError
 
     def content_key(self) -> str:
@@ -100,7 +100,7 @@ class VectorKind(KindModel):
         """Remember that the user named the server of these settings, if they have one."""
 
     def check_server(self) -> None:
-        """Raise IndexFolderError: these settings have a server, and it does not answer."""
+        """Raise IndexFolderError if these settings have a server, and it does not answer."""
 
 
 class ChosenVectors(NamedTuple):

@@ -108,7 +108,7 @@ class VectorIndex:
         return vectors
 
     def write(self, folder: Path) -> None:
-        """Write `vectors.faiss` into the folder. Raises OSError: for example, the disk is full."""
+        """Write `vectors.faiss` into the folder. Raises OSError, for example if the disk is full."""
         path = folder / FILE
         try:
             _faiss().write_index(self._index, str(path))

@@ -70,12 +70,12 @@ _MAX_END = 20_000  # characters that are read from each end of a longer text
 
 
 def read_choice(text: str, options: Options) -> str | None:
-    """Return the label of the option that a final answer names; None where it names none, or more than one.
+    """Return the label of the option that a final answer names; None if it names none, or more than one.
 
-    It reads the label alone, also in brackets, emphasis or tags, in lower case and in full width; `Answer: B` and what
-    says so in English, Korean and Chinese; `B. text`; `option B`; `B because`; and an option's own text. `A` and `I` as
-    words of a sentence are no labels. Takes linear time; of a final answer of more than 40,000 characters the first and
-    the last 20,000 are read.
+    It recognizes a label alone, also in brackets, emphasis or tags, in lower case or full width; `Answer: B` and its
+    equivalents in English, Korean and Chinese; `B. text`; `option B`; `B because`; and an option's own text. `A` and
+    `I` as words of a sentence are not labels. It takes linear time. Of more than 40,000 characters, only the first and
+    last 20,000 are read.
 
     Args:
         options: label and text of each.
@@ -84,7 +84,7 @@ def read_choice(text: str, options: Options) -> str | None:
         return None
     forms = _forms(tuple(label for label, _ in options))
     final = straighten(strip_citations(_ends(read_answer(text)[0])))
-    bare = _MARKUP.sub("", _BOXED.sub(" answer: ", _ends(final)))  # folding makes up to eighteen characters of one
+    bare = _MARKUP.sub("", _BOXED.sub(" answer: ", _ends(final)))  # folding may turn one character into eighteen
     said = _LINE_MARK.sub("", _LINES.sub("\n", _SPACES.sub(" ", bare)).strip())
     whole = forms.label(said.strip(" .,:;!()[]{}<>'\"。、"))
     if whole is not None:

@@ -29,10 +29,10 @@ from ragbed.strategies.types import (
     mark_gathering,
 )
 
-Most = Annotated[int, Field(ge=1, le=50)]  # turns, the last ones
+Most = Annotated[int, Field(ge=1, le=50)]  # number of last turns
 Longest = Annotated[int, Field(ge=20, le=10_000)]  # characters of each of their questions and answers
 ASKS = "asks"  # the decision that records the rewritten question
-_MAX_REPLY, _GROWTH = 300, 2  # characters of a written question at least; how many times as long as the other
+_MAX_REPLY, _GROWTH = 300, 2  # characters always allowed in a rewritten question; or a multiple of the original's
 _MARK = re.compile(r"</?\w+>")  # which models copy from the prompt
 _NAMED = re.compile(r"^[\s*_]*(?:(?:the )?(?:re-?written|stand-?alone|self-contained|full|new) )+"
                     r"(?:question|query)[*_]*\s?[:：][\s*_]*", re.IGNORECASE)

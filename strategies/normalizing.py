@@ -31,8 +31,8 @@ _WITHOUT_PUNCTUATION = _Kept()
 def normalize_answer(text: str) -> str:
     """Normalize an answer: lower case, NFKC, no punctuation, no articles, single spaces.
 
-    This is HotpotQA's normalization (Yang et al., 2018), with Unicode punctuation removed like ASCII's. Unlike there, a
-    text of articles only keeps them, since it may be the option `A`.
+    This is HotpotQA's normalization (Yang et al., 2018), but it also removes Unicode punctuation, and a text that
+    consists of articles keeps them, since it may be the option `A`.
     """
     kept = normalize("NFKC", text).lower().translate(_WITHOUT_PUNCTUATION)
     return " ".join(_ARTICLES.sub(" ", kept).split() or kept.split())

@@ -4,9 +4,9 @@ The first user message begins with the documents; exemplars, rules, the strategy
 follow. Serving engines then compute the documents once for all strategies, and small models answer a question better
 if it comes last.
 
-Documents are put between marks (delimiting), or have a sign on every line too, which follows datamarking (Hines et al.,
-"Defending Against Indirect Prompt Injection Attacks With Spotlighting", 2024, arXiv:2403.14720). That puts one between
-all words; a sign on every line is what small models still read well.
+Documents are put between marks (delimiting), optionally with a sign on every line, after datamarking (Hines et al.,
+"Defending Against Indirect Prompt Injection Attacks With Spotlighting", 2024, arXiv:2403.14720). The paper puts a sign
+between all words, but small models read documents well only with one per line.
 """
 from __future__ import annotations
 
@@ -51,9 +51,9 @@ def neutralize_turns(text: str) -> str:
 
 @lru_cache(maxsize=512)  # several calls and strategies show the same passages
 def frame_content(content: str, framing: Framing) -> str:
-    """Return what a document says, as it is shown between the marks. Nothing in it ends the documents, begins another
-    one with a number of its own, passes for a turn of the conversation, or for tags of the answer: the first character
-    of each becomes `(`."""
+    """Return a document's content as shown between the marks. It cannot end the documents, begin another numbered
+    document, or imitate a turn of the conversation or answer tags: the first character of each such mark becomes
+    `(`."""
     if framing == "none":
         return content
     if any(sign in content for sign in "<＜["):  # most texts have none, and the patterns are slow
@@ -104,16 +104,16 @@ def instruction(task: Task, name: str, **fields: str) -> str:
 
 
 def fill_untrusted_text(text: str, name: str, fields: Mapping[str, str]) -> str:
-    """Fill in fields that strangers wrote, each between marks such as `<passage>` on lines of their own. No mark of the
-    text begins or ends in a field, such as `</passage>` in a passage, which would put what follows it among the
-    instructions: its `<` becomes `(`, in any case and spacing. Nothing in it begins a turn either."""
+    """Fill in fields that strangers wrote, each between marks such as `<passage>` on separate lines. A field cannot
+    contain such a mark: `</passage>` in a passage would make the text after it look like instructions, so its `<`
+    becomes `(`, in any case and spacing. A field cannot begin a turn either."""
     marks = prompt_mark_pattern(text)
     inside = {field: neutralize_turns(value) for field, value in fields.items()}
     return fill_text(text, name, {field: marks.sub("(", value) for field, value in inside.items()} if marks else inside)
 
 
 def fill_untrusted(name: str, **fields: str) -> str:
-    """Fill a template that has what a model wrote, or a stranger, between marks: see `fill_untrusted_text`."""
+    """Fill a template whose fields a model or a stranger wrote; see `fill_untrusted_text`."""
     return fill_untrusted_text(template(name), name, fields)
 
 
@@ -210,7 +210,7 @@ def first_message(task: Task, evidence: Evidence, instruction: str, rules: bool 
         instruction_last: the instruction refers to the question, so it follows it in every layout.
         form: the form of the exemplars' answers.
         later: a later call asks for the answer. The instruction then comes last, since small models would answer a
-                    question after it at once.
+            question after it at once.
     """
     documents = show_documents(task, evidence)
     rules_shown, exemplars = (rule_text(task) + "\n\n", show_exemplars(task, form, later)) if rules else ("", "")

@@ -1,4 +1,4 @@
-"""Define the recipe protocol: what a strategy is given, what it may ask for, and what it hands back."""
+"""Define the recipe protocol: what a strategy receives, requests and returns."""
 from __future__ import annotations
 
 import contextlib
@@ -58,7 +58,7 @@ class Generate:
 
     Attributes:
         tool_choice: `none` forbids calls but keeps the tools in the prompt, so that its beginning stays the same.
-                temperature, max_tokens, effort: None uses the run's settings. `effort` is for reasoning models.
+        temperature, max_tokens, effort: None uses the run's settings. `effort` is for reasoning models.
     """
 
     messages: tuple[Message, ...]
@@ -144,8 +144,8 @@ class Draft:
     """The result of a recipe.
 
     Attributes:
-        gathered: evidence numbers, best first, of a recipe that only searches; None for every other recipe. figures:
-                values that the strategy measured, such as `agreement`; stored in the record and averaged like scores.
+        gathered: evidence numbers, best first, of a recipe that only searches; None for every other recipe.
+        figures: values that the strategy measured, such as `agreement`; stored in the record and averaged like scores.
     """
 
     text: str  # the final answer with its citations, or the refusal
@@ -230,7 +230,8 @@ class Task:
 
     Attributes:
         answer_format: form of the final answer if the strategy leaves it open: tags or a JSON Schema.
-        framing: how documents are set apart: between marks, with the rule that they instruct nothing, or not at all.
+        framing: how documents are separated: between marks, with a rule that they contain no instructions, or not at
+            all.
         prompt_variant: which version of the strategy's instruction is used, from 1; most strategies have one.
     """
 
@@ -239,12 +240,12 @@ class Task:
     retrieval: Retrieval
     rules: Rules = "grounded"
     options: tuple[tuple[str, str], ...] = ()  # `(label, text)` pairs of a multiple-choice question
-    turns: tuple[Turn, ...] = ()  # of the conversation before the question, the first one first
+    turns: tuple[Turn, ...] = ()  # earlier turns of the conversation, oldest first
     layout: Layout = "documents_first"
     separators: bool = True  # False where chunks are shown without numbers, joined by a blank line
     sub_questions: tuple[str, ...] = ()  # shown, numbered, with the question
     with_sub_answers: bool = False  # whether the reply is to answer each of them too, in lines before its final answer
-    about: str = ""  # what the documents are, such as a novel's title and author; shown under `closed-book` alone
+    about: str = ""  # what the documents are, such as a novel's title and author; shown only under `closed-book`
     brief: bool = False  # whether the rules ask for a final answer of a few words
     exemplars: tuple[Exemplar, ...] = ()
     answer_format: AnswerFormat = "tags"

@@ -119,9 +119,9 @@ class Sections(BaseModel):
     """Chunks along headings, whole tables and paragraphs.
 
     A section is a heading with the text below it. Sections are merged up to `target` characters. A section above
-        `largest` is split at paragraphs, then sentences, then words, into parts of about `target`. A table stays whole
-        up to `largest`; a larger one is split by rows, and its header is repeated as the `prefix` of each further part,
-        within `largest`. Only a single tag or table row can exceed `largest`.
+    `largest` is split at paragraphs, then sentences, then words, into parts of about `target`. A table stays whole up
+    to `largest`; a larger one is split by rows, and its header is repeated as the `prefix` of each further part, within
+    `largest`. Only a single tag or table row can exceed `largest`.
 
     Attributes:
         target: characters that a chunk should have.

@@ -42,7 +42,7 @@ class Fixed(Overlapping):
     """Chunks of `size` characters that begin `size - overlap` characters apart.
 
     In HTML, a cut inside a tag or an entity moves before it, so a chunk may be a little shorter. A tag longer than
-        `size` becomes a separate chunk.
+    `size` becomes a separate chunk.
 
     Attributes:
         size: characters of a chunk.
@@ -68,9 +68,9 @@ class Recursive(Overlapping):
     """Chunks of at most `size` characters, cut after separators.
     
     The text is cut after the first separator it contains. Pieces that are too long are cut after the next separator,
-    and so on, and finally anywhere. Neighbouring pieces are joined up to `size`, except across a piece that was cut
-    further. Each chunk repeats as many whole pieces of the previous one as fit into `overlap`. Only a single HTML tag
-    can exceed `size`.
+    and so on, and finally anywhere. Neighbouring pieces are joined up to `size`, but not across a piece that had to be
+    cut further. Each chunk repeats as many whole pieces of the previous one as fit into `overlap`. Only a single HTML
+    tag can exceed `size`.
 
     Attributes:
         size: largest number of characters of a chunk.
@@ -151,7 +151,7 @@ class CrestSizes(BaseModel):
     """Consecutive chunks of random size, as CReSt's corpus was cut (section 3.1 of the paper).
 
     Sizes are uniform between `smallest` and `largest` characters; the last chunk takes the rest. A cut may fall inside
-        a tag, as in the original. Sizes depend only on the document's id, the format and the seed.
+    a tag, as in the original. Sizes depend only on the document's id, the format and the seed.
 
     Attributes:
         smallest, largest: bounds of the characters of a chunk.

@@ -41,7 +41,7 @@ class PdfLine:
 def drop_hidden_words(blocks: Sequence[dict[str, Any]], words: Iterable[Word]) -> tuple[list[Word], int]:
     """Return the visible words, and the number of hidden characters: those drawn invisibly or far too small.
     
-    The recognized text of a scan is invisible too; it is kept if the page has no visible text. Arguments as
+    The recognized text of a scan is invisible too; it is kept if the page has no visible text. Takes the arguments of
     `make_lines`.
     """
     spans = [(number, index, span) for number, block in enumerate(blocks)
@@ -132,7 +132,7 @@ class LayoutHabits:
 
     @classmethod
     def of(cls, pages: Sequence[tuple[float, Sequence[PdfLine]]]) -> LayoutHabits:
-        """Compute them from pages, each given by its height and lines."""
+        """Compute the habits from pages, each given by its height and lines."""
         sizes: Counter[float] = Counter()
         edges: Counter[str] = Counter()
         running: Counter[tuple[str, int]] = Counter()

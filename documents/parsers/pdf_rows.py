@@ -102,7 +102,7 @@ def _run(rows: Sequence[TextRow], start: int) -> int:
 
 
 def _labels(rows: Sequence[TextRow]) -> bool:
-    """Return whether single rows in a run are labels of the table: a few, or some more if short."""
+    """Return whether single-cell rows within a table are its labels: few enough, or one more if all are short."""
     lengths = [len(row.cells[0].text) for row in rows]
     return max(lengths) <= 3 * _PROSE if len(rows) <= _LABELS else len(rows) == _LABELS + 1 and max(lengths) <= _SHORT
 
@@ -125,7 +125,7 @@ def _is_table(rows: Sequence[TextRow]) -> bool:
 
 
 def _enough(rows: Sequence[TextRow]) -> bool:
-    """Return whether there are two rows of numbers, or one below as many titles."""
+    """Return whether there are two rows with numbers, or one at the end below a row with about as many titles."""
     numeric = [row for row in rows if row.numeric()]
     titled = any(len(row.cells) >= len(numeric[-1].cells) - 1 >= 2 for row in rows[:-1]) if numeric else False
     return len(numeric) >= 2 or (titled and numeric[-1] is rows[-1])

@@ -60,7 +60,7 @@ class DrawnGrid:
 
 
     def crushes(self, lines: Sequence[PdfLine]) -> bool:
-        """Return whether its cells contain several rows: then only part of the grid is drawn."""
+        """Return whether cells contain several rows of text, because only part of the grid is drawn."""
         held = [[line for line in lines if is_inside(line.box, box)] for row in self.cells for box, _ in row]
         return sum(len(row.cells) > 1 for cell in held for row in make_rows(cell)) > 1
 

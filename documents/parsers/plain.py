@@ -15,9 +15,9 @@ from ragbed.documents.types import Page
 def write_table(rows: Sequence[HtmlRow]) -> list[str]:
     """Write a table as blocks of text: one pipe table, or its cells in order if it is used for layout.
     
-    Empty columns and rows are left out, and signs and units in cells of their own join their number. A row with a
-    nested table, or the only row of a table with a long list, is written as blocks. A table without a header gets an
-    empty one, which pipe tables require.
+    Empty columns and rows are left out, and signs and units in separate cells join their number. A row with a nested
+    table, or the only row of a table with a long list, is written as blocks. A table without a header gets an empty
+    one, which pipe tables require.
     """
     filled = [row for row in rows if row.cells]
     blocks: list[str] = []

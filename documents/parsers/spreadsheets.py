@@ -99,8 +99,8 @@ def _sheet(name: str, rows: Sequence[Sequence[str]]) -> Iterator[Event]:
 
 
 def _table(rows: Sequence[Sequence[str]]) -> Iterator[Event]:
-    """Yield a table, whose first row is the header if its only numbers are years; or paragraphs if no row has two
-    cells."""
+    """Yield a table, or paragraphs if no row has two cells. The first row is the header if its only numbers are
+    years."""
     if all(sum(map(bool, row)) < 2 for row in rows):
         for text in filter(None, (text for row in rows for text in row)):
             yield from (Open("p"), text, Close("p"))

@@ -27,15 +27,14 @@ def parse_text(data: bytes, source: str) -> Parsed:
 
 
 def parse_markdown(data: bytes, source: str) -> Parsed:
-    """Render the HTML that the Markdown stands for; its title is its first heading. Below `_MAX_DEPTH` levels the
-    library leaves out what it does not reach, so text nested that deep is read as plain text. Raises DocumentError
-    where the data is binary."""
+    """Convert Markdown to HTML; its title is its first heading. A file nested deeper than `_MAX_DEPTH` is read as plain
+    text, because the library drops deeper content. Raises DocumentError if the data is binary."""
     from markdown_it import MarkdownIt
 
     markdown = MarkdownIt("commonmark", {"maxNesting": _MAX_DEPTH}).enable(["table", "strikethrough"])
     text = decode(data, source)
     lines = text.split("\n")
-    if lines[0].strip() == "---":  # YAML front matter, which is about the file and not of it
+    if lines[0].strip() == "---":  # YAML front matter: metadata rather than content
         end = next((index for index, line in enumerate(lines[1:60], 1) if line.strip() in ("---", "...")), -1)
         text = "\n".join(lines[end + 1:])
     tokens = markdown.parse(text)

@@ -34,7 +34,8 @@ class LazyEmbedder:
 
     @cached_property
     def opened(self) -> CachedEmbedder:
-        """Raises ModelError: it is not on this machine. Raises IndexFolderError: the index has another embedder."""
+        """Open the embedder. Raises ModelError if it is not on this machine, IndexFolderError if the index has
+        another."""
         embedder = CachedEmbedder(self._open())
         if self._manifest is not None:
             check_embedder(self._manifest, embedder, self._folder)
@@ -82,7 +83,7 @@ class BuildJob:
         return Flat() if self.shard else self.settings.vectors
 
     def choose(self, count: int, dimension: int) -> ChosenVectors:
-        """Choose how vectors are searched. Raises SettingsError: a setting does not suit them."""
+        """Choose how vectors are searched. Raises SettingsError if a setting does not suit them."""
         return self.vectors.choose(count, dimension)
 
     def metadata_of(self, source: str) -> Mapping[str, FieldValue]:
@@ -99,8 +100,8 @@ NAME_CHARACTERS = 60
 
 def plain_header(source: str, title: str) -> str:
     """Return the file's name, as words, and the title. The title of a filing is often only a number, or the name of an
-    authority. On FinanceBench the gold page is among the first 10 for 18 of 22 questions. It was for 16 with the name
-    only if the title has no words."""
+    authority. On FinanceBench the gold page is among the first 10 for 18 of 22 questions; it was for 16 when the name
+    was used only if the title had no words."""
     name = re.sub(r"[\W_]+", " ", Path(source).stem)[:NAME_CHARACTERS].strip()
     title = title[:TITLE_CHARACTERS].strip()
     return title if name.casefold() in title.casefold() else f"{name}: {title}"
@@ -136,7 +137,7 @@ class ChunkedDocument:
 
 
 def chunk_document(job: BuildJob, incoming: Incoming) -> ChunkedDocument:
-    """Chunk a document. Chunks and vectors that would be equal are taken from the previous index. Raises ModelError:
+    """Chunk a document. Chunks and vectors that would be equal are taken from the previous index. Raises ModelError if
     something must be embedded, and the embedder is not on this machine."""
     document, settings, metadata = incoming.document, job.settings, job.metadata_of(incoming.document.source)
     previous = job.previous if incoming.same else None

@@ -54,8 +54,8 @@ class BuildEstimate:
 
 
 def estimate(job: BuildJob, plan: Sequence[SourcePlan], parsed: ParsedDocuments) -> BuildEstimate:
-    """Measure a sample of the plan. Its documents and vectors are cached for the build. Raises ModelError: the embedder
-    is needed but not on this machine."""
+    """Measure a sample of the plan. Its documents and vectors are cached for the build. Raises ModelError if the
+    embedder is needed but not on this machine."""
     new = [source for source in plan if source.file is not None and not is_unchanged(source, job)]
     sizes = {source.name: _size(source) for source in new}
     pending = {source.name for source in new if source.known is None and source.key not in parsed}

@@ -100,7 +100,7 @@ class IndexWriter:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
                  trace: TracebackType | None) -> None:
-        """Close the files. Without `finish` they are incomplete and of no use."""
+        """Close the files. Without `finish` they are incomplete and unusable."""
         self._documents.abandon()
         self._chunks.abandon()
         self._raw.close()
@@ -129,7 +129,7 @@ class IndexWriter:
         self._waiting.extend(enumerate(chunked.texts, first))
 
     def embed(self, report: Callable[[int], None], rest: bool = False) -> None:
-        """Embed waiting windows in whole blocks, and at the end the `rest`. Calls `report` with the number embedded."""
+        """Embed waiting windows in whole blocks; with `rest`, all of them. Calls `report` with the number embedded."""
         while len(self._waiting) >= (1 if rest else BLOCK):
             block, self._waiting = self._waiting[:BLOCK], self._waiting[BLOCK:]
             done = self.embedded
@@ -181,8 +181,8 @@ def _measure(seconds: dict[str, float], stage: str) -> Iterator[None]:
 
 
 def write_index(job: BuildJob, documents: DocumentStream, progress: Progress) -> BuildReport:
-    """Build the index of these documents. Raises IndexFolderError: there is nothing to index, or the folder cannot be
-    written. Raises ModelError: the embedder is needed but not on this machine."""
+    """Build the index of these documents. Raises IndexFolderError if there is nothing to index, or the folder cannot be
+    written. Raises ModelError if the embedder is needed but not on this machine."""
     seconds, added = dict[str, float](), 0
     held = job.previous.remote_vectors if job.previous else None
     with replacing(job.out) as fresh, IndexWriter(fresh, job.out, job.embedder) as writer:
@@ -266,7 +266,7 @@ def is_unchanged(source: SourcePlan, job: BuildJob) -> bool:
 
 
 def unchanged_report(plan: Sequence[SourcePlan], job: BuildJob) -> BuildReport | None:
-    """Return the report of a build that would write the index that is there; None if it would write another."""
+    """Return the build's report if it would reproduce the existing index; otherwise None."""
     if job.previous is None or not job.out.exists():
         return None
     made, metadata = job.previous.manifest, job.previous.documents.metadata

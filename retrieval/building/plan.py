@@ -31,7 +31,7 @@ _ATTEMPTS = 3  # to read a file that changes meanwhile
 
 
 def check_place(out: Path) -> None:
-    """Raise IndexFolderError: `out` contains something other than an index, or cannot be used."""
+    """Raise IndexFolderError if `out` contains something other than an index, or cannot be used."""
     try:
         if out.exists() and not out.is_dir():
             raise IndexFolderError(f"{out} is a file; name a folder for the index")
@@ -77,7 +77,7 @@ def plan_files(sources: Sequence[Source], previous: PreviousIndex | None) -> lis
     same = {} if previous is None else {source: entry.sha256 for source, entry in previous.manifest.sources.items()
                                         if previous.parser(source) == parser_version()}
     known = {(file_kind(source), sha256): source for source, sha256 in same.items()}
-    # Of several sources with the same bytes, one that keeps its name is not taken for another.
+    # A source that keeps its name matches itself first, even if others have the same bytes.
     return [SourcePlan(name := source.relative, found := file_hash(source), source,
                        name if found and same.get(name) == found else known.get((file_kind(name), found or "")))
             for source in sources]
@@ -91,8 +91,8 @@ def plan_added(sources: Sequence[Source], previous: PreviousIndex) -> list[Sourc
 
 
 def plan_removed(names: Sequence[str], previous: PreviousIndex) -> list[SourcePlan]:
-    """Plan what stays when the sources of these names, folders or patterns are removed. Raises IndexFolderError: a name
-    matches nothing, or nothing would be left."""
+    """Plan what stays when the sources of these names, folders or patterns are removed. Raises IndexFolderError if a
+    name matches nothing, or nothing would be left."""
     kept = dict(previous.manifest.sources)
     for name in names:
         gone = list(match_sources(name, previous.manifest.sources))
@@ -107,7 +107,8 @@ def plan_removed(names: Sequence[str], previous: PreviousIndex) -> list[SourcePl
 
 
 def _parsing_code() -> list[Path]:
-    """Return the files that decide what a document becomes, not those that find files, chunk or start processes."""
+    """Return the source files that affect how documents are parsed, without those that find files, chunk or start
+    processes."""
     (folder,) = map(Path, ragbed.documents.__path__)
     return sorted(path for pattern in _PARSING_CODE for path in folder.glob(pattern))
 
@@ -156,7 +157,7 @@ DocumentStream = Generator[Incoming | ChunkedDocument | DocumentError, None, Non
 
 def stream_files(plan: Sequence[SourcePlan], previous: PreviousIndex | None,
                  parsed: ParsedDocuments) -> DocumentStream:
-    """Yield the documents of a plan in order. What is parsed now is cached before it is yielded."""
+    """Yield the documents of a plan in order. Newly parsed documents are cached before they are yielded."""
     missing = [source.file for source in plan if source.file and source.known is None and source.key not in parsed
                and source.name not in parsed.errors]
     results: Iterator[Document | DocumentError] = read_documents(missing) if missing else iter(())
@@ -183,8 +184,8 @@ def load_document(source: SourcePlan, result: Document | DocumentError | None, p
 
 def stream_documents(documents: Iterable[Document], previous: PreviousIndex | None,
                      metadata: Metadata) -> DocumentStream:
-    """Yield given documents in order. Raises DocumentError: two have the same source or id, or metadata names a source
-    that did not come."""
+    """Yield given documents in order. Raises DocumentError if two have the same source or id, or metadata names a
+    source that is not among them."""
     sources: set[str] = set()
     ids: set[str] = set()
     for document in documents:
@@ -201,7 +202,8 @@ def stream_documents(documents: Iterable[Document], previous: PreviousIndex | No
 
 
 def rename_document(document: Document, source: str) -> Document:
-    """Return what parsing the same bytes under another name gives: a document without a title is titled by its name."""
+    """Return the document as if its bytes had been parsed under this name: without a title, it is titled by its
+    name."""
     if document.source == source:
         return document
     name = PurePosixPath(document.source).name

@@ -1,4 +1,4 @@
-"""What earlier builds left: the index that is in the folder, and documents that a killed build has parsed."""
+"""Results of earlier builds: the index in the folder, and documents that a killed build has parsed."""
 from __future__ import annotations
 
 import json
@@ -31,7 +31,7 @@ class ParsedDocuments:
     """Cache of parsed documents, so that a killed build does not parse them again.
 
     One file per document, written atomically; hold `exclusive(index)` while using it. Parse errors are kept in memory,
-    because the size estimate may already have waited for them. Raises SettingsError: the folder cannot be written.
+    because the size estimate may already have waited for them. Raises SettingsError if the folder cannot be written.
 
     Attributes:
         errors: parse errors by source.
@@ -101,7 +101,7 @@ class PreviousIndex:
 
     @classmethod
     def open(cls, folder: Path) -> PreviousIndex:
-        """Open an index folder. Raises IndexFolderError: it is not an index, or is damaged."""
+        """Open an index folder. Raises IndexFolderError if it is not an index, or is damaged."""
         try:
             manifest = read_manifest(folder)
             check_files(manifest, folder)
@@ -110,8 +110,8 @@ class PreviousIndex:
             raise IndexFolderError(f"{folder} cannot be read: {error.strerror or error}") from error
 
     def same_windows(self, settings: IndexSettings, embedder: str) -> bool:
-        """Tell whether unchanged documents were chunked and embedded as they would be with these settings and the
-        embedder of this identity."""
+        """Tell whether these settings and the embedder of this identity would chunk and embed unchanged documents as
+        before."""
         made = self.manifest.settings
         return (made.chunker, made.formats, made.titled, self.manifest.embedder.identity) == (
             settings.chunker, settings.formats, settings.titled, embedder)

@@ -57,7 +57,7 @@ class Engine(Protocol):
 
 
 class TorchEngine:
-    """A model computed by PyTorch in float32. Raises ModelError: the files cannot be loaded."""
+    """A model computed by PyTorch in float32. Raises ModelError if the files cannot be loaded."""
 
     def __init__(self, folder: ModelFolder) -> None:
         with loading(folder, "embedding model") as path:
@@ -102,8 +102,8 @@ class ModelFacts:
 
 class OnnxEngine:
     """A model computed by ONNX Runtime, exported at its first use. Texts of similar length are computed together, each
-    batch on its own thread. Raises ModelError: the model cannot be exported or loaded. Raises SettingsError: the cache
-    folder cannot be written."""
+    batch on its own thread. Raises ModelError if the model cannot be exported or loaded. Raises SettingsError if the
+    cache folder cannot be written."""
 
     def __init__(self, folder: ModelFolder) -> None:
         self._folder = _find_or_export(folder)
@@ -207,7 +207,7 @@ def _write_graph(engine: TorchEngine, path: Path) -> None:
 
 
 def _compare(engine: TorchEngine, run: Run, facts: ModelFacts, tokenizer: Tokenizer) -> None:
-    """Raise ValueError: a graph does not give PyTorch's vectors, for single texts and for texts padded together."""
+    """Raise ValueError if a graph does not give PyTorch's vectors, for single texts and for texts padded together."""
     tokenizer.enable_truncation(facts.window, direction=facts.truncation)
     tokens = tokenizer.encode_batch(list(_TEST_TEXTS))
     wanted = engine.encode(_TEST_TEXTS, 1)
@@ -233,7 +233,7 @@ def _quiet() -> Iterator[None]:
 
 
 def _load_graph(path: Path) -> Run:
-    """Load a graph. Several threads may run one session, each call on its own thread. Raises ModelError: the file is
+    """Load a graph. Several threads may run one session, each call on its own thread. Raises ModelError if the file is
     damaged."""
     os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")  # else its import keeps an id of the machine below ~/.cache
     import onnxruntime
@@ -261,5 +261,5 @@ def _damaged_export(folder: Path) -> ModelError:
 
 @lru_cache(2)  # more would fill the memory in a run with several embedders; an older one is loaded again when needed
 def load_engine(folder: ModelFolder, backend: Literal["onnx", "float32"]) -> Engine:
-    """Load a model. Raises ModelError: it cannot be loaded, or its export does not give PyTorch's vectors."""
+    """Load a model. Raises ModelError if it cannot be loaded, or its export does not give PyTorch's vectors."""
     return TorchEngine(folder) if backend == "float32" else OnnxEngine(folder)

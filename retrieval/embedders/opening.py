@@ -33,7 +33,7 @@ class NoEmbedder:
         return [[(0, len(text))] for text in texts]
 
     def embed_queries(self, texts: Sequence[str]) -> Matrix:
-        """Raise SettingsError: there is no model to embed queries with."""
+        """Raise SettingsError if there is no model to embed queries with."""
         raise SettingsError("this was indexed with embedder: none, so only bm25 can search it; index it with another "
                             "embedder to search by vectors")
 
@@ -73,7 +73,7 @@ def open_embedder(choice: str | EmbedderKind, index: Path | None = None) -> Embe
 
 
 def allow_server(url: str) -> None:
-    """Remember that the user named a server, so that an index may name it too. Raises SettingsError: the cache folder
+    """Remember that the user named a server, so that an index may name it too. Raises SettingsError if the cache folder
     cannot be written."""
     note = _note(url)
     if _needs_note(url) and not note.exists():
@@ -85,7 +85,7 @@ def allow_server(url: str) -> None:
 
 
 def check_allowed(url: str, index: Path, use: str, key: str) -> None:
-    """Raise SettingsError: only an index, which may be a stranger's, names a server on another machine.
+    """Raise SettingsError if only an index, which may be a stranger's, names a server on another machine.
 
     Args:
         use: what the index uses it for, as in "was embedded by".

@@ -67,11 +67,11 @@ class PrefixedEmbedder:
 
     @cached_property
     def passage_identity(self) -> str:
-        """Identity of how passages are embedded: equal for embedders that differ only in the prefix of queries."""
+        """Text that identifies how passages are embedded; equal for embedders that differ only in the query prefix."""
         return self.identity_with(None)
 
     def identity_with(self, query_prefix: str | None) -> str:
-        """Return text that differs between embedders that give different vectors; None leaves the query prefix out."""
+        """Return a text that differs between embedders with different vectors. It leaves out a query prefix of None."""
         raise NotImplementedError
 
     @property

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     import httpx2
     from openai import OpenAI
 
-_MAX_TEXTS = 256  # given at once if a batch is smaller: a kill loses them before they are cached, and they cost again
+_MAX_TEXTS = 256  # embedded at once if a batch is smaller: a kill loses those not yet cached, which then cost again
 _MAX_BYTES = 256 << 20  # of one reply: 2,048 vectors of 4,096 numbers take 180 MB
 _OPENAI = "https://api.openai.com/v1"
 _MIN_LENGTH = 1e-15  # of a vector; float32 can hold its squares, and those of a vector 1e15 long
@@ -101,8 +101,8 @@ class ServerEmbedder(PrefixedEmbedder):
 
     def _request(self, texts: Sequence[str]) -> Matrix:
         """Return vectors as the server sends them, float32 of shape (texts, dimension), in the order of the texts.
-        Raises ModelError: the server refuses the key, the model or a text, or does not return one valid vector per
-        text. Raises CallError: no reply came within the deadline or the attempts."""
+        Raises ModelError if the server refuses the key, the model or a text, or does not return one valid vector per
+        text. Raises CallError if no reply came within the deadline or the attempts."""
         body: dict[str, Any] = {"model": self._served, "input": list(texts), "encoding_format": "float"}
         if self.settings.dimensions is not None:
             body["dimensions"] = self.settings.dimensions
@@ -184,7 +184,7 @@ class ServerEmbedder(PrefixedEmbedder):
 
 
 def _read_whole(response: httpx2.Response) -> None:
-    """Read the body within limits: the client itself limits neither its size nor the time of all of it."""
+    """Read the body, and limit its size and total time, which the client itself does not."""
     import httpx2
 
     if is_compressed(response.headers):

@@ -154,7 +154,7 @@ _ADAPTER: TypeAdapter[Sentence | Static | Server | Nothing] = TypeAdapter(Embedd
 
 
 def embedder_settings(choice: str | EmbedderKind) -> EmbedderKind:
-    """Return the settings that a name stands for. Raises SettingsError: the name has no known form."""
+    """Return the settings that a name stands for. Raises SettingsError if the name has no known form."""
     if isinstance(choice, EmbedderKind):
         return choice
     try:

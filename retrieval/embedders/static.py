@@ -33,7 +33,7 @@ class TokenTable:
 
 def read_table(folder: ModelFolder) -> TokenTable:
     """Read the table of a model. model2vec writes `embeddings`, possibly with fewer vectors than tokens and with
-    weights; the StaticEmbedding of sentence-transformers writes `embedding.weight`. Raises ModelError: the files are
+    weights; the StaticEmbedding of sentence-transformers writes `embedding.weight`. Raises ModelError if the files are
     damaged or hold another kind of model."""
     from safetensors import SafetensorError
     from safetensors.numpy import load_file

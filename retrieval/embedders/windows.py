@@ -93,7 +93,7 @@ def estimate_tokens(text: str) -> float:
 
 def cut_by_estimate(texts: Sequence[str], window: int, header: str) -> list[list[Span]]:
     """Return for each text spans that cover it and fit the window behind the header, in order and without overlap. A
-    cut falls behind a space if there is one in the second half of the window. Raises ModelError: the header leaves no
+    cut falls behind a space if there is one in the second half of the window. Raises ModelError if the header leaves no
     room."""
     room = window - _SPECIAL - estimate_tokens(header)
     if room < _MIN_ROOM:

@@ -66,7 +66,7 @@ def field_types(metadata: Metadata, where: str = "metadata") -> dict[str, FieldT
 
 
 def check_sources(metadata: Metadata, known: Iterable[str], where: str = "metadata") -> None:
-    """Raise DocumentError: metadata names an unknown source."""
+    """Raise DocumentError if metadata names an unknown source."""
     strange = sorted(set(metadata) - set(known))
     if strange:
         more = f" and {len(strange) - 1} more" if len(strange) > 1 else ""

@@ -79,7 +79,7 @@ class FilterTerm:
 
     @property
     def orders_text(self) -> bool:
-        """Whether it compares the order with text that is not a number or date, which no number meets."""
+        """Whether this is `<`, `<=`, `>` or `>=` with text that is neither number nor date; no number meets it."""
         return self.operator[0] in "<>" and self._number is None and not _DATE.fullmatch(self._wanted)
 
     @cached_property
@@ -105,14 +105,14 @@ def parse_number(value: FieldValue) -> float | None:
 
 
 def parse_conditions(where: Iterable[str]) -> list[FilterTerm]:
-    """Parse conditions. Raises SettingsError: one has another form."""
+    """Parse conditions. Raises SettingsError if one has another form."""
     return [condition for text in where for condition in _read(text)]
 
 
 def normalise_filter(where: Any) -> tuple[str, ...]:
     """Return the distinct conditions of a filter in alphabetical order. A filter is text, a list of texts, or a mapping
     of fields, as in `{year: ">= 2022", format: plain}`; a list there gives several conditions on one field. Raises
-    SettingsError: it has another form."""
+    SettingsError if it has another form."""
     if isinstance(where, str):
         where = [where]
     if isinstance(where, Mapping):
@@ -200,7 +200,7 @@ def _fold_case(text: str) -> str:
 
 def filter_collection(collection: Collection, where: Sequence[str]) -> Collection:
     """Restrict a collection to the chunks that meet all conditions; if all chunks do, return the collection itself.
-    Raises SettingsError: a condition has another form, names a field that no chunk has, or compares a numeric field
+    Raises SettingsError if a condition has another form, names a field that no chunk has, or compares a numeric field
     with text."""
     read = parse_conditions(where)
     if not read or not len(collection.chunks):
@@ -231,7 +231,7 @@ def _matching_rows(collection: Collection, read: Sequence[FilterTerm]) -> NDArra
 
 @dataclass(frozen=True)
 class FilteredCollection:
-    """A collection of which a mask, of shape (chunks,), restricts what may be found. Rows are those of the whole."""
+    """A collection with a mask, of shape (chunks,), of what may be found. Rows are those of the whole collection."""
 
     whole: Collection
     mask: NDArray[np.bool_]

@@ -102,7 +102,7 @@ _CONTENT = _COMPOUND | {"SL", "SH", "SN", "NP"}  # and foreign words, Chinese ch
 
 
 def nouns_of(text: str) -> str:
-    """Return the nouns, numbers and foreign words of a text, without particles. Raises MissingExtra: kiwipiepy is not
+    """Return the nouns, numbers and foreign words of a text, without particles. Raises MissingExtra if kiwipiepy is not
     installed."""
     MissingExtra.check("korean", *_PACKAGES)
     with _ANALYSING:

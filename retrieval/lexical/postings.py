@@ -175,8 +175,8 @@ _LOCK = Lock()
 def cached_postings(key: str, write: Callable[[Path], None]) -> Postings:
     """Return postings from memory, from the cache folder, or written there now by `write`.
 
-    Damaged postings are built again. If another process is building them, wait for it. Raises SettingsError: the cache
-    folder cannot be written.
+    Damaged postings are built again. If another process is building them, wait for it. Raises SettingsError if the
+    cache folder cannot be written.
 
     Args:
         key: hash of everything that they depend on.

@@ -72,7 +72,8 @@ class CrossScorer:
         self._lock = threading.RLock()
 
     def scores(self, queries: Sequence[str], texts: Sequence[Sequence[str]]) -> list[list[float]]:
-        """Return any real numbers. Raises ModelError: the model cannot be loaded, or has several classes."""
+        """Return scores, which may be any real numbers. Raises ModelError if the model cannot be loaded, or has several
+        classes."""
         with self._lock:
             pairs: list[tuple[str, str]] = []
             windows: list[int] = []

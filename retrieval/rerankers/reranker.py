@@ -30,7 +30,7 @@ class Reranker(KindModel):
     """Settings of a reranker."""
 
     def open(self, deps: RerankerDeps) -> Scorer:
-        """Open the scorer. Models are loaded when the first candidates come. Raises UserError: a model or package is
+        """Open the scorer. Models are loaded when the first candidates come. Raises UserError if a model or package is
         missing."""
         raise NotImplementedError
 
@@ -39,7 +39,7 @@ class Reranker(KindModel):
         return 1.0
 
     def identity(self) -> str:
-        """Return text that differs between rerankers that score differently. Raises UserError: a model is missing."""
+        """Return text that differs between rerankers that score differently. Raises UserError if a model is missing."""
         raise NotImplementedError
 
 
@@ -60,7 +60,7 @@ class JudgeReranker(Reranker):
     max_tokens: int = Field(16, ge=1)
 
     def open(self, deps: RerankerDeps) -> Scorer:
-        """Open the judge. Raises SettingsError: no model can be asked here."""
+        """Open the judge. Raises SettingsError if no model can be asked here."""
         if deps.judge is None:
             raise SettingsError(f"the reranker judge asks {self.model}, but no model can be asked here; use another")
         return deps.judge(self)

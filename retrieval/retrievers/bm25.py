@@ -112,7 +112,8 @@ class Bm25(RetrieverKind):
         return self.model_dump(include={"method", "k1", "b", "delta"})
 
     def tokenizer_for(self, collection: Collection) -> Tokenizer:
-        """Choose the tokenizer for a collection. Raises MissingExtra: it is Korean, and kiwipiepy is not installed."""
+        """Choose the tokenizer for a collection. Raises MissingExtra if it is Korean, and kiwipiepy is not
+        installed."""
         chunks = collection.chunks
         taken = min(len(chunks), _SAMPLE)
         sample = (chunks[place * len(chunks) // taken].content for place in range(taken))
@@ -134,7 +135,7 @@ class Bm25Retriever:
     _lock: Lock = field(default_factory=Lock)
 
     def search(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
-        """Return no hits for a query whose words are in no chunk. Raises SettingsError: the cache folder, which keeps
+        """Return no hits for a query whose words are in no chunk. Raises SettingsError if the cache folder, which keeps
         the postings of a large collection, cannot be written."""
         with self._lock:
             postings = self._postings

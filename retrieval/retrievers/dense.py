@@ -95,7 +95,7 @@ class DenseRetriever:
     collection: Collection
 
     def search(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
-        """Search. Raises ModelError: the embedder is not on this machine."""
+        """Search. Raises ModelError if the embedder is not on this machine."""
         if not queries:
             return []
         chunks = self.collection.chunks

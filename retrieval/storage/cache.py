@@ -23,7 +23,7 @@ from ragbed.retrieval.types import Embedder, Matrix
 
 
 def check_fit(vectors: Matrix, dimension: int, embedder: str) -> None:
-    """Raise ModelError: vectors of the named embedder do not fit an index of this dimension, or are not finite."""
+    """Raise ModelError if vectors of the named embedder do not fit an index of this dimension, or are not finite."""
     if vectors.shape[1] != dimension:
         raise ModelError(f"the embedder {embedder} returns {vectors.shape[1]} numbers, but the index has {dimension}; "
                          "configure its server as when the index was built, or build another index")
@@ -120,7 +120,7 @@ def stored_bytes(dimension: int) -> int:
 class VectorStore:
     """Vectors by key in an SQLite file. Writes are atomic, and readers never wait for writers.
 
-    Raises SettingsError: the folder cannot be written, or the file is damaged.
+    Raises SettingsError if the folder cannot be written, or the file is damaged.
 
     Args:
         numbers: numpy's name of the stored type.

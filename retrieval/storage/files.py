@@ -1,4 +1,4 @@
-"""Kept files: hashes, sealed manifests, locks, atomic writes, and cleaning the cache."""
+"""Files: hashes, sealed manifests, locks, atomic writes, and cleaning the cache."""
 from __future__ import annotations
 
 import errno
@@ -25,7 +25,7 @@ from ragbed.documents.types import digest
 
 def hold(file: Path, wait: bool = False) -> FileLock:
     """Lock a file against other processes and threads, until the lock is released or the process ends. Creates folders.
-    With `wait`, waits for another holder; otherwise raises filelock.Timeout. Raises OSError: the file cannot be
+    With `wait`, waits for another holder; otherwise raises filelock.Timeout. Raises OSError if the file cannot be
     written."""
     file.parent.mkdir(parents=True, exist_ok=True)
     lock = FileLock(file, timeout=-1 if wait else 0, thread_local=False)
@@ -156,7 +156,7 @@ def write_sealed(body: Mapping[str, Any], path: Path) -> None:
 
 
 def read_object(path: Path) -> dict[str, Any] | None:
-    """Read a JSON object without checking its hash; None if the file has none. Raises OSError: it cannot be read."""
+    """Read a JSON object without checking its hash; None if the file has none. Raises OSError if it cannot be read."""
     try:
         body = loads(path.read_bytes(), mend=True)  # faster; duplicate names fail the hash
     except ValueError:
@@ -172,7 +172,7 @@ def check_seal(body: Mapping[str, Any]) -> dict[str, Any] | None:
 
 def find_changed(files: Mapping[str, str], folder: Path, verify: bool = False) -> Path | None:
     """Return the first file that is missing or has another hash; None if all are as they were written. With `verify`,
-    every byte is read, even of files that `unchanged_sha256` would not read again. Raises OSError: a file cannot be
+    every byte is read, even of files that `unchanged_sha256` would not read again. Raises OSError if a file cannot be
     read."""
     for name, expected in files.items():
         path = folder / name

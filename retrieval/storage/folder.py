@@ -64,7 +64,7 @@ def exclusive(folder: Path, wait: bool = False) -> Iterator[None]:
 def replacing(folder: Path) -> Iterator[Path]:
     """Yield a new folder next to `folder` that replaces it if the body succeeds. Hold `exclusive(folder)`. A kill at
     any moment leaves the old content or the new: between two renames, `current_folder` finds the old one. Raises
-    IndexFolderError: the place cannot be written."""
+    IndexFolderError if the place cannot be written."""
     folder = _real(folder)
     with write_errors(folder):
         folder.parent.mkdir(parents=True, exist_ok=True)
@@ -161,7 +161,7 @@ def is_whole(folder: Path) -> bool:
 
 
 def keep(folder: Path, write: Callable[[Path], None]) -> None:
-    """Write a folder of the cache by a function that fills a new one. Hold `exclusive(folder)`. Raises SettingsError:
+    """Write a cache folder with a function that fills a new folder. Hold `exclusive(folder)`. Raises SettingsError if
     the cache folder cannot be written."""
     try:
         with replacing(folder) as fresh:

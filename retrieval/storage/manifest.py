@@ -95,9 +95,9 @@ def write_manifest(manifest: BaseModel, folder: Path) -> None:
 
 
 def read_manifest(folder: Path) -> Manifest:
-    """Read the manifest of an index folder and check its own hash; `check_files` checks the other files. Raises
-    OSError: it cannot be read. Raises IndexFolderError: there is none, it is damaged, or another version of ragbed
-    wrote it."""
+    """Read the manifest of an index folder and check its own hash; `check_files` checks the other files. Raises OSError
+    if it cannot be read. Raises IndexFolderError if there is none, it is damaged, or another version of ragbed wrote
+    it."""
     path = folder / MANIFEST
     if not path.is_file():
         if folder.exists() and not folder.is_dir():
@@ -119,7 +119,7 @@ def read_manifest(folder: Path) -> Manifest:
 
 
 def check_embedder(manifest: Manifest, embedder: Embedder, folder: Path) -> None:
-    """Raise IndexFolderError: the index was made with another embedder."""
+    """Raise IndexFolderError if the index was made with another embedder."""
     made = manifest.embedder
     if made.identity != embedder.identity:
         raise IndexFolderError(f"{folder} was made with embedder {made.name} ({made.identity}), not with "
@@ -132,7 +132,7 @@ def is_manifest(path: Path) -> bool:
 
 
 def check_files(manifest: Manifest, folder: Path, verify: bool = False) -> None:
-    """Compare every file of the folder with its hash, as `find_changed` does. Raises OSError: a file cannot be read.
+    """Compare every file of the folder with its hash, as `find_changed` does. Raises OSError if a file cannot be read.
     Raises IndexFolderError, which names it: a file is missing or damaged."""
     path = find_changed(manifest.files, folder, verify)
     if path is not None:

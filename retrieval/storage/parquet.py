@@ -27,7 +27,7 @@ _CHUNK_GROUPS, _DOCUMENT_GROUPS = 128, 4  # groups of rows that stay in memory a
 
 @contextmanager
 def _read_errors(path: Path) -> Iterator[None]:
-    """Raise IndexFolderError for a damaged file. Its hash may fit: a stranger may have written it this way."""
+    """Raise IndexFolderError for a damaged file. Its hash may still match: a stranger may have written it that way."""
     import pyarrow
 
     try:
@@ -148,7 +148,7 @@ class ChunkTable(Sequence[Chunk]):
         return spans
 
     def row(self, id: str) -> int:
-        """Return the row of a chunk id. Raises KeyError: it is unknown."""
+        """Return the row of a chunk id. Raises KeyError if it is unknown."""
         ids, rows = self._sorted
         wanted = np.bytes_(id.encode("utf-8", "replace"))
         place = int(np.searchsorted(ids, wanted))
@@ -222,7 +222,7 @@ _CHARACTERS_PER_GROUP = 4_000_000  # of renderings; a group ends earlier if it h
 
 
 class TableWriter:
-    """A Parquet file that is written row by row, with at most one group in memory. Raises OSError: for example, the
+    """A Parquet file that is written row by row, with at most one group in memory. Raises OSError, for example if the
     disk is full."""
 
     def __init__(self, path: Path, schema: Any, rows: int) -> None:

@@ -115,8 +115,8 @@ def _call(id: str, function: Any) -> ToolCall:
 
 
 def call_tools(task: Task, found: SearchState, iterations: int, auto: bool) -> Generator[Asked, Any, Draft | None]:
-    """Return the draft that calling tools leads to, beside what the first search `found`; None where tools are not
-    understood, which only `auto` looks out for: by a server that takes no tools, or a first reply that calls none."""
+    """Let the model search by tool calls, starting from what the first search `found`, and return the draft. With
+    `auto`, return None if tools do not work: the server rejects them, or the first reply calls none."""
     talk = start(task, found, "react_tools")
     for iteration in range(iterations):
         reply = yield (call := Generate(talk, "react", shown_numbers(task, found.evidence), tools=search_tools(),
@@ -124,7 +124,7 @@ def call_tools(task: Task, found: SearchState, iterations: int, auto: bool) -> G
         if isinstance(reply, Failure) and refuses_tools(reply):
             yield Decision("goes on in text", "the server takes no tools")
             return None
-        if isinstance(reply, Failure):  # of another sort: asked again, it ends the question, as any other call's would
+        if isinstance(reply, Failure):  # another failure: try again, and let a failure end the question as usual
             reply = yield replace(call, see_failure=False)
         calls = read_calls(reply, iteration)
         if not calls and auto and not iteration:

@@ -1,1 +1,1 @@
-"""How evidence becomes an answer."""
+"""Reasoning strategies: how evidence becomes an answer."""

@@ -4,8 +4,8 @@ The paper samples chains of thought; here any strategy can be sampled. Equal que
 retrieval strategy are not sampled, so the samples differ only in their reasoning and share the documents.
 
 Votes need answers that are equal word by word, so use it for short answers: `brief: true`, or options. Different
-    sentences with the same meaning get one vote each, and the first sample wins. Samples are drawn at a temperature,
-    while other strategies answer at 0; the control for that is `{kind: self_consistency, samples: 1}`.
+sentences with the same meaning get one vote each, and the first sample wins. Samples are drawn at a temperature, while
+other strategies answer at 0; the control for that is `{kind: self_consistency, samples: 1}`.
 """
 from __future__ import annotations
 

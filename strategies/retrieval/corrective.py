@@ -26,8 +26,7 @@ def corrective(task: Task, query: str, *, over: Retrieval = once, iterations: An
     """Grade each chunk found, drop those that do not help, and search again if too few are left.
 
     A chunk whose grade cannot be read is kept. If none is left, the evidence is empty, except under the rules
-    `reading`, which
-    promise that the documents suffice: then all chunks are kept.
+    `reading`, which promise that the documents suffice: then all chunks are kept.
 
     Args:
         over: the retrieval strategy for each query.

@@ -1,1 +1,1 @@
-"""Strategies as settings name them: their parameters, their files, and what is kept of both."""
+"""Parse strategies in settings, with their parameters, plug-ins and files of worked examples."""

@@ -120,8 +120,7 @@ def _takes_several(hint: Any) -> bool:
 
 def fields_schema(function: Callable[..., Any]) -> dict[str, dict[str, Any]]:
     """Return the JSON Schema of each parameter by name, with its default if JSON can represent it. A nested strategy
-    has the
-    name of its family as description: `reasoning` or `retrieval`."""
+    has the name of its family as description: `reasoning` or `retrieval`."""
     found: dict[str, dict[str, Any]] = {}
     for name, hint in parameter_hints(function).items():
         default, bare = parameter_default(function, name), _bare(hint)
@@ -133,7 +132,7 @@ def fields_schema(function: Callable[..., Any]) -> dict[str, dict[str, Any]]:
         else:
             usual = {} if default is inspect.Parameter.empty else {"default": default}
             schema: dict[str, Any] = {}
-            with contextlib.suppress(PydanticUserError):  # a type of a plug-in's own
+            with contextlib.suppress(PydanticUserError):  # a plug-in's custom type
                 schema = TypeAdapter(hint).json_schema()
             found[name] = {**schema, **usual}
     return found

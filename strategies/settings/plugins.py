@@ -1,4 +1,5 @@
-"""Load strategies from a user's Python file or an installed package's entry point, and hold them to the protocol.
+"""Load strategies from a user's Python file or an installed package's entry point, and check that they follow the
+protocol.
 
 Loading one executes its code with the user's rights. A file is executed only if the user names it, directly or in a
 file of settings, and never to read a stored run.
@@ -64,7 +65,7 @@ def guard_recipe(family: Family, kind: str, function: Callable[..., Any]) -> Cal
 
     def checked(check: Callable[[Any], object], value: Any) -> Any:
         try:
-            with UserCode(failed):  # showing a value runs its code
+            with UserCode(failed):  # formatting a value runs its code
                 check(value)
         except RecipeFailed as error:
             raise error if error.__cause__ else failed(str(error)) from None

@@ -28,7 +28,7 @@ from ragbed.strategies.settings.plugins import guard_recipe, load_plugin, parse_
 from ragbed.strategies.types import Reasoning, Retrieval
 
 _MAX_NAME = 80  # characters
-_MAX_SAMPLES = 1_000  # of one question; limits count what they ask for, and all of them begin before the first asks
+_MAX_SAMPLES = 1_000  # per question; limits count calls, but every sample starts before the first call
 
 _KNOWN: Mapping[Family, Mapping[str, Callable[..., Any]]] = {
     "reasoning": REASONING, "retrieval": RETRIEVAL, "history": HISTORY}
@@ -41,10 +41,10 @@ class Strategy:
     """A strategy with its parameters.
 
     Attributes:
-        spec: how settings name it; in its shortest form once it was validated.
+        spec: how settings name it, in the shortest form after validation.
         label: its name in tables.
         values: its parameters; nested strategies are `Strategy` objects. Raw values if a plug-in was not loaded.
-        content: hash of the source of a loaded plug-in; else empty.
+        content: hash of the source of a loaded plug-in; empty otherwise.
         samples: number of samples per question, nested samples included.
     """
 
@@ -162,9 +162,9 @@ def _opened(family: Family, spec: Any, execute: bool) -> Strategy:
     shown: dict[str, Any] = {}
     for one, value in values.items():
         default = parameter_default(function, one)
-        if isinstance(value, Strategy):  # as short as it can be
+        if isinstance(value, Strategy):  # in its shortest form
             shown |= {one: value.spec} if value.spec != getattr(default, "__name__", None) else {}
-        elif value != default:  # a number as it was understood
+        elif value != default:  # numbers as parsed
             shown[one] = value if isinstance(value, bool | int | float | str) else given[one]
     label = name or (_label(kind, shown) if content else kind + _in_brackets(function, shown, values))
     settings: Spec = {"kind": kind, **({"name": name} if name else {}), **shown} if shown or name else kind

@@ -1,1 +1,1 @@
-"""Whether evidence suffices for an answer, and whether an answer's sentences stand in what they cite."""
+"""Check whether evidence suffices for an answer, and whether cited documents support its sentences."""

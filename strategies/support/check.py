@@ -67,7 +67,7 @@ def split_statements(text: str) -> list[str]:
     return list(map(" ".join, found))
 
 
-_MAX_LENGTH = 200  # characters that are looked at
+_MAX_LENGTH = 200  # characters that are read
 _SKIP = r"[\s*_`#>:：=\"'()\[\]~-]{0,12}"
 _NUMBER = re.compile(rf"{_SKIP}(\d{{1,3}}(?:\.\d{{1,3}})?)\s?(?:(?:/|out of|of)\s?(\d{{1,3}})(?!\d)|(%))?(?![\d.]*\d)",
                      re.IGNORECASE)

@@ -33,10 +33,10 @@ _SCALES: tuple[Decimal, ...] = tuple(Decimal(10) ** power for power in (0, 3, 6,
 def not_stated(sentence: str, text: str, question: str = "") -> list[str]:
     """Return the numbers and dates of the sentence that neither the text nor the question states, as they are written.
 
-    Compared by value, without sign: `1,577` is 1577, `May 3, 2023` is 2023-05-03, and a date states its year. A number
-    of two digits or more that is written with a scale or a decimal point agrees with one that rounds to it
-    (`5.2 billion`: 5,213 million). Where the text names a scale apart from its numbers (`in millions`), as tables do,
-    it may be left out or put in. Up to twenty a number may be a word in the text. Marks of a list are no numbers.
+    Values are compared without their sign: `1,577` is 1577, `May 3, 2023` is 2023-05-03, and a date states its year. A
+    number of two digits or more that is written with a scale or a decimal point agrees with one that rounds to it (`5.2
+    billion`: 5,213 million). If the text names a scale separately from its numbers (`in millions`), as tables do, the
+    sentence may omit or add it. Numbers up to twenty may be words in the text. List marks are not numbers.
     """
     sentence = normalize("NFKC", _LIST_MARK.sub(" ", sentence))
     wanted = find_values(sentence)
@@ -60,7 +60,7 @@ class _Known:
 
     @classmethod
     def of(cls, found: Sequence[TextValue], shares: bool) -> _Known:
-        """Args: shares: whether the text speaks of percent, so that any number may be of it."""
+        """Collect the values found in a text. With `shares`, it mentions percent, so any number may be a percentage."""
         numbers = [(abs(one.number), one.percent) for one in found if one.number is not None]
         dates = [one.date for one in found if one.date is not None]
         years = [Decimal(date[0]) for date in dates if date[0] is not None]
@@ -69,7 +69,7 @@ class _Known:
                    sorted(number for number, percent in numbers if percent or shares), less)
 
     def has(self, value: TextValue, said: str, scales: Sequence[Decimal]) -> bool:
-        """Return whether a value is among them, as it is written."""
+        """Return whether the text has this value, rounded as it is written in `said`."""
         if value.number is None:
             return value.date in self.dates
         amount, room = abs(value.number), _room(value, said)
@@ -129,7 +129,7 @@ def _cutter() -> WordTokenizer:
     return WordTokenizer("english", True, FUNCTION_WORDS | _OF_ANSWERS, pairs=UNSPACED + HANGUL)
 
 
-_WHOLE, _FIRST = 6, 1  # below five content words a question's are looked for too; its first counts as two
+_WHOLE, _FIRST = 6, 1  # below five content words the question's are looked up too; the first word counts as two
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,15 +144,14 @@ def score(sentence: str, question: str, cited: Evidence) -> Score:
     """Score how much of a sentence the cited documents, taken together, contain.
 
     With s the share of the sentence's n distinct content words that the documents have, q that of the question's other
-    content words, and w = min(1, (n + 1) / 6), the score is
-        s * (w + (1 - w) * q): an answer of a word or two is looked up together with its question. Without content words
-        (`Yes`) it is q. It is 0 if a number or date of the sentence is neither in the documents nor in the question;
-        see `not_stated`.
+    content words, and w = min(1, (n + 1) / 6), the score is s * (w + (1 - w) * q): an answer of a word or two is looked
+    up together with its question. Without content words (`Yes`) it is q. It is 0 if a number or date of the sentence is
+    neither in the documents nor in the question; see `not_stated`.
 
-    Measured: from 0.5 on, gold answers of HotpotQA are supported by their gold passages in 100 % of cases and
-    by as many distractors in 19 %; of FinanceBench in 59 % and by other pages in 0 %; of Korean PDFs in 87 % and 8 %;
-    of MuSiQue, on which nothing was chosen, in 98 % and 6 %. The areas under the ROC curves are 0.97, 0.89, 0.93 and
-    0.98. Between right and wrong answers over gold passages they are 0.41 to 0.56: no better than chance.
+    Measured with a threshold of 0.5: gold passages support 100 % of HotpotQA's gold answers, and the same number of
+    distractors supports 19 %. For FinanceBench it is 59 % and, with other pages, 0 %; for Korean PDFs 87 % and 8 %; for
+    MuSiQue, which was not used for tuning, 98 % and 6 %. The areas under the ROC curves are 0.97, 0.89, 0.93 and 0.98.
+    For right against wrong answers over gold passages they are 0.41 to 0.56: no better than chance.
     """
     text = "\n".join(passage.chunk.content for passage in cited)
     absent = not_stated(sentence, text, question)
