@@ -1,1 +1,1 @@
-"""Analyses: each a function from a finished run to views of it."""
+"""Analyses: functions that turn a finished run into views."""

@@ -1,4 +1,4 @@
-"""Views of single benchmarks: DetectiveQA's heat map of steps, and its win rate (Table 6)."""
+"""Views for DetectiveQA only: the heat map of reasoning steps, and the win rate (Table 6)."""
 from __future__ import annotations
 
 from bisect import bisect_right
@@ -19,8 +19,8 @@ _UNKNOWN = "unknown length"
 
 
 def depth(material: AnalysisInput) -> list[View]:
-    """Return the share of reference steps that the reasoning contains, by the depth of their evidence and the length of
-    the context.
+    """Return the share of reference steps found in the reasoning, by the depth of their evidence and the length of the
+    text.
 
     A step's depth is the share of the text before its paragraph. Steps without a place in the text and unjudged answers
     are left out. Depth and length are those of the whole text, whatever the cell showed.
@@ -46,12 +46,12 @@ def depth(material: AnalysisInput) -> list[View]:
 
 
 def _steps(material: AnalysisInput, results: Sequence[Result]) -> dict[tuple[str, int], list[tuple[bool, str]]]:
-    """By length and depth: whether each step was found, and its cluster."""
+    """Return by length and depth whether each step was found, and its cluster."""
     steps: dict[tuple[str, int], list[tuple[bool, str]]] = defaultdict(list)
     for result, cluster in zip(results, material.clusters_of(results), strict=True):
         if result.scores.get("reasoning_score") is None or result.scores.get("unjudged"):
             continue
-        found = (result.verdict.steps if result.verdict else None) or ()  # a reply without reasoning holds none
+        found = (result.verdict.steps if result.verdict else None) or ()  # a reply without reasoning contains no step
         question = material.questions[result.question]
         length = _length(question.length)
         for place, step in enumerate(question.steps):
@@ -71,16 +71,16 @@ def _length(characters: int | None) -> str:
 
 
 _CONDITIONS = ("gold", "full", "provided", "retrieved", "closed-book")
-_FREE = ("condition", "retrieval", "retriever", "format")  # they go with the condition
+_FREE = ("condition", "retrieval", "retriever", "format")  # factors that follow from the condition
 _WIN_HEADER = ("wins", "losses", "ties", "wrong in both", "win rate")
 
 
 def wins(material: AnalysisInput) -> list[View]:
-    """Return every pair of conditions of otherwise equal cells, question by question.
+    """Compare every pair of conditions question by question, between cells that are otherwise equal.
 
     A question's score is its answer, 0 or 1, plus the share of reference steps that its reasoning contains. The win
-    rate is over the questions that either side won. Evidence against the full context compares answers only, because
-    evidence tells the reasoning what to contain.
+    rate counts only questions that one side won. Evidence is compared with the full context by answers only, because
+    the evidence itself shows what the reasoning should contain.
     """
     rows: list[tuple[Value, ...]] = []
     unjudged: set[tuple[str, str]] = set()
@@ -108,7 +108,7 @@ def wins(material: AnalysisInput) -> list[View]:
 
 
 def _comparable(first: Mapping[str, Any], second: Mapping[str, Any]) -> bool:
-    """Whether they differ only in the condition and in what has no effect without documents."""
+    """Return whether two cells differ only in the condition and in factors that follow from it."""
     closed = "closed-book" in (first["condition"], second["condition"])
     free = (*_FREE, "rules", "perturbation", "framing", "seed") if closed else _FREE
     return all(first.get(name) == second.get(name) for name in FACTORS if name not in free)
@@ -122,7 +122,7 @@ def _ending(first: Result, second: Result, reasoning: bool) -> str:
 
 
 def _called(material: AnalysisInput, first: Mapping[str, Any], second: Mapping[str, Any]) -> str:
-    """Return what both share and other cells do not."""
+    """Return the label of what both cells share and other cells do not."""
     factors = varying_factors([cell for cell in material.cells if cell["condition"] != "closed-book"])
     shared = [name for name in factors if first.get(name) == second.get(name)]
     return describe_factors(first, shared) or describe_factors(first, ["reasoning"])

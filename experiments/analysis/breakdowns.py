@@ -1,5 +1,5 @@
-"""Figures of parts of a run: by tag, by the order of documents, by chains of sub-answers, by versions of a question,
-and by conversations.
+"""Break figures of a run down: by tag, order of documents, chains of sub-answers, versions of a question,
+conversations.
 
 The order of documents is MDBench's ablation; chain outcomes (Table 5) and the gap between original and edited questions
 are MRKE's. No figure mixes MRKE's two versions of a question.
@@ -23,7 +23,8 @@ VERSIONS = ("original", "edited")
 
 
 def apart(make: Analysis) -> Analysis:
-    """Make the views for each version separately, with the version as their first key, if the run has both."""
+    """Wrap an analysis so that, if the run has both versions, it makes its views per version, with the version as first
+    key."""
     def made(material: AnalysisInput) -> list[View]:
         if not all(any(version in question.tags.get("version", ()) for question in material.questions.values())
                    for version in VERSIONS):
@@ -55,8 +56,8 @@ _SAME = tuple(name for name in FACTORS if name not in ("perturbation", "seed"))
 
 
 def order(material: AnalysisInput) -> list[View]:
-    """Return the cells that differ only in the order and numbering of their documents, each compared with the original,
-    question by question."""
+    """Compare cells that differ only in the order and numbering of their documents with the original order, question by
+    question."""
     shared = [name for name in varying_factors(material.cells) if name != "perturbation"]
     rows: list[tuple[Value, ...]] = []
     for group in _groups(material.cells):
@@ -80,7 +81,7 @@ def order(material: AnalysisInput) -> list[View]:
 
 
 def _groups(cells: Sequence[Mapping[str, Any]]) -> list[list[Mapping[str, Any]]]:
-    """Groups of cells that agree in everything else and include the original and another one."""
+    """Return groups of cells that agree in everything else and include the original order and another."""
     groups: dict[tuple[str, ...], list[Mapping[str, Any]]] = {}
     for cell in cells:
         if cell["perturbation"] in _ORDER and cell["condition"] != "closed-book":
@@ -94,8 +95,8 @@ _AS_ASKED = "none"
 
 
 def history(material: AnalysisInput) -> list[View]:
-    """Return what each history strategy changes in retrieval, compared with asking questions as they are: the shares of
-    follow-up questions with other passages, and with gold gained or lost."""
+    """Show how each history strategy changes retrieval, compared with asking questions unchanged: the share of
+    follow-up questions with different passages, and the shares with gold gained or lost."""
     cells = [cell for cell in material.cells if cell["condition"] == "retrieved"]
     shared = [name for name in varying_factors(cells) if name != "history"] if cells else []
     rows: list[tuple[Value, ...]] = []
@@ -133,7 +134,8 @@ _METRICS = ("em", "f1")
 
 
 def gap(material: AnalysisInput) -> list[View]:
-    """Return every cell on the original and on the edited questions of the same `pair`, by hops of the edited one.
+    """Compare each cell's scores on original and edited questions of the same `pair`, by the number of hops of the
+    edited one.
 
     An original counts once for each of its edited versions. The change is the edited question's score minus the
     original's, so knowledge that helps with the original makes it negative.
@@ -183,8 +185,8 @@ _ORDERS = {
 
 
 def by_tag(material: AnalysisInput, tag: str) -> list[View]:
-    """Return every cell over the questions of each value of the tag, and over all questions. Figures of `all` are over
-    questions, not averages of the other rows."""
+    """Return each cell's figures for the questions with each value of the tag, and for all questions. The row `all` is
+    computed over questions; it is not an average of the other rows."""
     return _by_tag(material, tag) if tag == "version" else apart(partial(_by_tag, tag=tag))(material)
 
 
@@ -218,8 +220,9 @@ _ALL_LISTED = 4  # steps up to which all patterns are listed: MRKE and MuSiQue h
 def chain(material: AnalysisInput) -> list[View]:
     """Return the shares of the 2^(N+1) patterns over N sub-answers and the final answer, by exact match.
 
-    A question is right for the right reason if all are correct, and lucky if only the final answer is. For more than
-    four sub-questions, only patterns that occur are listed. Questions without a scored chain are left out and counted.
+    An answer is right for the right reason if all sub-answers are correct too, and lucky if only the final answer is.
+    For more than four sub-questions, only patterns that occur are listed. Questions without a scored chain are left out
+    and counted.
     """
     patterns = {cell["id"]: ["".join("c" if right else "w" for right in chain_pattern(result.scores))
                              for result in material.results[cell["id"]]] for cell in material.cells}

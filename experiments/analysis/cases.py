@@ -1,4 +1,4 @@
-"""Cases of a run, each joined with the same question in its sibling cells, and the causes that follow from them."""
+"""Build the cases of a run, each joined with the same question in its sibling cells, and find their causes."""
 from __future__ import annotations
 
 from collections import defaultdict
@@ -13,7 +13,7 @@ from ragbed.experiments.metrics import METRICS, Estimate, Scoring, estimate_clus
 from ragbed.experiments.question import Question
 from ragbed.experiments.record import Result
 
-# What a condition decides. Everything else must agree in siblings, repeats included; for seeds see `_agrees`.
+# Factors that follow from a condition. All others must agree in siblings, repeats included; for seeds see `_agrees`.
 _SHOWN = frozenset({"condition", "retrieval", "retriever", "chunker", "embedder", "format", "perturbation", "seed"})
 
 
@@ -21,9 +21,9 @@ _SHOWN = frozenset({"condition", "retrieval", "retriever", "chunker", "embedder"
 class Siblings:
     """Ids of a cell's siblings; None if the run has none."""
 
-    closed_book: str | None = None  # without documents, under its own rules
-    gold: str | None = None  # with the gold only; None for such a cell itself
-    fewest_negatives: str | None = None  # with the same evidence and fewer added negatives, the fewest of all
+    closed_book: str | None = None  # the sibling without documents, under its own rules
+    gold: str | None = None  # the sibling with the gold only; None if this cell is one
+    fewest_negatives: str | None = None  # the sibling with the same evidence and the fewest added negatives
 
 
 def find_siblings(cells: Sequence[Cell]) -> dict[str, Siblings]:
@@ -48,13 +48,13 @@ def is_gold_only(cell: Cell) -> bool:
 
 
 def _asked(cell: Cell, rules: bool = True) -> tuple[object, ...]:
-    """What is asked, apart from what is shown. Closed-book cells have their own rules and no framing."""
+    """Return what is asked, apart from what is shown. Closed-book cells have their own rules and no framing."""
     left = _SHOWN if rules else _SHOWN | {"rules", "framing"}
     return tuple((name, value) for name, value in asdict(cell).items() if name not in left)
 
 
 def _nearest(cell: Cell, others: Sequence[Cell]) -> str | None:
-    """Return the most similar of several: with the same format, retriever and numbering, and the least reordering."""
+    """Return the most similar cell: with the same format, retriever and numbering, and the least reordering."""
     def distance(other: Cell) -> tuple[bool, ...]:
         return (other.format != cell.format, other.finder != cell.finder, other.separators != cell.separators,
                 other.change.moves)
@@ -64,12 +64,12 @@ def _nearest(cell: Cell, others: Sequence[Cell]) -> str | None:
 
 
 def _agrees(other: Cell, cell: Cell) -> bool:
-    """Whether the seeds are equal, or one of the cells draws nothing."""
+    """Return whether the seeds are equal, or one of the cells draws nothing at random."""
     return other.seed is None or cell.seed in (None, other.seed)
 
 
 def _with_fewest_negatives(cell: Cell, cells: Sequence[Cell]) -> str | None:
-    """Return the one with the fewest negatives of those that differ only in adding fewer."""
+    """Among cells that differ only in adding fewer negatives, return the one with the fewest."""
     fewer = (other for other in cells if other.change.negatives < cell.change.negatives and _agrees(other, cell)
              and replace(other, perturbation=_without(other.change), seed=cell.seed)
              == replace(cell, perturbation=_without(cell.change)))
@@ -96,13 +96,13 @@ def find_causes(cells: Sequence[Cell], results: Iterable[Result], questions: Map
 
 
 def share_by_question(hits: Mapping[str, bool], grouped: Grouped) -> Estimate:
-    """Return the share of questions that are hits."""
+    """Return the share of questions that are hits, with its interval."""
     return estimate_clustered_share(list(hits.values()), [grouped.get(question, question) for question in hits])
 
 
 def case_view(cause: Cause, cases: Cases, called: Mapping[str, str], questions: Mapping[str, Question]) -> View:
-    """Return the questions that have a cause, each with what decided it, for a person to check by hand. `called` maps
-    the ids of the cells to their labels."""
+    """List the questions that have a cause, each with what decided it, for a manual check. `called` maps the ids of the
+    cells to their labels."""
     places = {id: place for place, id in enumerate(questions, start=1)}
     several = len(called) > 1
     rows = [(f"#{places[question]}", questions[question].text, *([label] if several else []), case.outcome,
@@ -153,7 +153,7 @@ def _case(result: Result, cell: Cell, question: Question, correctness_metrics: S
     metric = next((name for name in correctness_metrics if result.scores.get(name) is not None), correctness_metrics[0])
     holding = [passage for passage in result.in_view if passage.holds]
     published = scoring == "as-published"
-    # as published the first character is the choice
+    # as-published scoring takes the first character as the choice
     unread = (result.outcome == "answered" and result.text[:1] not in {label for label, _ in question.options}
               if published else result.scores.get("unparsed") == 1)
     return Case(

@@ -1,8 +1,8 @@
-"""The analyses of a run: those of every run, those of guests, and those that a benchmark names.
+"""The registry of analyses: those of every run, those of guests, and those that a benchmark names.
 
 An analysis is a function from `AnalysisInput` to a list of `View`. A guest adds one with its slot `analysis`. To keep
 figures in the run's summary it also adds a `finding` of the same name: a function from `AnalysisInput` to JSON, or to
-None where there is nothing to compute. The analysis reads it back as `run.found.get(NAME)`.
+None if there is nothing to compute. The analysis reads it back as `run.found.get(NAME)`.
 """
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def find_view(name: str) -> Analysis:
 
 
 def compute_findings(run: AnalysisInput) -> dict[str, Any]:
-    """Compute what guests add to a summary, by name, leaving out what has nothing to compute."""
+    """Compute the findings that guests add to a summary, by name. A finding that is None is left out."""
     made: dict[str, Finding] = loaded("finding")
     return {name: found for name, compute in made.items() if (found := compute(run)) is not None}
 

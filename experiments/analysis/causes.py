@@ -1,4 +1,5 @@
-"""Causes: why a question in a cell came out as it did. The first cause in `CAUSES` whose predicate holds is the cause.
+"""Causes: why a question in a cell was answered right or wrong. The first cause in `CAUSES` whose predicate holds is
+taken.
 """
 from __future__ import annotations
 
@@ -19,12 +20,12 @@ class Case:
     refused: bool = False  # by the rule of the run's scoring
     may_refuse: bool = True  # the rules offer a refusal
     closed_book: bool = False  # no documents were shown, as intended
-    gold: int | None = None  # distinct gold items; None if none is named or a table replaces the documents
-    found: int = 0  # number of these in the evidence
+    gold: int | None = None  # number of distinct gold items; None if none is labelled or a table replaces the documents
+    found: int = 0  # number of gold items in the evidence
     coarse: bool = False  # gold was matched by document or page only
     cites: bool = False  # the rules ask for citations
     cited_gold: bool = False  # a cited passage contains gold
-    unread: bool = False  # the scoring finds no option in the reply
+    unread: bool = False  # no option could be read from the reply
     unjudged: bool = False  # the judge's reply could not be parsed
     gold_alone: bool = False  # the gold and nothing else was shown
     known: bool | None = None  # right closed-book; None if unknown
@@ -64,7 +65,7 @@ class Case:
 
     @property
     def told(self) -> bool | None:
-        """Whether it is right, or None if nothing can be right or wrong."""
+        """Whether it is right, or None if it could not be scored."""
         if self.right:
             return True
         silent = self.score is None or self.failed or self.outcome == "malformed" or self.unread or self.unjudged
@@ -76,8 +77,8 @@ class Cause:
 
     name: str
     title: str
-    definition: str  # of the cases that no earlier cause takes
-    holds: Callable[[Case], bool]  # for a case that no earlier cause takes
+    definition: str  # describes the cases that no earlier cause takes
+    holds: Callable[[Case], bool]  # predicate for cases that no earlier cause takes
     right: bool = False  # the answer is right by its score
 
 
@@ -141,7 +142,7 @@ CAUSES: tuple[Cause, ...] = (
 BY_NAME = {cause.name: cause for cause in CAUSES}
 
 
-@lru_cache(maxsize=4096)  # few cases of a run differ
+@lru_cache(maxsize=4096)  # a run has few distinct cases
 def find_cause(case: Case) -> Cause:
     """Return the cause of a case."""
     return next(cause for cause in CAUSES if cause.holds(case))

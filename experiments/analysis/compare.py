@@ -29,8 +29,8 @@ from ragbed.experiments.statistics import Comparison, Pairs, cluster_questions, 
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """A cell and its baseline, by their labels; `factor` is the one in which they differ, if that is why they are
-    compared."""
+    """Labels of a cell and its baseline. `factor` is the only factor in which they differ, if they are compared for
+    that reason."""
 
     baseline: str
     cell: str
@@ -98,7 +98,7 @@ def disjoint_factors(first: ComparedRun, second: ComparedRun) -> list[str]:
 
 
 def _key(run: ComparedRun, label: str, apart: Sequence[str]) -> tuple[str, ...]:
-    """Repeat and seed identify single cells only."""
+    """Return what identifies a cell across runs. Repeat and seed count for single cells only."""
     names = VARIED if label in run.cells else FACTORS
     row = run.cell(label).first
     return tuple(str(row.get(name)) for name in names if name not in apart)
@@ -130,18 +130,18 @@ class CellComparison:
 
 @dataclass(frozen=True, slots=True)
 class RunComparison:
-    """All comparisons, by metric and then by cell.
+    """All comparisons of one call, ordered by metric and then by cell.
 
     Attributes:
         second: the run of the cells; the same as `first`, the run of the baselines, if there is only one.
-        left_out: if there are two runs, a sentence each on `questions` and `cells` that only one has.
+        left_out: for two runs, one sentence on the `questions`, and one on the `cells`, that only one of them has.
     """
 
     first: ComparedRun
-    second: ComparedRun  # the run of the cells; `first`, that of the baselines, where there is one run
+    second: ComparedRun  # the run of the cells; the same as `first` if there is only one run
     found: tuple[CellComparison, ...]
     notes: tuple[str, ...]
-    left_out: Mapping[str, str]  # of two runs, what is said of `questions` and `cells` that one has alone
+    left_out: Mapping[str, str]  # keys `questions` and `cells`
 
     def cells(self, match: Match) -> tuple[ReplicateGroup, ReplicateGroup]:
         """Return the baseline and the cell of a match."""
@@ -192,7 +192,7 @@ def compare_runs(first: ComparedRun, second: ComparedRun | None, metrics: Sequen
 
 
 def _shared(first: ComparedRun, second: ComparedRun) -> dict[str, Question]:
-    """Questions with the same id, text and answers."""
+    """Return the questions that have the same id, text and answers in both runs."""
     asked = attrgetter("text", "answers", "options")
     shared = {name: question for name, question in second.questions.items()
               if name in first.questions and asked(question) == asked(first.questions[name])}
@@ -283,7 +283,7 @@ class Flip:
 
 
 def find_flips(findings: RunComparison, finding: CellComparison) -> list[Flip]:
-    """Return the flips of a finding, losses first, in the order of the questions; none for a metric of sets."""
+    """Return the flips of a finding, losses first, in the order of the questions. A set-level metric has none."""
     scores = finding.pairs.scores
     if scores is None:
         return []
@@ -305,7 +305,7 @@ def comparison_json(findings: RunComparison, with_flips: bool) -> dict[str, Any]
 
 
 def cell_names(findings: RunComparison, match: Match) -> dict[str, str]:
-    """Return ids and names of the two cells of a match, as JSON has them."""
+    """Return ids and names of the two cells of a match for JSON."""
     first, second = findings.cells(match)
     return {"first": first.first["id"], "second": second.first["id"], "first_name": match.baseline,
             "second_name": match.cell}

@@ -37,7 +37,7 @@ class ComparedRun:
     name: str
     rows: Sequence[Mapping[str, Any]]  # the cells of its summary
     answers: Mapping[str, Mapping[str, ScoredQuestion]]  # by cell's id, then by question
-    cells: Mapping[str, ReplicateGroup]  # by label; repeats and seeds of a cell are one group
+    cells: Mapping[str, ReplicateGroup]  # by label; a group has all repeats and seeds
     replicates: Mapping[str, ReplicateGroup]  # the single cells of these groups, by label
     together: Mapping[str, Figures]  # pooled figures of these groups, by the id of the first cell
     questions: Mapping[str, Question]
@@ -62,8 +62,8 @@ class ComparedRun:
 
     def named(self, name: str) -> list[str]:
         """Return the labels of the cells that a name matches. The id of a replicate group's first cell means the whole
-        group; a single replicate is named by its own label, by `repeat 0` or `seed 1`, or by its id if it is not the
-        first. Raises RunError if nothing matches."""
+        group; a single replicate matches its own label, `repeat 0` or `seed 1`, or its id if it is not the first.
+        Raises RunError if nothing matches."""
         found = (match_cells({label: cell.shared_row for label, cell in self.cells.items()}, name)
                  or match_cells({label: cell.first for label, cell in self.replicates.items()}, name))
         if not found:

@@ -27,12 +27,12 @@ _MAX_ROWS = 64  # combinations; larger interactions are collapsed
 
 def estimate_effects(rows: CellRows, answers: Answers, clusters: Clusters, metric: str,
             scoring: Scoring = "corrected") -> dict[str, Any] | None:
-    """Estimate the main effect of each factor, every two of its levels against each other, and the interactions of two
-    factors; p of factors and interactions is corrected over all of them. Return None if fewer than two factors vary
+    """Estimate the main effect of each factor, the difference of every two of its levels, and the interactions of two
+    factors. The p of factors and interactions is corrected over all of them. Return None if fewer than two factors vary
     among the cells that have the metric.
 
-    Levels are compared where all of them were run under the same levels of the other factors, over the questions with a
-    score in all of these cells (`statistics.factorial`). Repeats and seeds are pooled.
+    Levels are compared only under combinations of the other factors with which all of them were run, over the questions
+    with a score in all of these cells (`statistics.factorial`). Repeats and seeds are pooled.
     """
     every = group_replicates(rows, answers)
     having = [one for one in every if any(row.scores.get(metric) is not None for row in one.answers.values())]
@@ -65,7 +65,7 @@ def estimate_effects(rows: CellRows, answers: Answers, clusters: Clusters, metri
 
 
 def effect_views(found: Mapping[str, Any] | None, judge: str | None = None) -> list[View]:
-    """Return views of the result of `estimate_effects`: main effects, level against level, and each interaction."""
+    """Return views of the result of `estimate_effects`: main effects, differences of levels, and each interaction."""
     if not found:
         return []
     metric = name_with_judge(found["metric"], judge)
@@ -90,7 +90,7 @@ def effect_views(found: Mapping[str, Any] | None, judge: str | None = None) -> l
 
 
 def _interaction(one: Mapping[str, Any], names: Mapping[str, str], metric: str) -> View:
-    """Collapsed unless it is significant and small enough to read."""
+    """Return the view of an interaction, collapsed unless it is significant and small enough to read."""
     first, second = one["factors"]
     p = one["p_holm"]
     real = p is not None and p < ALPHA
@@ -104,7 +104,7 @@ def _interaction(one: Mapping[str, Any], names: Mapping[str, str], metric: str) 
 
 
 def _figures(row: Mapping[str, Any], test: Mapping[str, Any]) -> tuple[Value, ...]:
-    """The test of a factor is shown with its first level."""
+    """Return the figures of a row. A factor's test is shown with its first level only."""
     return (row["n"], make_figure(row["mean"], row["low"], row["high"], row["n"]),
             make_figure(row["effect"], row["effect_low"], row["effect_high"], row["n"]),
             test.get("p"), test.get("p_holm"))
@@ -129,7 +129,7 @@ def score_table(variants: Sequence[ReplicateGroup], clusters: Clusters, metric: 
     split = np.array([metric == BY_SPLIT and not variants[0].answers[name].answerable for name in questions],
                      dtype=np.intp)
     if metric == BY_SPLIT and scoring == "as-published" and len(set(split)) == 1:
-        table = table * 0.5  # as published, the mean of two splits is halved where one is empty
+        table = table * 0.5  # as published, the mean of two splits is halved if one is empty
     groups = np.unique([clusters.of.get(name, name) for name in questions], return_inverse=True)[1]
     return questions, table, split, groups, len(every) - len(questions)
 
@@ -159,7 +159,7 @@ class _Term:
                    fit(table, split, groups, metric), len(questions), left_out)
 
     def levels(self) -> Iterator[dict[str, Any]]:
-        """n counts answers: all questions in all cells with the level."""
+        """Yield the row of each level. n counts answers: all questions in all cells with the level."""
         means = self.fitted.estimates(self.means, apart=False)
         effects = self.fitted.estimates(self.effects, apart=True)
         for at, (mean, between), (effect, about) in zip(self.combinations, means, effects, strict=True):
@@ -171,7 +171,8 @@ class _Term:
                    "n": cells * self.n}
 
     def contrasts(self) -> list[dict[str, Any]]:
-        """The second of every two levels minus the first, with p corrected by Holm over the factor's contrasts."""
+        """Return, for every two levels, the second minus the first, with p corrected by Holm over the factor's
+        contrasts."""
         pairs = list(combinations(range(len(self.combinations)), 2))
         lines = [self.means[second] - self.means[first] for first, second in pairs]
         tests = [self.fitted.test(line[None]) for line in lines]

@@ -1,4 +1,4 @@
-"""Error analysis: why answers are right or wrong in every cell, and how the same questions fare with the gold only."""
+"""Error analysis: why answers are right or wrong in every cell, and how the same questions score with the gold only."""
 from __future__ import annotations
 
 from collections import Counter
@@ -20,7 +20,7 @@ _DIGITS = 10
 
 
 def _answer_notes(cells: Sequence[Cell], cases: Cases, questions: Mapping[str, Question]) -> Iterator[str]:
-    """Say how answers were counted, and which conditions are missing to determine causes."""
+    """Yield notes on how answers were counted, and on conditions that are missing to determine causes."""
     every = [case for of_cell in cases.values() for case in of_cell.values()]
     conditions = {cell.condition for cell in cells}
     names = [find_cause(case).name for cell in cells if cell.retrieval != OWN for case in cases[cell.id].values()]
@@ -45,7 +45,8 @@ def _answer_notes(cells: Sequence[Cell], cases: Cases, questions: Mapping[str, Q
 
 
 def _pair_notes(cases: Cases, joint: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """Warn that a model which is sometimes right by chance looks distracted, or as if better retrieval would help."""
+    """Yield warnings: a model that is sometimes right by chance looks distracted, or as if better retrieval would help.
+    """
     rows = [row for row in joint if any(find_cause(case).name == "distracted" for case in cases[row["cell"]].values())]
     if chance := sum(row["p_holm"] is None or row["p_holm"] >= ALPHA or row["lost"] <= row["gained"] for row in rows):
         yield (f"`distracted` may be chance in {chance} of {len(rows)} cells: not significantly more questions are "
@@ -57,13 +58,14 @@ def _pair_notes(cases: Cases, joint: Sequence[Mapping[str, Any]]) -> Iterator[st
 
 
 def compare_with_gold(cells: Sequence[Cell], cases: Cases, grouped: Grouped, seed: int) -> list[dict[str, Any]]:
-    """Return a row for each cell that has a sibling with the gold only, whose id is `gold`.
+    """Return a row for each cell that has a sibling with the gold only; `gold` is the sibling's id.
 
     The row covers the questions that are answerable, scored and judged in both; a failure counts as wrong. `both`,
-    `lost` (right with the gold only), `gained` (right in the cell only) and `neither` count them. `kept` is the share
-    of those right with the gold that are right in the cell; `mended` the share of the cell's retrieval misses that are
-    right with the gold, `others` that share of its other questions. p is from McNemar's exact test or, if questions
-    share documents, from the permutation test; `p_holm` is corrected over the rows.
+    `lost` (right with the gold only), `gained` (right in the cell only) and `neither` count them. Of the questions that
+    are right with the gold, `kept` is the share that is right in the cell. `mended` is the share of the cell's
+    retrieval misses that are right with the gold, and `others` the same share of its other questions. p is from
+    McNemar's exact test or, if questions share documents, from the permutation test; `p_holm` is corrected over the
+    rows.
     """
     rows = [_joint_row(cell, gold, cases, grouped, seed) for cell, gold in _paired(cells)]
     corrected = holm([row["p"] for row in rows])
@@ -120,7 +122,7 @@ def summarise_causes(cells: Sequence[Cell], cases: Cases, questions: Mapping[str
                       correctness_metrics: Sequence[str], grouped: Grouped, seed: int) -> dict[str, Any] | None:
     """Return the summary's `error_analysis`, or None if the benchmark has no correctness metric.
 
-    Each cell has the shares of its causes; `known`, the share of right answers that are also right closed-book;
+    Each cell has the shares of its causes; `known`, the share of its right answers that are also right closed-book;
     `gold_whole`, the share of questions with all of their gold in view; `gold_found`, the mean share of gold in view;
     and `abstained`, the share of retrieval misses that were refused.
     """

@@ -1,4 +1,4 @@
-"""Main effects and interactions: which ones the cells of a run determine, their means, and tests."""
+"""Main effects and interactions of factors: which ones the cells of a run determine, their means, and their tests."""
 from __future__ import annotations
 
 import math
@@ -32,11 +32,11 @@ _NOTHING = 1e-12
 
 @dataclass(frozen=True, slots=True)
 class Design:
-    """Cells as rows of levels, and the terms they determine: those whose levels, or combinations of two factors'
-    levels, all occur under at least one combination of the other factors. A cell in which a factor has no effect
-    represents each of its levels when others are compared."""
+    """Cells as rows of levels, and the terms that they determine. A term (a factor or two) is determined if all its
+    levels, or combinations of levels, occur under at least one combination of the other factors. A cell in which a
+    factor has no effect stands for every level of that factor when other factors are compared."""
 
-    cells: tuple[Levels, ...]  # the level of each factor; None where it has no effect
+    cells: tuple[Levels, ...]  # the level of each factor; None if it has no effect
     levels: Mapping[str, tuple[str, ...]]  # of each factor that varies, in the order in which they occur
 
     @property
@@ -51,9 +51,9 @@ class Design:
         return [term for term in every if len(self.means(term))]
 
     def means(self, names: Term) -> Floats:
-        """Return the contrasts (combinations by cells) that give the marginal mean of each level or combination of
-        levels. It is over the combinations of the other factors under which all of them were run, each counting
-        once; no rows if there is none."""
+        """Return the contrasts (combinations x cells) that give the marginal mean of each level or combination of
+        levels. The mean weights equally the combinations of the other factors under which all of the term's were run.
+        Returns no rows if there are none."""
         import numpy as np
 
         others = {tuple((name, level) for name, level in cell.items() if name not in names)
@@ -74,8 +74,8 @@ class Design:
         return list(product(*(self.levels[name] for name in names)))
 
     def effects(self, names: Term) -> Floats:
-        """Return the contrasts of the effects: the distance of each mean from the mean of the levels or, for two
-        factors, from the sum of both."""
+        """Return the contrasts of the effects. For one factor, an effect is a level's mean minus the mean over the
+        levels. For two, it is the mean of a combination minus what the main effects predict."""
         import numpy as np
 
         centred = self.means(names).reshape(*(len(self.levels[name]) for name in names), -1)
@@ -102,8 +102,8 @@ class _FittedPart(NamedTuple):
 
     means: Floats
     covariance: Floats  # of these means
-    worth: float  # how many clusters of one size there are, as they weigh
-    limits: tuple[float, float]  # of what it adds to a mean
+    worth: float  # effective number of clusters
+    limits: tuple[float, float]  # lower and upper bound of what it adds to a mean
 
     def along(self, contrast: Floats) -> tuple[float, float]:
         """Return its contribution to the contrast, and to its variance."""
@@ -117,7 +117,7 @@ class _FittedPart(NamedTuple):
 
 
 def _rest(contrast: Floats, covariance: Floats) -> float:
-    """The variance of the contrast below which it is what rounding leaves of none."""
+    """Return the variance of the contrast below which it counts as a rounding error of 0."""
     return max(_NOTHING * float(contrast**2 @ covariance.diagonal()), _NOTHING**2)
 
 
@@ -129,8 +129,9 @@ class Fit:
 
     def estimates(self, contrasts: Iterable[Floats], apart: bool) -> Iterator[tuple[float, Interval]]:
         """Estimate each contrast with its interval by Student's distribution, with the degrees of freedom of Welch
-        (Biometrika 34, 1947) and Satterthwaite. A part without any spread has the room that its clusters leave
-        (`intervals.room`); squares add up (`intervals.widen`). `apart` says that contrasts are differences of means."""
+        (Biometrika 34, 1947) and Satterthwaite. If a part has no spread, the interval is widened by `intervals.room`;
+        the squared distances of the parts add up, as in `intervals.widen`. `apart` says that contrasts are differences
+        of means."""
         for contrast in contrasts:
             value = math.fsum(part.along(contrast)[0] for part in self.parts)
             below, above = self._reach(contrast, apart)
@@ -163,8 +164,8 @@ class Fit:
         The statistic is treated as Hotelling's T^2 ("The generalization of Student's ratio", 1931), which it is if
         every question is in every cell: F = T^2 (v - q + 1) / (q v), with q and v - q + 1 degrees of freedom for q
         contrasts. For one part v is its number of clusters minus one; for several it is that of Krishnamoorthy and Yu
-        (Statistics and Probability Letters 66, 2004). p is never below 2^(1 - G), the least that swapping levels within
-        G clusters gives. Returns None if a part has too few clusters.
+        (Statistics and Probability Letters 66, 2004). p is never below 2^(1 - G), the smallest p that swapping levels
+        within G clusters can give. Returns None if a part has too few clusters.
         """
         import numpy as np
         from scipy.special import fdtrc
@@ -185,8 +186,8 @@ class Fit:
 
 
 def _axes(contrasts: Floats, means: Floats, covariance: Floats) -> tuple[Floats, bool]:
-    """Return uncorrelated sums of the contrasts over their standard errors, and whether a contrast without spread
-    differs from zero."""
+    """Return uncorrelated combinations of the contrasts, each divided by its standard error, and whether a contrast
+    without spread differs from zero."""
     import numpy as np
 
     spread, axes = np.linalg.eigh(contrasts @ covariance @ contrasts.T)
@@ -203,13 +204,14 @@ def _least(clusters: float) -> float:
 def fit(scores: Floats, split: NDArray[np.intp], clusters: NDArray[np.intp], metric: str) -> Fit:
     """Fit the means of cells, with a covariance by cluster (Liang and Zeger, Biometrika 73, 1986).
 
-    The two splits are fitted separately or, if a cluster has questions of both, as one: then only differences within
-    splits count as chance. Every question is in every cell, so its difficulty does not enter any contrast.
+    The two splits are fitted separately. If a cluster has questions of both, they are fitted as one part, in which only
+    variation within splits counts as chance. Every question is in every cell, so its difficulty cancels in every
+    contrast.
 
     Args:
         scores: cells by questions.
-        split: of each question, all 0 or, if the figure is the mean of two splits, 0 and 1.
-        clusters: of each question, from 0.
+        split: split of each question: 0, or 0 and 1 if the figure is the mean of two splits.
+        clusters: cluster of each question, numbered from 0.
     """
     import numpy as np
 

@@ -1,5 +1,5 @@
-"""Pairs: one metric of two cells over the questions that both have. Clusters: questions that share documents and are
-therefore not independent."""
+"""`Pairs`: one metric of two cells over the questions that both have. `Clusters`: questions that share documents and
+are therefore not independent."""
 from __future__ import annotations
 
 import math
@@ -17,12 +17,13 @@ from ragbed.experiments.question import Question
 if TYPE_CHECKING:
     from ragbed.experiments.metrics.metric import Floats
 
-MIN_CLUSTERS = 6  # clusters below which no test finds anything: of five, no way to swap them has a p below 0.06
+MIN_CLUSTERS = 6  # no test on fewer clusters can be significant: with five, p is at least 0.06
 
 
 @dataclass(frozen=True, slots=True)
 class Clusters:
-    """The cluster of each question, named by one of its questions, and a note if the clusters are not the obvious ones.
+    """The cluster of each question, named after one of its questions, and a note if the default clustering was not
+    used.
     """
 
     of: Mapping[str, str]
@@ -50,7 +51,8 @@ def cluster_questions(questions: Iterable[Question]) -> Clusters:
 
 
 def _documents(question: Question) -> Iterator[str]:
-    """A place in a document, `DOCUMENT#PLACE`, counts as the document; a conversation joins questions like a document.
+    """Yield what clusters a question: its gold documents (`DOCUMENT#PLACE` counts as the document) and its
+    conversation.
     """
     yield from (f"conversation {name}" for name in question.tags.get("conversation", ()))
     for gold in question.gold:
@@ -80,12 +82,12 @@ class Pairs:
     """The pairs of one metric."""
 
     metric: str
-    figure: SetFigure  # what the metric's figure is made of; of a metric that questions have, itself
+    figure: SetFigure  # how the metric's figure is computed from scores
     questions: tuple[str, ...]  # ids of the pairs, in order
-    units: Totals  # drawn and swapped as a whole, by question or by document: units by splits by sides by names
-    scores: Floats | None  # of each pair, pairs by sides; None for a metric that no single question has
+    units: Totals  # drawn and swapped whole, per question or document: units x splits x sides x names
+    scores: Floats | None  # pairs x sides; None for a metric that single questions do not have
     answerable: tuple[bool, ...]  # of each pair, in the first cell
-    unpaired: int = 0  # questions that the metric applies to in one cell alone
+    unpaired: int = 0  # questions that the metric applies to in only one cell
 
     @property
     def n(self) -> int:
@@ -93,7 +95,7 @@ class Pairs:
 
     @property
     def share(self) -> bool:
-        """Whether every question has 0 or 1; means over repeats do not."""
+        """Whether every score is 0 or 1. Means over repeats may be in between."""
         return is_share(self.metric) and self.scores is not None and bool(
             ((self.scores == 0) | (self.scores == 1)).all())
 
@@ -111,7 +113,7 @@ class Pairs:
 
     @property
     def weights(self) -> Floats:
-        """Weights of the pairs in the metric's mean."""
+        """The weight of each pair in the metric's mean."""
         import numpy as np
 
         split = np.array([not answerable and self.metric == BY_SPLIT for answerable in self.answerable], dtype=np.intp)
@@ -124,7 +126,7 @@ class Pairs:
                       frozenset([self.metric] if self.share else []))
 
     def figures(self, totals: Totals) -> tuple[Floats, Floats]:
-        """Compute the metric of both cells for each draw of totals (splits by sides by names); nan if it has none."""
+        """Compute the metric of both cells for each draw of totals (splits x sides x names); nan if undefined."""
         first, second = (self.side(side).values(self.figure, totals.side(side)) for side in (0, 1))
         return first, second
 
@@ -144,8 +146,8 @@ class Pairs:
 
 def pair_scores(metric: str, first: Mapping[str, ScoredRow], second: Mapping[str, ScoredRow],
              clusters: Mapping[str, str], scoring: Scoring = "corrected", refusing: bool = True) -> Pairs:
-    """Pair two cells' questions by id. For `unified`, a question whose gold one of the cells dropped is not a pair,
-    since the right answer differs. `refusing` says whether the rules of both cells offer a refusal."""
+    """Pair two cells' questions by id. For `unified`, a question whose gold was dropped in only one of the cells is not
+    paired, since the right answers differ. `refusing` says whether the rules of both cells offer a refusal."""
     import numpy as np
 
     rows = [*first.values(), *second.values()]

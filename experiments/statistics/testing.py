@@ -4,8 +4,8 @@ A difference is detectable if a two-sided paired test at `ALPHA` divided by the 
 probability `POWER`.
 
 The tests are written out: scipy.stats.permutation_test supports neither clusters that are swapped together nor draws
-shared between comparisons, and statsmodels' `mcnemar` and `multipletests` are the two formulas below behind a slow
-import. The tests check them against both libraries.
+shared between comparisons, and statsmodels' `mcnemar` and `multipletests` are two short formulas behind a slow import.
+The test suite checks this module against both libraries.
 """
 from __future__ import annotations
 
@@ -26,30 +26,31 @@ if TYPE_CHECKING:
     from ragbed.experiments.statistics.paired import Pairs
 
 POWER = 0.8
-# What a plan assumes before anything is measured: the share of questions whose outcome differs between two cells, and
+# Assumptions before anything is measured: the share of questions whose outcome differs between two cells, and
 # the standard deviation of the difference of their scores, which for scores of 0 and 1 is the square root of that.
 DISCORDANCE = 0.25
 DEVIATION = 0.5
 WITHIN = 0.2  # the correlation of the differences of two questions of one cluster
 _NEARLY = 1e-9
 _STEPS = 25  # halvings of the range in which a difference is looked for
-_MANY = 60  # units beyond which more make no p too large
+_MANY = 60  # units; with more, the smallest possible p is never the limit
 SWAPS = 9_999
-_EXACT = 13  # units that differ, up to which all ways to swap them are tried: fewer than SWAPS
+_EXACT = 13  # up to this many differing units, all swaps are tried: fewer than SWAPS
 _AT_ONCE = 200_000  # of units times swaps
-_CLOSE = 1e-10  # of two figures that are equal but for the order of their sums
+_CLOSE = 1e-10  # figures this close differ only by the order of summation
 
 
 def mcnemar(gained: int, lost: int) -> float:
-    """Compute the two-sided p of McNemar's exact test (1947): of the pairs that differ, as many are gained as lost."""
+    """Compute the two-sided p of McNemar's exact test (1947), whose null hypothesis is that a differing pair is equally
+    likely to be gained or lost."""
     from scipy.special import bdtr
 
     return min(1.0, 2 * float(bdtr(min(gained, lost), gained + lost, 0.5)))
 
 
 def holm(values: Sequence[float | None]) -> list[float | None]:
-    """Correct each p by Holm's method ("A simple sequentially rejective multiple test procedure", 1979), in order. None
-    is not a test."""
+    """Correct each p by Holm's method ("A simple sequentially rejective multiple test procedure", 1979), in the given
+    order. None means no test and does not count."""
     tests = sorted((p, place) for place, p in enumerate(values) if p is not None)
     corrected: list[float | None] = [None] * len(values)
     highest = 0.0
@@ -64,15 +65,15 @@ def permutation(pairs: Pairs, seed: int = 0, swaps: int = SWAPS) -> float | None
     any pair changes nothing.
 
     The statistic is the difference of the two figures, also for set-level metrics. All questions over one document are
-    swapped together. With few differing pairs every way is tried; otherwise p is (as extreme + 1) / (drawn + 1), which
+    swapped together. With few differing pairs every swap is tried; otherwise p is (as extreme + 1) / (drawn + 1), which
     is never 0 (Phipson and Smyth, 2010). Returns None if the difference is not finite.
     """
     return permutations([pairs], seed, swaps)[0]
 
 
 def permutations(all_pairs: Sequence[Pairs], seed: int = 0, swaps: int = SWAPS) -> list[float | None]:
-    """Compute `permutation` of each. Sets with the same number of units share the drawn ways, which saves time and
-    changes no p."""
+    """Compute `permutation` for each set of pairs. Sets with the same number of units share the drawn swaps, which
+    saves time and does not change p."""
     import numpy as np
 
     values: list[float | None] = [None] * len(all_pairs)
@@ -97,7 +98,7 @@ def permutations(all_pairs: Sequence[Pairs], seed: int = 0, swaps: int = SWAPS) 
 
 
 def _changes(pairs: Pairs) -> Floats:
-    """Return sums and counts of the second cell less the first's, units by columns."""
+    """Return the second cell's sums and counts minus the first's, as an array of units x columns."""
     import numpy as np
 
     changes = np.stack([of[:, :, 1] - of[:, :, 0] for of in pairs.units], axis=1)
@@ -105,19 +106,19 @@ def _changes(pairs: Pairs) -> Floats:
 
 
 def _swapped(units: int, swaps: int, seed: int, table: Floats) -> Floats:
-    """Add up the table's rows of the units that each drawn way swaps: ways by columns."""
+    """Sum the table's rows over the units that each drawn swap exchanges; return swaps x columns."""
     import numpy as np
 
     rng, columns = np.random.default_rng(seed), table.T.copy()
-    size = max(_AT_ONCE // units, 1)  # as many ways at once as the processor's cache holds
+    size = max(_AT_ONCE // units, 1)  # as many swaps at once as fit into the processor's cache
     shapes = ((min(size, swaps - start), units) for start in range(0, swaps, size))
-    # no matrix product: its threads wait for each other where cores are busy
+    # no matrix product: its threads wait for each other on busy cores
     return np.concatenate([np.einsum("wu,cu->wc", rng.integers(0, 2, shape, dtype=np.uint8).astype(np.float64), columns)
                            for shape in shapes])
 
 
 def _extreme(pairs: Pairs, shift: Floats) -> int:
-    """Count the ways of swapping whose difference is at least as large as the observed one, or has no value."""
+    """Count the swaps whose difference is at least as large as the observed one, or undefined."""
     import numpy as np
 
     whole, (first, second) = pairs.units.whole(), pairs.observed()
@@ -131,11 +132,11 @@ def planned_difference(metric: str, answerable: int, unanswerable: int = 0, comp
             clusters: Sequence[tuple[int, int]] | None = None) -> float | None:
     """Compute the smallest difference between two cells that this many questions can detect, before anything is run.
 
-    For shares of independent questions it is McNemar's, assuming `DISCORDANCE`; otherwise it is that of means, assuming
-    `DEVIATION`, or of two splits' means for `unified`. Differences within a cluster are assumed to have the correlation
-    `WITHIN`, which gives Kish's design effect 1 + (m - 1) x `WITHIN` for clusters of m questions ("Survey Sampling",
-    1965). `clusters` has each cluster's numbers of answerable and unanswerable questions; by default every question is
-    its own cluster. Returns None if no difference within the metric's range is detectable.
+    For shares of independent questions it is McNemar's test that has to detect it, assuming `DISCORDANCE`. Otherwise it
+    is a test of means (for `unified`, of two splits' means), assuming `DEVIATION`. Differences within a cluster are
+    assumed to have the correlation `WITHIN`, which gives Kish's design effect 1 + (m - 1) x `WITHIN` for clusters of m
+    questions ("Survey Sampling", 1965). `clusters` has each cluster's numbers of answerable and unanswerable questions;
+    by default every question is its own cluster. Returns None if no difference within the metric's range is detectable.
     """
     n, clusters = answerable + unanswerable, clusters or [(1, 0)] * answerable + [(0, 1)] * unanswerable
     if not n:
@@ -195,8 +196,8 @@ def mcnemar_power(n: int, difference: float, discordance: float = DISCORDANCE, c
 
 @lru_cache(maxsize=8)
 def _found_up_to(n: int, tail: float) -> tuple[NDArray[np.int64], Floats]:
-    """Return the numbers of differing pairs with which the test can find a difference, and for each the most pairs of
-    the rarer kind."""
+    """Return the numbers of differing pairs at which the test can be significant, and for each the largest number of
+    pairs of the rarer kind that still is."""
     import numpy as np
     from scipy.special import bdtr, bdtrik
 
@@ -209,9 +210,9 @@ def _found_up_to(n: int, tail: float) -> tuple[NDArray[np.int64], Floats]:
 def smallest_difference(error: float, units: int, freedom: int, comparisons: int = 1) -> float | None:
     """Compute the smallest difference with this standard error that the permutation test detects.
 
-    It is error x (t(1 - alpha/2) + t(power)) by Student's distribution, and 1/(4k) larger if only k ways of swapping
-    are rare enough on either side, the loss of power in simulations of six to twelve units. Returns None if no way is:
-    p is never below 2^(1 - units).
+    It is error x (t(1 - alpha/2) + t(power)) by Student's distribution. If only k swaps are rare enough on either side,
+    it is larger by 1/(4k), the loss of power in simulations of six to twelve units. Returns None if no swap is rare
+    enough: p is never below 2^(1 - units).
     """
     from scipy.special import stdtrit
 
