@@ -21,9 +21,8 @@ class Gate:
     """A condition: the metric is below (`<`) or above (`>`) the baseline's plus `offset`.
 
     Attributes:
-        bound: the end of the difference's interval to use instead of the difference. `unified.high < baseline`
-            holds if the whole interval is below; `unified.low < baseline - 0.02` if a loss of 0.02 cannot be ruled
-            out.
+        bound: which end of the difference's interval to use instead of the difference. `unified.high < baseline` holds
+            if the whole interval is below; `unified.low < baseline - 0.02` if a loss of 0.02 cannot be ruled out.
     """
 
     text: str
@@ -46,8 +45,8 @@ class Gate:
                    None if found["bound"] is None else "low" if found["bound"] == "low" else "high")
 
     def holds(self, comparison: Comparison) -> bool:
-        """Return whether the condition holds for a comparison. Raises RunError if the comparison has no such figure: a
-        gate that cannot be checked has not passed."""
+        """Return whether the condition holds for a comparison. Raises RunError if the comparison lacks the figure,
+        since an unchecked gate must not pass."""
         if comparison.before is None or comparison.after is None:
             raise RunError(f"--fail-if {self.text!r} cannot be checked: no question of both cells has {self.metric}")
         found = {None: comparison.after - comparison.before, "low": comparison.low, "high": comparison.high}[self.bound]
@@ -76,7 +75,7 @@ class GateResult:
 
     @property
     def said(self) -> str:
-        """The condition with both means, the difference and its p."""
+        """The condition as text, with both means, the difference and its p."""
         made = self.finding.comparison
         return (f"{self.gate.text}: {self.finding.match.cell} has {made.after:.4f}, its baseline {made.before:.4f}; "
                 f"the difference is {format_difference(made)}, p {format_p(made.p)}, p (Holm) {format_p(made.p_holm)}")

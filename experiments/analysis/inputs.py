@@ -1,4 +1,4 @@
-"""The input of an analysis, and figures of parts of a run."""
+"""`AnalysisInput`, the input of every analysis, and functions that compute figures over a part of a run."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -40,7 +40,7 @@ class AnalysisInput:
 
     @property
     def each(self) -> list[str]:
-        """The columns of one metric that has a value for each question."""
+        """The columns that are one metric with a value for each question."""
         scored = {name for results in self.results.values() for result in results for name in result.scores}
         return [column for column in self.columns if column in scored]
 
@@ -93,8 +93,8 @@ def aggregate_cell(material: AnalysisInput, cell: Mapping[str, Any], results: Se
 
 
 def paired_change(material: AnalysisInput, pairs: Sequence[tuple[Result, Result]], metric: str) -> Estimate | None:
-    """Return how much the metric rises from the first to the second result of each pair, over the pairs that have both,
-    with the interval of a paired difference. Return None if no pair has both."""
+    """Return the mean change of the metric from the first to the second result of a pair, with the interval of a paired
+    difference. Only pairs with both scores count; return None if there are none."""
     before, after = ({str(place): pair[side] for place, pair in enumerate(pairs)} for side in (0, 1))
     clusters = dict(zip(before, material.clusters_of(before.values()), strict=True))
     made = pair_scores(metric, before, after, clusters, material.scoring)

@@ -1,4 +1,4 @@
-"""Notes: what a reader of a run's figures needs to know, in sentences."""
+"""Notes: sentences that tell a reader how to read a run's figures."""
 from __future__ import annotations
 
 import re
@@ -22,8 +22,7 @@ from ragbed.strategies.types import Rules, Usage
 
 
 def note_shallow_retrievers(asked: Mapping[str, int], columns: Sequence[str]) -> list[str]:
-    """Note columns whose cutoff exceeds the number of chunks that a retriever searches for. `asked` maps retrievers to
-    that number."""
+    """Note columns whose cutoff exceeds the `k` of a retriever. `asked` maps retrievers to their `k`."""
     deepest = max((cut_of(name) or 0 for column in columns for name in column.split(" / ")), default=0)
     short = [(name, k) for name, k in asked.items() if k < deepest]
     return [f"{name} finds {k} chunks per question, so its figures beyond {k} are those at {k}; set k to at least "
@@ -61,8 +60,8 @@ _SHORT = {"negatives": _FEWER, "pool": _FEWER,
 
 
 def note_models(models: Sequence[str], known: Mapping[str, str] | None = None) -> list[str]:
-    """Note models whose replies are recorded, and models with the weights of the small default model. `known` has
-    identities that a run recorded, for weights that are not on this machine."""
+    """Note models whose replies are recorded, and models with the weights of the small default model. `known` has the
+    identities that a run recorded; they are needed if the weights are not on this machine."""
     from ragbed.agents.models import resolve_model
     from ragbed.agents.recorded import RECORDED, load_recording
 
@@ -76,7 +75,7 @@ def note_models(models: Sequence[str], known: Mapping[str, str] | None = None) -
 
 
 def note_judge(judge: str | None, used: Usage) -> list[str]:
-    """Note how answers were graded, and what a judge model used, which the cells' figures leave out."""
+    """Note how answers were graded, and the usage of a judge model, which the cells' figures leave out."""
     if judge == "lexical":
         return [LEXICAL]
     if not used.calls:
@@ -143,7 +142,7 @@ _NAMED = 50
 
 
 def note_skipped(skipped: Sequence[str]) -> list[str]:
-    """Note how many records of the benchmark's files were left out, where they are, and why the first was."""
+    """Note how many records of the benchmark's files were skipped, in which files, and why the first one was."""
     lines: dict[str, list[str]] = {}
     for file, line in re.findall(r"([^/\\\n]+), (?:line|record) (\d+)[,:]", "\n".join(skipped[:_NAMED])):
         lines.setdefault(file, []).append(line)
@@ -180,7 +179,8 @@ def note_undroppable(perturbations: Iterable[str], questions: Collection[Questio
 
 
 def note_missing_negatives(perturbed: Iterable[tuple[str | None, Result]]) -> list[str]:
-    """Note questions with fewer negatives, or a nearer position of the gold, than their perturbation asks for."""
+    """Note questions with fewer negatives, or with the gold at an earlier position, than their perturbation asks for.
+    """
     asked: dict[str, set[str]] = {}
     had: dict[tuple[str, str], dict[str, int]] = {}
     for name, result in perturbed:
@@ -197,7 +197,7 @@ ON_MINERS = "Some negatives were mined by a retriever that searches among them"
 
 
 def note_miners(finders: Mapping[str, Finder], cells: Iterable[Cell], questions: Iterable[Question]) -> list[str]:
-    """Note retrievers that search among negatives which they, or a part of them, have mined."""
+    """Note retrievers that search among negatives that they, or one of their parts, mined."""
     miners = dict.fromkeys(found.miner for question in questions for one in question.mined.values()
                            for found in one.found)
     searching = {cell.finder or "" for cell in cells if cell.searched and cell.format is None} if miners else ()

@@ -30,7 +30,7 @@ from ragbed.experiments.formatting import (
 from ragbed.experiments.metrics import Scoring
 from ragbed.experiments.statistics import Clusters, Comparison
 
-MAX_PAIRS = 400  # pairs: each takes tens of milliseconds
+MAX_PAIRS = 400  # each pair takes tens of milliseconds
 _Pair = tuple[str, ReplicateGroup, ReplicateGroup]
 _FIRST = ("reasoning", "condition")  # factors, before all others
 _ON_TABLES = ("Every two cells that differ in exactly one factor are compared over the same questions. Up and down "
@@ -40,8 +40,8 @@ _ON_TABLES = ("Every two cells that differ in exactly one factor are compared ov
 
 def compare_pairs(rows: CellRows, answers: Answers, clusters: Clusters, metric: str, scoring: Scoring, seed: int = 0,
                   repeated: CellRows = ()) -> dict[str, Any] | None:
-    """Compare all pairs that differ in exactly one factor, with p corrected over all of them. Return None for a run of
-    one cell. Repeats and seeds are pooled; the summary's `repeated` has their intervals."""
+    """Compare all pairs that differ in exactly one factor, with p corrected over all of them. Return None if the run
+    has one cell. Repeats and seeds are pooled; the summary's `repeated` has their intervals."""
     if len(rows) < 2:
         return None
     groups, pooled = group_replicates(rows, answers), pool_replicates(repeated)
@@ -139,8 +139,8 @@ def count_pairs(rows: CellRows) -> int:
 
 
 def select_pairs(variants: Sequence[ReplicateGroup]) -> tuple[list[_Pair], list[str]]:
-    """Return the pairs that differ in exactly one factor, with the factor, and a note if they are not all. Of too many
-    pairs, only those with the factor's first level are tested; if these are still too many, those with the first
+    """Return the pairs that differ in exactly one factor, with the factor, and a note if pairs were left out. If there
+    are too many, only pairs with the factor's first level are kept; if these are too many, only those with the first
     cell."""
     every = list(pair_by_factor(variants))
     if len(every) <= MAX_PAIRS:

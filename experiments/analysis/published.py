@@ -32,8 +32,8 @@ class PublishedColumn(_Closed):
     """A column of a paper's table, and the figure of a run that corresponds to it."""
 
     name: str
-    metric: str | None = None  # ragbed's name of the figure; None if nothing corresponds
-    pattern: str | None = None  # chain outcomes whose share it is, such as `c w c`
+    metric: str | None = None  # ragbed's metric; None if no metric corresponds
+    pattern: str | None = None  # the chain outcome whose share this is, such as `c w c`
     tags: dict[str, str] = {}  # tags of its questions, in addition to the table's
     cell: dict[str, Factor] = {}  # factor levels of its cells, in addition to the table's
     percent: bool = False  # the paper gives percentages
@@ -54,7 +54,7 @@ class PublishedTable(_Closed):
     paper: str
     table: str  # its number, or a description
     caption: str
-    n: str  # the number of questions, as far as the paper shows
+    n: str  # the number of questions, as far as the paper states it
     layout: str  # the order of the prompt
     judge: str | None  # the model that graded, if any
     tags: dict[str, str] = {}  # of all columns, like `cell`
@@ -82,7 +82,7 @@ def load_published(name: str) -> PublishedTable:
 
 def match_figures(table: PublishedTable, cell: Mapping[str, Any], results: Sequence[Result],
                 questions: Mapping[str, Question], scoring: Scoring, seed: int) -> list[Estimate | None]:
-    """Return a cell's figure for each column, or None if nothing corresponds. Shares are not converted to percent."""
+    """Return a cell's figure for each column, or None if no figure corresponds. Shares are not converted to percent."""
     grouped = cluster_questions(questions.values()).of
     known: dict[tuple[tuple[str, str], ...], dict[str, Estimate]] = {}
     found: list[Estimate | None] = []
@@ -97,7 +97,7 @@ def match_figures(table: PublishedTable, cell: Mapping[str, Any], results: Seque
             chains = [(chain == tuple(one == "c" for one in column.pattern.split()), of)
                       for chain, of in zip((chain_pattern(result.scores) for result in chosen), (
                           grouped.get(result.question, result.question) for result in chosen), strict=True)
-                      if len(chain) == len(column.pattern.split())]  # those of that length
+                      if len(chain) == len(column.pattern.split())]  # chains of that length
             found.append(estimate_clustered_share(*zip(*chains, strict=True)) if chains else None)
             continue
         key = tuple(sorted(tags.items()))
@@ -114,7 +114,7 @@ def _is_of(cell: Mapping[str, Any], wanted: Mapping[str, Factor]) -> bool:
 
 
 def paper_views(material: AnalysisInput) -> list[View]:
-    """Return the papers' tables, in the unit of each column, with the run's rows first if any figure corresponds."""
+    """Return the papers' tables, in each column's unit, with the run's rows first if any of its figures corresponds."""
     return [_paper(load_published(name), material) for name in material.published]
 
 

@@ -17,8 +17,8 @@ Figures = Mapping[str, Mapping[str, Any]]  # Estimates by metric
 
 VARIED = tuple(name for name in FACTORS if name not in REPLICATED)
 _PIPELINE_FACTORS = ("benchmark", "model", "condition", "perturbation")  # the first two of every pipeline
-_UNCHANGED = {"perturbation": "none", "variation": "as_asked"}  # level of a cell that has None
-_FOLLOW_CONDITION = ("rules", "perturbation")  # have no effect closed-book, though the cell names them
+_UNCHANGED = {"perturbation": "none", "variation": "as_asked"}  # the level that None means
+_FOLLOW_CONDITION = ("rules", "perturbation")  # these have no effect closed-book, although the cell has them
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,8 +99,8 @@ def _average(cells: Sequence[Mapping[str, ScoredRow]]) -> Mapping[str, ScoredRow
 
 
 def differing_factors(first: ReplicateGroup, second: ReplicateGroup) -> list[str]:
-    """Return the factors in which two groups differ. A factor without effect in one of them does not count, such as the
-    retriever closed-book: it follows from another factor, in which they differ."""
+    """Return the factors in which two groups differ. A factor without effect in one of them, such as the retriever in a
+    closed-book cell, does not count, because it follows from another factor."""
     one, other = first.factor_levels, second.factor_levels
     return [name for name in VARIED if one[name] is not None and other[name] is not None and one[name] != other[name]]
 
@@ -122,8 +122,8 @@ def average_metrics(group: ReplicateGroup, clusters: Mapping[str, str], scoring:
 
 def compare_groups(metric: str, couples: Iterable[tuple[ReplicateGroup, ReplicateGroup]], clusters: Mapping[str, str],
                    scoring: Scoring, seed: int) -> list[Comparison | None]:
-    """Compare the second group of each couple with its first, p corrected over all couples; None if two groups share no
-    question."""
+    """Compare the second group of each couple with the first, with p corrected over all couples. A couple that shares
+    no question gives None."""
     made = [pair_scores(metric, first.answers, second.answers, clusters, scoring,
                         first.offers_refusal and second.offers_refusal) for first, second in couples]
     found = iter(compare([pairs for pairs in made if pairs.n], seed))
@@ -135,7 +135,8 @@ def summarise_replicates(rows: CellRows, answers: Answers, clusters: Clusters, s
     """Return the figures of each group of several cells, for a summary's `repeated`.
 
     Each entry has `cell`, the id of the group's first cell, `cells`, their number, and `metrics`. A question's score is
-    its mean over the cells, so that no question counts twice and intervals shrink only as far as its answers vary.
+    its mean over the cells, so that no question counts twice, and intervals shrink only by averaging out the variation
+    of its answers.
     """
     return [{"cell": group.first["id"], "cells": group.size,
              "metrics": average_metrics(group, clusters.of, scoring, seed)}
@@ -148,14 +149,14 @@ def pool_replicates(repeated: Iterable[Mapping[str, Any]]) -> dict[str, Figures]
 
 
 def find_figures(group: ReplicateGroup, pooled: Mapping[str, Figures]) -> Figures:
-    """Return a group's figures: of its one cell, or pooled over its cells. Empty if they are not known."""
+    """Return a group's figures: those of its one cell, or pooled over its cells. Empty if they are unknown."""
     found: Figures = group.first.get("metrics", {}) if group.size == 1 else pooled.get(group.first["id"], {})
     return found
 
 
 def use_own_intervals(found: Comparison, first: Figures, second: Figures) -> Comparison:
-    """Replace the intervals of both sides by those of the run's table where a side's questions all have a pair, so that
-    the same figure has the same interval everywhere."""
+    """Use the interval of the run's table for each side whose questions all have a pair, so that the same figure has
+    the same interval everywhere."""
     before, after = first.get(found.metric, {}), second.get(found.metric, {})
     if _is_same(before, found.before, found.n):
         found = replace(found, before_low=before["low"], before_high=before["high"])

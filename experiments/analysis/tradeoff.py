@@ -33,8 +33,8 @@ def estimate_tradeoff(cells: Sequence[Cell], cases: Cases, grouped: Grouped, swe
     the benchmark has no correctness metric.
 
     `answered` is the share of all questions that got an answer, `refused` the share refused; the rest failed or could
-    not be read. `risk` is the share of scored and judged answers that are not right; partially correct ones and all
-    answers to unanswerable questions are not.
+    not be read. `risk` is the share of scored and judged answers that are wrong. Partially correct answers, and all
+    answers to unanswerable questions, count as wrong.
 
     Cells that differ only in their strategy's threshold form a sweep: they share `sweep`, and have their `threshold`,
     the shares of unanswerable (`rightly`) and answerable (`needlessly`) questions that they refuse, and `area`, the
@@ -138,11 +138,11 @@ def _chart(own: Sequence[Mapping[str, Any]], rows: Sequence[Mapping[str, Any]], 
             row.get("sweep") or "", (
                 truncate(label), *at, f"answers {format_percent(answered['mean'])} of {answered['n']}",
                 f"wrong in {format_percent(risk['mean'])} of {risk['n']} answered")))
-    shares = set()  # of answerable questions: None where it is not known
+    shares = set()  # of answerable questions; None if unknown
     for row in (row for row in rows if any(row["id"] == one["cell"] for one in own)):
         over, right = (row["metrics"].get(name, {}).get("n", 0) for name in ("refused_answerable", "refusal_accuracy"))
         shares.add(over / (over + right) if over + right else None)
-    ideal = shares.pop() if len(shares) == 1 else None  # else cells have dropped the gold of some
+    ideal = shares.pop() if len(shares) == 1 else None  # otherwise some cells dropped gold
     goal = None if ideal is None else Goal(
         ideal, 0.0, "all are answerable" if ideal == 1 else f"{format_percent(ideal)} are answerable",
         "all answerable questions answered, none wrong")

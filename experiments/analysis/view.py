@@ -1,4 +1,5 @@
-"""View: a table of plain values with notes, tests and charts, which the terminal, the report and JSON show alike."""
+"""`View`: a table of plain values with notes, tests and charts. The terminal, the report and JSON show the same views.
+"""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
@@ -18,7 +19,7 @@ Mark = Literal["", "front", "faded", "hollow"]
 class Point:
     """A point of a chart, or a part of a bar."""
 
-    series: str  # what its colour means: a curve, a cell, a cause
+    series: str  # what the colour stands for: a curve, a cell, a cause
     x: float | str  # a number; for bars, the cell
     y: float
     low: float | None = None  # interval of y; `x_low` and `x_high`: of x
@@ -93,7 +94,7 @@ class View:
 
     @property
     def counted(self) -> bool:
-        """Whether a column shows the number of questions."""
+        """Whether one of the columns is the number of questions."""
         return any(name in ("n", "answers") or ", n " in name for name in self.header)
 
     def column(self, name: str) -> list[Value]:

@@ -1,4 +1,4 @@
-"""A run as a file: its records as JSON Lines, CSV or Parquet, or its answers in another tool's format."""
+"""Write a run to a file: its records as JSON Lines, CSV or Parquet, or its answers in another tool's format."""
 from __future__ import annotations
 
 import re
@@ -14,7 +14,7 @@ from ragbed.experiments.runs.finished import Finished, find_cells
 from ragbed.retrieval.storage.files import explain_write_error, replacing_file
 from ragbed.strategies.reading import renumber_citations
 
-# How a file of each form begins if ragbed wrote it.
+# The first bytes of a file of each form that ragbed wrote.
 _BEGINNINGS: Mapping[str, re.Pattern[bytes]] = MappingProxyType({
     ".jsonl": re.compile(rb'\{"run": "[^"]*", "cell": \{"id": "'),
     ".csv": re.compile(rb"run,cell,cell_name,"),
@@ -92,8 +92,8 @@ def export_answers(run: Finished, path: Path, format: str, cell: str | None = No
 
 
 def answers_of(run: Finished, cells: Collection[str]) -> Iterator[Answer]:
-    """Yield the answers of cells in the run's order. Citations are places in the contexts, from 1. A question that
-    ended without an answer has a row with `failure`."""
+    """Yield the answers of cells in the run's order. Citations are positions in the contexts, counted from 1. A
+    question that ended without an answer has a row with `failure`."""
     for result in (record.result for record in run.folder.records() if record.result.cell in cells):
         question, failure, usage = run.questions[result.question], result.failure, result.usage
         place_of = {passage.number: place for place, passage in enumerate(result.in_view, start=1)}

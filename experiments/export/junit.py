@@ -1,4 +1,4 @@
-"""The gates of `ragbed compare --fail-if` as JUnit's XML, which continuous integration shows."""
+"""Write the gates of `ragbed compare --fail-if` as JUnit XML for CI."""
 from __future__ import annotations
 
 import re

@@ -1,4 +1,4 @@
-"""A run's records as JSON Lines, with everything that is stored, or as a table in CSV or Parquet."""
+"""Write a run's records as JSON Lines, with everything that is stored, or as a table in CSV or Parquet."""
 from __future__ import annotations
 
 import csv
@@ -168,7 +168,7 @@ _INVISIBLE = re.compile("[\\s\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0\uf
 
 
 def escape_formula(cell: str) -> str:
-    """Return the cell with an apostrophe in front if a spreadsheet would run it as a formula, also after blanks, line
-    ends and invisible characters."""
+    """Prefix the cell with an apostrophe if a spreadsheet would run it as a formula. Leading blanks, line ends and
+    invisible characters do not hide a formula."""
     first = next((one for one in cell if one.isprintable() and not _INVISIBLE.fullmatch(one)), "")
     return f"'{cell}" if cell.startswith(_FORMULA) or normalize("NFKC", first).startswith(_FORMULA) else cell

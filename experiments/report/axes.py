@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 _STEPS = (1.0, 2.0, 5.0, 10.0)
 _WANTED = 6  # ticks
-_ROOM = 0.06  # of the range, left free at both ends
+_ROOM = 0.06  # share of the range that is left free at both ends
 _NEAR_ZERO = 0.45  # the axis begins at 0 if the lowest value is below this share of the highest
 _NEAR = 7.0  # least distance between ticks that are words, in percent of the width
 _FAR_APART = 25.0  # ratio of costs above which their axis is logarithmic
@@ -60,7 +60,7 @@ def quality_axis(values: Iterable[float | None], least: float = 0.0, most: float
 
 
 def percent_axis(values: Iterable[float | None]) -> Axis:
-    """Return an axis of shares in percent: the range of the values, or 0 to 100 if that is most of it."""
+    """Return an axis of shares in percent: the range of the values, or 0 to 100 if they cover most of it."""
     known = [value for value in values if value is not None]
     low, high = max(min(known, default=0.0) - 0.05, 0.0), min(max(known, default=1.0) + 0.05, 1.0)
     if high - low > 0.8:
@@ -84,7 +84,7 @@ def word_axis(ticks: Sequence[tuple[float, str]]) -> Axis:
 
 
 def cost_axis(values: Iterable[float], words: Callable[[float], str]) -> Axis:
-    """Return an axis from 0, or a logarithmic one if the most expensive value is many times the cheapest."""
+    """Return an axis that begins at 0, or a logarithmic one if the highest cost is many times the lowest."""
     known = sorted(values)
     if known[0] > 0 and known[-1] / known[0] > _FAR_APART:
         axis = Axis(known[0] / 1.5, known[-1] * 1.5, (), logarithmic=True)

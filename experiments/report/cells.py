@@ -32,13 +32,13 @@ class Figure:
 
     @property
     def count(self) -> int | None:
-        """The number of questions, if the figure is a share."""
+        """The number of questions that the figure counts, if it is a share."""
         return None if self.mean is None else round(self.mean * self.n)
 
     def marks(self, column: str) -> tuple[float, float, float] | None:
         """Return the positions of mean, low and high on the column's axis, from 0 to 100.
 
-        None without an interval, or if the metric can exceed 1.
+        Return None without an interval, or if the metric can exceed 1.
         """
         least = -0.5 if column.startswith("unified") else 0.0
         if self.mean is None or self.low is None or self.high is None or self.low < least or self.high > 1:
@@ -103,11 +103,11 @@ class ReportCell:
         return parts
 
     def of(self, metric: str) -> tuple[str, Figure] | None:
-        """Return the column and figure of a metric."""
+        """Return the column and the figure of a metric; None if the cell has none."""
         return next(((name, figure) for name, figure in self.figures.items() if metric_of(name) == metric), None)
 
     def counts(self, column: ReportColumn) -> list[int]:
-        """Return the number of questions of each share of a joined column; empty if one is unknown."""
+        """Return the number of questions behind each share of a joined column; empty if one is unknown."""
         found = [figure.count for part in column.parts if (figure := self.figures.get(part)) is not None]
         known = [count for count in found if count is not None]
         return known if len(known) == len(column.parts) else []
@@ -118,7 +118,7 @@ class Table:
     """All cells, their columns, and the factors that they share."""
 
     cells: tuple[ReportCell, ...]
-    columns: tuple[ReportColumn, ...]  # of the benchmark, in its order
+    columns: tuple[ReportColumn, ...]  # the benchmark's columns, in its order
     more: tuple[ReportColumn, ...]  # the others
     quality: str  # the headline metric
     shared: tuple[tuple[str, str], ...]  # factors with the same value in all cells
@@ -143,7 +143,7 @@ class Table:
 
 
 def table(stored: Sequence[Mapping[str, Any]], columns: Sequence[str] = ()) -> Table:
-    """Read the summary's cells, with the given columns, or else with all metrics."""
+    """Read the summary's cells, with the given columns, or with all metrics if none are given."""
     values = {name: {"" if (level := cell.get(name)) is None else visible(str(level)) for cell in stored}
               for name in _SHARED}
     shared = tuple((name, min(found)) for name, found in values.items()
@@ -162,7 +162,7 @@ def table(stored: Sequence[Mapping[str, Any]], columns: Sequence[str] = ()) -> T
 
 
 def _columns(metrics: Sequence[str], seen: Sequence[str]) -> list[ReportColumn]:
-    """Make one column of metrics that are all shares, or else one column each."""
+    """Make one column of metrics that are all shares; otherwise make one column for each."""
     found = [name for metric in metrics for name in seen if metric_of(name) == metric]
     shares = all((known := METRICS.get(family_of(metric))) is not None and known.share for metric in metrics)
     if shares and len(found) == len(metrics) > 1:
@@ -212,7 +212,7 @@ def colour_and_shape(table: Table) -> tuple[str, str] | None:
         return "reasoning", "condition"
     counts = {name: len({level_text(cell, name) for cell in table.cells}) for name in table.varying}
     most = sorted(table.varying, key=lambda name: (-counts[name], table.varying.index(name)))
-    apart = [name for name in most[1:]  # a factor that follows from the first, as rules from closed-book, adds nothing
+    apart = [name for name in most[1:]  # a factor that follows from the first adds nothing, e.g. rules from closed-book
              if len({(level_text(cell, most[0]), level_text(cell, name)) for cell in table.cells}) > counts[most[0]]]
     return (most[0], apart[0]) if apart else None
 

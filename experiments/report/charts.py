@@ -12,8 +12,8 @@ from ragbed.experiments.report.cells import ReportCell, Table, colour_and_shape,
 from ragbed.experiments.report.text import to_questions
 
 COLOURS, SHAPES = 6, 5
-HEIGHT = 7.0  # of a point, in percent of the chart's height
-GAP, WIDEST = 0.02, 0.08  # distance of spread neighbours, and of a whole group, as shares of the width
+HEIGHT = 7.0  # height of a point, in percent of the chart's height
+GAP, WIDEST = 0.02, 0.08  # distance of spread neighbours, and width of a whole group, as shares of the chart's width
 _ASIDE = 1.6  # distance between the lines of a chart, in percent of the width
 _ROOMY = 6.0  # least width of a part of a bar that shows its number, in percent
 Segment = tuple[float, float, float, float]
@@ -31,7 +31,7 @@ _ANY = [(colour, hatch) for hatch in ("solid", "rising", "lines", "dots")
 
 @dataclass(frozen=True, slots=True)
 class Spot:
-    """A point as it is drawn: `number` is that of its cell, if any; `across` and `up` are its intervals."""
+    """A point as it is drawn: `number` is its cell's, if it has one; `across` and `up` are its intervals."""
 
     point: Point
     number: int | None
@@ -129,7 +129,8 @@ def _lines_looks(series: Sequence[str]) -> Looks:
 
 
 def _cell_looks(table: Table, chart: Chart, numbers: Mapping[str, int]) -> Looks:
-    """Colour cells by one factor and shape them by another, if there are enough colours and shapes; else by number.
+    """Colour cells by one factor and shape them by another. If colours or shapes do not suffice, tell cells apart by
+    number.
 
     A cell looks the same in every chart of a table.
     """
@@ -194,7 +195,8 @@ def spread_points(places: Sequence[float], heights: Sequence[float], gap: float 
 
 
 def spread(places: Sequence[float], gap: float = GAP) -> list[float]:
-    """Return the positions, in percent, moved as little as keeps neighbours `gap` of the width apart.
+    """Return the positions, in percent, moved as little as possible so that neighbours are at least `gap` of the width
+    apart.
 
     Strategies over the same evidence cost nearly the same, so their intervals would overlap. Large groups are spread
     less, so that no point looks much cheaper or more expensive than it is.

@@ -1,4 +1,5 @@
-"""Which cells of a run can be compared with each other, and one cell for all repeats of the same configuration."""
+"""Select the cells of a run that can be compared with each other, and merge repeats of the same configuration into one.
+"""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
@@ -10,7 +11,7 @@ from ragbed.experiments.cells import OWN, REPLICATED, describe_factors
 from ragbed.experiments.formatting import plural
 from ragbed.experiments.report.cells import Figure, ReportCell, Table, column
 
-# Users have no gold passages: that condition is an upper bound, closed-book a lower one.
+# Users have no gold passages, so `gold` is an upper bound, as `closed-book` is a lower one.
 _TIERS = (("retrieved",), ("provided", "full"), ("gold",), ("closed-book",))
 _UNCHANGED = {"perturbation": None, "show": "question"}  # other values change the evidence, or reveal the gold
 
@@ -18,8 +19,9 @@ _UNCHANGED = {"perturbation": None, "show": "question"}  # other values change t
 def comparable_cells(table: Table) -> Table:
     """Return the cells that a user would choose between, labelled by the factors in which these differ.
 
-    These are the cells of the first condition that the run has, of `retrieved`, then `provided` and `full`, `gold`, and
-    `closed-book`; without perturbation if any has none. A pipeline that retrieves by itself is always one of them.
+    These are the cells of the first condition that the run has, in the order `retrieved`, `provided` and `full`,
+    `gold`, `closed-book`. If some of them have no perturbation, only those are kept. A pipeline that retrieves by
+    itself is always kept.
     """
     tiers = {cell.id: None if cell.factors.get("retrieval") == OWN else _tier(cell.factors.get("condition") or "")
              for cell in table.cells}
@@ -39,7 +41,7 @@ def _tier(condition: str) -> int | None:
 
 
 def _label(cell: ReportCell, table: Table, factors: list[str]) -> str:
-    """Keep what follows the factors in a name, such as the number of repeats."""
+    """Return the label for these factors. What follows the factors in a name, such as the number of repeats, stays."""
     whole = describe_factors(cell.factors, table.varying)
     rest = cell.label.removeprefix(whole) if cell.label.startswith(whole) else ""
     return (describe_factors(cell.factors, factors) or cell.factors.get("reasoning") or cell.label) + rest

@@ -1,4 +1,4 @@
-"""Prepare evidence, prompts, answers and steps for the page, each text once, by number."""
+"""Prepare evidence, prompts, answers and steps for the page. Each text is stored once and referred to by number."""
 from __future__ import annotations
 
 import re
@@ -16,13 +16,13 @@ from ragbed.experiments.report.text import bounded, shown
 from ragbed.strategies.reading import strip_citations
 
 LONGEST = 300_000  # characters of one text that the page holds
-_LEAST = 80  # characters of a passage from which a prompt refers to it instead of repeating it
+_LEAST = 80  # a prompt refers to passages of at least this many characters instead of repeating them
 
 Piece = str | int | dict[str, int]
 
 
 class Texts:
-    """Number texts, which are found by their hash, in the order of first use."""
+    """Number texts in the order of first use. Texts are looked up by their hash."""
 
     def __init__(self, text: Callable[[str], str]) -> None:
         self._text = lru_cache(maxsize=256)(text)  # the prompts of one question show the same passages
@@ -109,7 +109,8 @@ class Passages:
     _places: dict[str, int] = field(default_factory=dict)
 
     def of(self, result: Result) -> list[Any]:
-        """Return index in `found` and number of each passage; only the indexes if the numbers are 1, 2, 3, ..."""
+        """Return each passage as its index in `found` and its number; only the indexes if the numbers are 1, 2, 3, ...
+        """
         places = [self._place(stored) for stored in result.evidence]
         numbers = [stored.number for stored in result.evidence]
         return [places] if numbers == list(range(1, len(numbers) + 1)) else [places, numbers]
@@ -143,7 +144,7 @@ def _step(step: StoredStep, evidence: tuple[str, ...], texts: Texts) -> dict[str
         return {"decided": shown(step.purpose or "", REPLY), "why": shown(step.text, REPLY)}
     usage = step.usage
     return {"purpose": visible(step.purpose or step.kind),
-            # role, numbers of the parts, tool calls, and the call that is answered
+            # role, numbers of the parts, tool calls, and the call that the message answers
             "messages": [[visible(one.role), *(texts.prompt(key, evidence) for key in one.parts),
                           *map(_called, one.tool_calls), *([visible(f"answers {one.call_id}")] if one.call_id else [])]
                          for one in step.messages],

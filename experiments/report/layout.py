@@ -16,7 +16,7 @@ from ragbed.experiments.report.text import to_questions
 from ragbed.experiments.statistics import ALPHA
 
 _SHADES = 10
-_ALL = "all"  # the group that comes first
+_ALL = "all"  # this group comes first
 _FEW, _LEAST = 12, 3  # tests of a view: more than 12 are folded, and at least 3 are shown
 
 
@@ -31,7 +31,7 @@ class Entry:
     shade: int | None = None  # from 0 to 10, in a heat map
     best: bool = False
     marks: tuple[float, float, float] | None = None  # positions of mean, low and high of a difference, from 0 to 100
-    href: str = ""  # to the questions that it counts; `label` describes them
+    href: str = ""  # link to the questions that it counts; `label` describes them
     label: str = ""
     cells: tuple[tuple[int, str], ...] = ()  # number and label of each cell that it names
 
@@ -106,7 +106,8 @@ def _numbers(table: Table) -> dict[str, int]:
 
 @dataclass(frozen=True)
 class _Builder:
-    """Make the entries of one view. `numbers` are of cells by id and label, `single` of cells that links can name."""
+    """Make the entries of one view. `numbers` has cell numbers by id and label; `single`, those of cells that a link
+    can name."""
 
     view: View
     numbers: Mapping[str, int]

@@ -36,13 +36,13 @@ class Packed:
 
     @property
     def size(self) -> int:
-        """Number of characters in the page."""
+        """The number of characters that the blocks take in the page."""
         return sum(map(len, self.blocks))
 
 
 @dataclass(slots=True)
 class Blocks:
-    """Collect items in blocks. An item's number is its position; `size` is that of the closed blocks."""
+    """Collect items in blocks. An item's number is its position. `size` is the size of the closed blocks."""
 
     kind: Kind
     count: int = 0

@@ -71,7 +71,7 @@ def _facts(run: Finished) -> list[tuple[str, str]]:
     return [(name, visible(str(value))) for name, value in found.items() if value is not None]
 
 
-# In the order of use: each script uses those before it.
+# Each script uses the ones before it.
 SCRIPTS = ("unpack.js", "dom.js", "focus.js", "data.js", "search.js", "filter.js", "state.js", "list.js", "question.js",
            "answers.js", "evidence.js", "trace.js", "browse.js", "print.js")
 _AFTER = ("Comparisons", "Breakdowns", "Published figures")  # sections after the other figures

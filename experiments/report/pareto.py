@@ -14,7 +14,7 @@ from ragbed.experiments.statistics import Comparison
 
 @dataclass(frozen=True, slots=True)
 class CellCosts:
-    """Cost per question by cell id: dollars if every cell has a price above 0, else tokens."""
+    """Cost per question by cell id: in dollars if every cell has a price above 0, otherwise in tokens."""
 
     priced: bool
     of: Mapping[str, float]  # a cell without a known cost is missing
@@ -70,7 +70,8 @@ class CellPair:
     tested: Comparison
 
     def seen_from(self, cell: ReportCell) -> CellPair:
-        """Return the pair with this cell second, so that a positive difference means that it scores higher."""
+        """Return the pair ordered so that this cell is second. Then a positive difference means that it scores higher.
+        """
         if self.second.id == cell.id:
             return self
         difference, high, low = (None if one is None else 0.0 - one for one in (
@@ -90,12 +91,12 @@ def tested_pairs(stored: Mapping[str, Any] | None, table: Table) -> list[CellPai
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """The tests between one cell and others. Each pair has the other cell first.
+    """How one cell ranks by its tests against others. Each pair has the other cell first.
 
     Attributes:
         beaten: the cell scores significantly higher.
-        tied: no significant difference, the closest cell first.
-        ahead: the other scores significantly higher, over the questions that both have.
+        tied: there is no significant difference; the closest cell comes first.
+        ahead: the other cell scores significantly higher, over the questions that both have.
     """
 
     cell: ReportCell
@@ -127,7 +128,7 @@ def best_cells(table: Table) -> list[ReportCell]:
     return [cell for cell in table.cells if cell.id in known and known[cell.id].mean == highest]
 
 
-_LOWEST = {"unified": -0.5}  # of metrics that go below 0
+_LOWEST = {"unified": -0.5}  # lowest value of the axis, for metrics that go below 0
 
 
 def cost_chart(table: Table, cost: CellCosts) -> Chart | None:

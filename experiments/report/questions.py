@@ -30,7 +30,7 @@ class Words:
 
 
 def deciding(result: Result, correctness_metrics: Sequence[str]) -> tuple[str, float] | None:
-    """Return the first of the metrics that applies to a result, with its score."""
+    """Return the first of these metrics that applies to a result, with its score."""
     return next(((name, score) for name in correctness_metrics if (score := result.scores.get(name)) is not None), None)
 
 
@@ -56,8 +56,8 @@ class Browser:
 def browse(view: ReportInput, cells: Sequence[ReportCell], results: list[Result], budget: int = BUDGET) -> Browser:
     """Pack every question, in the benchmark's order.
 
-    Records are read only once, so their results, without traces, are appended to `results`. The budget, in characters,
-    limits everything but questions and answers.
+    Records are read only once; their results, without traces, are appended to `results`. The budget, in characters,
+    limits everything except questions and answers.
     """
     made = _Collected(view, cells)
     places = {name: place for place, name in enumerate(view.questions)}

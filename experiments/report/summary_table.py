@@ -1,4 +1,5 @@
-"""A run's main table: one row per cell, with its difference to the first cell. Terminal and report show the same."""
+"""A run's main table: one row per cell, with its difference from the first cell. The terminal and the report show the
+same."""
 from __future__ import annotations
 
 from collections.abc import Mapping
@@ -42,7 +43,7 @@ def summary_rows(summary: Mapping[str, Any], table: Table) -> list[SummaryRow]:
 
 @dataclass(frozen=True, slots=True)
 class RankedPlot:
-    """The scores of the rows on one axis, the highest first: places from 0 to 100."""
+    """The rows' scores on one axis, highest first, as positions from 0 to 100."""
 
     rows: tuple[tuple[SummaryRow, float | None, tuple[float, float] | None], ...]  # with the mean, and its interval
     axis: Axis
@@ -50,7 +51,7 @@ class RankedPlot:
 
 
 def ranked_plot(rows: list[SummaryRow], table: Table) -> RankedPlot:
-    """Return the rows by score; those without one come last."""
+    """Return the rows ordered by score; rows without a score come last."""
     scores = [row.score for row in rows if row.score]
     axis = quality_axis([bound for score in scores for bound in (score.mean, score.low, score.high)],
                         -0.5 if table.quality == "unified" else 0.0)

@@ -1,4 +1,5 @@
-"""The sentences on top of a run's table, in the terminal and the report: at most five, no more than the tests allow."""
+"""The sentences on top of a run's table, in the terminal and the report: at most five, and no claim beyond the tests.
+"""
 from __future__ import annotations
 
 from collections import Counter
@@ -105,7 +106,7 @@ def _headline(table: Table, best: Sequence[ReportCell], pairs: Sequence[CellPair
 
 
 def _against(best: ReportCell, table: Table, pairs: Sequence[CellPair], tested: bool) -> str:
-    """Return the end of the headline: what the best cell is significantly higher than, and what it is not."""
+    """Return the end of the headline: which cells the best one scores significantly higher than, and which not."""
     ranking = Ranking.of(best, pairs)
     if not ranking.beaten and not ranking.tied and not ranking.ahead:
         return ", but no other cell was tested against it" if tested else ", but no difference was tested"
@@ -131,7 +132,8 @@ def _others(pairs: Sequence[CellPair], others: int, table: Table) -> str:
 
 
 def _retrieval(best: ReportCell, pairs: Sequence[CellPair]) -> list[str]:
-    """Return whether retrieval helps: the best cell, or the first that was tested, against itself without documents."""
+    """Return a sentence on whether retrieval helps: the best cell, or the first that was tested, against the same
+    without documents."""
     tested = [pair for pair in pairs if {pair.first.factors.get("condition"), pair.second.factors.get("condition")}
               == {"retrieved", "closed-book"}]
     pair = next((one for one in tested if best.id in (one.first.id, one.second.id)), next(iter(tested), None))

@@ -1,4 +1,4 @@
-"""The input of the report, and bounded text for it. The templates escape everything."""
+"""The input of the report, and functions that limit the length of its texts. The templates escape everything."""
 from __future__ import annotations
 
 import re
@@ -15,7 +15,7 @@ _PIECE = re.compile(r"[^_/.:#]+[_/.:#]*|[_/.:#]+")
 
 
 def pieces(name: str) -> list[str]:
-    """Split a name, such as a model's address, where a line may break."""
+    """Split a name, such as a model's address, at the points where a line may break."""
     return _PIECE.findall(name)
 
 
@@ -43,7 +43,7 @@ class ReportInput:
         summary: as `ragbed run --json` prints it.
         questions: by id.
         records: ordered by question, then cell; read once. In a large run, records and questions are a sample.
-        text: returns the content of a hash: prompt parts and chunks.
+        text: returns the text of a hash, such as a prompt part or a chunk.
         correctness_metrics: a score of 1 means that an answer is right; the first that applies to a question counts.
         causes: returns the name of each result's cause, by cell id and question id.
         sample: the number of all questions and the seed, if the questions are a sample.
