@@ -101,7 +101,7 @@ def check_state(state: Any, place: str) -> State:
 
 def restore(play: Session, results: Sequence[Mapping[str, Any]]) -> None:
     """Replay recorded results in a new session, with their share of its budget. Raises RecipeMismatch if the recipe
-    asks for something else than was recorded, or the index lacks a passage."""
+    asks for something other than was recorded, or the index lacks a passage."""
     for entry in results:
         node = "generate" if "asked" in entry else "search"
         wanted = [*map(search_hash, play.pending_searches()), *map(play.runtime.key, play.pending_calls())]

@@ -178,7 +178,7 @@ class Database:
         return str(rows[0][0])
 
     def check(self, sound: bool, what: str) -> None:
-        """Raise RunError unless what was read is `sound`."""
+        """Raise RunError unless the data read is `sound`."""
         if not sound:
             raise RunError(f"{self.path}: {what} was altered after it was written; give this run another name, or "
                            "start again with --fresh")

@@ -1,8 +1,8 @@
 """The LangGraph state machine that plays a recipe.
 
-`search`, `generate` and `finish` are its nodes; what follows a node is what the recipe asks for next.
-The state is JSON: the question and the results so far, each with the hashes of the actions that it answers. A live
-question keeps its generator; a saved one is replayed from its results.
+Its nodes are `search`, `generate` and `finish`. After each node, the recipe's next request selects the next one. The
+state is JSON: the question and the results so far, each with the hashes of the actions that it answers. A live question
+keeps its generator; a saved one is replayed from its results.
 
 Each node is a step. With a checkpointer the graph can be interrupted before or after any step and continued later, in
 this process or another. To look at each step before the next:

@@ -38,8 +38,8 @@ def error_from_response(status: int, body: bytes, address: Address, model: str, 
             accepted: bool = False) -> RagbedError:
     """Return the error for an HTTP status other than 200.
 
-    ModelError if every call would fail, CallTooLong if the prompt does not fit, else CallError of kind `http_<status>`.
-    If a call was `accepted` before, a 403 concerns the prompt and not the key.
+    ModelError if every call would fail, CallTooLong if the prompt does not fit, otherwise CallError of kind
+    `http_<status>`. If a call was `accepted` before, a 403 concerns the prompt and not the key.
     """
     error = parse_error(body)
     said = error_message(error, address.key)

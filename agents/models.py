@@ -47,7 +47,7 @@ class ModelTarget:
 
 
 class ModelProvider(Protocol):
-    """A way to reach models: the slot `provider` of guests, under "PREFIX:" or under the whole name of a model."""
+    """A way to reach models. Guests add one in the slot `provider`, under "PREFIX:" or a model's whole name."""
 
     def resolve(self, spec: str, *, calls: bool, known: str | None) -> ModelTarget:
         """Return the model of a name; see `resolve_model`."""

@@ -1,4 +1,4 @@
-"""Running code of a user: where its output goes, and how its exceptions are reported."""
+"""Run a user's code: redirect its output, and report its exceptions."""
 from __future__ import annotations
 
 import sys

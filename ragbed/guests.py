@@ -195,8 +195,8 @@ def loaded(slot: Slot) -> dict[str, Any]:
 
 
 def load_kinds(slot: Slot, base: type[_T], taken: Collection[str] = ()) -> dict[str, type[_T]]:
-    """Import the classes of settings that guests add to a slot, by their `kind`. What is not a subclass of `base` with
-    that kind as the default of its field `kind`, or has a kind that is `taken`, is left out."""
+    """Import the classes of settings that guests add to a slot, by their `kind`. Leave out a class if its kind is
+    `taken`, or if it is not a subclass of `base` with that kind as the default of its field `kind`."""
     found: dict[str, type[_T]] = {}
     for name, one in loaded(slot).items():
         kind = getattr(one, "model_fields", {}).get("kind") if isinstance(one, type) and issubclass(one, base) else None
@@ -227,8 +227,8 @@ def load_for_folder(slot: Slot, *folders: Path) -> Any:
 
 
 def locate_run(folder: Path) -> Path:
-    """Return the folder of a run. A guest that opens folders of its own, such as the traffic of a server, may return
-    another folder and bring its summary up to date first."""
+    """Return the folder of a run. A guest that opens its own kind of folder, such as a server's traffic, may return
+    another folder, after updating its summary."""
     opener = load_for_folder("opener", folder, folder.parent)
     return Path(opener(folder)) if opener else folder
 

@@ -1,4 +1,4 @@
-"""Building, extending and estimating an index: parse, chunk, embed and write. Finished work is never repeated."""
+"""Build, extend and estimate an index: parse, chunk, embed and write. Finished work is never repeated."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence

@@ -1,4 +1,4 @@
-"""Using LangChain's retrievers in ragbed, and ragbed's retrievers in LangChain.
+"""Use LangChain's retrievers in ragbed, and ragbed's retrievers in LangChain.
 
 LangChain's documents have no offsets and often no stable id. Documents made here carry their chunk's id in their
 metadata. They are matched to chunks again by this id, or by their text.

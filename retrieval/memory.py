@@ -11,8 +11,8 @@ CGROUPS = Path("/sys/fs/cgroup")
 
 
 def free_memory(proc: Path = PROC, cgroups: Path = CGROUPS) -> int | None:
-    """Return the bytes that can be used without swapping, within the limits of control groups. If the system does not
-    say what is free, return all of its memory; if it says nothing, None."""
+    """Return the bytes that can be used without swapping, within the limits of control groups. If that is unknown,
+    return the machine's total memory; if that is unknown too, None."""
     known = [free for free in (_free_of_machine(proc), *_free_of_groups(proc, cgroups)) if free is not None]
     return min(known, default=None)
 

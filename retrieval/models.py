@@ -279,7 +279,7 @@ def running(precision: Precision, threads: int | None = None) -> Iterator[None]:
     """Run a model alone in this process, in float32 or in bfloat16.
 
     bfloat16 rounds the products of matrices, but not norms and the softmax (PyTorch's automatic mixed precision). It is
-    as fast as weights in bfloat16, and 70 times as near to float32.
+    as fast as weights in bfloat16, and 70 times closer to float32.
 
     Args:
         threads: of torch. Waking a parked second thread cost a single query 130 ms; one thread took 8 ms.

@@ -153,8 +153,8 @@ MAX_PARTS = 32  # retrievers that one retriever may combine: each level of nesti
 
 
 class RetrieverKind(KindModel):
-    """Settings of one kind of retriever, which open it. Guests add kinds in the slot `retriever`. A retriever that is
-    made of others annotates them with `"RetrieverSettings"`, the union of all kinds, and calls the field `of`."""
+    """Settings of one kind of retriever, which open it. Guests add kinds in the slot `retriever`. A retriever that
+    combines others has them in a field `of`, annotated with `"RetrieverSettings"`, the union of all kinds."""
 
     @model_validator(mode="before")
     @classmethod

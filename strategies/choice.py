@@ -165,7 +165,7 @@ class _Forms:
         return set() if last is None else {self._lone(said, last, options)}
 
     def alone(self, said: str) -> set[str | None]:
-        """Return labels that are on a line of their own."""
+        """Return labels that are alone on a line."""
         return {self.label(found["label"]) for found in self.line.finditer(said)}
 
     def one_by_one(self, said: str, options: Options) -> set[str | None]:

@@ -208,7 +208,7 @@ class Sections(BaseModel):
         return cut if cut > start else next_safe_cut(text, limit, format)
 
     def _merged(self, text: str, pieces: Iterable[Piece]) -> Iterator[Piece]:
-        """Join neighbours up to `target`, and small pieces, which say little alone, up to `largest`.
+        """Join neighbours up to `target`, and small pieces, which carry little meaning alone, up to `largest`.
         
         A small piece that begins with a heading joins the next piece if possible, any other the previous one. A piece
         with a repeated header joins only the next piece.

@@ -1,4 +1,4 @@
-"""Chunking a document for an index, and cutting chunks into the windows that are embedded below a header."""
+"""Chunk a document for an index, and cut chunks into windows, which are embedded below a header."""
 from __future__ import annotations
 
 import re

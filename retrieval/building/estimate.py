@@ -1,4 +1,4 @@
-"""Estimating the time, memory and disk of a build from a small sample, whose results are kept for the build."""
+"""Estimate the time, memory and disk of a build from a small sample, whose results the build reuses."""
 from __future__ import annotations
 
 import shutil

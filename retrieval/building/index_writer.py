@@ -1,4 +1,4 @@
-"""Writing an index: documents are chunked, embedded and written to a new folder, which then replaces the old one."""
+"""Write an index: chunk and embed documents, and write them to a new folder, which then replaces the old one."""
 from __future__ import annotations
 
 import hashlib
@@ -145,7 +145,7 @@ class IndexWriter:
             report(self.embedded)
 
     def finish(self) -> str:
-        """Complete the files. Return a hash of the chunks in order, and of what they are searched and filtered by."""
+        """Complete the files. Return a hash of the chunks in order, and of everything that searches and filters use."""
         with write_errors(self._out):
             self._documents.close()
             self._chunks.close()

@@ -1,4 +1,4 @@
-"""Planning an index source by source, and the stream of its documents: parsed now, parsed before, or given."""
+"""Plan an index source by source, and stream its documents: parsed now, parsed before, or given."""
 from __future__ import annotations
 
 import importlib.metadata

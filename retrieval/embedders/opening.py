@@ -1,4 +1,4 @@
-"""Opening an embedder by its name or settings, and remembering which servers the user allowed."""
+"""Open an embedder by its name or settings, and remember which servers the user allowed."""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -46,7 +46,7 @@ def open_embedder(choice: str | EmbedderKind, index: Path | None = None) -> Embe
     """Open an embedder. The model is loaded when it is first needed.
 
     Args:
-        index: folder whose manifest names the embedder. It may be a stranger's, so a server on another machine is
+        index: folder whose manifest names the embedder. A stranger may have made it, so a server on another machine is
             allowed only if the user named it before.
 
     Raises:
@@ -85,7 +85,7 @@ def allow_server(url: str) -> None:
 
 
 def check_allowed(url: str, index: Path, use: str, key: str) -> None:
-    """Raise SettingsError if only an index, which may be a stranger's, names a server on another machine.
+    """Raise SettingsError if only an index, which a stranger may have made, names a server on another machine.
 
     Args:
         use: what the index uses it for, as in "was embedded by".

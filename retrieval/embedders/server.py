@@ -102,7 +102,7 @@ class ServerEmbedder(PrefixedEmbedder):
     def _request(self, texts: Sequence[str]) -> Matrix:
         """Return vectors as the server sends them, float32 of shape (texts, dimension), in the order of the texts.
         Raises ModelError if the server refuses the key, the model or a text, or does not return one valid vector per
-        text. Raises CallError if no reply came within the deadline or the attempts."""
+        text. Raises CallError if there was no reply before the deadline or in any attempt."""
         body: dict[str, Any] = {"model": self._served, "input": list(texts), "encoding_format": "float"}
         if self.settings.dimensions is not None:
             body["dimensions"] = self.settings.dimensions

@@ -118,7 +118,7 @@ class Server(EmbedderKind):
 
 
 class Nothing(EmbedderKind):
-    """No model, for an index that only `bm25` searches and that is built in no time."""
+    """No model, for an index that only `bm25` searches; it is built within moments."""
 
     kind: Literal["none"] = "none"
     model: Literal["none"] = "none"

@@ -1,4 +1,4 @@
-"""Cutting texts into the windows that an embedder reads, by its tokenizer or by an estimate, and pooling vectors."""
+"""Cut texts into the windows that an embedder reads, by its tokenizer or by an estimate, and pool vectors."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence

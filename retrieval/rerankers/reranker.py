@@ -44,7 +44,7 @@ class Reranker(KindModel):
 
 
 class JudgeReranker(Reranker):
-    """A language model grades each passage in a call of its own.
+    """A language model grades each passage in a separate call.
 
     The grades are those of the TREC Deep Learning track, from 0 (unrelated) to 3 (answers the query and is about it).
     Models were found to grade much like people (Upadhyay et al., "UMBRELA", arXiv:2406.06519). The prompt is

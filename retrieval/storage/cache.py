@@ -112,7 +112,7 @@ class CachedEmbedder:
 
 
 def stored_bytes(dimension: int) -> int:
-    """Estimate the bytes that the cache takes per vector. SQLite puts the end of a long one on pages of its own."""
+    """Estimate the bytes that the cache takes per vector. SQLite puts the end of a long one on separate pages."""
     page = 4_096
     return 500 + page * -(-4 * dimension // page) if dimension > 200 else 100 + 4 * dimension
 

@@ -1,4 +1,4 @@
-"""Replacing a folder as a whole or not at all, by one process at a time. For a link, its target is replaced."""
+"""Replace a folder as a whole or not at all, by one process at a time. A link stays, and its target is replaced."""
 from __future__ import annotations
 
 import errno

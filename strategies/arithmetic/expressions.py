@@ -82,7 +82,7 @@ def _tokens(text: str) -> list[_Token]:
     tokens: list[_Token] = []
     place = 0
     while True:
-        start = _SPACE.match(text, place).end()  # type: ignore[union-attr]  # it matches nothing, too
+        start = _SPACE.match(text, place).end()  # type: ignore[union-attr]  # it always matches
         if start == len(text):
             return [*tokens, _END]
         found = _TOKEN.match(text, start)

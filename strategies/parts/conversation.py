@@ -123,7 +123,7 @@ def converse(task: Task, iterations: int, name: str, read: Callable[[str], ReadT
         name: purpose of the calls; the prompts are `<name>_first` and `<name>_next`.
         read: reads a reply.
         stop: strings that end a reply.
-        otherwise: an alternative after the first search, tried first; it returns None if it cannot be used.
+        otherwise: an alternative to try after the first search; it returns None if it cannot be used.
     """
     if task.rules == "closed-book":
         return (yield from answer(task, "chain_of_thought", (), "no_search"))

@@ -51,7 +51,7 @@ class ToolCall:
 
 @cache
 def search_tools() -> tuple[Mapping[str, Any], ...]:
-    """Return `search`, with a query, and `finish` as functions for chat completions."""
+    """Return the tools `search`, which takes a query, and `finish`, as functions for chat completions."""
     query = {"query": {"type": "string", "description": template("tool_query")}}
     return _function("search", query), _function("finish", {})
 

@@ -192,7 +192,7 @@ class Checked:
 
     @property
     def told(self) -> tuple[StatementCheck, ...]:
-        """Return the statements with a value."""
+        """Return the decided statements: those with a value."""
         return tuple(one for one in self.findings if one.value is not None)
 
     @property
@@ -201,7 +201,7 @@ class Checked:
 
     @property
     def share(self) -> float | None:
-        """Return the share of supported statements among those with a value; None without any."""
+        """Return the share of decided statements that are supported; None if none is decided."""
         return (len(self.told) - len(self.unsupported)) / len(self.told) if self.told else None
 
     def listed(self) -> str:

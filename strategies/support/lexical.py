@@ -113,7 +113,8 @@ _POLAR = re.compile(rf"(?<![{_SYLLABLE}])(?:예|네|아니요|아니오)(?![{_SY
 @lru_cache(maxsize=512)
 def content_words(text: str) -> frozenset[str]:
     """Return the stems of a text's content words. Scripts without word spaces, and Korean without its common particles
-    and endings, give pairs of neighbouring characters. Numbers in digits are left out: they are compared as values."""
+    and endings, become pairs of neighbouring characters. Numbers in digits are left out: they are compared as
+    values."""
     plain = normalise(_ENDINGS.sub(" ", _POLAR.sub(" ", text)))
     return frozenset(word for word in _cutter().split(plain) if not word[0].isdecimal())
 
