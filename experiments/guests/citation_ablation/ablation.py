@@ -1,8 +1,8 @@
-"""Ask each answered question again without each passage that was shown, with the cited passages only, without all of
-these, and, to measure noise, with nothing left out.
+"""Ask each answered question again: without each passage shown, with only the cited passages, without all cited
+passages, and, to measure noise, with nothing left out.
 
-The question's graph is played again over searches that lack the left-out passages; the others keep their numbers. A
-strategy that rewrites its queries may find another passage instead, except when only the cited ones are kept.
+The question's graph runs again over searches without the left-out passages; the other passages keep their numbers. A
+strategy that rewrites its queries may find another passage instead, except if only the cited ones are kept.
 """
 from __future__ import annotations
 
@@ -27,8 +27,9 @@ class CitationAblation:
     """The follow-up `citations`: see `running.hooks.FollowUp`."""
 
     def is_due(self, result: Result, question: Question, plan: Plan) -> bool:
-        """Return whether an answer, with its trace, is ablated: its rules ask for citations, and every passage that was
-        shown came from a search here. A pipeline's own search cannot be told to leave passages out."""
+        """Return whether to ablate an answer, which has its trace: its rules ask for citations, and ragbed's own search
+        found every passage shown. A pipeline's own search cannot leave passages out.
+        """
         cell = next((cell for cell in plan.cells if cell.id == result.cell), None)
         if cell is None or result.outcome != "answered" or not plan.tasks(cell).whole(question).cites:
             return False
@@ -36,15 +37,15 @@ class CitationAblation:
         return bool(shown) and shown <= {number for step in result.trace for number in step.found}
 
     def repeats(self, passages: int) -> int:
-        """Return how many ablations an answer over this many passages has at most."""
+        """Return the maximum number of ablations of an answer over this many passages."""
         return passages + _OTHERS
 
     async def ask(self, result: Result, question: Question, player: Callable[[int], CellRunner], repeat: int,
                   judge: Callable[[Result], Awaitable[JudgeResult]]) -> tuple[tuple[StoredProbe, ...], Cost]:
-        """Ask the question again in every way, one after the other. Return the answers and what they cost.
+        """Run the ablations of an answer one after the other. Return their answers and the cost.
 
         Args:
-            player: makes the player of a repeat of the cell. Noise is measured with the next repeat.
+            player: returns the runner of a repeat of the cell. The next repeat measures noise.
             judge: grades an answer that changed.
         """
         question = replace(question, text=result.asked or question.text)
@@ -66,8 +67,9 @@ class CitationAblation:
 
 
 def plan_ablations(result: Result) -> list[frozenset[int]]:
-    """Return the sets of passages to leave out, each once. The empty set comes first, then passages from the end of the
-    prompt to its beginning, so that a server can reuse the longest prefixes."""
+    """Return the distinct sets of passages to leave out. The empty set comes first, then passages from the end of the
+    prompt to its beginning, so that a server can reuse the longest prefixes.
+    """
     shown = [passage.number for passage in result.in_view]
     wanted = [frozenset({number}) for number in shown]
     if result.cited:

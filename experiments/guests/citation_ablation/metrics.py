@@ -2,8 +2,8 @@
 
 Leaving evidence out is the counterfactual attribution of Roy et al., "Evidence Contextualization and Counterfactual
 Attribution for Conversational QA over Heterogeneous Data with RAG Systems", WSDM 2025. They measure how similar two
-answers are; here two answers are the same or not (`matching.same_answer`). Leaving out all cited passages, and keeping
-only these, are comprehensiveness and sufficiency (DeYoung et al., "ERASER", ACL 2020, section 4), computed from answers
+answers are; here two answers are the same or not (`matching.same_answer`). Leaving out all cited passages measures
+comprehensiveness, and keeping only these sufficiency (DeYoung et al., "ERASER", ACL 2020, section 4), from answers
 instead of probabilities. If two passages say the same, leaving out one of them changes nothing.
 """
 from __future__ import annotations
@@ -17,13 +17,13 @@ from ragbed.experiments.metrics.scored import Scored, Scores, Scoring
 from ragbed.experiments.record import Result, StoredProbe
 
 GROUP = "citation_ablation"
-# What became of the answer without some passages: no readable reply, the same, another one, or a wrong one corrected.
+# An ablation's outcome: no readable reply, the same answer, another one, or a wrong answer corrected.
 Change = Literal["failed", "same", "changed", "corrected"]
 _CITING, _PROBED = "ablated answers that cite", "ablated answers"
 
 
 class Ablation(NamedTuple):
-    """What became of an answer in each of its ablations.
+    """The outcome of each ablation of an answer.
 
     Attributes:
         again: with nothing left out.
@@ -40,24 +40,24 @@ class Ablation(NamedTuple):
 
 
 def is_changed(result: Result, probe: StoredProbe) -> bool:
-    """Return whether an ablation gave another answer or a refusal. An unreadable reply is neither."""
+    """Return whether an ablation gave a different answer or a refusal. An unreadable reply is neither."""
     return probe.outcome in ("answered", "refused") and not same_answer((result.outcome, result.text),
                                                                         (probe.outcome, probe.text))
 
 
 def replace_answer(result: Result, probe: StoredProbe) -> Result:
-    """Return the result with the answer of an ablation instead of its own."""
+    """Return the result with its answer replaced by that of an ablation."""
     return result.model_copy(update={"outcome": probe.outcome, "text": probe.text, "verdict": probe.verdict,
                                      "refused": probe.outcome == "refused", "probes": (), "trace": (), "support": None})
 
 
 def find_uncited(result: Result) -> frozenset[int]:
-    """Return the numbers of all evidence that was found and is not cited."""
+    """Return the numbers of the evidence that was found but not cited."""
     return frozenset(passage.number for passage in result.evidence) - set(result.cited)
 
 
 def classify_changes(result: Result, is_right: Callable[[Result], bool]) -> Ablation | None:
-    """Return what became of an answer in its ablations; None if it has none."""
+    """Return the outcomes of an answer's ablations; None if it has none."""
     if not result.probes:
         return None
     was_right = is_right(result)
@@ -78,8 +78,9 @@ def classify_changes(result: Result, is_right: Callable[[Result], bool]) -> Abla
 
 
 def score_ablation(item: Scored, scoring: Scoring = "corrected") -> Scores:
-    """Score an ablated answer. An ablation without a readable reply counts in every denominator and in no numerator
-    but that of `probes_failed`."""
+    """Score an ablated answer. An ablation without a readable reply counts in every denominator, but only in the
+    numerator of `probes_failed`.
+    """
     scores: Scores = dict.fromkeys(metric.name for metric in CITATION_ABLATION.metrics)
     found: Ablation | None = item.extra.get(GROUP)
     if found is None:

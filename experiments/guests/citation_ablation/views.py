@@ -1,4 +1,4 @@
-"""Views of citation ablation: figures of every cell, tests between cells, and the cost of the ablations."""
+"""Show citation ablation: the figures of every cell, tests between cells, and the cost."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
@@ -50,7 +50,7 @@ def ablation_views(run: AnalysisInput) -> list[View]:
 
 
 def _subtract_baseline(run: AnalysisInput, results: Sequence[Result], baseline: str) -> Value:
-    """The share of citations that change the answer, minus a baseline, over the answers that have both."""
+    """Return the share of citations that change the answer, minus a baseline, over the answers that have both."""
     def with_sum(result: Result, *names: str) -> Result:
         total = sum(result.scores[name] or 0.0 for name in names)
         return result.model_copy(update={"scores": {"citations_needed": total}})

@@ -43,11 +43,11 @@ class Launcher:
 
         Args:
             launcher: the value of `--launcher`.
-            wholes: the folders that the shards are merged into.
-            asking: settings of runs or of sets whose local models are served, once on each machine.
+            wholes: the output folders, into which the shards are merged.
+            asking: settings of runs or sets. Their local models are served once on each machine.
 
         Raises:
-            SettingsError: `launcher` has another form.
+            SettingsError: `launcher` is malformed.
             RunError: the cluster cannot be used, or a shard failed. Finished work is kept.
         """
         kind, _, where = launcher.partition(":")
@@ -89,8 +89,9 @@ LAUNCHER = Launcher()
 
 
 class ShardProgress:
-    """Sum of the progress of all shards, per stage. Called with each line that a shard writes to standard error. The
-    total is shown once every shard has reported one. A note that several shards write is shown once."""
+    """Adds up the progress of all shards, per stage. Call it with each line that a shard writes to standard error. It
+    shows the total once every shard has reported one, and a note of several shards only once.
+    """
 
     def __init__(self, bars: Bars, count: int) -> None:
         self._bars, self._count = bars, count
@@ -120,7 +121,8 @@ async def _run_here(words: Sequence[str], shards: Sequence[Shard], models: Mappi
 
 async def run_shard(words: Sequence[str], shard: Shard, servers: Servers,
                     progress: Callable[[Shard, str], object]) -> int:
-    """Run one shard of a command in a process and return its exit status. `progress` gets the lines of its stderr."""
+    """Run one shard of a command in a process and return its exit status. `progress` receives the lines of its stderr.
+    """
     environment = {**os.environ, "PYTHONPATH": child_environment()["PYTHONPATH"], SHARED_SERVERS: json.dumps(servers)}
     child = await asyncio.create_subprocess_exec(
         sys.executable, "-P", "-c", _CHILD, str(os.getpid()), *words, "--shard", str(shard), env=environment,

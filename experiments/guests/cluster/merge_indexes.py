@@ -21,8 +21,8 @@ from ragbed.retrieval.types import Progress, silent
 
 def merge_indexes(folders: Sequence[Path], out: Path, progress: Progress = silent) -> BuildReport:
     """Merge all shards of an index into the folder `out`, replacing an index there. Raises IndexFolderError: a folder
-    is not a complete shard, a shard is missing, they were built from other sources or with other settings, or `out`
-    cannot be written."""
+    is not a complete shard, a shard is missing, their sources or settings differ, or `out` cannot be written.
+    """
     place = out.absolute()
     with exclusive(place):
         check_place(place)
@@ -39,10 +39,10 @@ def merge_indexes(folders: Sequence[Path], out: Path, progress: Progress = silen
 
 
 def find_gap(shards: Mapping[Path, str | None]) -> str | None:
-    """Say why folders are not all shards of one whole; None if they are.
+    """Return why the folders are not all shards of one run or index; None if they are.
 
     Args:
-        shards: for each folder, which shard it says it is, as in "3/16"; None if it is not a shard.
+        shards: the shard that each folder claims to be, such as "3/16"; None if it is not a shard.
     """
     seen: dict[Shard, Path] = {}
     for path, name in shards.items():
@@ -60,7 +60,7 @@ def find_gap(shards: Mapping[Path, str | None]) -> str | None:
 
 
 def _find_difference(shards: Mapping[Path, PreviousIndex]) -> str | None:
-    """Say how one shard was built differently from the first; None if all belong to one build."""
+    """Return how a shard was built differently from the first; None if all belong to one build."""
     first, *others = shards
     for other in others:
         one, made = shards[first].manifest, shards[other].manifest

@@ -42,15 +42,16 @@ def run_on_cluster(words: Sequence[str], address: str, wholes: Sequence[Path], m
                bars: Bars) -> dict[Shard, int]:
     """Run the command line `words` as shards on a Ray cluster and return the exit status of each.
 
-    There are as many shards as were started before, or as the cluster has processors. Each node serves local models.
+    The number of shards is that of an earlier start, or the number of the cluster's processors. Each node serves local
+    models.
 
     Args:
-        address: of the cluster; if empty, one is started on this machine.
-        wholes: the folders that the shards are merged into.
+        address: of the cluster; if empty, a cluster is started on this machine.
+        wholes: the output folders, into which the shards are merged.
 
     Raises:
         MissingExtra: Ray is not installed.
-        SettingsError: `address` has another form, or shards of two divisions were started.
+        SettingsError: `address` is malformed, or earlier shards divide the work differently.
         RunError: no cluster answers at the address, or a node wrote to a folder that is not shared.
     """
     begun = {int(path.name.rpartition("-")[2]) for whole in wholes for path in parts(whole)
@@ -115,7 +116,7 @@ def _connect(address: str) -> Iterator[None]:
 
 def _run_tasks(words: Sequence[str], places: Mapping[Shard, Sequence[Path]], models: Mapping[str, LocalSettings],
                progress: ShardProgress) -> dict[Shard, int]:
-    """Return the exit status of each shard; 1 if Ray gave it up."""
+    """Return the exit status of each shard; 1 if Ray gave up on it."""
     import ray
 
     desk = _start_actor(_Desk, ray.get_runtime_context().get_node_id(), models, os.getcwd())
@@ -167,7 +168,7 @@ def _run_task(words: Sequence[str], shard: Shard, places: Sequence[Path], desk: 
 
 
 def _is_free(place: Path) -> bool:
-    """Tell whether a shard's folder is not in use, for example by the process of an earlier attempt."""
+    """Return whether no process, such as an earlier attempt, uses a shard's folder."""
     try:
         with exclusive(place):
             if (place / ".lock").exists():
@@ -187,7 +188,9 @@ class _Desk:
         self._nodes: dict[str, Any] = {}
 
     def start(self, shard: Shard, node: str) -> Any:
-        """Register that a shard starts on a node; return the actor that serves models there, or None without models."""
+        """Register a shard that starts on a node. Return the actor that serves models there; None if there are no
+        models.
+        """
         if shard in self._started:
             self.say(shard, f"shard {shard} lost its node or its process, and continues")
         self._started.add(shard)

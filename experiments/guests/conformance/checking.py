@@ -1,8 +1,8 @@
 """Check that a strategy keeps the rules of all strategies.
 
-Two processes with different hash seeds play the strategy, and their actions are compared. An audit hook, which cannot
-be removed from a process, reports access to files, network and processes. What no hook reports, such as reading the
-clock, is searched for in the source.
+Two processes with different hash seeds execute the strategy, and their actions are compared. An audit hook, which a
+process cannot remove, reports access to files, network and processes. The source is searched for what no hook reports,
+such as reading the clock.
 """
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ PROMISES: Mapping[str, str] = {
     "gold": "nothing that could reveal the gold reaches a prompt or a query",
     "io": "it uses no file, network, process or screen",
     "source": "its source reads no clock, environment or random numbers, and imports no package above it"}
-_LATE = ("limits", "stateless", "answers", "shown", "gold")  # promises that a play may end too early to test
+_LATE = ("limits", "stateless", "answers", "shown", "gold")  # promises that a play may not test, because it ends too early
 _NO_CLOCK, _NO_CHANCE = "a recipe must not read the clock", "a recipe may draw with task.rng() only"
 _FORBIDDEN = {
     r"imports (time|sched|calendar)\b": _NO_CLOCK, r"reads (datetime|date)\.(now|utcnow|today)$": _NO_CLOCK,
@@ -66,7 +66,7 @@ class PromiseVerdict(NamedTuple):
 
     Attributes:
         passed: None if the strategy broke another promise before this one could be tested.
-        detail: one line: where the promise is broken, or what was played.
+        detail: one line: where the promise is broken, or what was executed.
     """
 
     name: str
@@ -75,8 +75,8 @@ class PromiseVerdict(NamedTuple):
 
 
 def check_strategy(spec: Spec, seconds: float = 10.0) -> list[PromiseVerdict]:
-    """Return a verdict on each of `PROMISES`, or only on `ends` if the strategy never ends. It is executed in separate
-    processes.
+    """Return a verdict on each of `PROMISES`, or only on `ends` if the strategy never ends. Separate processes execute
+    the strategy.
 
     Args:
         spec: a name, `FILE.py:FUNCTION`, or settings `{kind: ..., ...}`.
@@ -153,7 +153,7 @@ def _verdicts(one: dict[str, Any], other: dict[str, Any]) -> list[PromiseVerdict
 
 
 def broken_rules(source: str | bytes) -> Iterator[tuple[int, str]]:
-    """Yield the lines of a source that import or read something forbidden, with the reason."""
+    """Yield the lines of source code that import or read something forbidden, with the reason."""
     for node in ast.walk(ast.parse(source)):
         names: list[str] = []
         if isinstance(node, ast.Import | ast.ImportFrom):
@@ -203,8 +203,9 @@ def _watch() -> Callable[[Spec], AbstractContextManager[dict[str, None]]]:
 
 
 def play() -> None:
-    """Play the strategies of the last argument, and write a line of JSON for each, or the stack of one that does not
-    end, to the file of the first argument."""
+    """Play the strategies in the last argument. For each, write a line of JSON to the file named by the first argument,
+    or the stack of a strategy that does not end.
+    """
     if sys.platform != "win32":  # endless output must not fill the disk
         import resource
         resource.setrlimit(resource.RLIMIT_FSIZE, (_MAX_PRINTED, resource.getrlimit(resource.RLIMIT_FSIZE)[1]))

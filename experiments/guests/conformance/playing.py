@@ -1,4 +1,4 @@
-"""Play a strategy in many situations with many scripted models, and look for broken promises in what it asks for."""
+"""Play a strategy in many situations with many scripted models, and look for broken promises in its requests."""
 from __future__ import annotations
 
 import inspect
@@ -52,12 +52,12 @@ _JSON = {"answer_format": "json"}
 
 
 class Situation(NamedTuple):
-    """A question, and what searches find.
+    """A question, and what its searches find.
 
     Attributes:
         changes: fields of the task.
         finds: two of five documents, chosen by the query; all five; a new one each time; or nothing.
-        models: how many of `_MODELS` are played.
+        models: number of `_MODELS` to play.
     """
 
     name: str
@@ -127,15 +127,10 @@ _MODELS: Mapping[str, Callable[[Task, Generate, int], Reply | Failure]] = {
 
 
 def examine(strategy: Strategy, begins: Callable[[], object], again: bool) -> dict[str, Any]:
-    """Play a strategy in every situation.
-
-    Args:
-        begins: called before each play.
-        again: whether to play everything a second time in reverse order, and compare.
-
-    Returns:
-        `problems`: broken promises, each with a description. `asked`: the actions of each play, as text and hash.
-        `calls`, `searches`: the largest number in a play. `reached`: the promises that the plays could test.
+    """Play a strategy in every situation. Args: begins: called before each play. again: play everything a second time
+    in reverse order, and compare. Returns: `problems`: broken promises, each with a description. `asked`: the actions
+    of each play, as text and hash. `calls`, `searches`: the maximum in any play. `reached`: the promises that the plays
+    could test.
     """
     plays = [_Play(strategy, one, model) for one in _SITUATIONS for model in islice(_MODELS, one.models)]
     plays.sort(key=lambda play: play.model not in (_ANSWERS, _REFUSES))
@@ -181,8 +176,9 @@ def difference(asked: Sequence[Sequence[str]], other: Sequence[Sequence[str]]) -
 
 
 def _stops(strategy: Strategy, begins: Callable[[], object], reported: bool) -> str | None:
-    """Describe what a stopped strategy does wrong. Return an empty string if it ends, and None if it raises because of
-    a protocol error that is already reported."""
+    """Describe what a strategy does wrong when it is stopped. Return an empty string if it ends, and None if it raises
+    because of a protocol error that is already reported.
+    """
     for limits in _LIMITS:
         begins()
         play = _Play(strategy, _SITUATIONS[0], _WANTS, limits)

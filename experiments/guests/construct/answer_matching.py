@@ -30,9 +30,9 @@ _DENIAL = r"(?:\b(?:not|never|neither|nor)|n't)\s+(?:(?:by|in|on|at|to|of|the|a|
 def is_correct(item: Item, draft: Draft) -> bool:
     """Return whether a draft answers an item correctly.
 
-    With options, the draft must name the key and no other option. Otherwise an accepted answer must be the draft, or be
-    contained in a draft of at most ten words or three times its length. As in the lexical judge, case and punctuation
-    do not count, numbers and dates are compared by value, and yes or no is the first word.
+    With options, the draft must name the key and no other option. Otherwise the draft must equal an accepted answer, or
+    contain one and have at most ten words or three times its length. As in the lexical judge, case and punctuation do
+    not count, numbers and dates are compared by value, and yes or no must be the first word.
 
     Also correct are: the number in the unit that the question names (`1,577 million` for 1577 if the question asks for
     millions), a number written as a word, the last words of a person's name, and a draft with exactly the words of the
@@ -80,7 +80,7 @@ def _matches_without_spaces(text: str, answer: str) -> bool:
 
 
 def _is_name(text: str, answer: str, question: str) -> bool:
-    """Return whether the text is the last words of a name; for a person, the last word is enough."""
+    """Return whether the text is the end of a name; for a person, the last word is enough."""
     words, plain = answer.split(), normalize_answer(text)
     if not all(word[0].isupper() for word in words):
         return False
@@ -109,7 +109,7 @@ def _has_key_words(text: str, answer: str, question: str) -> bool:
 
 
 def _has_unmatched(own: Sequence[TextValue], others: Sequence[TextValue]) -> bool:
-    """Return whether some number or date equals none of the others."""
+    """Return whether a number or date is not among the others."""
     return any(not any(other.says(one) and other.percent == one.percent for other in others) for one in own)
 
 

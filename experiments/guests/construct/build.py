@@ -34,7 +34,8 @@ _DEFAULT_K = 10  # chunks that a search finds if a stage gives no number
 
 @dataclass(frozen=True)
 class Built:
-    """A finished construction, with the identity of each role's model, and why sources could not be read."""
+    """A finished construction, with the identity of each role's model, and the reasons why sources could not be read.
+    """
 
     settings: ConstructSettings
     construction: Construction
@@ -56,8 +57,8 @@ async def construct(settings: ConstructSettings,
         on_outcomes: called with the outcomes of each instance.
         fresh: discard the calls that were made before.
         replay: cassette to take calls and searches from, instead of models.
-        shard: play only the instances of this shard.
-        parts: folders of finished shards, whose calls are taken over. The set is the same as without shards.
+        shard: build only the instances of this shard.
+        parts: folders of finished shards whose calls are reused. The set is the same as without shards.
 
     Raises UserError: a source, a setting or a model is invalid. Raises BudgetSpent: the budget ended first.
     """
@@ -98,8 +99,9 @@ async def construct(settings: ConstructSettings,
 
 
 def read_library(settings: ConstructSettings) -> tuple[Library, tuple[str, ...]]:
-    """Read what items are made from. Returns it, and the sources that could not be read, with the reason. Raises
-    RunError: there is no text. Raises SettingsError: the kind's settings are invalid."""
+    """Read the sources of the items. Return them, and the sources that could not be read, with reasons. Raises
+    RunError: there is no text. Raises SettingsError: the kind's settings are invalid.
+    """
     own = settings.kind_options
     unread = [f"{name}: {unknown_type(name)}" for name in unread_files(settings.sources)]
     documents: dict[str, Document] = {}
@@ -143,7 +145,7 @@ def _open_searcher(settings: ConstructSettings, library: Library, folder: RunFol
 
 
 def _take_cassette(cassette: Cassette, folder: RunFolder) -> None:
-    """Copy the calls and searches of a cassette. Raises RunError: it is of a run, or of another set."""
+    """Copy the calls and searches of a cassette. Raises RunError: it belongs to a run, or to another set."""
     if "pins" not in cassette.about or "kind" not in cassette.about:
         raise RunError(f"{cassette.path}: this is the cassette of a run, not of a set; use `ragbed run --replay`")
     recorded: dict[str, str] = cassette.about["pins"]
@@ -157,7 +159,7 @@ def _take_cassette(cassette: Cassette, folder: RunFolder) -> None:
 
 
 def _take_shard(path: Path, folder: RunFolder) -> None:
-    """Copy the calls and searches of a shard. Raises RunError: it is in use, or of another set."""
+    """Copy the calls and searches of a shard. Raises RunError: it is in use, or belongs to another set."""
     with ExitStack() as opened:
         part = RunFolder.existing(path)
         opened.callback(part.close)

@@ -1,7 +1,7 @@
-"""Questions that a program answers, each in four worlds, as `ragbed construct computed` writes them.
+"""Read questions with computed answers, each in four worlds, as `ragbed construct computed` writes them.
 
 One record is an item with its chunks. For each world it has the accepted answers, and the contents that differ from the
-original, by the index of the chunk. Without answers, the correct reply is a refusal. `tables` are the indexes of the
+original, by chunk index. In a world without answers, the correct reply is a refusal. `tables` are the indexes of the
 chunks that the question is about, and `keys` the columns that name their rows. `plan` is what the program computed.
 
     {"id": "computed-00004", "question": "In “Depots”, what is the “parcels” of the “depot” “Aster”?",

@@ -23,8 +23,9 @@ _ItemFigures = Mapping[str, Mapping[str, Result]]  # by item and figure, the res
 
 
 def world_views(material: AnalysisInput) -> list[View]:
-    """Return how the answers of each cell follow edited documents, by operation and in total, and tests of all pairs of
-    cells that differ in one factor, paired by item."""
+    """Return whether the answers of each cell follow the edited documents, by operation and in total. Also test all
+    pairs of cells that differ in one factor, paired by item.
+    """
     items = {cell["id"]: _by_item(material, material.results.get(cell["id"], ())) for cell in material.cells}
     kinds = dict.fromkeys(kind for one in material.questions.values() for kind in one.tags.get(_OPERATION, ()))
     rows: list[tuple[Value, ...]] = []

@@ -1,7 +1,7 @@
-"""Make the worlds of an item: edits of its documents by a program, wherever the edited value occurs.
+"""Make the worlds of an item: a program edits its documents wherever the edited value occurs.
 
-In `edited`, a value that the answer rests on is changed, and the answer with it. In `removed`, the values that it rests
-on are gone. In `unrelated`, another value is changed, and the answer stays.
+In `edited`, a value that decides the answer is changed, and the answer with it. In `removed`, the values that decide it
+are gone. In `unrelated`, another value is changed, and the answer stays the same.
 """
 from __future__ import annotations
 
@@ -33,8 +33,9 @@ class DocumentEdit:
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """The accepted answers in a world, none if the correct reply is a refusal, and the edits that lead there from the
-    original."""
+    """A world: its accepted answers (none if the correct reply is a refusal), and the edits that make it from the
+    original.
+    """
 
     answers: tuple[str, ...]
     edits: tuple[DocumentEdit, ...] = ()
@@ -84,14 +85,14 @@ def _value(tables: Sequence[TypedTable], place: Place) -> Value:
 
 
 def _digits(value: Value) -> str:
-    """Return the part of a value that is the same wherever it is repeated: the digits of a number."""
+    """Return the part of a value that all its mentions share: for a number, the digits."""
     found = NUMBER.fullmatch(value.text.strip()) if value.number is not None else None
     return found["digits"] if found else value.text
 
 
 def _draw_changes(places: Sequence[Place], tables: Sequence[TypedTable],
                   rng: random.Random) -> Iterator[tuple[Place, str]]:
-    """Yield places with a new value for each, in random order."""
+    """Yield places in random order, each with a new value."""
     full = [place for place in places if not _value(tables, place).empty]
     for _ in range(_MAX_DRAWS if full else 0):
         place = rng.choice(full)
@@ -103,8 +104,9 @@ def _draw_changes(places: Sequence[Place], tables: Sequence[TypedTable],
 
 
 def _draw_value(value: Value, field: Field, rng: random.Random) -> str | None:
-    """Return another value of the same form: a number of the field's magnitude, a date some years from one of the
-    field's, or a text of another row."""
+    """Return another value of the same type: a number of the field's magnitude, a date some years before or after one
+    of the field's, or another row's text.
+    """
     if value.date is not None:
         year = rng.choice([one.date[0] for one in field.values if one.date]) + rng.choice((-1, 1)) * rng.randint(1, 6)
         return _YEAR.sub(str(year), value.text, count=1)
@@ -139,8 +141,9 @@ def _value_edit(place: Place, new: str, tables: Sequence[TypedTable]) -> Documen
 
 def _mention_edits(place: Place, new: str, tables: Sequence[TypedTable],
                    documents: Mapping[str, Document]) -> Iterator[DocumentEdit]:
-    """Yield the edits of other mentions of a value. Raises Dropped: a sentence may state it, with too few digits to be
-    sure."""
+    """Yield the edits of other mentions of a value. Raises Dropped: the value has too few digits to tell whether
+    another sentence states it.
+    """
     table, value = tables[place[0]], _value(tables, place)
     text, core, sentence = documents[table.document].plain, _digits(value), table.key == SENTENCE
     if value.number is None and value.date is None:
@@ -159,7 +162,7 @@ def _mention_edits(place: Place, new: str, tables: Sequence[TypedTable],
 
 
 def apply_to_passage(document: str, text: str, start: int, edits: Sequence[DocumentEdit]) -> str:
-    """Return a passage that begins at `start` of a document, as the world has it."""
+    """Return a passage, which begins at `start` of a document, after the edits of a world."""
     for edit in sorted(edits, key=lambda one: -one.start):
         if edit.document == document and start <= edit.start and edit.end <= start + len(text):
             text = f"{text[:edit.start - start]}{edit.new}{text[edit.end - start:]}"
@@ -167,7 +170,7 @@ def apply_to_passage(document: str, text: str, start: int, edits: Sequence[Docum
 
 
 def apply_to_table(table: TypedTable, edits: Sequence[DocumentEdit]) -> TypedTable:
-    """Return a table as the documents of a world have it."""
+    """Return a table after the edits of a world."""
     spans = dict(zip(table.entities, table.spans, strict=False))
 
     def read(entity: str, value: Value) -> str:

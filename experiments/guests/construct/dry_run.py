@@ -1,5 +1,6 @@
-"""Estimate the most that a construction can ask, before its first call. Every stage and filter is played with a writer
-whose first reply is invalid, and whose second is valid and as long as possible."""
+"""Estimate the maximum usage of a construction before its first call. A fake writer plays every stage and filter: its
+first reply is invalid, and its second is valid and as long as possible.
+"""
 from __future__ import annotations
 
 import json
@@ -23,8 +24,9 @@ _LIST_ITEMS = 8  # in a list without a maximum
 
 
 def estimate_usage(settings: ConstructSettings, library: Library) -> dict[str, Any]:
-    """Return the number of instances, and for each model the most calls, tokens and price in US dollars; None if the
-    price is unknown. Tokens are estimates, extrapolated from a sample of instances."""
+    """Return the number of instances, and for each model the maximum calls, tokens and price in US dollars; None if the
+    price is unknown. Tokens are extrapolated from a sample of instances.
+    """
     instances = list(islice(settings.definition.instances(library), settings.max_tries))
     step = max(1, len(instances) // SAMPLE)
     sample = instances[::step][:SAMPLE]
@@ -81,7 +83,7 @@ def _play(stage: Stage, item: Item, settings: ConstructSettings, library: Librar
 
 
 def _reply(call: Generate, most: int) -> Reply:
-    """Answer a structured call with an invalid reply, and its repair with a valid one."""
+    """Answer a structured call with an invalid reply, and its repair with a valid reply."""
     if call.schema is None:
         return Reply("[1] An answer.")
     if not call.purpose.endswith("repaired"):

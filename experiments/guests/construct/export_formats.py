@@ -1,5 +1,6 @@
-"""Write the question files of other tools. Gold is every chunk with a piece of the evidence, in either rendering of its
-document. An unanswerable item has no gold passage, and its answer is the refusal."""
+"""Write the question files of other tools. Every chunk with a piece of the evidence is gold, in either rendering of its
+document. An unanswerable item has no gold passage, and its answer is the refusal.
+"""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -23,7 +24,7 @@ _MAX_DIFFICULTY = 10  # of YourBench's scale, which begins at 1
 
 @dataclass(frozen=True, slots=True)
 class ExportedItem:
-    """An item as other tools see it; `gold` has, for each piece of evidence, the chunks that contain it."""
+    """An item as other tools see it; `gold` lists the chunks that contain each piece of evidence."""
 
     item: Item
     gold: tuple[tuple[Chunk, ...], ...]
@@ -41,7 +42,7 @@ class ExportedItem:
 
 @dataclass(frozen=True, slots=True)
 class ExportedSet:
-    """Items, and the chunks to search for them; `writer` is the model that wrote the questions, empty if none did."""
+    """Items, and the chunks to search; `writer` is the model that wrote the questions, empty if none did."""
 
     kind: str
     writer: str
@@ -111,8 +112,9 @@ def write_autorag(made: ExportedSet, folder: Path) -> None:
 
 
 def write_yourbench(made: ExportedSet, folder: Path) -> None:
-    """Write prepared_lighteval.jsonl, the rows that YourBench evaluates. Its difficulty, from 1 to 10, is the share of
-    solvers that were wrong with the evidence; null if none was asked."""
+    """Write prepared_lighteval.jsonl, the rows that YourBench evaluates. The difficulty, from 1 to 10, is the share of
+    solvers that were wrong despite the evidence; null if none was asked.
+    """
     write_lines(folder / "prepared_lighteval.jsonl", (_yourbench_row(one, made) for one in made.items))
 
 
@@ -142,7 +144,7 @@ EXPORTS: Mapping[Export, Callable[[ExportedSet, Path], None]] = {
 
 
 def write_exports(made: ExportedSet, names: Iterable[Export], out: Path) -> None:
-    """Write each format into a folder of its name in `out`."""
+    """Write each format into a folder named after it in `out`."""
     for name in dict.fromkeys(names):
         folder = out / name
         folder.mkdir(parents=True, exist_ok=True)
