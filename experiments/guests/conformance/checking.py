@@ -43,7 +43,7 @@ PROMISES: Mapping[str, str] = {
     "gold": "nothing that could reveal the gold reaches a prompt or a query",
     "io": "it uses no file, network, process or screen",
     "source": "its source reads no clock, environment or random numbers, and imports no package above it"}
-_LATE = ("limits", "stateless", "answers", "shown", "gold")  # promises that a play may not test, because it ends too early
+_LATE = ("limits", "stateless", "answers", "shown", "gold")  # promises that a short play may not test
 _NO_CLOCK, _NO_CHANCE = "a recipe must not read the clock", "a recipe may draw with task.rng() only"
 _FORBIDDEN = {
     r"imports (time|sched|calendar)\b": _NO_CLOCK, r"reads (datetime|date)\.(now|utcnow|today)$": _NO_CLOCK,
