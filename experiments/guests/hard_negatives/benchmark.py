@@ -1,9 +1,8 @@
 """A benchmark with hard negatives mined by `ragbed negatives`.
 
-Questions and scoring are those of the source benchmark. Mined negatives are in `provided`, which they fill up, and in
-`negatives`; `mined` says how each was mined, and how hard it is. The perturbations `negatives@N` and `pool@N` use only
-these, one of each miner in turn. manifest.json says what they were mined from, and how. The folder has JSON Lines and
-their hashes:
+Questions and scoring are those of the source benchmark. Mined negatives fill up `provided`, and are in `negatives`;
+`mined` records how each was mined, and how hard it is. The perturbations `negatives@N` and `pool@N` use only these,
+taking turns between miners. manifest.json records the source, the settings, and the hashes of the files:
 
     manifest.json  questions.jsonl  chunks.jsonl  documents.jsonl  decisions.jsonl
 """
@@ -32,7 +31,7 @@ _PLACES = ("provided", "pool", "whole", "negatives")
 
 @dataclass(frozen=True, slots=True)
 class _PlacedQuestion:
-    """A question without its chunks, and the ids of the chunks in each place."""
+    """A question without its chunks, and the ids of the chunks in each of its fields."""
 
     question: Question
     provided: tuple[str, ...] = ()
@@ -54,7 +53,7 @@ _PLACED, _BROUGHT, _DOCUMENT = TypeAdapter(_PlacedQuestion), TypeAdapter(_Stored
 
 
 class MinedManifest(BaseModel):
-    """What a mined benchmark was made from. It has no times: equal input gives equal files.
+    """The sources and settings of a mined benchmark. It has no times: equal input gives equal files.
 
     Attributes:
         benchmark: settings of the source benchmark; its kind decides how answers are scored.
@@ -163,7 +162,7 @@ class MinedBenchmark(Selection):
         return read_benchmark(folder, read_manifest(folder))
 
     def scheme_of(self, questions: Collection[Question]) -> Scheme:
-        """Return the scheme of the source benchmark, without its paper's tables, which used other evidence."""
+        """Return the scheme of the source benchmark without its paper's tables, which are based on other evidence."""
         return replace(source_settings(read_manifest(expand_path(self.path))).scheme_of(questions), published=())
 
     @classmethod
@@ -177,7 +176,7 @@ class MinedBenchmark(Selection):
 
 
 def source_settings(manifest: MinedManifest) -> Selection:
-    """Return the settings of the source benchmark. Raises BenchmarkError: this ragbed does not have it."""
+    """Return the settings of the source benchmark. Raises BenchmarkError: this version of ragbed does not have it."""
     from ragbed.experiments.benchmarks.registry import BENCHMARKS
 
     try:

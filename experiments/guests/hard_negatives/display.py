@@ -55,7 +55,7 @@ def show_mining(manifest: MinedManifest, out: Path) -> None:
 def show_dose(path: Path, metric: str | None, json: bool) -> None:
     """Compute the dose curves of a run and the areas under them, and show them.
 
-    Raises UserError: the run is not finished, no two cells differ in the dose alone, or no curve has the metric.
+    Raises UserError: the run is not finished, no two cells differ only in the dose, or no curve has the metric.
     """
     if metric is not None:
         find_metric(metric)

@@ -42,12 +42,12 @@ class Curve:
     """Cells in the order of their doses.
 
     Attributes:
-        axis: the dose is the number of negatives, or at a fixed number their hardness (0, 1 and 2 are indexes in
+        axis: the dose is the number of negatives or, at a fixed number, their hardness (0, 1 and 2 are indexes in
             `HARDNESS`).
-        word: negatives are added (`negatives`), or searched among (`pool`).
-        levels: the factor levels that all cells share. `perturbation` is the rest of it. There is also the `sort`
+        word: `negatives` are added to the gold; `pool` is searched.
+        levels: the factor levels that all cells share. `perturbation` lacks the part that is the dose. Also the `sort`
             of negatives (`any` for no particular sort) or, over hardness, their `number`.
-        plain: over hardness, the cell without negatives, if there is one. It is not a dose.
+        plain: over hardness, the cell without negatives, if any. It is not a dose.
     """
 
     axis: Axis
@@ -100,8 +100,9 @@ def _curves_over(axis: Axis, variants: Iterable[tuple[ReplicateGroup, Perturbati
 
 
 def _place(axis: Axis, change: Perturbation) -> tuple[str, str, str, int] | None:
-    """Return the word, the name and level of the factor that the other axis would be, and the dose; None if the
-    perturbation has no place on the axis."""
+    """Return the word, the name and level of the other axis's factor, and the dose; None if the perturbation is not on
+    the axis.
+    """
     number, word = (change.pool, "pool") if change.pool else (change.negatives, "negatives")
     if not number:
         return None
@@ -111,7 +112,7 @@ def _place(axis: Axis, change: Perturbation) -> tuple[str, str, str, int] | None
 
 
 def _shared_levels(variant: ReplicateGroup, change: Perturbation) -> tuple[str | None, ...]:
-    """Return what is the same at every dose: the rest of the perturbation, and the levels of all other factors."""
+    """Return the levels that are the same at every dose: the rest of the perturbation, and all other factors."""
     rest = str(replace(change, negatives=0, pool=0, sort=""))
     return (rest, *(level for name, level in variant.factor_levels.items() if name != _CHANGE))
 
@@ -132,7 +133,7 @@ class Areas:
     """Areas under the scores of each question.
 
     Attributes:
-        of: by question, the area by each metric; None if the question lacks the metric at some dose.
+        of: by question and metric, the area; None if the question lacks the metric at some dose.
         left_out: by metric, the number of questions that have it at some doses only.
     """
 
@@ -169,7 +170,7 @@ class Reached:
     """The actual dose of a cell.
 
     Attributes:
-        fewer: number of questions with fewer negatives than the dose.
+        fewer: number of questions with fewer negatives than the dose asks for.
         hardness: mean cosine of a question with its mined negatives (under `pool`, those searched with its gold),
             averaged over the questions that have any; None if none were mined.
     """
@@ -244,7 +245,7 @@ OTHER_METRICS = ("citation_f1", "support_f1", "refused_answerable", "refusal_acc
 def compute_dose(rows: CellRows, answers: Answers, clusters: Mapping[str, str], metric: str, scoring: Scoring,
                  seed: int = 0, repeated: CellRows = (),
                  reached: Mapping[str, Reached] | None = None) -> dict[str, Any] | None:
-    """Return the effects of doses; None if no two cells differ in the dose only.
+    """Return the effects of doses; None if no two cells differ only in the dose.
 
     Each curve has the figures of its cells, the areas (`curve_area`) with intervals, and `change`, the last dose
     compared with the first. Over the number of negatives it also has `slope`: the change, with its interval, per
@@ -303,7 +304,7 @@ def _slope(curve: Curve, change: Mapping[str, Any] | None) -> dict[str, float | 
 
 
 def compute_run_dose(run: Finished, metric: str) -> dict[str, Any] | None:
-    """Return the same as the summary's `dose`, by any metric; None without a curve."""
+    """Return the summary's `dose` for any metric; None without a curve."""
     by_cell: dict[str, dict[str, Result]] = defaultdict(dict)
     for result in run.folder.results():
         by_cell[result.cell][result.question] = result

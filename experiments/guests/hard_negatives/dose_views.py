@@ -69,7 +69,7 @@ def group_curves(dose: Mapping[str, Any]) -> list[CurveGroup]:
 
 
 def labels(levels: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Return the curves' labels: the levels of factors that differ between them, or else the strategy."""
+    """Return the curves' labels: the factor levels in which they differ or, if there are none, the strategy."""
     rows = shorten_models(levels)
     names = [name for name in dict.fromkeys(name for row in rows for name in row)
              if len({row[name] for row in rows if row.get(name) is not None}) > 1]
@@ -85,12 +85,12 @@ def _level(name: str, level: Any) -> str:
 
 
 def dose_analysis(run: AnalysisInput) -> list[View]:
-    """Return the views of what `dose_finding` computed for a run."""
+    """Return the views of a run's `dose_finding`."""
     return dose_views(run.found.get("dose"), label_replicates(run.cells), run.judge)
 
 
 def dose_views(found: Mapping[str, Any] | None, called: Mapping[str, str], judge: str | None = None) -> list[View]:
-    """Return the views of what `compute_dose` returned, by group of curves. `called` are the labels of cells by id."""
+    """Return the views of the result of `compute_dose`, by group of curves. `called` has the labels of cells by id."""
     if not found or not found["curves"]:
         return []
     views = [view for group in group_curves(found) for view in _group_views(group, found, called, judge)]
@@ -179,13 +179,14 @@ def _summarize(group: CurveGroup, curves: Sequence[CurveRow], found: Mapping[str
         yield f"Significantly different areas: {join_names(apart)}." if apart else "No two areas differ significantly."
 
 
-# The title of a chart, its series, and the curves by the label that each has there.
+# The title of a chart, its series, and the curves by their label in it.
 _Facet = tuple[str, tuple[str, ...], list[tuple[str, CurveRow]]]
 
 
 def _facets(curves: Sequence[CurveRow], names: Sequence[str]) -> list[_Facet]:
-    """Group curves into charts. If there are too many for one chart, use one for each combination of all factors but
-    the one with the most levels that fit; otherwise, fill charts in order."""
+    """Group curves into charts. If there are too many for one chart, keep the factor with the most levels that fit in a
+    chart, and draw one chart per combination of the others. If no factor fits, fill charts in order.
+    """
     pairs = list(zip(names, curves, strict=True))
     if len(curves) <= COLOURS:
         return [("", tuple(names), pairs)]
@@ -231,8 +232,9 @@ def _charts(group: CurveGroup, curves: Sequence[CurveRow], found: Mapping[str, A
 
 
 def _distinct_metrics(curves: Sequence[CurveRow], names: Sequence[str]) -> dict[str, list[str]]:
-    """Return the metrics that any curve has, each with those that are equal to it everywhere, such as recalls at cuts
-    deeper than the search."""
+    """Return the metrics that any curve has, each with the metrics that equal it everywhere, such as recalls at cutoffs
+    beyond the search depth.
+    """
     found: dict[str, list[str]] = {}
     figures: dict[str, list[Any]] = {}
     for name in names:

@@ -27,9 +27,9 @@ class Thresholds(BaseModel):
 
     Attributes:
         answer_words: share of the distinct words of an answer of five words or more that the candidate contains.
-        same: Jaccard index of the five-character shingles of the candidate and a gold chunk, if one of the two
+        same: Jaccard index of the five-character shingles of the candidate and a gold chunk. Applies if one of the two
             states all numbers of the other.
-        part: the same for containment, the share of the smaller text's shingles that the other contains.
+        part: the same threshold for containment, the share of the smaller text's shingles that the other contains.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -58,7 +58,7 @@ class Rejected:
     """A candidate that is not used.
 
     Attributes:
-        figures: what decided, such as the answer that was found.
+        figures: what led to the rejection, such as the answer that was found.
         found: the miners that found it; empty if it was left out before mining.
     """
 
@@ -69,7 +69,7 @@ class Rejected:
 
     @property
     def by_guard(self) -> bool:
-        """Whether a miner found it, and the guard rejected it as a possible answer."""
+        """Whether a miner found it and the guard rejected it as a possible answer."""
         return bool(self.found) and self.reason != "repeated"
 
 
@@ -153,8 +153,9 @@ class Guard:
         return Rejected(chunk, "answer_name", {"word": part}) if part else None
 
     def _resembles_gold(self, chunk: Chunk) -> Rejected | None:
-        """Reject a chunk similar to the gold, unless it states other numbers: then it says something else, and is as
-        hard as can be."""
+        """Reject a chunk similar to the gold, unless it states other numbers. Such a chunk says something else, and is
+        the hardest kind of negative.
+        """
         stated = extract_numbers(_body(chunk))
         same = [(id, theirs) for id, numbers, theirs in self._gold if stated <= numbers or numbers <= stated]
         if not same:
@@ -167,8 +168,9 @@ class Guard:
 
 
 def _name_words(answers: Iterable[str], question: str, rarity: Container[str]) -> frozenset[str]:
-    """Return words of names that texts use alone for the bearer, such as `Manziel` for Johnny Manziel. Words that are
-    common, or in the question, are left out."""
+    """Return the words that texts use alone for a name's bearer, such as `Manziel` for Johnny Manziel. Common words and
+    words of the question are left out.
+    """
     names = (answer for answer in answers
              if len(answer.split()) in _NAME and all(word[0].isupper() for word in answer.split()))
     asked = _words(question)
@@ -210,7 +212,7 @@ _normalised, _valued = lru_cache(_CACHED)(_plain), lru_cache(_CACHED)(with_value
 
 @lru_cache(maxsize=_CACHED)
 def _days(text: str, with_year: bool = False) -> frozenset[tuple[int | None, int | None]]:
-    """Return month and day of the text's dates: of those with a year, or of those without."""
+    """Return month and day of the text's dates, either those with a year or those without."""
     dates = (value.date for value in find_values(text) if value.date is not None)
     return frozenset((month, day) for year, month, day in dates if day and (year is not None) == with_year)
 
@@ -270,7 +272,7 @@ class GuardedIndex:
         return rows | self._sharing(words, self._thresholds.answer_words) if len(words) >= _LONG else rows
 
     def _sharing(self, words: Collection[str], share: float) -> set[int]:
-        """Return the rows with that share of the words, or with that share of their own words among them."""
+        """Return the rows that contain this share of the words, or whose own words are among them to this share."""
         shared = Counter[int]()
         for word in words:
             shared.update(self._rows.get(word, ()))
@@ -278,6 +280,6 @@ class GuardedIndex:
 
     @cached_property
     def _figures(self) -> list[tuple[str, frozenset[tuple[int | None, int | None]]]]:
-        """Each chunk's text with numbers as values, and the days that it states without a year."""
+        """Each chunk's text with numbers normalised to values, and the dates that it states without a year."""
         texts = (visible_text(chunk.content, chunk.format) for chunk in self.chunks)
         return [(with_values(text), _days(text)) for text in texts]

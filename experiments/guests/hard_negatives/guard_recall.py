@@ -1,6 +1,7 @@
-"""Measure the guard's recall without a model, by planting answers in texts of the index. A certificate of an
-unanswerable item is worth as much as this recall. An answer in entirely different words is not planted, and the guard
-does not see it."""
+"""Measure the guard's recall without a model, by planting answers in texts of the index. The certificate that an item
+is unanswerable is only as reliable as this recall. Answers in entirely different words are not planted, and the guard
+does not see them.
+"""
 from __future__ import annotations
 
 import random
@@ -28,7 +29,7 @@ class GuardRecall:
 
     Attributes:
         share: share found, with its 95 % interval, clustered by answer.
-        ways: answers found and planted, by the way they were written.
+        ways: answers found and planted, by the form in which they were written.
     """
 
     share: Estimate
@@ -38,8 +39,9 @@ class GuardRecall:
 def guard_recall(questions: Sequence[Question], index: GuardedIndex, rng: random.Random,
                  most: int = 1_000) -> GuardRecall:
     """Plant the questions' answers in texts drawn from the index, in every form that applies, and count how many the
-    guard finds. It does not plant in a text where the guard already finds the answer, nor answers that are too common,
-    such as yes. At most `most` are planted."""
+    guard finds. Texts in which the guard already finds the answer are not used, nor are answers that are too common,
+    such as yes. At most `most` are planted.
+    """
     single = [replace(one, answers=(answer,), answerable=True) for one in questions
               for answer in dict.fromkeys(one.answers)]
     planted = [(one, way, text) for one in single if index.guard(one).answers
@@ -58,7 +60,7 @@ def guard_recall(questions: Sequence[Question], index: GuardedIndex, rng: random
 
 
 def answer_variants(answer: str) -> Iterator[tuple[str, str]]:
-    """Yield forms in which texts write an answer: the name of the form, and the text."""
+    """Yield the forms in which texts write an answer: the name of the form, and the text."""
     yield "as it is", answer
     if is_korean(answer):
         yield "before a particle", f"{answer}에서"

@@ -30,7 +30,7 @@ class MiningQuery:
 
     Attributes:
         key: identifies the query, and seeds random draws.
-        related: chunks whose documents, names and numbers count besides the query's own.
+        related: chunks whose documents, names and numbers are used in addition to the query's own.
         exclude: ids of chunks that must not be found.
     """
 
@@ -55,15 +55,15 @@ class Rows:
     collection: Collection
 
     def rows_of(self, ids: Iterable[str]) -> list[int]:
-        """Return the rows of chunks, all of which the collection has."""
+        """Return the rows of chunks. The collection must have all of them."""
         return [self._by_id[id] for id in ids]
 
     def known_rows(self, ids: Iterable[str]) -> set[int]:
-        """Return the rows of those chunks that the collection has."""
+        """Return the rows of the chunks that the collection has."""
         return {self._by_id[id] for id in ids if id in self._by_id}
 
     def hits(self, scored: Iterable[tuple[int, float]], k: int, name: str) -> list[Hit]:
-        """Return the `k` rows with the highest scores as hits; ties go by row."""
+        """Return the `k` rows with the highest scores as hits; ties are ordered by row."""
         best = sorted(scored, key=lambda one: (-one[1], one[0]))[:k]
         return [Hit(self.collection.chunks[row], score, rank, name) for rank, (row, score) in enumerate(best, 1)]
 
@@ -103,9 +103,9 @@ class RetrieverMiner:
     def mine(self, asked: Sequence[MiningQuery], k: int) -> list[list[Hit]]:
         """Search, and leave out excluded chunks.
 
-        Excluded chunks may come first, so a query searches for that many more. Queries are grouped by the number of
-        binary digits of that count, and search for its largest value, 2^digits - 1. That is less than twice what any of
-        them needs, and takes few searches.
+        Excluded chunks may rank first, so each query searches for that many more. To need few searches, queries are
+        grouped by the number of binary digits of that count, and all search for 2^digits - 1 more. That is less than
+        twice what any of them needs.
         """
         places: dict[int, list[int]] = defaultdict(list)
         for place, one in enumerate(asked):
@@ -169,10 +169,9 @@ _FEW = 50
 
 
 class SameNameMiner:
-    """Finds chunks with a name of the query, or of the subject of a related chunk, that state a number which these do
-    not.
+    """Finds chunks that share a name with the query, or with the subject of a related chunk, but state another number.
 
-    A chunk with all numbers of the query is left out, since it is about the same year or amount. The score is the sum
+    A chunk with all numbers of the query is left out, because it is about the same year or amount. The score is the sum
     of log(1 + chunks / chunks with that name) over the shared names.
     """
 
@@ -241,8 +240,9 @@ def check_miners(names: Iterable[str]) -> None:
 
 
 def open_miner(name: str, rows: Rows, seed: int) -> tuple[Miner, str]:
-    """Return the miner of that name over a collection, and its identity. Raises SettingsError: there is no such miner.
-    Raises UserError: a model or package that it needs is missing."""
+    """Return the named miner over a collection, and its identity. Raises SettingsError: there is no such miner. Raises
+    UserError: a model or package that it needs is missing.
+    """
     check_miners([name])
     if name == "same_document":
         return SameDocumentMiner(rows, Nearness(rows.collection)), name

@@ -98,7 +98,7 @@ _SCOPE = "all"
 
 @dataclass(frozen=True, slots=True)
 class MiningSource:
-    """The chunks to find negatives in; `index` is None if they are the benchmark's own."""
+    """The chunks to mine; `index` is None if they are the benchmark's own."""
 
     benchmark: Benchmark
     collection: Collection
@@ -120,9 +120,10 @@ class MiningSource:
 
 
 def open_source(benchmark: Benchmark, settings: MiningSettings, progress: Progress) -> MiningSource:
-    """Open the index of the settings, or else the chunks that all questions share, or else the chunks of all questions.
-    Raises BenchmarkError: there is no index, and the benchmark has no chunks. Raises UserError: the index or the
-    embedder cannot be opened."""
+    """Open the first of these that exists: the index of the settings, the chunks that all questions share, or the
+    chunks of all questions. Raises BenchmarkError: there is no index, and the benchmark has no chunks. Raises
+    UserError: the index or the embedder cannot be opened.
+    """
     if settings.index is not None:
         index = Index.open(settings.index)
         index.check_embedder()
@@ -137,9 +138,10 @@ def open_source(benchmark: Benchmark, settings: MiningSettings, progress: Progre
 
 
 def mine(selection: Selection, settings: MiningSettings, out: Path, progress: Progress) -> MinedManifest:
-    """Mine negatives for a benchmark's questions, and write it with them into a new folder. Raises SettingsError: the
-    folder is not empty, or a miner is unknown. Raises UserError: the benchmark, an index or a model cannot be loaded,
-    or another process is writing the folder."""
+    """Mine negatives for a benchmark's questions, and write the benchmark with them into a new folder. Raises
+    SettingsError: the folder is not empty, or a miner is unknown. Raises UserError: the benchmark, an index or a model
+    cannot be loaded, or another process is writing the folder.
+    """
     with exclusive(out):
         try:
             taken = out.exists() and (not out.is_dir() or any(out.iterdir()))

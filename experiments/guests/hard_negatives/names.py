@@ -27,8 +27,9 @@ _NUMBER = re.compile(r"\d[\d.,]*")
 
 @lru_cache(maxsize=1_024)
 def extract_names(text: str) -> frozenset[str]:
-    """Return the names in the text, in lower case: capitalised spans without words that only begin a sentence, and
-    Korean words without particles."""
+    """Return the names in the text, in lower case: capitalised words, except those that only begin a sentence, and
+    Korean words without particles.
+    """
     text = normalize("NFKC", text)
     spans = {_fold(match[0]) for match in _SPAN.finditer(text)}
     korean = {_stem(match[0]) for match in _HANGUL.finditer(text)}

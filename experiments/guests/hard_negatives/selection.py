@@ -1,4 +1,4 @@
-"""Select the negatives of each question from what the miners find, past the guard."""
+"""Select the negatives of each question from the miners' candidates that pass the guard."""
 from __future__ import annotations
 
 import random
@@ -27,12 +27,12 @@ class MiningSettings(BaseModel):
     """How to mine negatives.
 
     Attributes:
-        miners: in the order of their turns (see `miner_names`). The first alone fills questions up, as long as it
+        miners: names in the order of their turns (see `miner_names`). Only the first fills questions up, as long as it
             finds any.
-        per_question: extra negatives per question, besides those that fill it up.
+        per_question: extra negatives per question, in addition to those that fill it up.
         fill: number of chunks to fill each question up to, gold included; 0 for no filling.
-        keep: keep all chunks of a question. By default only its gold stays, and its other chunks are candidates. If
-            the gold of an answerable question is unknown, they stay anyway.
+        keep: keep all chunks of a question. By default only its gold stays, and its other chunks are candidates. If the
+            gold of an answerable question is unknown, they stay anyway.
         index: where candidates come from; None for the benchmark's own chunks.
         embedder: for the benchmark's own chunks; an index has its own.
         reranker: rejects candidates that it scores above the gold or, if it is a judge, that it grades 2 or 3.
@@ -55,7 +55,7 @@ class MiningSettings(BaseModel):
 
 
 def best_rank(found: Iterable[FoundBy]) -> int | None:
-    """Return the best rank that any miner gave a candidate; None if it was only drawn at random."""
+    """Return the best rank that a miner gave a candidate; None if it was only drawn at random."""
     return min((one.rank for one in found if one.miner != DRAWN), default=None)
 
 
@@ -68,7 +68,7 @@ class MiningTask:
         keeps_own: whether these are all of the question's own chunks.
         gold: known gold chunks, of the question and of the index.
         fill: negatives needed to fill the question up.
-        further: extra negatives.
+        further: number of extra negatives needed.
         coarse: candidates left out because gold is known only by page or document.
     """
 
@@ -95,7 +95,7 @@ class MiningResult:
         fill: number of chunks that fill it up.
         miners: by chunk id, the miner whose turn selected it.
         found: by chunk id, all miners that found it.
-        why_short: why there are fewer than needed, or None.
+        why_short: why there are too few, or None.
     """
 
     chunks: tuple[Chunk, ...]
@@ -141,8 +141,9 @@ def rate_hardness(result: MiningResult, cosines: Sequence[float]) -> Mapping[str
 
 
 class RerankerScores:
-    """A reranker's scores of candidates, computed for many questions at once. Without a scorer, nothing is above the
-    gold. If the scores are `grades`, candidates with a helpful grade are rejected, whatever the gold's grade is."""
+    """A reranker's scores of candidates, computed for many questions at once. Without a scorer, no candidate is above
+    the gold. If the scores are `grades`, candidates with a helpful grade are rejected regardless of the gold's grade.
+    """
 
     def __init__(self, scorer: Scorer | None, grades: bool = False) -> None:
         self._scorer, self._grades = scorer, grades
@@ -182,8 +183,9 @@ class RerankerScores:
 
 def select(task: MiningTask, found: Mapping[str, Sequence[Hit]], guard: Guard,
            scores: RerankerScores) -> MiningResult:
-    """Take candidates of the first miner until the question is filled up, then one of each miner in turn. `found` has
-    the hits by miner, in the order of turns."""
+    """Take candidates of the first miner until the question is filled up, then one from each miner in turn. `found` has
+    each miner's hits, in the order of turns.
+    """
     by: dict[str, tuple[FoundBy, ...]] = defaultdict(tuple)
     for miner, hits in found.items():
         for hit in hits:

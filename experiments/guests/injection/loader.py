@@ -66,14 +66,15 @@ class Scene:
 
 @dataclass(frozen=True, slots=True)
 class Poison:
-    """An attack before it is put into a page.
+    """An attack that is not in a page yet.
 
     Attributes:
-        text: what it says, with the fields `{payload}`, `{wrong}`, `{question}` and `{refusal}`.
-        payload: the words or number that it wants in the answer; `{wrong}` is the scene's wrong answer.
+        text: its text, with the fields `{payload}`, `{wrong}`, `{question}` and `{refusal}`.
+        payload: the words or number that the attack tries to get into the answer; `{wrong}` is the scene's wrong
+            answer.
         html: the markup around it on the page.
-        technique: how it is hidden, or what it forges, if its kind does not say so.
-        scenes: the number of scenes that it is tried on.
+        technique: how it is hidden, or what it forges, if that does not follow from its kind.
+        scenes: number of scenes to try it on.
         last: always put it at the end of the last page, next to the question.
     """
 
@@ -97,7 +98,7 @@ class Poison:
 
 
 def _page(scene: Scene, place: int, poison: Poison | None, turn: int) -> Document:
-    """Return a page of the scene as the parser reads it; the attack is at its start, middle or end in turn."""
+    """Return a page of the scene as the parser reads it. The attack is at its start, middle or end in turn."""
     page = scene.pages[place]
     blocks = list(map(_block, page.blocks))
     name = f"{scene.id}-{place + 1}"
@@ -185,7 +186,7 @@ def _paired(attacks: list[Poison], stages: list[Scene]) -> Iterator[tuple[Poison
 def _questions(poison: Poison, scene: Scene, turn: int, format: Format) -> Iterator[Loaded]:
     """Return the poisoned question and its clean twin.
 
-    Every other attack is in the page with the answer. The pages are rotated by one, or so that the poisoned page comes
+    Every second attack is in the page with the answer. The pages are rotated by one, or until the poisoned page is
     last.
     """
     place = 0 if turn % 2 == 0 else 1 + turn // 2 % (len(scene.pages) - 1)

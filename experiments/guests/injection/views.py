@@ -1,4 +1,4 @@
-"""The table of attacks by their kind."""
+"""Show the success of attacks by kind."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
@@ -19,8 +19,9 @@ _SIGNED = ("change", "change of utility")
 
 
 def attack_views(material: AnalysisInput) -> list[View]:
-    """Return the success of attacks for every cell, next to the same outcome without the attack: by kind, for orders
-    that reach a prompt, and for all."""
+    """Return the success rate of attacks in every cell, with the rate of the same outcome without the attack: by kind,
+    for orders that reach a prompt, and for all attacks.
+    """
     kinds = dict.fromkeys(kind for question in material.questions.values() for kind in question.tags.get(_TAG, ()))
     if not kinds:
         return []

@@ -35,9 +35,10 @@ LABELS: Mapping[Rubric, tuple[str, ...]] = MappingProxyType({
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """The agreement of two raters: the share of equal judgements with Wilson's 95 % interval, by question if one has
-    several; and kappa with percentiles over resamples of questions. The interval of kappa is None for one question,
-    or if all resamples agree."""
+    """The agreement of two raters: the share of equal judgements and kappa, with 95 % intervals. Wilson's interval of
+    the share is clustered by question if a question has several judgements. That of kappa comes from resampling
+    questions, and is None for one question, or if all resamples agree.
+    """
 
     first: str
     second: str

@@ -38,7 +38,7 @@ class CorrectedMean:
     Attributes:
         center: middle of the interval, which like Wilson's differs slightly from the mean.
         influence: by cluster, its contribution to the mean's error.
-        unseen: variance of errors that so few labels may not show.
+        unseen: variance of the errors that a small number of labels may not show.
         labels: effective number of clusters with labels.
     """
 
@@ -71,10 +71,10 @@ def correct_mean(judged: Floats, people: Floats, due: NDArray[np.bool_], weights
     Medicine 24, 2005).
 
     Args:
-        judged: each question's score, by the judge where `due`; the others are known.
-        people: people's scores, from 0 to 1; nan where nobody graded.
+        judged: each question's score, by the judge if `due`; the others are known.
+        people: people's scores, from 0 to 1; nan if nobody graded.
         weights, split, clusters: each question's weight in the sum, and the numbers of its split and its cluster.
-        tuning: how far the judge is followed, from 0 to 1; by default, the value with the smallest variance.
+        tuning: weight of the judge's scores, from 0 to 1; by default, the value with the smallest variance.
     """
     import numpy as np
 
@@ -104,8 +104,10 @@ def correct_mean(judged: Floats, people: Floats, due: NDArray[np.bool_], weights
 
 
 def corrected_views(run: Finished, people: Sequence[Rater]) -> list[View]:
-    """Return the judged metrics of the run's table, by its judge, by people alone and corrected; and the differences
-    between cells without repeats, corrected. An answer that several people graded has the mean of their scores."""
+    """Return two views. One has the judged metrics of the run's table: as the judge scored them, from people's grades
+    only, and corrected. The other has the corrected differences between cells without repeats. If several people graded
+    an answer, their scores are averaged.
+    """
     results = defaultdict[str, list[Result]](list)
     for result in run.folder.results(traces=True):
         results[result.cell].append(result)
@@ -116,7 +118,7 @@ def corrected_views(run: Finished, people: Sequence[Rater]) -> list[View]:
             raw = row["metrics"][name]
             rows.append((name, run.labels[cell.id], raw["n"], graded[cell.id], raw, *(
                 _value(one, raw["n"], score_range(name)) for one in pair)))
-    if not rows:  # no metric of the table rests on the judge
+    if not rows:  # no metric of the table uses the judge
         return []
     header = ("metric", "cell", "n", "graded", f"by {run.judge}", "by people alone", "corrected")
     notes = ("`corrected`: the judge's errors on the answers that people graded are subtracted from its other grades "
@@ -144,7 +146,7 @@ def _value(one: CorrectedMean | None, n: int, ends: tuple[float, float] = (-math
 
 def _correct_cell(run: Finished, cell: Cell, results: Sequence[Result],
                   people: Sequence[Rater]) -> Iterator[tuple[str, list[CorrectedMean | None]]]:
-    """Yield each judged metric with its mean by people alone and its corrected mean."""
+    """Yield each judged metric, its mean over people's grades only, and its corrected mean."""
     import numpy as np
 
     scored = [[score_result(result.model_copy(update={"verdict": verdict}), run.questions[result.question], run.scheme,

@@ -32,9 +32,10 @@ _EXPECTED = {"grades": "Correct, Partially Correct or Wrong", "points": "a whole
 
 
 def write_sheet(path: Path, material: Material) -> None:
-    """Write a row with an empty grade for every answer that a judge grades. The sheet does not say which cell a row is
-    from except by id, and its rows are in random order, so that the first ones are a random sample. Raises RunError if
-    the file exists or cannot be written."""
+    """Write a row with an empty grade for every answer that a judge grades. The sheet identifies cells only by id. Its
+    rows are in random order, so that the first ones are a random sample. Raises RunError if the file exists or cannot
+    be written.
+    """
     text = io.StringIO(newline="")
     writer = csv.writer(text)
     writer.writerow(_COLUMNS)
@@ -51,8 +52,9 @@ def write_sheet(path: Path, material: Material) -> None:
 
 
 def read_raters(paths: Sequence[Path], material: Material) -> list[Rater]:
-    """Read a rater from each file, named by the file, or by its path if several files have the same name. Raises
-    SettingsError if a file is given twice; otherwise as `read_labels`."""
+    """Read one rater from each file. A rater is named after the file, or after its path if several files have the same
+    name. Raises SettingsError if a file is given twice; otherwise as `read_labels`.
+    """
     real = [path.resolve() for path in paths]
     if twice := [path for path, file in zip(paths, real, strict=True) if real.count(file) > 1]:
         raise SettingsError(f"--labels {twice[-1]} is given twice, so its agreement with itself means nothing; give it "
