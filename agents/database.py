@@ -49,7 +49,7 @@ class Database:
         path: the file; created if missing.
         schema: `CREATE TABLE IF NOT EXISTS` statements.
         version: of the schema; stored in the file.
-        reading: open a file that is not writable for reading only.
+        reading: open a file that is not writable as read-only.
 
     Raises:
         RunError: the file cannot be opened or written, is not a database, or has another schema. It is left unchanged.

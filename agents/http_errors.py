@@ -122,7 +122,7 @@ class StreamNegotiator:
         return True
 
     def came_uncounted(self, way: StreamMode) -> None:
-        """Note a reply without token counts, which budgets need. After a streamed one, the next is not streamed; if
-        that has no counts either, streaming is used again."""
+        """Note a reply without token counts, which budgets need. If it was streamed, the next one is not. If that one
+        has no counts either, streaming is used again."""
         self._uncounted = way.pieces and not self._never_counted
         self._never_counted = self._never_counted or not way.pieces

@@ -102,7 +102,7 @@ class Journal:
         await self.database.durable()
 
     def miss(self, key: str, messages: Sequence[Message], parameters: Mapping[str, Any]) -> ReplayMiss:
-        """Return the error of a call that a replay does not find: how the nearest stored call differs."""
+        """Return the error to raise if a replay does not find a call. It says how the nearest stored call differs."""
         wanted = "\n".join(_compared(message.content, _of_tools(message)) for message in messages)
         said = f"; {self._nearest(wanted, parameters)}" if self._prompts else ", nor any other"
         return ReplayMiss(f"no recorded reply to call {key[:12]}{said}", "replay_miss", 0)

@@ -114,7 +114,7 @@ class SearchStore:
 
 
 def search_miss(request: Request, name: str) -> ReplayMiss:
-    """Return the error of a replay whose journal has no result of a request to search `name`."""
+    """Return the error to raise if a replay's journal has no result of a search in `name`."""
     query = str(request.get("query") or request.get("question") or request.get("gold"))
     shown = query if len(query) <= _MAX_SHOWN else query[:_MAX_SHOWN] + "..."
     return ReplayMiss(f"no recorded result of {name} for {shown!r} ({request_key(request)[:12]})",

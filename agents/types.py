@@ -35,7 +35,7 @@ class DecisionStep:
 
     @classmethod
     def of(cls, decision: Decision) -> DecisionStep:
-        """Shorten a decision to one line each for what and why."""
+        """Return a decision with `what` and `why` shortened to one line each."""
         return cls(_line(redact_keys(decision.what), _MAX_WHAT), _line(redact_keys(decision.why), _MAX_WHY))
 
 

@@ -25,8 +25,8 @@ def keep_hidden_text() -> bool:
 
 
 def child_environment(**changes: str) -> dict[str, str]:
-    """Return the environment for a child process that needs no key: this one without secrets, able to import ragbed
-    from any folder, and with `changes`."""
+    """Return the environment for a child process that needs no key: this process's, without secrets and with `changes`.
+    The child can import ragbed from any folder."""
     kept = {name: value for name, value in os.environ.items() if not name.upper().endswith(_SECRET_ENDINGS)}
     paths = [str(Path(ragbed.__file__).parent.parent), *filter(None, [os.environ.get("PYTHONPATH")])]
     return {**kept, "PYTHONPATH": os.pathsep.join(paths), **changes}

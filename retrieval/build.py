@@ -104,9 +104,9 @@ def index_documents(documents: Iterable[Document], out: Path, settings: IndexSet
 def add_to_index(sources: Sequence[str | Path], out: Path, progress: Progress = silent,
                  embedder: Embedder | None = None, metadata: Metadata | None = None,
                  on_estimate: OnEstimate | None = None) -> BuildReport:
-    """Add sources to an index, replacing those of the same relative path. Everything else stays, and so do settings.
-    Metadata may name sources that are already in the index; others keep their own. Raises IndexFolderError if there is
-    no complete index, or it was made with another embedder."""
+    """Add sources to an index, replacing those of the same relative path. Everything else stays, settings included.
+    Metadata may name sources that are already in the index; sources that it does not name keep theirs. Raises
+    IndexFolderError if there is no complete index, or it was made with another embedder."""
     with _extending_job(out, embedder, metadata) as job:
         assert job.previous is not None
         return _build_plan(plan_added(find_sources(sources), job.previous), job, progress, on_estimate)

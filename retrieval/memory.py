@@ -18,7 +18,7 @@ def free_memory(proc: Path = PROC, cgroups: Path = CGROUPS) -> int | None:
 
 
 def peak_memory(children: int = 0) -> int | None:
-    """Return the peak bytes of this process and of this many children like the largest; None on Windows."""
+    """Estimate the peak bytes of this process and its children, each counted as the largest one; None on Windows."""
     if sys.platform == "win32":
         return None
     import resource

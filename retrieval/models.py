@@ -276,7 +276,7 @@ def loading(folder: ModelFolder, what: str) -> Iterator[str]:
 
 @contextlib.contextmanager
 def running(precision: Precision, threads: int | None = None) -> Iterator[None]:
-    """Run a model alone in this process, in float32 or in bfloat16.
+    """Run a model while no other runs in this process, in float32 or in bfloat16.
 
     bfloat16 rounds the products of matrices, but not norms and the softmax (PyTorch's automatic mixed precision). It is
     as fast as weights in bfloat16, and 70 times closer to float32.

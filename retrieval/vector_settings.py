@@ -149,12 +149,12 @@ class Hnsw(_Faiss):
     """Searches a graph of neighbours, walking from vector to vector (Malkov and Yashunin, arXiv:1603.09320).
 
     With a million vectors of 384 dimensions in 10,000 clusters (`bench/vectors.py`), the defaults find 0.995 of the ten
-    nearest in 0.8 ms. Linking them takes one core 15 minutes.
+    nearest in 0.8 ms. Building the graph takes 15 minutes on one core.
 
     Attributes:
         neighbours: links per vector; twice as many on the lowest level of the graph.
         ef_build: candidates while a vector is linked.
-        ef_search: candidates while a query is searched. More find more and take longer.
+        ef_search: candidates while a query is searched. More candidates find more neighbours but take longer.
         threads: threads that build the graph. One thread makes equal vectors give equal bytes. More make building
             faster, but the graph, and what is found, then depend on their timing.
     """

@@ -19,10 +19,10 @@ from ragbed.retrieval.vector_settings import ChosenVectors, Flat, VectorKind
 
 
 class LazyEmbedder:
-    """An embedder that is opened when it is needed.
+    """An embedder that is opened on first use.
 
     Args:
-        open: opens it.
+        open: opens the embedder.
         manifest: of the index to extend, whose embedder it must be; None for a new index.
         folder: of the index, for messages.
     """

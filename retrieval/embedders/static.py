@@ -66,7 +66,7 @@ class StaticEmbedder(PrefixedEmbedder):
     `StaticModel.encode`.
 
     Attributes:
-        at_once: texts to give it at once.
+        at_once: number of texts to embed per call.
     """
 
     at_once = _SLICE

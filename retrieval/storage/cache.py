@@ -77,7 +77,7 @@ class CachedEmbedder:
         return self._embed(texts, "passage", self.inner.embed_passages, advance)
 
     def missing(self, texts: Sequence[str]) -> list[str]:
-        """Return the passages whose vectors are not in the cache, each once."""
+        """Return the distinct passages whose vectors are not in the cache."""
         by_key = {digest("passage", text): text for text in texts}
         with self._lock:
             known = self._store.read(list(by_key))

@@ -1,8 +1,8 @@
 """HyDE: search with a hypothetical passage that answers the query (Gao et al. 2022, arXiv:2212.10496).
 
 The paper averages the embeddings of several passages and the query. Here a retriever takes text and may not use
-embeddings, so each passage is searched, with `beside` the query too, and the lists are merged by reciprocal rank
-fusion. Several passages are drawn at the paper's temperature, 0.7.
+embeddings, so each passage is a query, with `beside` in addition to the original one, and the lists are merged by
+reciprocal rank fusion. Several passages are drawn at the paper's temperature, 0.7.
 """
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ def read_exemplars(path: str | Path) -> tuple[Exemplar, ...]:
 
 
 def exemplars_hash(exemplars: tuple[Exemplar, ...]) -> str | None:
-    """Return a hash of the examples; None without any."""
+    """Return a hash of the examples; None if there are none."""
     return digest(*(repr(exemplar) for exemplar in exemplars)) if exemplars else None
 
 
