@@ -187,7 +187,7 @@ class Assistant:
             RecipeMismatch: as in `resume`.
         """
         if state["id"] in self._live:
-            raise SettingsError(f"the question of the thread {state['id']!r} is being answered already")
+            raise SettingsError(f"the thread {state['id']!r} is already answering a question; wait until it is done")
         self._live[state["id"]] = None  # before the first await, so that nobody else starts it
         try:
             given, goes_on = await self._given(state)
@@ -214,7 +214,7 @@ class Assistant:
         """End the last question of a thread, if it has not ended, so that the next one can be asked. Raises
         SettingsError if it is being answered."""
         if thread in self._live:
-            raise SettingsError(f"the question of the thread {thread!r} is being answered already")
+            raise SettingsError(f"the thread {thread!r} is already answering a question; wait until it is done")
         kept = await self.saved(thread)
         if kept is None or kept.get("answer"):
             return
@@ -260,8 +260,8 @@ class Assistant:
         if kept.get("answer") and not state.get("answer"):
             return {**state, "turns": _turns(kept), "answer": {}}, False
         if (kept["question"], kept.get("options")) != (state["question"], state.get("options")):
-            raise SettingsError(f"a question of the thread {state['id']!r} has not ended; resume it before you ask "
-                                "another one, or name a new thread")
+            raise SettingsError(f"the thread {state['id']!r} has an unfinished question; resume it before you ask "
+                                "another, or name a new thread")
         return kept, bool(kept["results"] or kept.get("answer"))
 
 

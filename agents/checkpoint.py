@@ -137,7 +137,7 @@ class PlainJson:
                 return loads(content)
         except ValueError:
             pass
-        raise SettingsError("the store of threads holds data that ragbed did not write; name another one")
+        raise SettingsError("the thread store contains data that ragbed did not write; name another store")
 
 
 @contextlib.asynccontextmanager
@@ -189,7 +189,7 @@ async def _open_postgres(url: str, opened: contextlib.AsyncExitStack) -> Any:
     try:
         parts = conninfo_to_dict(url)
     except psycopg.Error:  # its message would show the password
-        raise SettingsError("the store of threads is not an address of a PostgreSQL server; write "
+        raise SettingsError("the thread store is not a PostgreSQL URL; write "
                             "postgres://USER:PASSWORD@HOST/DATABASE") from None
     address = make_conninfo(url, connect_timeout=_TIMEOUT)
     try:

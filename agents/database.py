@@ -15,8 +15,8 @@ from ragbed.documents.errors import RunError
 from ragbed.documents.types import digest
 
 _UNWRITABLE = {
-    sqlite3.SQLITE_FULL: "free space, and the same command continues",
-    sqlite3.SQLITE_IOERR: "if the disk is full free space, and the same command continues",
+    sqlite3.SQLITE_FULL: "free space, and rerun the command to continue",
+    sqlite3.SQLITE_IOERR: "if the disk is full, free space; rerun the command to continue",
     **dict.fromkeys((sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM),
                     "file and folder must exist and be writable; copy the folder to a place where they are")}
 _BATCH = 256  # rows
@@ -82,7 +82,8 @@ class Database:
         foreign = self._connection.execute(_FOREIGN).fetchone()
         if foreign:  # a view may never end, and a trigger may delete what is put
             self._connection.close()
-            raise RunError(f"{self.path}: holds the {' '.join(foreign)!r}, which no run has; get the file again")
+            raise RunError(f"{self.path}: contains the unknown {' '.join(foreign)!r}, so it is not a run's file; get "
+                           "the file again")
         (stamped,), = self._connection.execute("PRAGMA user_version")
         if stamped not in (0, version):
             self._connection.close()

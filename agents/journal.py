@@ -175,7 +175,7 @@ async def complete_with_repair(model: Model | None, exchange: Exchange[End],
         except StopIteration as end:
             return ExchangeResult(end.value, usage, replace(cost, seconds=time.monotonic() - started))
         if model is None:
-            raise RunError(f"a call for {action.purpose} needs a model, and none is open")
+            raise RunError(f"a call for {action.purpose} needs a model, but no model is open")
         asked = await model.ask(action, deadline())
         sent = asked.outcome
         usage += sent.usage if isinstance(sent, Reply) else Usage(calls=1)

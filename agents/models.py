@@ -85,7 +85,7 @@ def resolve_model(spec: str, *, calls: bool = True, known: str | None = None) ->
     names = [name for name in providers if not name.endswith(":")]
     near = get_close_matches(spec.lower(), names, n=1)
     meant = f"did you mean {near[0]}? " if near else ""
-    raise ModelError(f"no model {spec!r}: {meant}there are {', '.join(names)} and the forms {FORMS}")
+    raise ModelError(f"unknown model {spec!r}; {meant}choose from {', '.join(names)}, or write {FORMS}")
 
 
 def describe_model(spec: str, settings: ModelSettings) -> tuple[Context | None, Pricer]:

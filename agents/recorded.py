@@ -45,7 +45,8 @@ def load_recording(spec: str) -> Recording:
         raise ModelError(f"{spec}: {error}; ragbed comes with {', '.join(shipped)}") from error
     models: Mapping[str, str] = cassette.about["models"]
     if len(models) != 1:
-        raise ModelError(f"{spec}: it has calls of {', '.join(models) or 'no model'}; name a cassette of one model")
+        raise ModelError(f"{spec}: contains calls to {', '.join(models) or 'no model'}; name a cassette with calls to "
+                         "one model")
     outcomes = {row.call: row.reply or row.failure for row in cassette.rows() if isinstance(row, CallLine)}
     return Recording(next(iter(models.values())), cassette.about["benchmark"]["questions"],
                      cassette.about.get("made_with", {}),

@@ -242,7 +242,7 @@ class Session:
             elif asked != []:
                 return asked
             value = [] if asked == [] else None
-        raise RecipeFailed(f"the strategy made {MAX_DECISIONS} decisions in a row without asking for anything")
+        raise RecipeFailed(f"the strategy made {MAX_DECISIONS} decisions in a row without a search or a call")
 
     def _number(self, chunks: Sequence[Chunk]) -> tuple[Passage, ...]:
         known = self._passages

@@ -46,7 +46,7 @@ def convert_records(make: Callable[[S], T], records: Iterable[S]) -> Iterator[T]
                 raise
             skipped, wanted = way
             if not wanted:
-                raise BenchmarkError(f"{error}; set skip_bad to leave out records that are not valid") from error
+                raise BenchmarkError(f"{error}; set skip_bad to skip invalid records") from error
             skipped.append(str(error))
         else:
             yield made
@@ -213,7 +213,7 @@ def read_csv(file: Path) -> Iterator[Row]:
     try:
         header = next(records, [])
         if not header or len(set(header)) < len(header):
-            raise BenchmarkError(f"{file}, line 1: expected the names of the columns, each once, found {header!r:.60}")
+            raise BenchmarkError(f"{file}, line 1: expected unique column names, found {header!r:.60}")
         for record in filter(None, records):
             if len(record) != len(header):
                 raise BenchmarkError(f"{file}, line {records.line_num}: expected {len(header)} fields, "

@@ -25,7 +25,7 @@ class Shard:
         found = re.fullmatch(r"(\d{1,6})/(\d{1,6})", text)
         shard = cls(*map(int, found.groups())) if found else cls(0, 0)
         if not 1 <= shard.number <= shard.of:
-            raise SettingsError(f"--shard {text}: expected NUMBER/OF, as in 3/16; the first of 16 is 1/16")
+            raise SettingsError(f"--shard {text}: expected N/M, such as 1/16 for the first of 16 shards")
         return shard
 
     def __str__(self) -> str:

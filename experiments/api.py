@@ -129,5 +129,5 @@ def _resolve(settings: str | Path | Mapping[str, Any] | RunSettings) -> RunSetti
         return settings
     runs = split_runs(dict(settings), "settings") if isinstance(settings, Mapping) else read_runs(Path(settings))
     if len(runs) > 1:
-        raise SettingsError(f"these settings are {len(runs)} runs, one for each benchmark; give one benchmark")
+        raise SettingsError(f"these settings describe {len(runs)} runs, one per benchmark; give only one benchmark")
     return runs[0]

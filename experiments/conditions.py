@@ -56,15 +56,15 @@ class Perturbation:
             match = _PART.fullmatch(part)
             word, number, sort = match.groups() if match else ("", None, None)
             if word in fields or word not in (_SORTED if sort else _COUNTED if number else _PLAIN):
-                raise SettingsError(f"unknown perturbation {name!r}; there are none, {', '.join(_PLAIN)}, "
-                                    f"{', '.join(f'{one}@N' for one in _COUNTED)}, of {' and '.join(_SORTED)} also "
-                                    "@N:HARDNESS and @N:MINER, and several joined by +")
+                raise SettingsError(f"unknown perturbation {name!r}; choose from: none, {', '.join(_PLAIN)}, "
+                                    f"{', '.join(f'{one}@N' for one in _COUNTED)}; {' and '.join(_SORTED)} also take "
+                                    "@N:HARDNESS and @N:MINER; join several with +")
             fields |= {word: int(number) if number else True} | ({"sort": sort} if sort else {})
         if fields.get("drop_gold") and fields.get("gold_at"):
             raise SettingsError(f"perturbation {name!r}: drop_gold and gold_at exclude each other")
         if fields.get("negatives") and fields.get("pool"):
-            raise SettingsError(f"perturbation {name!r}: pool searches negatives, and negatives adds them to what "
-                                "was found; give one of the two")
+            raise SettingsError(f"perturbation {name!r}: pool searches among negatives, and negatives adds them to "
+                                "what was found; give only one of the two")
         if fields.get("table") and (fields.get("drop_gold") or fields.get("gold_at")):
             raise SettingsError(f"perturbation {name!r}: table replaces all chunks; leave out drop_gold and gold_at")
         return cls(**fields)

@@ -48,8 +48,8 @@ class QueryVariation:
         word, percent = match.groups() if (match := _NAME.fullmatch(name)) else ("", None)
         kind = next((one for one in KINDS if one == word), None)
         if kind is None or (percent and kind != "typos"):
-            raise SettingsError(f"unknown variation {name!r}; the variations are {', '.join(KINDS)}, and typos@N for "
-                                "N of 100 words")
+            raise SettingsError(f"unknown variation {name!r}; choose from: {', '.join(KINDS)}, or typos@N for typos "
+                                "in N of 100 words")
         return cls(kind, int(percent or 10) if kind == "typos" else 0)
 
     def __str__(self) -> str:

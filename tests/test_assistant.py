@@ -88,7 +88,7 @@ async def test_a_question_is_taken_up_by_one_alone_also_while_the_store_is_read(
         assistant = Assistant(settings(index), index, client, saver)
         first = asyncio.create_task(assistant.ask("Where is Oslo?", thread="mine"))
         await saver.asked.wait()
-        with pytest.raises(SettingsError, match="'mine' is being answered already"):
+        with pytest.raises(SettingsError, match="'mine' is already answering a question"):
             await assistant.ask("Where is Oslo?", thread="mine")
         saver.go_on.set()
         assert (await first).outcome == "answered"

@@ -86,7 +86,7 @@ def test_when_the_seconds_are_over_the_questions_under_way_are_given_up(serve, t
     server = serve(reply)
     path = town.config(server.url, concurrency=2, calls={"calls": {"seconds": 600}}, budget={"seconds": 1.5})
     while len(server.requests) < 6:  # on a slow machine a session may end before it comes so far
-        stopped(ragbed, path, says=["1.5 seconds is spent", " of 6 records", "the same command continues"])
+        stopped(ragbed, path, says=["1.5 seconds is spent", " of 6 records", "rerun the command to continue"])
     assert not (town.run / "summary.json").exists()
     assert len(town.hashes()) <= 4
     answered = 1000

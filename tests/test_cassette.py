@@ -208,7 +208,7 @@ def test_the_benchmark_may_be_moved_and_has_to_be_the_same(town, ragbed, exporte
     text = (moved / "refusal.jsonl").read_text()
     (moved / "refusal.jsonl").write_text(text.replace("How many", "How few"))
     ragbed.refuses(*replay, "--fresh", "--set", f"benchmark.path={moved}",
-                   says=["the questions at ", "moved are not those that", "c.gz was recorded with"])
+                   says=["the questions at ", "moved differ from the recorded ones of", "c.gz; name the files"])
     assert (town.folder / "again" / "town" / "summary.json").read_bytes() == before
 
 
@@ -225,7 +225,7 @@ def test_a_run_of_another_origin_is_refused_and_a_replay_continues(town, ragbed,
     file, server = exported()
     before = town.hashes()
     ragbed.refuses("run", "--replay", file, "--out", town.folder / "runs",
-                   says=["holds a run that is not from", "--name", "--fresh"])
+                   says=["holds a run that is not a replay of", "--name", "--fresh"])
     assert town.hashes() == before
     again = ["run", "--replay", file, "--out", town.folder / "again"]
     for _ in range(2):

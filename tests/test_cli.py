@@ -222,7 +222,7 @@ def test_what_the_user_can_mend_is_one_line(ragbed, index, tmp_path, monkeypatch
     ragbed.refuses("ask", "x", "--index", tmp_path / "none", says=["does not exist"])
     ragbed.refuses("ask", "x", "--index", index, "--reasoning", "guess", says=["unknown reasoning strategy", "direct"])
     ragbed.refuses("ask", "x", "--index", index, "--retrieval", "guess", says=["unknown retrieval strategy", "once"])
-    ragbed.refuses("ask", "x", "--index", index, "--model", "guess", says=["no model 'guess'"])
+    ragbed.refuses("ask", "x", "--index", index, "--model", "guess", says=["unknown model 'guess'"])
     ragbed.refuses("ask", "x", "--index", index, "--model", "openai:gpt", says=["OPENAI_API_KEY is not set"])
     ragbed.refuses("index", index.parent / "oslo.md", "--out", tmp_path, "--embedder", "no/such", says=["no/such"])
     ragbed.refuses("index", index.parent, "--out", tmp_path, "--chunker", "guess", says=["guess", "crest", "sections"])

@@ -106,7 +106,7 @@ def test_what_changes_nothing_under_a_condition_is_no_cell_of_its_own():
 
 @pytest.mark.parametrize(("benchmark", "fields", "says"), [
     (TWO, {"perturbations": "table"}, "two has no tables"), (TWO, {"conditions": "full"}, "no whole documents"),
-    (Benchmark("b", (asked("one", "a"),)), {"conditions": "gold"}, "names its gold"),
+    (Benchmark("b", (asked("one", "a"),)), {"conditions": "gold"}, "has gold evidence"),
     (Benchmark("b", (asked("one"),)), {}, "has no chunks"),
     (Benchmark("b", (asked("one"),)), {"conditions": "retrieved"}, "no corpus to index"),
     (Benchmark("b", (asked("one"),), corpus="pages"), {"conditions": "full"}, "names the document to show")])

@@ -112,7 +112,7 @@ async def test_a_write_that_fails_reaches_everybody_who_waits_for_it_and_the_fil
         await database.durable()
 
     results = await asyncio.gather(*(keep(9000) for _ in range(8)), return_exceptions=True)
-    assert any(isinstance(result, RunError) and "full; free space, and the same command continues" in str(result)
+    assert any(isinstance(result, RunError) and "full; free space, and rerun the command to continue" in str(result)
                for result in results)
     database.close()
     assert rows(tmp_path / "d") < 8

@@ -211,7 +211,7 @@ def test_what_keeps_a_run_from_beginning_keeps_a_plan_from_being_made(ragbed, to
     ragbed.refuses("run", town.config("http://127.0.0.1:9/v1", conditions="full"), "--dry-run", says=["conditions:"])
     ragbed.refuses("run", town.config("ftp://x"), "--dry-run", says=["no model"])
     ragbed.refuses("run", town.config("x", models=["http://a/v1#m", "http://b/v1#m"]), "--dry-run",
-                   says=["are one model"])
+                   says=["have the same identity"])
 
 
 def test_a_plan_says_what_stands_in_the_runs_folder(serve, town, ragbed):

@@ -41,5 +41,5 @@ def test_what_is_no_single_run_is_refused(tmp_path, town, serve):
     with pytest.raises(RunError, match="holds no run"):
         open_run(tmp_path)
     content = {"name": "two", **yaml.safe_load(town.config(serve(town.reply).url).read_text())}
-    with pytest.raises(SettingsError, match="these settings are 2 runs"):
+    with pytest.raises(SettingsError, match="these settings describe 2 runs"):
         run({**content, "benchmark": [content["benchmark"]] * 2})

@@ -168,7 +168,7 @@ def test_documents_that_are_given_keep_their_ids_and_only_a_changed_one_is_embed
     ("m.csv", "source,x\na.txt", "line 2: expected 2 fields, found 1"),
     ("m.csv", 'source,x\n\na.txt,"1\n2"\nb.txt', "line 5: expected 2 fields, found 1"),
     ("m.csv", "source,x\n\na.txt,1\n\na.txt,2", "line 5, field source: expected a path that no other line has"),
-    ("m.csv", "source,x,x\na.txt,1,2", "line 1: expected the names of the columns, each once"),
+    ("m.csv", "source,x,x\na.txt,1,2", "line 1: expected unique column names"),
     ("m.csv", 'source,x\n"a.txt,1', "cannot be read as CSV"),
     ("none.csv", None, "cannot be read"),
 ])

@@ -123,7 +123,7 @@ def test_an_interrupt_from_the_keyboard_clears_the_display_and_says_how_to_go_on
     status, _, last, raw = watched(["run", config], "12 made, 4 under way", lambda types: types(b"\x03"))
     assert status == 130
     assert " questions (" not in last
-    assert "interrupted; what was answered is kept, and the same command continues" in last
+    assert "interrupted; what was answered is kept; rerun the command to continue" in last
     assert raw.rindex("\x1b[?25h") > raw.rindex("\x1b[?25l")
 
 

@@ -129,7 +129,7 @@ def test_names_parse_back_and_a_typo_lists_the_valid_ones():
                   "recall@" + "9" * 5000):
         with pytest.raises(SettingsError):
             find_metric(wrong)
-    with pytest.raises(SettingsError, match="unknown metric 'unifed'; known are: unified, correct"):
+    with pytest.raises(SettingsError, match="unknown metric 'unifed'; choose from: unified, correct"):
         find_metric("unifed")
 
 

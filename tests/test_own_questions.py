@@ -95,7 +95,7 @@ def test_an_option_goes_by_its_label_or_its_text_and_labels_may_be_words(write):
     ('{"question": "\\ud800"}\n', "line 1: expected one JSON object in UTF-8"),
     ("[" * 100_000, "line 1: expected one JSON object in UTF-8"),
     ('{"question": "a", "id": 1}\n{"question": "b", "id": "1"}\n', "line 2, field id: expected a unique id"),
-    ("\n", "has no questions"),
+    ("\n", "contains no questions"),
 ])
 def test_a_file_that_does_not_fit_says_where(write, raw, complaint):
     with pytest.raises(BenchmarkError, match=complaint):

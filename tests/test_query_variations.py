@@ -28,7 +28,7 @@ def test_a_name_parses_back(name, same):
 
 @pytest.mark.parametrize("name", ["typo", "typos@0", "typos@101", "typos@0.1", "keywords@3", "", "typos@"])
 def test_what_is_no_variation_is_one_line(name):
-    with pytest.raises(SettingsError, match="as_asked, typos, keywords, paraphrase, lower_case, and typos@N"):
+    with pytest.raises(SettingsError, match="as_asked, typos, keywords, paraphrase, lower_case, or typos@N"):
         QueryVariation.parse(name)
 
 

@@ -235,7 +235,7 @@ async def test_a_question_of_a_thread_that_was_stopped_goes_on(serve, index):
     async with Assistant.open(settings(index, server), saver) as assistant:
         state = await assistant.saved("mine")
         assert [list(entry)[1] for entry in state["results"]] == ["found", "asked", "asked"]
-        with pytest.raises(SettingsError, match="a question of the thread 'mine' has not ended"):
+        with pytest.raises(SettingsError, match="the thread 'mine' has an unfinished question"):
             await assistant.ask("Where is Rome?", thread="mine")
         with pytest.raises(SettingsError, match="no thread 'yours'"):
             await assistant.resume("yours")

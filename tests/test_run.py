@@ -124,7 +124,7 @@ def test_a_damaged_run_folder_is_one_line(serve, town, ragbed):
         (town.run / name).write_bytes(good)
     for bad in (b"\xff", b"{"):
         (town.run / "summary.json").write_bytes(bad)
-        ragbed.refuses("report", town.run, says=["summary.json", "the same `ragbed run` command"])
+        ragbed.refuses("report", town.run, says=["summary.json", "rerun the `ragbed run` command"])
     ragbed.refuses("report", town.folder, says=["holds no run"])
     assert ragbed("run", path)[0] == 0
     assert ragbed.json("report", town.run) == {"run": str(town.run), "report": str(town.run / "report.html")}
@@ -156,7 +156,7 @@ def test_a_summary_that_no_run_writes_is_one_line(serve, town, ragbed, change, s
     change(summary)
     (town.run / "summary.json").write_text(json.dumps(summary))
     for command in ("report", "rescore"):
-        ragbed.refuses(command, town.run, says=["summary.json", says, "the same `ragbed run` command"])
+        ragbed.refuses(command, town.run, says=["summary.json", says, "rerun the `ragbed run` command"])
 
 
 @pytest.mark.slow

@@ -57,7 +57,7 @@ def test_a_full_disk_ends_a_run_in_one_line_and_the_same_command_continues_it(se
     usual = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (300_000, usual[1]))
     try:
-        ragbed.refuses("run", path, says=["records.sqlite: disk I/O error", "free space, and the same command"])
+        ragbed.refuses("run", path, says=["records.sqlite: disk I/O error", "free space, and rerun the command"])
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, usual)
     asked = len(server.requests)
@@ -143,7 +143,7 @@ def test_a_run_that_is_told_to_stop_waits_for_no_reply_and_the_same_command_cont
     child.send_signal(sent)
     _, err = child.communicate(timeout=120)  # a fraction of a second on an idle machine
     assert (child.returncode, "Traceback" in err) == (status, False)
-    assert err.splitlines()[-1] == f"{said}; what was answered is kept, and the same command continues"
+    assert err.splitlines()[-1] == f"{said}; what was answered is kept; rerun the command to continue"
     assert not (town.run / "summary.json").exists()
     assert len(town.hashes()) == 3
     go.set()
@@ -176,13 +176,13 @@ def test_what_would_fail_every_call_ends_the_run_with_one_line_and_once_mended_i
     ({"conditions": "gold", "benchmark": "OWN"}, ["no corpus", "name an index folder"]),
     ({"conditions": "retrieved", "benchmark": "OWN"}, ["no corpus", "name an index folder"]),
     ({"reasoning": "guess"}, ["unknown reasoning strategy 'guess'", "direct, chain_of_thought"]),
-    ({"models": "smollm"}, ["no model 'smollm'", "smollm2-135m"]),
+    ({"models": "smollm"}, ["unknown model 'smollm'", "smollm2-135m"]),
     ({"models": ["a", "a"]}, ["models: duplicate value"]),
     ({"models": ["http://127.0.0.1:9/v1#m", "http://127.0.0.1:7/v1#m"]},
      ["127.0.0.1:9/v1#m and http://127.0.0.1:7/v1#m", "one model", "m"]),
     ({"rules": "closed-book"}, ["rules", "conditions: closed-book"]),
     ({"models": "openai:gpt"}, ["OPENAI_API_KEY is not set"]),
-    ({"judge": "guess"}, ["no model 'guess'"]),
+    ({"judge": "guess"}, ["unknown model 'guess'"]),
     ({"judge": {"kind": "model", "model": "http://h/v1#j", "tokens": 3}}, ["'judge.tokens'", "max_tokens"]),
     ({"name": "a/b"}, ["name: 'a/b' cannot be the name of a folder", "letters"]),
     *(({key: []}, [f"{key}: the list is empty; name at least one"]) for key in (

@@ -43,7 +43,7 @@ def test_what_is_amiss_in_one_benchmark_is_found_before_the_first_call_of_any(se
     other = serve(town.reply)
     ragbed.json("run", town.config(other.url, benchmark={**crest, "limit": 1}, name="town-crest-2"))
     ragbed.refuses("run", town.config(server.url, benchmark=[crest, crest]),
-                   says=["town-crest-2", "other settings", "none of the runs was begun"])
+                   says=["town-crest-2", "other settings", "none of the runs was started"])
     assert server.requests == []
     assert [path.parent.name for path in (town.folder / "runs").glob("*/records.sqlite")] == ["town-crest-2"]
 
@@ -55,7 +55,7 @@ def test_benchmarks_of_one_kind_that_change_places_do_not_get_each_others_runs(s
     ragbed.json("run", town.config(server.url, benchmark=parts))
     asked = len(server.requests)
     ragbed.refuses("run", town.config(server.url, benchmark=parts[::-1]),
-                   says=["town-crest", "other settings", "none of the runs was begun"])
+                   says=["town-crest", "other settings", "none of the runs was started"])
     assert len(server.requests) == asked
 
 

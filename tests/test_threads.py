@@ -142,7 +142,7 @@ async def test_wherever_a_process_dies_the_thread_goes_on_with_its_last_question
         if not left:  # nothing of it was kept
             assert await assistant.turns("mine") == TURNS[:1]
             return
-        with pytest.raises(SettingsError, match=r"a question of the thread 'mine' has not ended; resume it"):
+        with pytest.raises(SettingsError, match=r"the thread 'mine' has an unfinished question; resume it"):
             await assistant.ask("Where is Rome?", thread="mine")
         answer = await assistant.resume("mine")
         assert (answer.text, purposes(answer)) == ("700,000 [1].", ["rewrite", "answer"])
@@ -214,7 +214,7 @@ async def test_a_database_that_was_tampered_with_executes_nothing(serve, index, 
     assert marker.exists()  # what LangGraph's own serialiser does with it
     marker.unlink()
     hostile = {"lc": 2, "type": "constructor", "id": ["os", "system"], "args": [f"touch {marker}"]}
-    tampered = {"packed": ("type = 'msgpack', checkpoint = ?", packed, "holds data that ragbed did not write"),
+    tampered = {"packed": ("type = 'msgpack', checkpoint = ?", packed, "contains data that ragbed did not write"),
                 "pickled": ("type = 'pickle', checkpoint = ?", b"cos\nsystem\n.", "data that ragbed did not write"),
                 "named": ("checkpoint = replace(checkpoint, '\"turns\": []', ?)", f'"turns": [{json.dumps(hostile)}]',
                           r"the thread 'named': invalid state \(turns.0.question\)")}
@@ -235,7 +235,7 @@ async def test_a_store_that_cannot_be_opened_is_one_line_without_the_password(po
     for place, says_so in ((tmp_path / "text", "cannot store threads: file is not a database"),
                            (tmp_path / "none" / "t.sqlite", "cannot store threads: unable to open database file"),
                            (wrong, "password authentication failed"),
-                           ("postgres://u:other-secret@[x/y", "not an address"),
+                           ("postgres://u:other-secret@[x/y", "not a PostgreSQL URL"),
                            (wrong.replace(port, "1"), "PostgreSQL on 127.0.0.1, database 'postgres': cannot store")):
         with pytest.raises(SettingsError, match=says_so) as error:
             async with open_checkpointer(place):

@@ -44,7 +44,7 @@ def find_view(name: str) -> Analysis:
     if name.startswith(_BY) and name != _BY:
         return partial(by_tag, tag=name.removeprefix(_BY))
     if name not in OF_BENCHMARKS:
-        raise SettingsError(f"unknown view {name!r}; there are {', '.join(OF_BENCHMARKS)} and {_BY}TAG")
+        raise SettingsError(f"unknown view {name!r}; choose from: {', '.join(OF_BENCHMARKS)} or {_BY}TAG")
     return OF_BENCHMARKS[name]
 
 

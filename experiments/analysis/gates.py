@@ -48,7 +48,8 @@ class Gate:
         """Return whether the condition holds for a comparison. Raises RunError if the comparison lacks the figure,
         since an unchecked gate must not pass."""
         if comparison.before is None or comparison.after is None:
-            raise RunError(f"--fail-if {self.text!r} cannot be checked: no question of both cells has {self.metric}")
+            raise RunError(f"--fail-if {self.text!r} cannot be checked: the cells share no question that has "
+                           f"{self.metric}")
         found = {None: comparison.after - comparison.before, "low": comparison.low, "high": comparison.high}[self.bound]
         if found is None:
             raise RunError(f"--fail-if {self.text!r} cannot be checked: the difference has no interval")

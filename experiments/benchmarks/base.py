@@ -187,7 +187,7 @@ class SplitFiles(RecordFiles):
         found = [file for file, split in named.items() if split == self.split]
         if not found:
             there = ", ".join(sorted(set(named.values())))
-            raise BenchmarkError(f"{path}: no file of the split {self.split}; set split to one of: {there}")
+            raise BenchmarkError(f"{path}: no file for the split {self.split}; set split to one of: {there}")
         return found
 
 

@@ -156,7 +156,7 @@ def read_questions(path: Path) -> tuple[Question, ...]:
 
     questions = tuple(convert_records(made, read_rows(path)))
     if not questions:
-        raise BenchmarkError(f"{path}: has no questions; write one as a JSON object a line")
+        raise BenchmarkError(f"{path}: contains no questions; write one JSON object per line")
     return questions
 
 

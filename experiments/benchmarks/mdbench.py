@@ -60,7 +60,7 @@ def _texts(node: ast.expr) -> Iterator[str]:
         for item in node.values if isinstance(node, ast.Dict) else node.elts:
             yield from _texts(item)
     else:
-        raise ValueError("not a literal of texts")
+        raise ValueError("not a Python literal of strings")
 
 
 def pipe_table(table: str) -> str:

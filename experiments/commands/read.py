@@ -162,8 +162,8 @@ def effects(run: FinishedRun, metric: Metric = None, json: AsJson = False) -> No
         refuse(f"{read.path} has no metric {name}; choose from: {', '.join(own)}")
     found = estimate_effects(read.rows, read.answers, cluster_questions(read.questions.values()), name, read.scoring)
     if found is None:
-        raise RunError(f"{run}: effects need two factors that vary, besides repeats and seeds, in cells with {name}; "
-                       f"`ragbed compare {run}` compares cells that differ in one factor")
+        raise RunError(f"{run}: effects need at least two varying factors, not counting repeats and seeds, among "
+                       f"cells with {name}; `ragbed compare {run}` compares cells that differ in one factor")
     _show({"run": str(run), "scoring": read.scoring, "judge": read.judge, **found}, effect_views(found, read.judge),
           f"{read.name}, {read.scoring} scoring", json)
 

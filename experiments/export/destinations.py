@@ -38,7 +38,7 @@ def check_replaceable(path: Path, form: str) -> None:
         raise RunError(f"{path} exists and cannot be read: {error.strerror}; name another file") from error
     ours = _columns(path) == _FIRST_COLUMNS if form == ".parquet" else _BEGINNINGS[form].match(beginning)
     if beginning and not ours:
-        raise RunError(f"{path} exists and is not an earlier export of this form; name another file")
+        raise RunError(f"{path} exists and is not an earlier export in this format; name another file")
 
 
 def _columns(path: Path) -> list[str]:

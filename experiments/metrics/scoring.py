@@ -74,7 +74,7 @@ def find_metric(name: str) -> Metric:
         metric = metric.at(cut)
     if metric is None or str(metric) != name or (metric.cut == 0 and not metric.is_whole):
         known = ", ".join(metric.shape for metric in METRICS.values())
-        raise SettingsError(f"unknown metric {name!r}; known are: {known}")
+        raise SettingsError(f"unknown metric {name!r}; choose from: {known}")
     return metric
 
 

@@ -134,7 +134,7 @@ class Spending:
         wanted = 2 * amount / plan.share if name != "seconds" else 2 * amount
         more = f"{wanted:.0f}" if wanted >= 1 else f"{wanted:.2g}"
         share = f", the share of shard {plan.shard}," if plan.shard and name != "seconds" else ""
-        how = ("the same command continues for the same time" if name == "seconds" else
+        how = ("rerun the command to continue for the same time" if name == "seconds" else
                f"a larger budget continues, as in --budget {name}={more}")
         about = ", an estimate: the server does not say how many tokens calls use" if self.estimated else ""
         raise BudgetSpent(f"{plan.folder}: the budget of {format_amount(name, limit)}{share} is spent "

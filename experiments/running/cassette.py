@@ -112,8 +112,8 @@ class Replay:
             path = self._place_of(plan.settings)
             own = f", which is where {self.path} has them," if path == self._place_of(self.recorded) else ""
             where = "" if path is None else f" at {path}{own}"
-            raise RunError(f"{self.about.benchmark.name}: the questions{where} are not those that {self.path} was "
-                           "recorded with; name the files of those with --set benchmark.path=PATH")
+            raise RunError(f"{self.about.benchmark.name}: the questions{where} differ from the recorded ones of "
+                           f"{self.path}; name the files with the recorded questions by --set benchmark.path=PATH")
 
     def explained(self, error: BenchmarkError, settings: RunSettings) -> BenchmarkError:
         """Return the error of unreadable files with the advice to name another place, if the cassette chose the place.

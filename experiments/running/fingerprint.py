@@ -67,8 +67,8 @@ def identities(plan: Plan, known: Mapping[str, str]) -> dict[str, str]:
         identity = (_pipeline_identity(plan.pipelines[name], known.get(name)) if name in plan.pipelines else
                     resolve_model(name, calls=False, known=known.get(name)).identity)
         if identity in names:
-            raise SettingsError(f"models: {names[identity]} and {name} are one model, {identity}, to the journal, "
-                                "which knows neither host nor path; name one of them, or serve them under two names")
+            raise SettingsError(f"models: {names[identity]} and {name} have the same identity, {identity}, because "
+                                "the journal ignores hosts and paths; name one of them, or serve them under two names")
         names[identity] = name
     models = {name: identity for identity, name in names.items()}
     for name in plan.settings.other_models:

@@ -129,7 +129,7 @@ def _open_index(retriever: RetrieverFactor, format: Format, settings: RunSetting
     index = resources.index(path)
     if index.manifest.settings.formats != (format,):
         raise SettingsError(f"formats: the index {path} holds {' and '.join(index.manifest.settings.formats)} chunks; "
-                            "set formats to match, one format to an index")
+                            "set formats to match, and use one index per format")
     index.check_embedder()
     return index
 

@@ -40,8 +40,8 @@ def check_divisible(plan: Plan) -> None:
     """Check that a shard answers its questions as the whole run does. Raises SettingsError if the answers to some
     questions decide what others are asked."""
     if plan.shard is not None and plan.settings.race:
-        raise SettingsError("--shard: in a race the answers to all questions decide what is asked next, so the run "
-                            "cannot be divided; leave one of the two out")
+        raise SettingsError("--shard: a race decides by all answers what to ask next, so it cannot be split into "
+                            "shards; omit --shard or --race")
 
 
 def check_conditions(settings: RunSettings, cells: Sequence[Cell], benchmark: Benchmark) -> None:
@@ -59,8 +59,8 @@ def check_conditions(settings: RunSettings, cells: Sequence[Cell], benchmark: Be
         raise SettingsError(f"perturbations: {name} has no tables to show instead of the documents; leave table out")
     blind = [cell.rules for cell in cells if cell.retrieval == "none" and cell.rules in ("grounded", "reading")]
     if blind:
-        raise SettingsError(f"retrieval: none finds no documents under retrieved, and the rules {blind[0]} allow "
-                            "nothing else; use conditions: closed-book, or rules: open")
+        raise SettingsError(f"retrieval: none provides no documents under retrieved, and the rules {blind[0]} do not "
+                            "allow answers without them; use conditions: closed-book, or rules: open")
     nothing = benchmark.corpus is None and not benchmark.gives_chunks
     if nothing and any(cell.retriever is not None and cell.format is None for cell in cells):
         raise SettingsError(f"retriever: {name} has no corpus to index; {_INDEX}")
@@ -75,11 +75,11 @@ def _check_negatives(cells: Sequence[Cell], benchmark: Benchmark) -> None:
         if cell.change.sort and cell.change.sort not in sorts:
             there = f"there are: {', '.join(sorts)}" if sorts else \
                 f"{benchmark.name} has no mined negatives; see `ragbed negatives`"
-            raise SettingsError(f"perturbations: {cell.perturbation}: no negative is of the sort {cell.change.sort}; "
+            raise SettingsError(f"perturbations: {cell.perturbation}: no negative is of type {cell.change.sort}; "
                                 f"{there}")
         if cell.change.pool and cell.format is not None:
-            raise SettingsError(f"perturbations: {cell.perturbation}: an index is searched as it is; use negatives@N, "
-                                "or leave the retriever's index out")
+            raise SettingsError(f"perturbations: {cell.perturbation}: pool cannot change what an index contains; use "
+                                "negatives@N, or omit the retriever's index")
 
 
 def _check_labelled(shown: Collection[str], cells: Sequence[Cell], benchmark: Benchmark) -> None:
@@ -90,7 +90,7 @@ def _check_labelled(shown: Collection[str], cells: Sequence[Cell], benchmark: Be
     if any(question.gold or not question.answerable for question in benchmark.questions):
         return
     if "gold" in shown:
-        raise SettingsError(f"conditions: no question of {benchmark.name} names its gold; leave gold out")
+        raise SettingsError(f"conditions: no question of {benchmark.name} has gold evidence; remove gold")
     if "full" in shown and not benchmark.has_whole:
         raise SettingsError(f"conditions: no question of {benchmark.name} names the document to show under full; "
                             "leave full out")
@@ -165,8 +165,8 @@ class RunSession:
         """Raise RunError if the run was stopped before its end: a replay would record a miss for each open question."""
         finished = (self.plan.folder / "summary.json").is_file()
         if self.continues and not (finished if self.plan.schedule else len(self.done()) >= self.plan.expected):
-            raise RunError(f"{self.plan.folder}: the run has not finished, so its journal cannot answer all "
-                           "of it; give the same command without --journal replay to continue it")
+            raise RunError(f"{self.plan.folder}: the run has not finished, so its journal lacks calls; rerun the "
+                           "command without --journal replay to continue it")
 
     def kept(self) -> Mapping[str, str] | None:
         """Return the recorded content hashes by `content_name`; None if there are none to replay."""
@@ -215,7 +215,7 @@ def prepare_run(plan: Plan, fresh: bool = False, replay: Replay | None = None) -
     """
     folder = plan.folder
     if any((folder.parent / name).is_file() for name in entries("opener")):
-        raise RunError(f"{folder} holds the answers of a server; give this run another place, as in --set out=runs")
+        raise RunError(f"{folder} holds answers of `ragbed serve`; choose another output folder, as in --set out=runs")
     known = {} if fresh else known_models(folder)
     if replay is not None:
         known |= replay.about.models
@@ -231,8 +231,8 @@ def prepare_run(plan: Plan, fresh: bool = False, replay: Replay | None = None) -
             opened.callback(session.folder.close)
             session.continues = can_continue(session.folder, plan.settings.to_yaml(), manifest)
             if session.continues and replay is not None and session.folder.origin() != replay.cassette.hash:
-                raise RunError(f"{folder} holds a run that is not from {replay.path}; give this one another name, as "
-                               "in --name replayed, or use --fresh to begin anew")  # replies would be of two origins
+                raise RunError(f"{folder} holds a run that is not a replay of {replay.path}; use another name, as in "
+                               "--name replayed, or start again with --fresh")  # replies would be of two origins
         opened.pop_all()
     return session
 
@@ -244,8 +244,7 @@ def can_continue(folder: RunFolder, config: str, manifest: Mapping[str, Any]) ->
     if known is None or folder.is_empty():
         return False
     if changes := describe_changes(folder.path, known, config, manifest):
-        raise RunError(f"{folder.path} holds a run with {changes}; give this one another name, or use --fresh to begin "
-                       "anew")
+        raise RunError(f"{folder.path} holds a run with {changes}; use another name, or start again with --fresh")
     return True
 
 

@@ -148,7 +148,7 @@ def check_all(runs: Sequence[RunSettings], fresh: bool = False, replay: bool = F
         try:
             _check(replace(Plan.of(settings), shard=shard), fresh, replay)
         except UserError as error:
-            raise RunError(f"{settings.name}: {error}; so none of the runs was begun") from error
+            raise RunError(f"{settings.name}: {error}; none of the runs was started") from error
 
 
 def _check(plan: Plan, fresh: bool, replay: bool) -> None:

@@ -24,7 +24,7 @@ from ragbed.experiments.runs.store import RunFolder
 from ragbed.experiments.statistics import Clusters, cluster_questions
 
 _NEAREST = 3
-_AGAIN = "give the same `ragbed run` command to write it again"
+_AGAIN = "rerun the `ragbed run` command to write it again"
 
 
 _Figure = Annotated[float, Field(ge=-1e15, le=1e15, allow_inf_nan=False)]  # needed for sums and axes

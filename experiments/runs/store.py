@@ -237,11 +237,11 @@ class RunFolder:
         """Read the summary of a finished run. Raises RunError if it has not finished, or another version made it."""
         path = self.path / "summary.json"
         if not path.is_file():
-            raise RunError(f"{self.path}: the run has not finished; give the same `ragbed run` command to continue it")
+            raise RunError(f"{self.path}: the run has not finished; rerun the `ragbed run` command to continue it")
         try:
             content: dict[str, Any] = _SUMMARY.validate_json(path.read_bytes())
         except (OSError, ValueError, TypeError) as error:
-            raise RunError(f"{path}: damaged; give the same `ragbed run` command to write it again") from error
+            raise RunError(f"{path}: damaged; rerun the `ragbed run` command to write it again") from error
         if content.get("format") != FORMAT:
             raise RunError(f"{path}: made by another version of ragbed; run it again, with --fresh")
         return content

@@ -83,6 +83,6 @@ def _count_fitting(few: RunSettings) -> int:
         view.record(one)
         rates.append((view.tally and view.tally.rate()) or 0.0)
 
-    with stoppable("the same command asks again"), RunView() as view:
+    with stoppable("rerun the command to ask again"), RunView() as view:
         asyncio.run(run(few, RunCallbacks(view.stage, view.begun, record, view.note))).close()
     return int(_SECONDS * rates[-1] * _TRIED / len(rates))

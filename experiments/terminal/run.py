@@ -83,7 +83,7 @@ def carry_out(settings: RunSettings, mode: Mode = "record", again: bool = False,
     cassette.
     """
     started = time.monotonic()
-    with stoppable("what was answered is kept, and the same command continues"):
+    with stoppable("what was answered is kept; rerun the command to continue"):
         with RunView() as view:
             watch = RunCallbacks(view.stage, view.begun, view.record, view.note)
             folder = asyncio.run(run(settings, watch, mode, again, fresh, replay, shard))

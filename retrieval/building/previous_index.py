@@ -76,7 +76,7 @@ class ParsedDocuments:
             yield
         except OSError as error:
             raise SettingsError(f"cannot write {self.path} ({error.strerror}); free space, or set RAGBED_CACHE to "
-                                "another folder; the same command continues") from error
+                                "another folder; rerun the command to continue") from error
 
 
 @dataclass(frozen=True, slots=True)

@@ -114,7 +114,7 @@ _REMEDIES: Mapping[int, str] = MappingProxyType({
     errno.ENAMETOOLONG: "give a shorter name"})
 
 
-def explain_write_error(error: OSError, again: str = "the same command continues") -> str:
+def explain_write_error(error: OSError, again: str = "rerun the command to continue") -> str:
     """Say why a file of a run cannot be written, and what to do; `again` says how to continue."""
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return f"cannot write: {error.strerror}; free space, and {again}"

@@ -29,7 +29,7 @@ def merge(dirs: Parts, out: Out = None, fresh: Fresh = False, json: AsJson = Fal
         refuse(f"{folders[0]} is not in a folder NAME{SUFFIX}; name the output folder with --out DIR")
     if any((folder / "records.sqlite").is_file() for folder in folders):
         if not any((folder / "manifest.json").is_file() for folder in folders):
-            refuse(f"{folders[0]} is not a shard of a run; if it belongs to a constructed set, give the same "
+            refuse(f"{folders[0]} is not a shard of a run; if it belongs to a constructed set, run the same "
                    "`ragbed construct` command without --shard")
         _merge_run(folders, place, fresh, json)
     else:

@@ -55,7 +55,7 @@ class Launcher:
                 if word not in _PARENT_OPTIONS and before != "--launcher" and not word.startswith("--launcher=")]
         models = {name: settings.calls.local for settings in asking for name in settings.all_models
                   if name.partition(":")[0] not in SERVER_SCHEMES}
-        with stoppable("finished work is kept, and the same command continues"), Bars() as bars:
+        with stoppable("finished work is kept; rerun the command to continue"), Bars() as bars:
             if kind == "ray":
                 from ragbed.experiments.guests.cluster.ray_nodes import run_on_cluster
 
@@ -69,7 +69,7 @@ class Launcher:
                                     "in local:4, or ray, ray:auto or ray:HOST:PORT")
         if failed := [str(shard) for shard, status in statuses.items() if status]:
             raise RunError(f"{'shard' if len(failed) == 1 else 'shards'} {', '.join(failed)} failed; finished work is "
-                           "kept, and the same command continues")
+                           "kept: rerun the command to continue")
         return list(statuses)
 
     def merge_indexes(self, folders: Sequence[Path], out: Path, progress: Progress) -> BuildReport:

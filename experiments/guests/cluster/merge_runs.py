@@ -67,8 +67,8 @@ def merged_run(paths: Sequence[Path], out: Path, fresh: bool = False) -> Iterato
         for part in parts:
             folder.database.copy_from(part.folder.database.path)
         if folder.stored_questions() != first.made.benchmark["stored"]:
-            raise RunError("the shards do not have all questions of the run: one was started but not finished, or is "
-                           "damaged; give the command of each shard again")
+            raise RunError("the shards lack questions of the run, because one is unfinished or damaged; rerun the "
+                           "command of each shard")
         questions, cells = folder.questions(), map(Cell.of, first.made.cells)
         plan = replace(Plan.of_records(out, first.made.scheme, questions.values(), cells), notes=about.notes)
         folder.keep_records({(cell.id, question) for cell in plan.cells for question in questions})
@@ -88,10 +88,10 @@ def _check(part: _Part, first: _Part) -> None:
     there, other = first.folder.path, part.folder.path
     anew = "rerun one of them with --fresh"
     if changes := describe_changes(there, first.config, part.config, part.made.model_dump(mode="json")):
-        raise RunError(f"{other} is a shard of another run than {there}: {changes}; {anew}")
+        raise RunError(f"{other} belongs to a different run from {there}: {changes}; {anew}")
     if (part.folder.pins(), part.folder.origin()) != (first.folder.pins(), first.folder.origin()):
-        raise RunError(f"{other} searched another index, or other chunks, than {there}; {anew}")
+        raise RunError(f"{other} searched a different index or different chunks from {there}; {anew}")
     questions = part.folder.questions()
     wanted = {(str(cell["id"]), id) for cell in part.made.cells for id in questions}
     if missing := wanted - part.folder.done():
-        raise RunError(f"{other} lacks {len(missing):,} of its {len(wanted):,} records; give its command again")
+        raise RunError(f"{other} lacks {len(missing):,} of its {len(wanted):,} records; rerun its command")

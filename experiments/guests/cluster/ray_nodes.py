@@ -58,8 +58,8 @@ def run_on_cluster(words: Sequence[str], address: str, wholes: Sequence[Path], m
              if path.name.rpartition("-")[2].isdecimal()}
     if len(begun) > 1:
         counts = " and of ".join(map(str, sorted(begun)))
-        raise SettingsError(f"{wholes[0]} was divided more than once (of {counts}); remove the folders of all but one "
-                            "division")
+        raise SettingsError(f"{wholes[0]} has shards of several divisions (of {counts}); keep the shard folders of "
+                            "one division and remove the others")
     with _connect(address):
         import ray
 
@@ -76,7 +76,7 @@ def run_on_cluster(words: Sequence[str], address: str, wholes: Sequence[Path], m
                               ShardProgress(bars, count))
     for shard, folders in places.items():
         if not statuses[shard] and (unseen := [place for place in folders if not place.is_dir()]):
-            raise RunError(f"shard {shard} finished on a node, but {unseen[0]} is not on this machine; give the "
+            raise RunError(f"shard {shard} finished on a node, but {unseen[0]} is not on this machine; run the "
                            "command in a folder that all nodes share")
     return statuses
 

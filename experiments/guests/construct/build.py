@@ -151,7 +151,7 @@ def _take_cassette(cassette: Cassette, folder: RunFolder) -> None:
     recorded: dict[str, str] = cassette.about["pins"]
     for name, value in folder.pins().items():
         if recorded.get(name) != value:
-            raise RunError(f"{cassette.path}: was recorded with other {name}; use the same")
+            raise RunError(f"{cassette.path}: was recorded with different {name}; use the same")
     with folder.database.transaction():
         cassette.read_into(folder.database)
     for name, value in recorded.items():
@@ -166,7 +166,8 @@ def _take_shard(path: Path, folder: RunFolder) -> None:
         opened.callback(lock_run(path).release)
         known = folder.pins()
         if other := [name for name, value in part.pins().items() if known.get(name, value) != value]:
-            raise RunError(f"{path}: was made with other {other[0]}; use the same, delete it, or give --fresh")
+            raise RunError(f"{path}: was made with different {other[0]}; use the same, delete the file, or give "
+                           "--fresh")
         folder.database.copy_from(part.database.path, "IGNORE")
 
 

@@ -101,8 +101,8 @@ def read_manifest(folder: Path) -> MinedManifest:
     if body is None:
         raise _damage_error(path)
     if body.get("version") != VERSION:
-        raise BenchmarkError(f"{folder}: a mined benchmark of version {body.get('version')}, and this ragbed reads "
-                             f"version {VERSION}: mine it again")
+        raise BenchmarkError(f"{folder}: a mined benchmark of version {body.get('version')}, but this ragbed reads "
+                             f"version {VERSION}; mine it again")
     try:
         return MinedManifest.model_validate(body)
     except ValidationError as error:
@@ -182,5 +182,6 @@ def source_settings(manifest: MinedManifest) -> Selection:
     try:
         return BENCHMARKS[manifest.benchmark["kind"]].model_validate(manifest.benchmark)
     except (KeyError, ValidationError) as error:
-        raise BenchmarkError(f"mined from {manifest.name}, whose settings this ragbed does not have; mine it again"
+        raise BenchmarkError(f"mined from {manifest.name}, whose settings this version of ragbed does not accept; "
+                             "mine it again"
                              ) from error

@@ -67,7 +67,7 @@ def _judged(folder: RunFolder, settings: RunSettings, material: Material, names:
         return recorded, Cost()
     judges = find_judges(names, settings)
     opened.callback(lock_run(folder.path).release)
-    with stoppable("verdicts so far are kept in the run's journal; the same command continues"), Bars() as bars:
+    with stoppable("verdicts so far are kept in the run's journal; rerun the command to continue"), Bars() as bars:
         judged, spent = asyncio.run(rejudge(folder, settings, material, judges, repeats, bars))
     return recorded + judged, spent
 

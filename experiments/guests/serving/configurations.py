@@ -184,7 +184,7 @@ def read_target(target: Path, given: Mapping[str, Any]) -> list[ConfigurationSet
         label = str(parse_strategy("reasoning", settings.reasoning).label)
         return [ConfigurationSettings(_model_name(label), settings)]
     if given:
-        raise SettingsError(f"{target} is not an index, so its settings say what answers; leave out "
+        raise SettingsError(f"{target} is not an index and has its own settings; omit "
                             f"{', '.join(f'--{name}' for name in given)}")
     if target.is_dir():
         with open_finished(locate_run(target)) as run:

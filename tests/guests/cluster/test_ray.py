@@ -162,7 +162,7 @@ def test_a_launcher_that_is_ended_leaves_no_process_and_the_same_command_continu
     os.killpg(launcher.pid, ends) if ends == signal.SIGINT else launcher.send_signal(ends)
     out, err = launcher.communicate()
     assert (launcher.returncode, out) == (status, ""), err
-    assert ("the same command continues" in err) == (ends != signal.SIGKILL)
+    assert ("rerun the command to continue" in err) == (ends != signal.SIGKILL)
     until(lambda: not any(b"--shard" in line or b"ray::_" in line for line in processes(tmp_path).values()))
     waiting.set()
     if ends == signal.SIGINT:

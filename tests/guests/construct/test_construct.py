@@ -128,7 +128,7 @@ def test_a_cassette_builds_the_set_again_without_a_model(serve, build, ragbed, t
     assert files(again) == files(out)
     (sources / "Arlen.txt").write_text(page("Arlen") + "It was sold.")
     ragbed.refuses("construct", "crest", sources, "--out", tmp_path / "third", "--writer", f"{server.url}#m",
-                   "--n", 4, "--replay", cassette, says=["was recorded with other sources"])
+                   "--n", 4, "--replay", cassette, says=["was recorded with different sources"])
 
 
 def test_a_budget_stops_it_and_a_larger_one_goes_on(serve, build, ragbed, sources, tmp_path):
@@ -246,6 +246,6 @@ def test_shards_make_the_set_that_was_never_divided(serve, build, ragbed, source
     assert files(launched) == files(by_hand) == files(whole)
     other, _ = build(server.url, "other", "--shard", "1/2", "--seed", 7)
     ragbed.refuses("construct", "crest", sources, "--out", other, "--writer", f"{server.url}#m", "--n", 4,
-                   says=["build.shards/1-of-2", "was made with other settings"])
+                   says=["build.shards/1-of-2", "was made with different settings"])
     build(server.url, "other", "--fresh")
     assert files(other) == files(whole)

@@ -51,7 +51,7 @@ def test_chunkers_and_retrievers_are_compared_without_a_model(ragbed, tmp_path):
     ('"": 57', '"": ""57""', "line 3, field references[0].start_index: expected a whole number, found '57'"),
     ("beam\"\"", "beam", "line 4, field references: expected JSON text of a list"),
     (",lund\n", "\n", "line 3: expected 3 fields, found 2"),
-    ("question,", "question,question,", "line 1: expected the names of the columns, each once, found"),
+    ("question,", "question,question,", "line 1: expected unique column names, found"),
     ('171}]"', "171}]", "line 4: cannot be read as CSV: unexpected end of data"),
 ])
 def test_a_row_that_does_not_fit_is_one_line(tmp_path, old, new, complaint):

@@ -147,7 +147,7 @@ def test_lines_that_do_not_fit_are_left_out_and_named_where_that_is_asked_for(co
         "qrels.txt: for the query 301 the document 4983 appears twice, as '1' and as '0'; keep one",
         "topics.tsv, line 2: expected an id, a tab and the query, found '302'",
         "qrels.txt: the query 302 is judged, but no topic or query has that id"]
-    with pytest.raises(BenchmarkError, match="'301 33370'; set skip_bad to leave out records that are not valid"):
+    with pytest.raises(BenchmarkError, match="'301 33370'; set skip_bad to skip invalid records"):
         Trec(path=str(folder)).load()
     with pytest.raises(BenchmarkError, match=r"found '301 33370'$"):  # where nobody can ask for it
         read_qrels(folder / "qrels.txt")

@@ -101,7 +101,7 @@ def test_the_split_of_a_folder_is_read_and_an_unknown_one_is_named(tmp_path):
         (tmp_path / f"{split}-00000.jsonl").write_text(json.dumps({**ROW, "_id": id}) + "\n")
     assert [question.id for question in HotpotQa(path=str(tmp_path)).load().questions] == ["v"]
     assert [question.id for question in HotpotQa(path=str(tmp_path), split="train").load().questions] == ["t"]
-    with pytest.raises(BenchmarkError, match="no file of the split test; set split to one of: dev, train"):
+    with pytest.raises(BenchmarkError, match="no file for the split test; set split to one of: dev, train"):
         HotpotQa(path=str(tmp_path), split="test").load()
 
 

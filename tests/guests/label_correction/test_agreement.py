@@ -135,7 +135,7 @@ def test_an_interrupt_says_that_what_was_judged_is_kept(judged, serve, ragbed):
     _, err = child.communicate(timeout=10)
     assert (child.returncode, "Traceback" in err) == (130, False)
     assert err.splitlines()[-1] == (
-        "interrupted; verdicts so far are kept in the run's journal; the same command continues")
+        "interrupted; verdicts so far are kept in the run's journal; rerun the command to continue")
     assert ragbed(*args)[0] == 0
     assert len(other.requests) <= 25 + 4  # all that had been answered, four being asked at once
 
@@ -222,7 +222,7 @@ def test_what_cannot_be_compared_is_refused_in_one_line(judged, serve, ragbed, t
     one, same = serve(grading(C)), serve(grading(C))
     ragbed.refuses("judge", judged.run, "--judge", f"{one.url}#j", "--judge", f"{same.url}#j",
                    says=["are the same judge"])
-    ragbed.refuses("judge", judged.run, "--judge", "gpt", says=["no model 'gpt'"])
+    ragbed.refuses("judge", judged.run, "--judge", "gpt", says=["unknown model 'gpt'"])
     status, out, _ = ragbed("judge", judged.run)
     assert status == 0
     assert "is the only rater; give --judge, --repeats or --labels" in out

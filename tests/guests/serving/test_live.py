@@ -109,7 +109,7 @@ async def test_what_was_said_of_answers_becomes_questions_that_can_be_reviewed_a
     ragbed.json("report", run)
     assert ragbed.json("verify", run)["agrees"]
     for more in ((), ("--fresh",)):  # which would take the place of what was answered
-        says = ["holds the answers of a server", "--set out=runs"]
+        says = ["holds answers of `ragbed serve`", "--set out=runs"]
         await asyncio.to_thread(partial(ragbed.refuses, says=says), "run", run / "config.yaml", *more)
     config = yaml.safe_load((run / "config.yaml").read_text())  # all that was asked, once more
     settings.write_text(yaml.safe_dump({**config, "name": "anew", "out": str(tmp_path / "runs")}))
