@@ -91,7 +91,7 @@ class Index:
                 if _state(current_folder(Path(path))) == state:
                     opened._place, opened._state = Path(path), state
                     return opened
-        raise IndexFolderError(f"{path} is replaced again and again; wait until it is built")
+        raise IndexFolderError(f"{path} was replaced several times while it was read; wait until it is built")
 
     @property
     def replaced(self) -> bool:

@@ -164,7 +164,7 @@ class RetrieverKind(KindModel):
             one = waiting.pop()
             found += 1
             if found > MAX_PARTS:
-                raise ValueError(f"made of more than {MAX_PARTS} retrievers; remove some")
+                raise ValueError(f"combines more than {MAX_PARTS} retrievers; remove some")
             of = one.get("of") if isinstance(one, dict) else getattr(one, "of", None)
             waiting.extend(of if isinstance(of, list | tuple) else [of] if of is not None else [])
         return value

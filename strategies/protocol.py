@@ -18,12 +18,12 @@ def list_actions(asked: Any) -> list[Action]:
     only, with valid fields."""
     actions = asked if isinstance(asked, list) else [asked]
     if {type(one) for one in actions} not in ({Search}, {Generate}):
-        raise RecipeFailed(f"the strategy yielded {asked!r:.60}: something other than searches or calls, or searches "
-                           "and calls in one list")
+        raise RecipeFailed(f"the strategy yielded {asked!r:.60}; yield searches or calls, and do not mix them in one "
+                           "list")
     for one in actions:
         if isinstance(one, Search):
             _demand("a search", (
-                ("for no text", isinstance(one.query, str)),
+                ("for something that is not a string", isinstance(one.query, str)),
                 (f"for {one.k!r:.40} chunks", one.k is None or (type(one.k) is int and one.k >= 1))))
         else:
             _check_call(one)
@@ -33,7 +33,7 @@ def list_actions(asked: Any) -> list[Action]:
 def check_asked(asked: Any) -> None:
     """Check a value that a recipe yielded. Raises RecipeFailed as `list_actions` does."""
     if isinstance(asked, Decision):
-        _demand("a decision", (("whose words are no texts", _are((asked.what, asked.why), str)),))
+        _demand("a decision", (("whose words are not strings", _are((asked.what, asked.why), str)),))
     elif not isinstance(asked, list) or asked:
         list_actions(asked)
 
@@ -44,14 +44,14 @@ def check_draft(value: Any) -> Draft:
     if not isinstance(value, Draft):
         raise RecipeFailed(f"the strategy returned {type(value).__name__}, not a Draft")
     _demand("a draft whose", (
-        ("text is none", isinstance(value.text, str)),
-        ("citations are no tuple of numbers", _are(value.cited, int)),
-        ("notes are no tuple of texts", _are(value.notes, str)),
-        ("figures are no finite numbers by name", isinstance(value.figures, Mapping) and all(
+        ("text is not a string", isinstance(value.text, str)),
+        ("citations are not a tuple of numbers", _are(value.cited, int)),
+        ("notes are not a tuple of strings", _are(value.notes, str)),
+        ("figures are not finite numbers by name", isinstance(value.figures, Mapping) and all(
             isinstance(name, str) and _is_finite(figure) for name, figure in value.figures.items())),
         ("refused, well_formed or tagged is not True or False", _are((value.refused, value.well_formed), bool)
          and (value.tagged is None or type(value.tagged) is bool)),
-        ("gathered is no tuple of numbers", value.gathered is None or _are(value.gathered, int))))
+        ("gathered is not a tuple of numbers", value.gathered is None or _are(value.gathered, int))))
     return value
 
 
@@ -60,22 +60,22 @@ def _check_call(call: Generate) -> None:
         isinstance(one, Message) for one in call.messages)
     _demand("a call", (
         ("without messages, or with something else among them", messages),
-        ("with a message whose parts are no texts", messages and all(_are(one.parts, str) for one in call.messages)),
-        ("with a message of nobody's", messages and all(one.role in get_args(Role) for one in call.messages)),
-        ("with a message whose tool calls are no tuple of JSON objects",
+        ("with a message whose parts are not strings", messages and all(_are(one.parts, str) for one in call.messages)),
+        ("with a message without a known role", messages and all(one.role in get_args(Role) for one in call.messages)),
+        ("with a message whose tool calls are not a tuple of JSON objects",
          messages and all(_are_objects(one.tool_calls) and type(one.call_id) is str for one in call.messages)),
         ("without a purpose", isinstance(call.purpose, str) and bool(call.purpose)),
-        ("whose shown is no tuple of numbers", _are(call.shown, int)),
-        ("whose sample is no number", type(call.sample) is int and call.sample >= 0),
-        ("whose temperature is none", call.temperature is None or (_is_finite(call.temperature)
+        ("whose shown is not a tuple of numbers", _are(call.shown, int)),
+        ("whose sample is not a number of at least 0", type(call.sample) is int and call.sample >= 0),
+        ("whose temperature is not a number of at least 0", call.temperature is None or (_is_finite(call.temperature)
                                                                    and call.temperature >= 0)),
         ("of less than one token", call.max_tokens is None or (type(call.max_tokens) is int and call.max_tokens >= 1)),
-        ("whose stop is no tuple of texts", _are(call.stop, str)),
-        ("whose schema or tools are no JSON objects", (call.schema is None or _are_objects((call.schema,)))
+        ("whose stop is not a tuple of strings", _are(call.stop, str)),
+        ("whose schema or tools are not JSON objects", (call.schema is None or _are_objects((call.schema,)))
          and _are_objects(call.tools)),
         ("whose tool_choice is neither auto nor none", call.tool_choice in ("auto", "none")),
         ("whose see_failure is not True or False", type(call.see_failure) is bool),
-        ("whose effort is no text", call.effort is None or (isinstance(call.effort, str) and bool(call.effort)))))
+        ("whose effort is not a string", call.effort is None or (isinstance(call.effort, str) and bool(call.effort)))))
 
 
 def _demand(what: str, demands: Iterable[tuple[str, bool]]) -> None:

@@ -109,7 +109,7 @@ async def test_the_graph_plays_a_state_that_nobody_began_as_the_studio_does(serv
 
 
 async def test_an_unknown_strategy_is_named_before_anything_is_opened(index):
-    with pytest.raises(SettingsError, match="there are: direct"):
+    with pytest.raises(SettingsError, match="choose from: direct"):
         async with Assistant.open(AssistantSettings(index=index.folder, reasoning="guess")):
             pass
 

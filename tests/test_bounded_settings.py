@@ -15,7 +15,7 @@ def test_a_name_that_a_table_cannot_show_is_refused(name):
 def test_a_sweep_that_is_too_large_is_refused_before_it_is_expanded():
     said = {"kind": "self_consistency", "samples": list(range(1, 101)), "temperature": [0.5] * 200,
             "threshold": [0.1] * 99}
-    with pytest.raises(SettingsError, match="its lists stand for 1,980,000 strategies, of which a run takes 1,000"):
+    with pytest.raises(SettingsError, match="its lists expand to 1,980,000 strategies, but a run takes at most 1,000"):
         next(sweep("reasoning", said))
     assert len(list(sweep("reasoning", {"kind": "self_consistency", "samples": list(range(1, 101))}))) == 100
     with pytest.raises(SettingsError, match="self_consistency: samples: an empty list"):
@@ -29,7 +29,7 @@ def test_samples_of_samples_are_counted_before_any_is_drawn():
             said = {"kind": "self_consistency", "of": said, **({"samples": one} if one else {})}
         return said
 
-    with pytest.raises(SettingsError, match="it draws 10,000 samples of one question, one within another; 1,000 are"):
+    with pytest.raises(SettingsError, match="draw 10,000 samples per question; the maximum is 1,000"):
         parse_strategy("reasoning", nested(100, 100))
     with pytest.raises(SettingsError, match="it draws 3,125 samples"):
         parse_strategy("reasoning", nested(None, None, None, None, None))

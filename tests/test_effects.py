@@ -236,7 +236,7 @@ def test_the_command_shows_them_and_what_it_cannot_is_one_line(serve, town, ragb
     ragbed.refuses("effects", town.run, "--metric", "citation_f1", says=["is a metric of a whole set"])
     ragbed.refuses("effects", town.run, "--metric", "accuracy", says=["has no metric accuracy", "unified"])
     assert ragbed("run", town.config(server.url, name="one", reasoning=["direct", "least_to_most"]))[0] == 0
-    ragbed.refuses("effects", town.run.parent / "one", says=["effects need at least two varying factors", "`ragbed compare "])
+    ragbed.refuses("effects", town.run.parent / "one", says=["at least two varying factors", "`ragbed compare "])
     alone = json.loads((town.run.parent / "one" / "summary.json").read_text())
     assert (len(alone["comparisons"]["pairs"]), alone["effects"]) == (1, None)
 

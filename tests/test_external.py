@@ -140,7 +140,7 @@ HIT = "from ragbed.documents.types import Chunk\nfrom ragbed.retrieval.types imp
     ("[[Hit(self.chunks[0], True, 1, 'x')]]", "the score True is not a number"),
     ("[[Hit(Chunk(['c1'], 'z', 'plain', 0, 1, 'z'), 1.0, 1, 'x')]]", "did not return a list of hits per query"),
     ("[[Hit(self.chunks[0], 'high', 1, 'x')]]", "the score 'high' is not a number"),
-    ("[[Hit(Chunk('z', 'z', 'plain', 0, 1, 'z'), 1.0, 1, 'x')]]", "it found a chunk that was not given, 'z'"),
+    ("[[Hit(Chunk('z', 'z', 'plain', 0, 1, 'z'), 1.0, 1, 'x')]]", "it returned an unknown chunk, 'z'"),
     ("queries[5]", "IndexError: list index out of range"),
     ("(_ for _ in ()).throw(__import__('asyncio').CancelledError)", "CancelledError"),
 ])
@@ -173,7 +173,7 @@ def test_a_name_that_is_no_factorys_is_refused(factory):
 
 
 @pytest.mark.parametrize(("factory", "complaint"), [
-    ("gone.py:make", "gone.py is no file"), ("nothing_like_it:make", "module nothing_like_it was not found"),
+    ("gone.py:make", "gone.py is not a file"), ("nothing_like_it:make", "module nothing_like_it was not found"),
     ("nothing.like.it:make", "No module named 'nothing'"), (".:make", "external .:make: ")])
 def test_a_factory_that_is_not_there_says_so(tmp_path, monkeypatch, factory, complaint):
     monkeypatch.chdir(tmp_path)

@@ -66,7 +66,7 @@ def test_settings_keep_the_path_tables_the_name_of_the_file_and_its_content_is_a
 
 
 @pytest.mark.parametrize(("settings", "says"), [
-    ({}, "strategy few_shot: exemplars has to be given"), ({"exemplars": 3}, "expected the path of a file, not 3"),
+    ({}, "strategy few_shot: exemplars is required"), ({"exemplars": 3}, "expected the path of a file, not 3"),
     ({"exemplars": "nowhere.jsonl"}, "exemplars: nowhere.jsonl: no such file"), ({"exemplars": ""}, "an empty path"),
     ({"exemplars": "."}, "exemplars: .: not a file"),
     ({"exemplars": "a\0b"}, "cannot be read"), ({"exemplars": "mills.jsonl", "count": 0}, "count")])
@@ -111,7 +111,7 @@ def test_replies_are_read_again_with_the_examples_that_they_answered_and_else_st
     file = write(MILL)
     assert ragbed("run", town.config(serve(town.reply).url, reasoning={"kind": "few_shot", "exemplars": file}))[0] == 0
     before = town.hashes()
-    for lines, says in (([MILL], None), ([LAMP], "is not what the run was made with"), ([], "no example in it")):
+    for lines, says in (([MILL], None), ([LAMP], "is not what the run was made with"), ([], "contains no example")):
         write(*lines)
         status, out, err = ragbed("rescore", town.run)
         assert (status, town.hashes()) == (0, before)

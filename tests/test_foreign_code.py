@@ -108,9 +108,9 @@ def test_promises_that_a_broken_strategy_ends_too_early_for_are_not_tested(here)
 @pytest.mark.parametrize(("kind", "said"), [
     ("loop.py:recipe", "cannot be read"), ("\0.py:recipe", "cannot be read"),
     ("\ud800.py:recipe", "cannot be read"), ("x" * 300 + ".py:recipe", "cannot be read"),
-    ("pipe.py:recipe", "no file; a strategy is a file of Python source"),
-    ("zero.py:recipe", "no file; a strategy is a file of Python source"),
-    ("folder.py:recipe", "no file; a strategy is a file of Python source"),
+    ("pipe.py:recipe", "not a file; a strategy is a file of Python source"),
+    ("zero.py:recipe", "not a file; a strategy is a file of Python source"),
+    ("folder.py:recipe", "not a file; a strategy is a file of Python source"),
     ("huge.py:recipe", "larger than 1,000,000 bytes")])
 def test_a_path_without_source_is_a_one_line_error(here, kind, said):
     (here / "loop.py").symlink_to(here / "loop.py")

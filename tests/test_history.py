@@ -89,4 +89,4 @@ def test_a_history_strategy_of_ones_own_has_to_end_with_a_question(tmp_path, mon
     assert play("own.py:last")[0].searched == ["How long is it?"]
     _, answer = play("own.py:wrong")
     assert (answer.outcome, answer.failure.message) == (
-        "error", "own.py:wrong: the strategy returned None; it has to end with the question, a text")
+        "error", "own.py:wrong: the strategy returned None; it must return the question as a string")

@@ -151,7 +151,7 @@ class Wrong(Lengths):
 
 
 @pytest.mark.parametrize(("embedder", "complaint"), [
-    (Longer(), "the embedder lengths returns 3 numbers, but the index has 2; "),
+    (Longer(), "the embedder lengths returns vectors of 3 numbers, but those of the index have 2; "),
     (Wrong(), "numbers that are not finite")])
 def test_an_embedder_that_gives_other_vectors_than_the_index_has_is_one_line(pages, embedder, complaint):
     build(pages)

@@ -164,7 +164,7 @@ def test_documents_that_are_given_keep_their_ids_and_only_a_changed_one_is_embed
     ("m.jsonl", '[1]', "line 1: expected one JSON object"),
     ("m.jsonl", '{"source": "a.txt", "page": 1}', "a field cannot be called 'page'"),
     ("m.jsonl", '{"source": "a.txt", "x": 1}\n{"source": "b.txt", "x": "one"}',
-     "x of b.txt is a text, elsewhere a number"),
+     "x has type text in b.txt and number elsewhere"),
     ("m.csv", "source,x\na.txt", "line 2: expected 2 fields, found 1"),
     ("m.csv", 'source,x\n\na.txt,"1\n2"\nb.txt', "line 5: expected 2 fields, found 1"),
     ("m.csv", "source,x\n\na.txt,1\n\na.txt,2", "line 5, field source: expected a path that no other line has"),

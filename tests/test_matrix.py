@@ -51,7 +51,7 @@ def test_include_adds_combinations_last_with_the_runs_values_for_missing_keys():
     ({"exclude": {"conditions": []}}, ["exclude.0.conditions", "the list is empty"]),
     ({"exclude": [{"seed": 0}]}, ["exclude removes every combination"]),
     ({"conditions": ["provided", "full"], "exclude": [{"conditions": "full"}, {"condition": "full", "seed": 0}]},
-     ["exclude {conditions: [full], seed: [0]} removes nothing that earlier entries keep"]),
+     ["exclude {conditions: [full], seed: [0]} removes nothing that earlier entries have not removed"]),
     ({"include": {"conditions": "provided"}}, ["include {conditions: [provided]} adds nothing"]),
     ({"include": {"retriever": "bm25"}}, ["unknown retriever bm25", "dense@5"]),
     ({"include": {"retriever": {"kind": "dense", "kk": 3}}}, ["unknown setting 'include.0.retriever.0.settings.kk'"]),

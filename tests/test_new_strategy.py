@@ -51,7 +51,7 @@ def test_a_new_strategy_is_tested_by_the_tests_that_come_with_it(empty, ragbed, 
 
 @pytest.mark.parametrize(("name", "said"), [
     ("Look", "lower-case"), ("look-twice", "lower-case"), ("../x", "lower-case"), ("test_x", "is not a strategy name"),
-    ("direct", "a strategy of ragbed"), ("hyde", "a strategy of ragbed"), ("json", "a module of Python"),
+    ("direct", "a built-in strategy"), ("hyde", "a built-in strategy"), ("json", "a Python module"),
     ("there", "there.py exists")])
 def test_a_name_that_will_not_do_is_refused_and_nothing_is_written(empty, ragbed, name, said):
     (empty / "there.py").write_text("mine")
@@ -64,7 +64,7 @@ def test_a_strategy_that_breaks_a_promise_is_told_where_with_status_1(empty, rag
     (empty / "bad.py").write_text("from ragbed import Task\n\ndef recipe(task: Task):\n    yield task.id\n")
     status, out, _ = ragbed("check", "strategy", "bad.py:recipe")
     assert status == 1
-    assert "protocol: bad.py:recipe: the strategy yielded 'goldhush-question': something other than searches" in out
+    assert "protocol: bad.py:recipe: the strategy yielded 'goldhush-question'; yield searches" in out
     ragbed.refuses("check", "strategy", "none.py:recipe", says=["none.py: no such file"])
     ragbed.refuses("check", "strategy", "[a]", says=["expected a name of `ragbed list strategies`"])
 

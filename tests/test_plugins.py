@@ -93,19 +93,19 @@ def test_settings_that_were_checked_are_taken_as_they_are_and_nothing_is_execute
 
 @pytest.mark.parametrize(("kind", "said"), [
     ("none.py:recipe", "none.py: no such file; a path is relative to the current folder"),
-    ("mine.py:absent", "the file has no function 'absent'; of this family it has: recipe, bare, odd"),
+    ("mine.py:absent", "the file has no function 'absent'; its reasoning strategies: recipe, bare, odd"),
     ("mine.py", "name its function too, as in mine.py:recipe"),
     ("mine.py:plain", "plain is a function without a yield; a recipe yields what it asks for"),
     ("mine.py:MINE_TOO", "no function 'MINE_TOO'"),
     ("mine.py:Field", "Field is a function without a yield"),
-    ("mine.py:waits", "it is async; a recipe is a plain generator"),
+    ("mine.py:waits", "it is async; a recipe must be a plain generator"),
     ("mine.py:gathers", "it takes task and query, as retrieval strategies do; name it under retrieval"),
     ("mine.py:late", "expected def late(task, *, ...), its settings after the star, not (task, times)"),
     ("mine.py:bare", "annotate its parameter times, as in `times: int = 3`"),
-    ("mine.py:odd", "no parameter can be called json; give it another name"),
+    ("mine.py:odd", "a parameter cannot be called json; give it another name"),
     ({"kind": "mine.py:recipe", "times": 4}, "times: Input should be less than or equal to 3"),
-    ({"kind": "mine.py:recipe", "tmies": 4}, "no parameter is called tmies; there are: times, words"),
-    ("mien", "unknown reasoning strategy 'mien'; there are: direct, ")])
+    ({"kind": "mine.py:recipe", "tmies": 4}, "unknown parameter tmies; choose from: times, words"),
+    ("mien", "unknown reasoning strategy 'mien'; choose from: direct, ")])
 def test_what_does_not_fit_is_one_line(mine, kind, said):
     with pytest.raises(SettingsError) as refused:
         parse_strategy("reasoning", kind)
@@ -118,10 +118,10 @@ def test_what_does_not_fit_is_one_line(mine, kind, said):
     ("import no_such_package", "bad.py: bad.py:1: ModuleNotFoundError: No module named 'no_such_package'"),
     ("from ragbed.strategies.types import Nothing", "ImportError: cannot import name 'Nothing'"),
     ("\n1 / 0", "bad.py: bad.py:2: ZeroDivisionError: division by zero"),
-    ("import helper", "bad.py:1: imports helper.py from its own folder; a strategy is one file"),
+    ("import helper", "bad.py:1: imports helper.py from its own folder, but a run records"),
     ("from helper import x", "bad.py:1: imports helper.py from its own folder"),
     ("from . import helper", "bad.py:1: imports . from its own folder"),
-    (b"\xff\xfe\x00", "bad.py: no Python source"), ("\0", "bad.py"),
+    (b"\xff\xfe\x00", "bad.py: not valid Python source"), ("\0", "bad.py"),
     ("def recipe(task: 'Nowhere', *, x: 'Nowhere' = 1):\n    yield", "its annotations cannot be read: name 'Nowhere'")])
 def test_a_file_that_cannot_be_taken_is_one_line_that_names_the_place(mine, source, said):
     mine.with_name("helper.py").write_text("x = 1")

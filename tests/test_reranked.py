@@ -93,7 +93,7 @@ def test_a_reranker_counts_for_all_unless_its_model_was_not_trained_for_it(tmp_p
 
 
 def test_a_judge_is_refused_where_no_model_can_be_asked():
-    with pytest.raises(SettingsError, match="the reranker judge asks m, but no model can be asked here"):
+    with pytest.raises(SettingsError, match="the reranker judge calls m, but no model can be called here"):
         JudgeReranker(model="m").open(RerankerDeps())
 
 

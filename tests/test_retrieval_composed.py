@@ -39,7 +39,7 @@ def test_settings_put_one_retrieval_into_another():
     assert labels == {"corrective(hyde)", "decompose(corrective(iterations=1))"}
     ways = [parse_strategy("retrieval", {"kind": "adaptive", way: "hyde"}).label for way in ("simple", "complex")]
     assert ways == ["adaptive(simple=hyde)", "adaptive(complex=hyde)"]
-    for said, says in (({"kind": "hyde", "over": "once"}, "no parameter is called over"),
+    for said, says in (({"kind": "hyde", "over": "once"}, "unknown parameter over"),
                        ({"kind": "corrective", "iterations": 0}, "iterations"),
                        ({"kind": "multi_query", "queries": 99}, "queries"),
                        ({"kind": "corrective", "threshold": 4}, "threshold"),
@@ -223,4 +223,4 @@ def test_retrievals_that_ask_a_model_are_ranked_without_answers(serve, town, rag
     assert {record["result"]["scores"]["recall@10"] for record in town.records()} == {1.0}
     assert len(server.requests) == 6 * 2 + 6
     nobody = town.config("unused", conditions="retrieved", reasoning="search_only", models="none", retrieval="hyde")
-    ragbed.refuses("run", nobody, says=["models: hyde asks a model; name one"])
+    ragbed.refuses("run", nobody, says=["models: hyde calls a model; name one"])

@@ -136,7 +136,7 @@ def test_a_run_its_judge_and_its_plan_are_priced_alike(serve, town, ragbed):
 def test_a_price_of_a_model_that_is_not_asked_is_one_line_that_names_those_that_are(town, ragbed):
     url = "http://127.0.0.1:9/v1"
     path = town.config(url, calls={"prices": {"gpt-4o": {"prompt": 1, "completion": 2}}})
-    ragbed.refuses("run", path, says=["calls.prices: unknown model gpt-4o", f"this run asks {url}#m"])
+    ragbed.refuses("run", path, says=["calls.prices: unknown model gpt-4o", f"this run uses {url}#m"])
 
 
 def test_a_unified_score_of_a_half_with_fewer_than_ten_questions_is_told():

@@ -103,9 +103,9 @@ class Finished:
     def refuse_race(self) -> None:
         """Raise RunError if the run is a race, since tests of a fixed number of questions are not valid for it."""
         if (self.summary.get("comparisons") or {}).get("said"):
-            raise RunError(f"{self.path} is a race, whose number of questions its answers decided: tests of a fixed "
-                           "number do not hold for it. Its report has its own verdicts; run it without --race to "
-                           "compare it")
+            raise RunError(f"{self.path} is a race: its answers decided how many questions were asked, so the usual "
+                           "tests are not valid. See the verdicts in its report, or run it without --race to compare "
+                           "it")
 
     @property
     def path(self) -> Path:
@@ -224,7 +224,7 @@ def find_question(ids: Sequence[str], name: str) -> int:
         return found[0]
     if found:
         raise RunError(f"{len(found)} questions begin with {name!r}, such as {_listed([ids[one] for one in found])}; "
-                       "give more of the id, or a number as in 1")
+                       "give more of the id, or a number such as 1")
     near = get_close_matches(name, ids, _NEAREST, cutoff=0.3)
     such = f"the nearest: {_listed(near)}" if near else f"the first: {_listed(ids)}"
     raise RunError(f"no question {name!r} among the {len(ids)} of the run; {such}; or give a number, from 1 to "

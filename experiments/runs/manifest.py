@@ -23,7 +23,7 @@ def read_config(run: Path) -> str | None:
     except FileNotFoundError:
         return None
     except (OSError, UnicodeDecodeError) as error:
-        raise RunError(f"{path}: cannot be read; use --fresh to begin anew") from error
+        raise RunError(f"{path}: cannot be read; start again with --fresh") from error
 
 
 class MadeShard(BaseModel):

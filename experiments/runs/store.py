@@ -101,8 +101,8 @@ class RunFolder:
         content."""
         known = self.database.read("SELECT value FROM pins WHERE name = ?", (name,))
         if known not in ([], [(value,)]) and not self.is_empty():
-            raise RunError(f"{self.path} holds records over {name} as it was before it changed; give this run another "
-                           "name, or use --fresh to begin anew")
+            raise RunError(f"{self.path} holds records made with an earlier version of {name}; use another run name, "
+                           "or start again with --fresh")
         self.database.put(_PIN, (name, value))
         self.database.flush()
 
@@ -213,7 +213,7 @@ class RunFolder:
         try:
             return {(one := _QUESTION.validate_json(row[0])).id: one for row in rows}
         except ValidationError as error:
-            raise RunError(f"{self.database.path}: damaged, a question of it cannot be read; run it again, with "
+            raise RunError(f"{self.database.path}: damaged: a question cannot be read; run it again, with "
                            "--fresh") from error
 
     def records_of(self, question: str) -> Iterator[Record]:
@@ -265,7 +265,7 @@ def lock_run(folder: Path) -> FileLock:
     try:
         return hold_file(folder / ".lock")
     except Timeout as error:
-        raise RunError(f"{folder}: another process is working on this run; wait for it, or give this one another "
+        raise RunError(f"{folder}: another process is working on this run; wait for it, or use another run "
                        "name") from error
     except OSError as error:
         raise RunError(f"{folder}, the run folder: {explain_write_error(error)}") from error
@@ -275,7 +275,7 @@ def read_run_file(path: Path) -> bytes:
     """Return the bytes of a regular file of a run. Raises OSError if it cannot be read, is not a regular file (reading
     a pipe would wait), or is larger than any that a run writes."""
     if path.exists() and (not path.is_file() or path.stat().st_size > 16 << 20):
-        raise OSError(errno.EINVAL, "is no file of a run")
+        raise OSError(errno.EINVAL, "is not a file of a run")
     return path.read_bytes()
 
 

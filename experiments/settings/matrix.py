@@ -102,7 +102,7 @@ def _is_checked(info: ValidationInfo) -> bool:
 
 def _check_rules(rules: list[Rules]) -> list[Rules]:
     if "closed-book" in rules:
-        raise ValueError("closed-book is not a choice here; set conditions: closed-book, which brings these rules")
+        raise ValueError("closed-book cannot be set here; set conditions: closed-book, which uses these rules")
     return rules
 
 
@@ -274,7 +274,7 @@ def _exclude(left: dict[Combination, None], entry: Lists, base: Lists, described
                                 f"{', '.join(map(str, base[name]))}")
     dropped = [one for one in left if all(getattr(one, name) in values for name, values in entry.items())]
     if not dropped:
-        raise SettingsError(f"{described} removes nothing that earlier entries keep; delete it")
+        raise SettingsError(f"{described} removes nothing that earlier entries have not removed; delete it")
     for one in dropped:
         del left[one]
 

@@ -92,13 +92,13 @@ def check_searching(reasoning: Collection[str], gathering: Collection[str], mode
             raise ValueError(f"models: {NO_MODEL} works only with reasoning: {SEARCH_ONLY}; name a model")
         return False
     if len(reasoning) > 1:
-        raise ValueError(f"reasoning: {SEARCH_ONLY} has other metrics than strategies that answer; move it to a "
+        raise ValueError(f"reasoning: {SEARCH_ONLY} has different metrics from strategies that answer; move it to a "
                          "separate run")
     asking = sorted(kind for kind in gathering if kind not in UNAIDED)
     if set(models) != {NO_MODEL} and not asking:
-        raise ValueError(f"models: {SEARCH_ONLY} asks no model; remove models")
+        raise ValueError(f"models: {SEARCH_ONLY} calls no model; remove models")
     if NO_MODEL in models and any(kind in (*RETRIEVAL, *HISTORY) for kind in asking):
-        raise ValueError(f"models: {asking[0]} asks a model; name one")
+        raise ValueError(f"models: {asking[0]} calls a model; name one")
     if set(conditions) != {"retrieved"}:
         raise ValueError(f"conditions: {SEARCH_ONLY} measures searches only; remove conditions")
     return True

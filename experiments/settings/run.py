@@ -270,12 +270,12 @@ class RunSettings(_MatrixWithGuests):
         if self.filled == "gold" and self.sub_answers != "asked":
             raise ValueError("filled: gold needs sub-questions that are asked one by one; set sub_answers: asked")
         if "paraphrase" in self._values("questions") and self.paraphrasing_model is None:
-            raise ValueError("questions: paraphrase needs a model, and no model judges; set paraphraser: MODEL, "
-                             "ideally one that does not answer")
+            raise ValueError("questions: paraphrase needs a model, but the judge is not a model; set paraphraser: "
+                             "MODEL, ideally one that does not answer")
         check_pipelines(self.pipelines, self.models, self.only_searches, self.sub_answers)
         asked = dict.fromkeys([*(one.cell_model for one in self.pipelines), *self.all_models])
         if unknown := [name for name in self.calls.prices if name not in asked]:
-            raise ValueError(f"calls.prices: unknown model {unknown[0]}; this run asks {', '.join(asked)}")
+            raise ValueError(f"calls.prices: unknown model {unknown[0]}; this run uses {', '.join(asked)}")
         check_searching(self._values("reasoning"), self._values("retrieval") | self._values("history"),
                         self._values("models"), self._values("conditions"))
         return self

@@ -70,7 +70,8 @@ def resolve_target(target: str, path: str | None, options: Mapping[str, Any], pa
         if not file.exists():
             raise SettingsError(f"{file}: neither a file nor a benchmark; the benchmarks are {', '.join(BENCHMARKS)}")
         if given := ["PATH"] * (path is not None) + list(map(option_name, options)):
-            raise SettingsError(f"{given[0]} needs a benchmark's name; {file} is a file, which has its own settings")
+            raise SettingsError(f"{given[0]} works only with the name of a benchmark, and {file} is a settings file; "
+                                "change it there")
         runs = read_runs(file)
     return [narrow(settings, part, rename="name" not in options) for settings in runs]
 
@@ -92,7 +93,7 @@ def _benchmark_run(kind: str, path: str | None, options: Mapping[str, Any], part
         add_setting(content, text)
     benchmark = content.get("benchmark", {})
     if not isinstance(benchmark, dict) or benchmark.get("kind", kind) != kind:
-        raise SettingsError(f"--set names another benchmark than {kind}; name it as TARGET")
+        raise SettingsError(f"--set names a different benchmark from {kind}; name the benchmark as TARGET")
     twice = next((name for name in _COUNTS if name in benchmark and getattr(part, name) is not None), None)
     if twice is not None:
         raise SettingsError(f"--{twice} and --set benchmark.{twice} are the same setting; give one of the two")
@@ -109,7 +110,8 @@ def add_setting(settings: dict[str, Any], text: str, replace: bool = False) -> N
     for key in keys:
         settings = settings.setdefault(key, {})
         if not isinstance(settings, dict):
-            raise SettingsError(f"--set {text!r}: {key} has a value already, and not settings below it")
+            raise SettingsError(f"--set {text!r}: {key} already has a value, so settings below it cannot be set; give "
+                                "only one of the two")
     if last in settings and not replace:
         raise SettingsError(f"--set {text!r}: {place} is given twice; give it once")
     settings[last] = parse_yaml(value, f"--set {text!r}")

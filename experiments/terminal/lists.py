@@ -163,9 +163,9 @@ def write_strategy(name: str, family: str) -> None:
         raise SettingsError(f"{name!r:.60} is not a strategy name; use at most 40 lower-case letters, digits and _, "
                             "such as look_twice")
     if name in (*REASONING, *RETRIEVAL, *HISTORY):
-        raise SettingsError(f"{name} is a strategy of ragbed; choose another name")
+        raise SettingsError(f"{name} is a built-in strategy; choose another name")
     if name in sys.stdlib_module_names:
-        raise SettingsError(f"{name} is a module of Python; choose another name")
+        raise SettingsError(f"{name} is a Python module; choose another name")
     templates = resources.files("ragbed.experiments").joinpath("data", "templates")
     texts = {Path(file): templates.joinpath(f"{template}.py.txt").read_text(encoding="utf-8")
              for file, template in ((f"{name}.py", family), (f"test_{name}.py", f"{family}_test"))}

@@ -215,7 +215,7 @@ def _compare(engine: TorchEngine, run: Run, facts: ModelFacts, tokenizer: Tokeni
     for found in (single, run(*_pad(tokens, facts))):
         cosines = (found * wanted).sum(1) / np.linalg.norm(found, axis=1) / np.linalg.norm(wanted, axis=1)
         if not cosines.min() > _MIN_COSINE:
-            raise ValueError(f"its vectors have cosine {cosines.min():.4f} with PyTorch's")
+            raise ValueError(f"its vectors differ from PyTorch's: cosine {cosines.min():.4f}")
     tokenizer.no_truncation()
 
 

@@ -92,7 +92,7 @@ def check_allowed(url: str, index: Path, use: str, key: str) -> None:
         key: environment variable that the server would be sent, with queries.
     """
     if _needs_note(url) and not _note(url).exists():
-        raise SettingsError(f"{index} {use} a server, {url}, which would be sent your queries and {key}; if you trust "
+        raise SettingsError(f"{index} {use} a server, {url}, which would receive your queries and {key}; if you trust "
                             "it, run `ragbed search` once with --allow-server")
 
 

@@ -188,7 +188,7 @@ def _read_whole(response: httpx2.Response) -> None:
     import httpx2
 
     if is_compressed(response.headers):
-        raise httpx2.DecodingError("the reply is compressed, which was not asked for")
+        raise httpx2.DecodingError("the server compressed its reply, although ragbed did not ask for that")
     stream = cast("httpx2.SyncByteStream", response.stream)
     until, body = time.monotonic() + response.request.extensions["timeout"]["read"], bytearray()
     for block in stream:

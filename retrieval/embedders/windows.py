@@ -97,8 +97,8 @@ def cut_by_estimate(texts: Sequence[str], window: int, header: str) -> list[list
     room."""
     room = window - _SPECIAL - estimate_tokens(header)
     if room < _MIN_ROOM:
-        raise ModelError(f"a window of {window} tokens leaves no room behind a header of {len(header)} characters; "
-                         "use shorter prefixes, or set window to what the server reads")
+        raise ModelError(f"a window of {window} tokens leaves no room for text after a header of {len(header)} "
+                         "characters; use shorter prefixes, or set window to what the server can read")
     return [_cut(text, room) for text in texts]
 
 

@@ -54,14 +54,14 @@ def field_types(metadata: Metadata, where: str = "metadata") -> dict[str, FieldT
     for source, fields in metadata.items():
         for name, value in fields.items():
             if name in _BUILT_IN or not name:
-                raise DocumentError(where, f"a field cannot be called {name!r}; the index itself has "
+                raise DocumentError(where, f"a field cannot be called {name!r}; the index itself uses the names "
                                            f"{', '.join(_BUILT_IN)}")
             if value is None:
                 continue
             type: FieldType = "boolean" if isinstance(value, bool) else "text" if isinstance(value, str) else "number"
             if types.setdefault(name, type) != type:
-                raise DocumentError(where, f"{name} of {source} is a {type}, elsewhere a {types[name]}; "
-                                           "give a field one type")
+                raise DocumentError(where, f"{name} has type {type} in {source} and {types[name]} elsewhere; use one "
+                                           "type per field")
     return dict(sorted(types.items()))
 
 

@@ -180,8 +180,7 @@ def _safe(field: str, operator: str, value: str) -> FilterTerm:
     except SettingsError:
         reads_back = False
     if not reads_back and ({"*", "?"} & set(value) or not value):
-        raise SettingsError(f"where: {field}: {value!r}: {_FORM}; in a pattern, use ? for such a sign or a "
-                            "space")
+        raise SettingsError(f"where: {field}: {value!r}: {_FORM}; in a pattern, use ? for such a character or a space")
     return bare if reads_back else quoted
 
 

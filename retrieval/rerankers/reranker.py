@@ -62,7 +62,8 @@ class JudgeReranker(Reranker):
     def open(self, deps: RerankerDeps) -> Scorer:
         """Open the judge. Raises SettingsError if no model can be asked here."""
         if deps.judge is None:
-            raise SettingsError(f"the reranker judge asks {self.model}, but no model can be asked here; use another")
+            raise SettingsError(f"the reranker judge calls {self.model}, but no model can be called here; use another "
+                                "reranker")
         return deps.judge(self)
 
     def identity(self) -> str:

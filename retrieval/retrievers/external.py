@@ -136,7 +136,8 @@ class ExternalRetriever:
     def _checked(self, hit: Hit, rank: int) -> Hit:
         chunk = self.known.get(hit.chunk.id)
         if chunk is None:
-            raise SettingsError(f"external {self.factory}: it found a chunk that was not given, {hit.chunk.id!r:.80}")
+            raise SettingsError(f"external {self.factory}: it returned an unknown chunk, "
+                                f"{hit.chunk.id!r:.80}")
         score = number(hit.score)
         if score is None:
             raise SettingsError(f"external {self.factory}: the score {hit.score!r:.80} is not a number")

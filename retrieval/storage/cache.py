@@ -25,7 +25,8 @@ from ragbed.retrieval.types import Embedder, Matrix
 def check_fit(vectors: Matrix, dimension: int, embedder: str) -> None:
     """Raise ModelError if vectors of the named embedder do not fit an index of this dimension, or are not finite."""
     if vectors.shape[1] != dimension:
-        raise ModelError(f"the embedder {embedder} returns {vectors.shape[1]} numbers, but the index has {dimension}; "
+        raise ModelError(f"the embedder {embedder} returns vectors of {vectors.shape[1]} numbers, but those of the "
+                         f"index have {dimension}; "
                          "configure its server as when the index was built, or build another index")
     if not np.isfinite(vectors).all():
         raise ModelError(f"the embedder {embedder} returned a vector with numbers that are not finite")

@@ -47,7 +47,7 @@ def read_exemplars(path: str | Path) -> tuple[Exemplar, ...]:
     except BenchmarkError as error:
         raise SettingsError(f"exemplars: {error}") from error
     if not found:
-        raise SettingsError(f"exemplars: {path}: no example in it")
+        raise SettingsError(f"exemplars: {path}: contains no example")
     return found
 
 

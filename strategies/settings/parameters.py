@@ -34,7 +34,7 @@ def parameter_hints(function: Callable[..., Any]) -> dict[str, Any]:
         if name not in hints:
             raise SettingsError(f"strategy {function.__name__}: annotate its parameter {name}, as in `{name}: int = 3`")
         if name in _TAKEN or name.startswith("_") or hasattr(BaseModel, name):
-            raise SettingsError(f"strategy {function.__name__}: no parameter can be called {name}; give it another "
+            raise SettingsError(f"strategy {function.__name__}: a parameter cannot be called {name}; give it another "
                                 "name")
     return {name: hints[name] for name in named}
 
@@ -56,9 +56,9 @@ def validate_parameters(kind: str, function: Callable[..., Any], given: Mapping[
         place = ".".join(map(str, first["loc"]))
         if first["type"] == "extra_forbidden":
             known = ", ".join(model.model_fields) or "none"
-            raise SettingsError(f"strategy {kind}: no parameter is called {place}; there are: {known}") from error
+            raise SettingsError(f"strategy {kind}: unknown parameter {place}; choose from: {known}") from error
         if first["type"] == "missing":
-            raise SettingsError(f"strategy {kind}: {place} has to be given") from error
+            raise SettingsError(f"strategy {kind}: {place} is required") from error
         raise SettingsError(f"strategy {kind}: {place}: {first['msg'].removeprefix('Value error, ')}") from error
     return {name: getattr(values, name) for name in parameter_hints(function) if name in given}
 
@@ -78,8 +78,8 @@ def expand_sweep(function: Callable[..., Any], given: Mapping[str, Any]) -> Iter
         if not value:
             raise SettingsError(f"strategy {function.__name__}: {name}: an empty list; give a value, or leave it out")
     if (count := math.prod(map(len, lists.values()))) > _MAX_SETTINGS:
-        raise SettingsError(f"strategy {function.__name__}: its lists stand for {count:,} strategies, of which a run "
-                            f"takes {_MAX_SETTINGS:,}; shorten {' or '.join(lists)}")
+        raise SettingsError(f"strategy {function.__name__}: its lists expand to {count:,} strategies, but a run takes "
+                            f"at most {_MAX_SETTINGS:,}; shorten {' or '.join(lists)}")
     for values in product(*lists.values()):
         yield {**given, **dict(zip(lists, values, strict=True))}
 

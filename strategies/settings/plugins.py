@@ -34,7 +34,7 @@ def check_function(family: str, kind: str, function: Callable[..., Any]) -> None
     named = str(getattr(function, "__name__", DEFAULT_FUNCTION))
     where, shape = f"{family} strategy {kind}", f"def {named}({', '.join(_GIVEN[family])}, *, ...)"
     if inspect.isasyncgenfunction(function) or inspect.iscoroutinefunction(function):
-        raise SettingsError(f"{where}: it is async; a recipe is a plain generator, which ragbed plays: write {shape}")
+        raise SettingsError(f"{where}: it is async; a recipe must be a plain generator function: write {shape}")
     if not inspect.isgeneratorfunction(function):
         what = "is a function without a yield" if callable(function) else f"is no function, but {function!r:.40}"
         raise SettingsError(f"{where}: {named} {what}; a recipe yields what it asks for, or ends with "
@@ -91,18 +91,18 @@ def guard_recipe(family: Family, kind: str, function: Callable[..., Any]) -> Cal
 
 def _check_answer(value: Any) -> None:
     if check_draft(value).gathered is not None:
-        raise RecipeFailed("the strategy makes a draft with gathered, which only search_only does")
+        raise RecipeFailed("the strategy returned a draft with gathered, which only search_only may set")
 
 
 def _check_evidence(value: Any) -> None:
     if not (isinstance(value, tuple) and all(isinstance(one, Passage) for one in value)):
-        raise RecipeFailed(f"the strategy returned {value!r:.60}; it has to end with the evidence, a tuple of what "
-                           "searches found")
+        raise RecipeFailed(f"the strategy returned {value!r:.60}; it must return the evidence, a tuple of passages "
+                           "that searches found")
 
 
 def _check_question(value: Any) -> None:
     if not isinstance(value, str) or not value.strip():
-        raise RecipeFailed(f"the strategy returned {value!r:.60}; it has to end with the question, a text")
+        raise RecipeFailed(f"the strategy returned {value!r:.60}; it must return the question as a string")
 
 
 _CHECKS = {"reasoning": _check_answer, "retrieval": _check_evidence, "history": _check_question}
@@ -146,10 +146,10 @@ def load_plugin(family: Family, kind: str, known: tuple[str, ...]) -> Plugin:
         raise SettingsError(f"{family} strategy {kind}: name its function too, as in {kind}:{DEFAULT_FUNCTION}")
     found = [one for one in _offered(family) if one.name == kind]
     if not found:
-        raise SettingsError(f"unknown {family} strategy {kind!r}; there are: {', '.join(known)}; one of your own is "
-                            "FILE.py:FUNCTION")
+        raise SettingsError(f"unknown {family} strategy {kind!r}; choose from: {', '.join(known)}; write your own "
+                            "strategy as FILE.py:FUNCTION")
     if len(found) > 1:
-        raise SettingsError(f"{family} strategy {kind} is offered by {' and '.join(map(_package, found))}; uninstall "
+        raise SettingsError(f"{family} strategy {kind} is provided by {' and '.join(map(_package, found))}; uninstall "
                             "one of them")
     return _of_package(family, found[0])
 
@@ -183,7 +183,8 @@ def _of_file(family: Family, kind: str, file: Path, name: str) -> Plugin:
         there = [name for name, value in vars(module).items() if inspect.isgeneratorfunction(value)
                  and value.__module__ == module.__name__ and len(_leading(value)[0]) == len(_GIVEN[family])]
         raise SettingsError(f"{family} strategy {kind}: the file has no function {name!r}; " +
-                            (f"of this family it has: {', '.join(there)}" if there else f"it has no {family} strategy"))
+                            (f"its {family} strategies: {', '.join(there)}" if there else
+                             f"it has no {family} strategy"))
     check_function(family, kind, function)
     return Plugin(kind, function, content)
 

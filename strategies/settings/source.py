@@ -49,8 +49,8 @@ def execute_file(file: Path, named: str) -> tuple[ModuleType, str]:
     text = _read(file, named)
     tree, code = _parsed(text, file, named)
     for line, beside in _beside(tree, file):
-        raise SettingsError(f"{named}:{line}: imports {beside} from its own folder; a strategy is one file, whose "
-                            "hash the run keeps: put it all into that file, or install the two as a package")
+        raise SettingsError(f"{named}:{line}: imports {beside} from its own folder, but a run records the hash of one "
+                            "file only; put all code into that file, or install the two as a package")
     name = f"ragbed_plugin_{digest(str(file))[:12]}"
     loader = _Text(file, code, text)
     spec = spec_from_loader(name, loader)
@@ -98,13 +98,13 @@ def _parsed(text: str, file: Path, named: str) -> tuple[ast.Module, CodeType]:
     except SyntaxError as error:
         raise SettingsError(f"{named}:{error.lineno or 1}: {error.msg}") from error
     except (ValueError, RecursionError, MemoryError) as error:
-        raise SettingsError(f"{named}: no Python source: {error}") from error
+        raise SettingsError(f"{named}: not valid Python source: {error}") from error
 
 
 def _read(file: Path, named: str) -> str:
     try:
         if file.exists() and not file.is_file():  # a pipe or a device, which may never come to an end
-            raise SettingsError(f"{named}: no file; a strategy is a file of Python source")
+            raise SettingsError(f"{named}: not a file; a strategy is a file of Python source")
         with file.open("rb") as source:
             read = source.read(_MAX_BYTES + 1)
         if len(read) > _MAX_BYTES:
@@ -115,7 +115,7 @@ def _read(file: Path, named: str) -> str:
     except OSError as error:
         raise SettingsError(f"{named}: cannot be read: {error.strerror}") from error
     except (UnicodeDecodeError, SyntaxError, LookupError) as error:
-        raise SettingsError(f"{named}: no Python source: {error}") from error
+        raise SettingsError(f"{named}: not valid Python source: {error}") from error
 
 
 def _beside(tree: ast.AST, file: Path) -> Iterator[tuple[int, str]]:

@@ -149,7 +149,7 @@ def sweep(family: Family, spec: Any) -> Iterator[Any]:
     kind, name, given = _taken(family, spec)
     rows = list(expand_sweep(_function(family, kind), given))
     if name and len(rows) > 1:
-        raise SettingsError(f"{family}: {name} would name {len(rows)} strategies; leave its name out")
+        raise SettingsError(f"{family}: the name {name} would label {len(rows)} strategies; omit the name")
     yield from ({"kind": kind, **({"name": name} if name else {}), **row} for row in rows)
 
 
@@ -172,8 +172,8 @@ def _opened(family: Family, spec: Any, execute: bool) -> Strategy:
     parts = [value.samples for value in values.values() if isinstance(value, Strategy)]
     samples = (own if isinstance(own, int) else 1) * max(parts, default=1)
     if samples > _MAX_SAMPLES:
-        raise SettingsError(f"{family} strategy {kind}: it draws {samples:,} samples of one question, one within "
-                            f"another; {_MAX_SAMPLES:,} are the most")
+        raise SettingsError(f"{family} strategy {kind}: its nested strategies draw {samples:,} samples per question; "
+                            f"the maximum is {_MAX_SAMPLES:,}")
     return Strategy(family, kind, settings, label, values, content, samples)
 
 
@@ -206,8 +206,8 @@ def _taken(family: Family, spec: Any) -> tuple[str, str, dict[str, Any]]:
         raise SettingsError(f"{family}: expected a name, or settings such as {{kind: NAME}}, not {spec!r:.80}")
     name = spec.get("name") or ""
     if not isinstance(name, str) or len(name) > _MAX_NAME or not name.isprintable() or name.isspace():
-        raise SettingsError(f"{family}: a name is one line of at most {_MAX_NAME} characters that can be printed, "
-                            f"not {name!r:.80}")
+        raise SettingsError(f"{family}: a name must be one line of at most {_MAX_NAME} printable characters, not "
+                            f"{name!r:.80}")
     return spec["kind"], name, {one: value for one, value in spec.items() if one not in ("kind", "name")}
 
 

@@ -77,8 +77,8 @@ class Mtrag(RecordFiles):
             names = {file.name.partition(".")[0] for file in files}
             questions = tuple(one for one in questions if any(name in one.tags["collection"][0] for name in names))
             if not questions:
-                raise BenchmarkError(f"{self.path}: no task of a collection called {' or '.join(sorted(names))}, as "
-                                     f"{self.corpus} is; give the file of the tasks' own collection")
+                raise BenchmarkError(f"{self.path}: no task uses the collection {' or '.join(sorted(names))} of "
+                                     f"{self.corpus}; give the collection that the tasks use")
         return Benchmark("mtrag", questions, {id: document for id, (document, _) in passages.items()},
                          shared=tuple(chunk for _, chunk in passages.values()))
 

@@ -62,7 +62,7 @@ def test_the_docs_page_has_the_calls_and_searches_of_each_strategy(catalogue):
 GATHER = "evidence = yield from task.gather(task.question)\n    "
 BAD = {
     "protocol": (GATHER + 'evidence = yield "Where is it?"',
-                 "yielded 'Where is it?': something other than searches or calls"),
+                 "yielded 'Where is it?'; yield searches or calls"),
     "ends": (GATHER + "while True:\n        evidence += yield from task.gather(task.question + str(len(evidence)))",
              "does not end within 300 calls and 300 searches (grounded, with a model that answers)"),
     "limits": ("""for turn in range(3):
@@ -95,14 +95,14 @@ TOLD = "evidence = ()\n    yield Generate((Message('assistant', ('x',)"
 SHOWS = ("evidence = yield from task.gather('x')\n    if task.exemplars:\n        return Draft.from_reply((yield "
          "Generate((system_message(), first_message(task, evidence, ")
 ODD = [
-    ('evidence = yield [Search("a"), Generate((), "b")]', "protocol", "searches and calls in one list"),
+    ('evidence = yield [Search("a"), Generate((), "b")]', "protocol", "do not mix them in one list"),
     ("evidence = ()\n    yield Search('')", "protocol", "searches for an empty string"),
     ("evidence = yield Search('x', k=0)", "protocol", "a search for 0 chunks"),
     ("evidence = yield from task.gather(task.id)", "gold", "the query 'goldhush-question' contains an id"),
     ("evidence = yield from task.gather('x')\n    1 / len(evidence)", "protocol", "ZeroDivisionError: division by"),
     ("evidence = ()\n    yield Generate((), 'plan')", "protocol", "a call without messages"),
     ("evidence = ()\n    yield Generate((system_message(),), 'plan', schema={'a': {1}})", "protocol", "are no JSON"),
-    ("evidence = ()\n    return Draft('x', ('1',), False, True, None)", "protocol", "citations are no tuple of"),
+    ("evidence = ()\n    return Draft('x', ('1',), False, True, None)", "protocol", "citations are not a tuple of"),
     ("evidence = ()\n    raise SystemExit", "protocol", "SystemExit"),
     ("evidence = ()\n    while True:\n        yield Decision('waits')", "protocol", "decisions in a row"),
     ("evidence = yield from task.gather('x' if random.random() < 0.5 else 'y')", "stateless", "step 1 differs"),
@@ -115,16 +115,16 @@ ODD = [
     ("evidence = yield Search('x')\n    open('x.txt', 'w').close()", "io", "writes 'x.txt'"),
     ("evidence = ()\n    return Draft('x', (), 5, True, None)", "protocol", "refused, well_formed or tagged is not"),
     ("evidence = ()\n    return Draft('x', (), False, True, 'abc')", "protocol", "or tagged is not True or False"),
-    ("evidence = ()\n    return Draft('x', (), False, True, None, gathered=5)", "protocol", "gathered is no tuple of"),
-    ("evidence = ()\n    return Draft('x', (), False, True, None, gathered=())", "protocol", "only search_only does"),
-    ("evidence = ()\n    return Draft('x', (), False, True, None, figures={'a': 10**400})", "protocol", "no finite"),
-    (f"{CALL}, effort=object())", "protocol", "whose effort is no text"),
+    ("evidence = ()\n    return Draft('x', (), False, True, None, gathered=5)", "protocol", "gathered is not a tuple"),
+    ("evidence = ()\n    return Draft('x', (), False, True, None, gathered=())", "protocol", "only search_only may"),
+    ("evidence = ()\n    return Draft('x', (), False, True, None, figures={'a': 10**400})", "protocol", "not finite"),
+    (f"{CALL}, effort=object())", "protocol", "whose effort is not a string"),
     (f"{CALL}, tool_choice=object())", "protocol", "whose tool_choice is neither auto nor none"),
     (f"{CALL}, see_failure=1)", "protocol", "whose see_failure is not True or False"),
-    (f"{CALL}, schema=[1])", "protocol", "whose schema or tools are no JSON objects"),
-    (f"{CALL}, tools=(5,))", "protocol", "whose schema or tools are no JSON objects"),
-    (f"{TOLD}, (5,)),), 'plan')", "protocol", "whose tool calls are no tuple of JSON objects"),
-    (f"{TOLD}, (), 5),), 'plan')", "protocol", "whose tool calls are no tuple of JSON objects"),
+    (f"{CALL}, schema=[1])", "protocol", "whose schema or tools are not JSON objects"),
+    (f"{CALL}, tools=(5,))", "protocol", "whose schema or tools are not JSON objects"),
+    (f"{TOLD}, (5,)),), 'plan')", "protocol", "whose tool calls are not a tuple of JSON objects"),
+    (f"{TOLD}, (), 5),), 'plan')", "protocol", "whose tool calls are not a tuple of JSON objects"),
     (f"{SHOWS}'Answer at once.')), 'answer', shown_numbers(task, evidence))), form='plain')", "answers",
      "call 'answer' shows examples in another form than it requests (as published, with exemplars, with a "),
     ("import sys\n    evidence = yield Search('x')\n    sys.__stdout__.write('hello\\n')", "io", "prints 'hello"),
@@ -181,7 +181,7 @@ def test_each_defect_of_a_strategy_is_one_line(told, place):
 
 @pytest.mark.slow
 def test_a_retrieval_strategy_is_checked_by_what_it_returns(told):
-    assert "has to end with the evidence, a tuple of what searches found" in told["numbers_alone"]["protocol"]
+    assert "must return the evidence, a tuple of passages that searches found" in told["numbers_alone"]["protocol"]
     assert told["fine"] == {}
 
 

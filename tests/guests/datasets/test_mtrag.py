@@ -46,7 +46,7 @@ def test_the_tasks_of_a_collection_are_asked_over_all_of_it(tmp_path):
     assert [chunk.document for chunk in benchmark.shared][:3] == ["81_0-96", "81_96-190", "82_0-60"]
     assert {gold.chunk for one in benchmark.questions for gold in one.gold} < {one.id for one in benchmark.shared}
     (tmp_path / "fiqa.jsonl").write_text(Path(CORPUS).read_text())
-    with pytest.raises(BenchmarkError, match="no task of a collection called fiqa"):
+    with pytest.raises(BenchmarkError, match="no task uses the collection fiqa"):
         Mtrag(path=PATH, corpus=str(tmp_path / "fiqa.jsonl")).load()
 
 
@@ -127,7 +127,7 @@ def test_searching_alone_asks_no_model_to_rewrite_unless_one_is_named(serve, tmp
     server = serve(reply)
     searching = settings(tmp_path, server, reasoning="search_only")
     del searching["models"]
-    with pytest.raises(SettingsError, match="rewrite asks a model; name one"):
+    with pytest.raises(SettingsError, match="rewrite calls a model; name one"):
         run(searching)
     with run({**searching, "history": ["none", "window"]}) as made:
         assert [len(list(made.records())), len(server.requests)] == [12, 0]

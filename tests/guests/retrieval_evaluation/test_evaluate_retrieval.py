@@ -118,7 +118,7 @@ def test_what_does_not_fit_is_one_line(ragbed, tmp_path, monkeypatch, words, say
 
 @pytest.mark.parametrize(("changes", "complaint"), [
     ({"reasoning": ["search_only", "direct"]}, "move it to a separate run"),
-    ({"reasoning": "search_only", "models": "openai:m"}, "search_only asks no model; remove models"),
+    ({"reasoning": "search_only", "models": "openai:m"}, "search_only calls no model; remove models"),
     ({"reasoning": "search_only", "conditions": ["retrieved", "provided"]}, "measures searches only"),
     ({"reasoning": "search_only", "include": [{"models": "openai:m"}]}, "search_only asks no model"),
     ({"models": "none"}, "none works only with reasoning: search_only"),
