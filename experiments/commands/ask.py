@@ -31,7 +31,7 @@ def search(query: Query, index: IndexFolder,
            k: Annotated[int, typer.Option("-k", min=1, max=1000, help="Number of chunks.")] = 10,
            retriever: RetrieverText = "dense", where: Conditions = None,
            allow_server: Annotated[bool, typer.Option("--allow-server", help=(
-               "From now on, send queries and the key to the server that embedded it."))] = False,
+               "Send queries and key to the embedding server, now and later."))] = False,
            json: AsJson = False) -> None:
     """Search an index and show the chunks that are found."""
     from ragbed.experiments.settings.file import parse_retriever

@@ -65,7 +65,7 @@ def compare(first: Annotated[Path, typer.Argument(metavar="A", help="Folder of a
     Without B, compares the cells of A that differ in exactly one factor. The questions are paired, and p is corrected
     for the number of comparisons (Holm).
 
-    --fail-if 'unified < baseline - 0.02' compares means, which chance may move. 'unified.high < baseline - 0.02' fails
+    --fail-if 'unified < baseline - 0.02' compares means, which vary by chance. 'unified.high < baseline - 0.02' fails
     only if the whole 95 % interval of the difference lies below; 'unified.low < baseline - 0.02' fails unless the
     interval rules out such a loss.
     """

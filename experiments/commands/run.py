@@ -42,12 +42,13 @@ Others = Annotated[Texts, typer.Option("--set", metavar="KEY=VALUE", help=(
     "Any other setting, e.g. limits.max_tokens=256."))]
 SkipBad = Annotated[bool, _more("--skip-bad", "Skip malformed records of the benchmark, with a note.")]
 Out = Annotated[Path | None, _more("--out", "Folder of runs. Default: `runs`.", metavar="PATH")]
-Limit = Annotated[int | None, typer.Option("--limit", min=1, help="Only the first N questions, as run NAME-limit-N.")]
-Sample = Annotated[int | None, _more("--sample", "N random questions, as run NAME-sample-N.", min=1)]
-Seed = Annotated[int | None, _more("--seed", "Seed of --sample and of everything else that is drawn.")]
+Limit = Annotated[int | None, typer.Option("--limit", min=1, help=(
+    "Only the first N questions; the run is called NAME-limit-N."))]
+Sample = Annotated[int | None, _more("--sample", "N random questions; the run is called NAME-sample-N.", min=1)]
+Seed = Annotated[int | None, _more("--seed", "Random seed of --sample and all other random choices.")]
 Filter = Annotated[Texts, typer.Option("--filter", metavar="TAG=VALUE", help=(
-    "Only questions with this tag, as a run of their own."))]
-Race = Annotated[bool, _more("--race", "Stop asking a cell once it is significantly worse, or never will be.")]
+    "Only questions with this tag, in a separate run."))]
+Race = Annotated[bool, _more("--race", "Stop a cell once significantly worse or unlikely to differ.")]
 Probe = Annotated[Literal["citations"] | None, _more("--probe", (
     "Ask again without each passage, to test citations."))]
 Budgets = Annotated[Texts, typer.Option("--budget", metavar="KIND=N", help=(

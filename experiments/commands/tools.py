@@ -66,7 +66,7 @@ def _fields(row: dict[str, Any]) -> list[tuple[str, str]]:
 def new_strategy(name: Annotated[str, typer.Argument(help="Name of the strategy and its file: letters, digits and _.")],
                  retrieval: Annotated[bool, typer.Option("--retrieval", help="A retrieval strategy, not reasoning.")
                                       ] = False) -> None:
-    """Create a strategy of your own with its test, in the current folder."""
+    """Create a custom strategy and its test in the current folder."""
     from ragbed.experiments.terminal.display import say
     from ragbed.experiments.terminal.lists import write_strategy
 

@@ -12,7 +12,7 @@ from ragbed.experiments.commands.options import AsJson, Fresh, refuse
 Parts = Annotated[list[Path], typer.Argument(metavar="DIR...", help=(
     "Folders of all shards, or the folder that contains them."))]
 Out = Annotated[Path | None, typer.Option("--out", help=(
-    "Output folder. Default: the folder the shards were made for, as in idx."))]
+    "Output folder. Default: the one the shards were made for."))]
 
 
 def merge(dirs: Parts, out: Out = None, fresh: Fresh = False, json: AsJson = False) -> None:

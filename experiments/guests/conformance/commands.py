@@ -10,7 +10,7 @@ from ragbed.experiments.commands.options import AsJson
 
 def check_strategy(strategy: Annotated[str, typer.Argument(metavar="STRATEGY", help=(
         "A name, FILE.py:FUNCTION, or settings such as '{kind: ...}'."))], json: AsJson = False) -> None:
-    """Check that a strategy keeps the rules that every strategy follows.
+    """Check a strategy against the rules that every strategy must follow.
 
     The strategy is executed many times with scripted replies, in separate processes. Exit status 1: it breaks a rule.
     """

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 
 Kind = Annotated[str, typer.Argument(metavar="KIND", help="crest, mdbench, mrke, mrceval, detectiveqa or computed.")]
 Sources = Annotated[Texts, typer.Argument(metavar="SRC...", help="Files, folders and globs.")]
-Source = Annotated[str | None, typer.Option("--from", metavar="KIND:PATH", help="Use a benchmark's questions instead.")]
+Source = Annotated[str | None, typer.Option("--from", metavar="KIND:PATH", help=(
+    "Start from a benchmark's questions instead of documents."))]
 Solver = Annotated[Texts, typer.Option(help="Model that checks items by answering. Repeatable.")]
 Judge = Annotated[Texts, typer.Option("--judge", help="Model that judges, for mrceval. Repeatable.")]
 Assignments = Annotated[Texts, typer.Option("--set", metavar="KEY=VALUE", help=(
@@ -34,13 +35,14 @@ def construct(
         solver: Solver = None, judge: Judge = None,
         n: Annotated[int, typer.Option("--n", min=1, help="Number of items to keep.")] = 100,
         tries: Annotated[int | None, typer.Option(min=1, rich_help_panel=MORE, help=(
-            "Maximum number of instances; by default 5 per item."))] = None,
+            "Maximum number of instances to start. Default: 5 per item."))] = None,
         seed: Annotated[int, typer.Option(help="Random seed.")] = 0, set: Assignments = None, format: Formats = None,
         budget: Annotated[Texts, typer.Option("--budget", metavar="PART=AMOUNT", help=(
             "Limit, e.g. usd=2 or tokens=200000. Repeatable."))] = None,
         shard: ShardName = None, launcher: Launcher = None, fresh: Fresh = False, replay: Replay = None,
         licence: Annotated[str, typer.Option(rich_help_panel=MORE, help="Licence of the sources, for the card.")] = "",
-        dry: Annotated[bool, typer.Option("--dry-run", help="Only show the most calls, tokens and price.")] = False,
+        dry: Annotated[bool, typer.Option("--dry-run", help=(
+            "Show upper bounds on calls, tokens and price, and stop."))] = False,
         json: AsJson = False) -> None:
     """Build a benchmark from documents, and report where items were lost.
 

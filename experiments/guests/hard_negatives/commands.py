@@ -8,9 +8,9 @@ import typer
 
 from ragbed.experiments.commands.options import AsJson, FinishedRun, Limit, Metric, Sample, Texts, refuse
 
-Files = Annotated[str | None, typer.Argument(metavar="PATH", help="Its folder or file, or hub:OWNER/NAME.")]
+Files = Annotated[str | None, typer.Argument(metavar="PATH", help="The benchmark's folder or file, or hub:OWNER/NAME.")]
 PerQuestion = Annotated[int, typer.Option(min=0, help="Extra negatives per question, for negatives@N.")]
-Fill = Annotated[int, typer.Option(min=0, help="Chunks per question, gold included; 0 for no filling.")]
+Fill = Annotated[int, typer.Option(min=0, help="Fill up to N chunks, gold included; 0: do not fill.")]
 Folder = Annotated[Path | None, typer.Option("--index", help="Index to mine in, instead of the benchmark's chunks.")]
 Keep = Annotated[bool, typer.Option("--keep", help="Keep all chunks of a question, not only its gold.")]
 Reranker = Annotated[str, typer.Option("--reranker", help="Reject candidates that it scores above the gold.")]
@@ -33,9 +33,9 @@ def negatives(
     """Mine hard negatives for a benchmark's questions.
 
     The result is a benchmark with the same questions: `ragbed run mined DIR`. By default the miners dense, bm25,
-    same_document and entity take turns; the first one alone fills questions up. Candidates that may answer a question
-    are rejected, and decisions.jsonl gives the reason for each. With --reranker '{kind: judge, model: M}' a model
-    grades candidates, and rejects those with 2 or 3 of 3.
+    same_document and entity take turns; then the first one alone fills up questions that have too few. Candidates
+    that may answer a question are rejected, and decisions.jsonl gives the reason for each. With --reranker '{kind:
+    judge, model: M}' a model grades candidates, and those with a grade of 2 or 3 (of 3) are rejected.
     """
     from pydantic import ValidationError
 

@@ -18,7 +18,8 @@ def list_models(json: AsJson = False) -> None:
 
 
 def pull_model(name: Name,
-               offline: Annotated[bool, typer.Option("--offline", help="Only check whether it is here.")] = False,
+               offline: Annotated[bool, typer.Option("--offline", help=(
+                   "Only check whether the model is on this machine."))] = False,
                json: AsJson = False) -> None:
     """Download a local model and verify its sha256."""
     from ragbed.experiments.guests.local_models.pull import pull

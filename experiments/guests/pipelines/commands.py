@@ -32,7 +32,7 @@ def import_(format: Annotated[str, typer.Argument(metavar="FORMAT", help=(
                 "See `ragbed list benchmarks`."))],
             path: Files = None,
             run: Annotated[Texts, typer.Option("--run", metavar="NAME", help=(
-                "Only this run of the file. Default: each is a cell."))] = None,
+                "Only this run of the file. Default: all, one cell each."))] = None,
             more: Annotated[Texts, typer.Option("--with", metavar="KEY=VALUE", help=(
                 "Settings of the file, e.g. answer=$.output.text."))] = None,
             judge: JudgeName = None, scoring: ScoringName = None, name: RunName = None, set: Others = None,
@@ -40,7 +40,7 @@ def import_(format: Annotated[str, typer.Argument(metavar="FORMAT", help=(
             filter: Filter = None, fresh: Fresh = False, full: Full = False, json: AsJson = False) -> None:
     """Score the answers of another tool as a run.
 
-    A row answers the question with its id or, without an id, with its text. A question without a row counts as a
+    A row is matched to its question by id or, without an id, by text. A question without a row counts as a
     failure.
     """
     from ragbed.experiments.guests.pipelines.predictions import read_predictions

@@ -54,9 +54,9 @@ def rescore(run: FinishedRun,
             json: AsJson = False) -> None:
     """Recompute a run's scores from its records, and show what differs.
 
-    The run is not changed. --metric takes any metric that the records have the material for, also of other benchmarks;
-    by default the columns of the run's table. --plugin reads replies again with a strategy of yours, if the file is the
-    one that the run was made with.
+    The run is not changed. --metric takes any metric that can be computed from the records, also of other benchmarks;
+    the default is the columns of the run's table. --plugin parses the replies again with your own strategy, if its file
+    is still the one that the run was made with.
     """
     from ragbed.experiments.guests.rescoring.display import show_rescored
 

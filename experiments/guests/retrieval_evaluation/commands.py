@@ -29,7 +29,7 @@ K = 100
 
 Target = Annotated[str | None, typer.Argument(metavar="BENCHMARK", help=(
     "A benchmark with gold evidence, or a run's YAML file."))]
-Files = Annotated[str | None, typer.Argument(metavar="PATH", help="Its folder or file, or hub:OWNER/NAME.")]
+Files = Annotated[str | None, typer.Argument(metavar="PATH", help="The benchmark's folder or file, or hub:OWNER/NAME.")]
 Retrievers = Annotated[Texts, typer.Option("--retriever", metavar="NAME", help=(
     "A kind or settings. Default: bm25, dense, fused. Repeatable."))]
 Chunkers = Annotated[Texts, typer.Option("--chunker", metavar="NAME", help=(

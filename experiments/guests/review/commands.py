@@ -9,7 +9,7 @@ import typer
 from ragbed.experiments.commands.options import AsJson
 
 Target = Annotated[str, typer.Argument(metavar="TARGET", help="Folder of a set, JSON Lines file, or KIND:PATH.")]
-Index = Annotated[Path | None, typer.Option("--index", help="Index with the documents that a file's questions name.")]
+Index = Annotated[Path | None, typer.Option("--index", help="Index of the documents that a file's questions refer to.")]
 Export = Annotated[Path | None, typer.Option("--export", metavar="FILE", help="Write accepted items as JSON Lines.")]
 
 
@@ -24,9 +24,9 @@ def review(
     """Review questions in the browser, and report wrong labels.
 
     The page shows one question at a time, with the evidence marked in its document. It is served on this machine only,
-    and works by keys: a accepts, d rejects, e edits, ? shows all. Items come in random order, so whoever stops early
-    has reviewed a random sample. Several people may review the same set without seeing each other's decisions. Each
-    review is saved at once, in one file next to the set.
+    with keyboard shortcuts: a accepts, d rejects, e edits, ? shows all. Items come in random order, so whoever stops
+    early has reviewed a random sample. Several people may review the same set without seeing each other's decisions.
+    Each review is saved at once, in one file next to the set.
 
     --summary shows what was decided, how far reviewers agree, and the share of wrong labels.
     """

@@ -11,31 +11,31 @@ from ragbed.experiments.commands.options import AsJson
 
 Target = Annotated[Path, typer.Argument(metavar="TARGET", help="A finished run, a settings file, or an index.")]
 Where = Annotated[list[str] | None, typer.Option("--where", rich_help_panel=MORE, help=(
-    "Over an index: conditions, such as 'page >= 3'."))]
+    "Filter, if TARGET is an index, e.g. 'page >= 3'."))]
 Threads = Annotated[str | None, typer.Option("--threads", metavar="PLACE", rich_help_panel=MORE, help=(
     "Store of conversations: a file, or postgresql://..."))]
 HostNames = Annotated[list[str] | None, typer.Option("--name", metavar="HOST", rich_help_panel=MORE, help=(
-    "A further host name of the server."))]
+    "Additional host name of the server."))]
 
 
 def serve(
         target: Target,
-        model: Annotated[str | None, typer.Option(help="Over an index: the model, as for `ragbed ask`.")] = None,
-        reasoning: Annotated[str | None, typer.Option(help="Over an index: the reasoning strategy.")] = None,
-        retrieval: Annotated[str | None, typer.Option(help="Over an index: the retrieval strategy.")] = None,
-        retriever: Annotated[str | None, typer.Option(help="Over an index: the retriever.")] = None,
-        k: Annotated[int | None, typer.Option("-k", min=1, help="Over an index: chunks per search.")] = None,
+        model: Annotated[str | None, typer.Option(help="Model, if TARGET is an index; as for `ragbed ask`.")] = None,
+        reasoning: Annotated[str | None, typer.Option(help="Reasoning strategy, if TARGET is an index.")] = None,
+        retrieval: Annotated[str | None, typer.Option(help="Retrieval strategy, if TARGET is an index.")] = None,
+        retriever: Annotated[str | None, typer.Option(help="Retriever, if TARGET is an index.")] = None,
+        k: Annotated[int | None, typer.Option("-k", min=1, help="Chunks per search, if TARGET is an index.")] = None,
         where: Where = None,
         host: Annotated[str, typer.Option(help="Address to listen on; others than this machine need keys.")
                         ] = "127.0.0.1",
         port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on; 0 for any free one.")] = 8700,
-        url: Annotated[str, typer.Option(help="Base URL of links to documents; by default that of a request.")] = "",
+        url: Annotated[str, typer.Option(help="Base URL of document links. Default: that of the request.")] = "",
         traffic: Annotated[Path, typer.Option("--traffic", metavar="DIR", help=(
             "Folder for questions, answers and feedback."))] = Path("traffic"),
         threads: Threads = None,
         citations: Annotated[str, typer.Option(help="How answers name sources: annotations, markdown, both.")
                              ] = "annotations",
-        explore: Annotated[float, typer.Option(min=0, max=1, help="A/B test: share of threads for the other cells."
+        explore: Annotated[float, typer.Option(min=0, max=1, help="A/B test: share of threads that other cells answer."
                                                )] = 0.0,
         keys: Annotated[Path | None, typer.Option("--keys", metavar="FILE", help=(
             "File with NAME KEY on each line; by default RAGBED_KEYS."))] = None,
@@ -43,8 +43,8 @@ def serve(
         rate: Annotated[str, typer.Option("--rate", rich_help_panel=MORE, help=(
             "Questions per key, such as 10/second."))] = "60/minute",
         concurrency: Annotated[int, typer.Option(min=1, rich_help_panel=MORE, help="Answers at the same time.")] = 64,
-        queue: Annotated[int, typer.Option(min=0, rich_help_panel=MORE, help="Requests that wait; others get 429."
-                                           )] = 64,
+        queue: Annotated[int, typer.Option(min=0, rich_help_panel=MORE, help=(
+            "Maximum waiting requests; more get HTTP 429."))] = 64,
         timeout: Annotated[float, typer.Option(min=1, rich_help_panel=MORE, help="Seconds that a request may take.")
                            ] = 900,
         mcp: Annotated[bool, typer.Option("--mcp", help="Serve the MCP tools over stdin and stdout instead.")] = False,
