@@ -31,7 +31,7 @@ def test_samples_of_samples_are_counted_before_any_is_drawn():
 
     with pytest.raises(SettingsError, match="draw 10,000 samples per question; the maximum is 1,000"):
         parse_strategy("reasoning", nested(100, 100))
-    with pytest.raises(SettingsError, match="it draws 3,125 samples"):
+    with pytest.raises(SettingsError, match="draw 3,125 samples"):
         parse_strategy("reasoning", nested(None, None, None, None, None))
     around = parse_strategy("reasoning", {"kind": "supported", "of": nested(100, 10)})
     assert around.samples == 1_000

@@ -209,7 +209,7 @@ def test_of_many_questions_some_stand_for_all(plan, town):
 
 def test_what_keeps_a_run_from_beginning_keeps_a_plan_from_being_made(ragbed, town):
     ragbed.refuses("run", town.config("http://127.0.0.1:9/v1", conditions="full"), "--dry-run", says=["conditions:"])
-    ragbed.refuses("run", town.config("ftp://x"), "--dry-run", says=["no model"])
+    ragbed.refuses("run", town.config("ftp://x"), "--dry-run", says=["unknown model"])
     ragbed.refuses("run", town.config("x", models=["http://a/v1#m", "http://b/v1#m"]), "--dry-run",
                    says=["have the same identity"])
 

@@ -99,7 +99,7 @@ def test_a_strategy_that_asks_for_nothing_without_end_is_ended_inside_others_too
 
 
 @pytest.mark.parametrize("around", ["", "corrective", "multi_query", "step_back", "decompose", "iterative"])
-@pytest.mark.parametrize(("function", "said"), [("numbers", "it has to end with the evidence"),
+@pytest.mark.parametrize(("function", "said"), [("numbers", "it must return the evidence"),
                                                 ("asks_text", "yield searches or calls")])
 def test_so_is_a_retrieval_strategy(bad, around, function, said):
     kind = f"{bad}:{function}"

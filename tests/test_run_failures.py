@@ -57,7 +57,7 @@ def test_a_full_disk_ends_a_run_in_one_line_and_the_same_command_continues_it(se
     usual = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (300_000, usual[1]))
     try:
-        ragbed.refuses("run", path, says=["records.sqlite: disk I/O error", "free space, and rerun the command"])
+        ragbed.refuses("run", path, says=["records.sqlite: disk I/O error", "free space; rerun the command"])
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, usual)
     asked = len(server.requests)
@@ -179,7 +179,7 @@ def test_what_would_fail_every_call_ends_the_run_with_one_line_and_once_mended_i
     ({"models": "smollm"}, ["unknown model 'smollm'", "smollm2-135m"]),
     ({"models": ["a", "a"]}, ["models: duplicate value"]),
     ({"models": ["http://127.0.0.1:9/v1#m", "http://127.0.0.1:7/v1#m"]},
-     ["127.0.0.1:9/v1#m and http://127.0.0.1:7/v1#m", "one model", "m"]),
+     ["127.0.0.1:9/v1#m and http://127.0.0.1:7/v1#m", "have the same identity, m"]),
     ({"rules": "closed-book"}, ["rules", "conditions: closed-book"]),
     ({"models": "openai:gpt"}, ["OPENAI_API_KEY is not set"]),
     ({"judge": "guess"}, ["unknown model 'guess'"]),

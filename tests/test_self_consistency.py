@@ -145,8 +145,8 @@ def test_sub_answers_are_no_part_of_the_vote():
 
 @pytest.mark.parametrize(("settings", "says"), [
     ({"temperature": 0}, "temperature: Input should be greater than 0"), ({"samples": 0}, "samples"),
-    ({"threshold": 2}, "threshold"), ({"of": "search_only"}, "asks for no answer"),
-    ({"of": {"kind": "search_only"}}, "asks for no answer"), ({"of": "once"}, "unknown"),
+    ({"threshold": 2}, "threshold"), ({"of": "search_only"}, "gives no answer"),
+    ({"of": {"kind": "search_only"}}, "gives no answer"), ({"of": "once"}, "unknown"),
     ({"draws": 3}, "unknown parameter draws; choose from: of, samples, temperature, threshold, tokens")])
 def test_settings_that_cannot_be_are_one_line(settings, says):
     with pytest.raises(SettingsError) as refused:

@@ -101,7 +101,7 @@ ODD = [
     ("evidence = yield from task.gather(task.id)", "gold", "the query 'goldhush-question' contains an id"),
     ("evidence = yield from task.gather('x')\n    1 / len(evidence)", "protocol", "ZeroDivisionError: division by"),
     ("evidence = ()\n    yield Generate((), 'plan')", "protocol", "a call without messages"),
-    ("evidence = ()\n    yield Generate((system_message(),), 'plan', schema={'a': {1}})", "protocol", "are no JSON"),
+    ("evidence = ()\n    yield Generate((system_message(),), 'plan', schema={'a': {1}})", "protocol", "are not JSON"),
     ("evidence = ()\n    return Draft('x', ('1',), False, True, None)", "protocol", "citations are not a tuple of"),
     ("evidence = ()\n    raise SystemExit", "protocol", "SystemExit"),
     ("evidence = ()\n    while True:\n        yield Decision('waits')", "protocol", "decisions in a row"),

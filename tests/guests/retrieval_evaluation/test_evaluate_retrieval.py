@@ -120,7 +120,7 @@ def test_what_does_not_fit_is_one_line(ragbed, tmp_path, monkeypatch, words, say
     ({"reasoning": ["search_only", "direct"]}, "move it to a separate run"),
     ({"reasoning": "search_only", "models": "openai:m"}, "search_only calls no model; remove models"),
     ({"reasoning": "search_only", "conditions": ["retrieved", "provided"]}, "measures searches only"),
-    ({"reasoning": "search_only", "include": [{"models": "openai:m"}]}, "search_only asks no model"),
+    ({"reasoning": "search_only", "include": [{"models": "openai:m"}]}, "search_only calls no model"),
     ({"models": "none"}, "none works only with reasoning: search_only"),
 ])
 def test_searching_and_asking_do_not_mix(ragbed, tmp_path, changes, complaint):
