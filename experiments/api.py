@@ -1,4 +1,4 @@
-"""Carry out a run from Python, or open a finished one, and take its figures to pandas.
+"""Carry out a run from Python, or open a finished one, and get its figures as a pandas frame.
 
     from ragbed import open_run, run
 

@@ -32,7 +32,8 @@ class Cell:
 
     Attributes:
         retrieval: None if the evidence is placed and not searched for.
-        retriever: name of the retriever's settings. For evidence placed from an index, the first retriever that has it.
+        retriever: name of the retriever's settings. For evidence placed from an index, the first retriever that
+            searches that index.
         perturbation: without parts that change nothing under the condition. If the table replaces the documents, the
             condition is the first one that shows documents.
         format: format of indexed chunks; chunks of questions have their own.

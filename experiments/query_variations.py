@@ -144,7 +144,7 @@ async def vary_question(variation: QueryVariation, text: str, seed: str, model: 
 _NEGATION = re.compile(r"\b(?:no|not|never|none|nobody|nothing|nowhere|neither|nor|cannot|without|except)\b|n['’]t\b"
                        "|않|없|아닌|아니|못")
 _QUOTED = re.compile(r"[\"“'‘《「](\w[^\"“”‘’'《》「」]{0,80}\w)[\"”'’》」](?!\w)")
-NOT_PARAPHRASED = "not_paraphrased"  # the note, followed by what was wrong with the last reply
+NOT_PARAPHRASED = "not_paraphrased"  # prefix of the note; what was wrong with the last reply follows
 
 
 def ask_paraphrase(text: str) -> Exchange[AskedQuestion]:

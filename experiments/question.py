@@ -119,7 +119,8 @@ class Mined:
     """How a negative was mined.
 
     Attributes:
-        miner: the miner that took it. Miners take turns, and each negative belongs to one, even if others found it too.
+        miner: the miner that the negative is credited to. Miners take turns, and each negative belongs to one, even if
+            others found it too.
         found: every miner that found it, in the order of the settings.
         hardness: cosine of the vectors of negative and question, from 0 to 1; 0 if the cosine is negative.
         bucket: the third of the question's mined negatives that it belongs to by hardness. Every question has as many
@@ -179,8 +180,8 @@ class Question:
         provided: the benchmark's own chunks, in its order; gold ones are named by `gold`.
         pool: chunks that are searched for this question only, if they differ from `provided`.
         whole: what the condition `full` shows.
-        negatives: the benchmark's own further ones, in the order in which `negatives@N` adds them, or
-            `interleave_mined`.
+        negatives: the benchmark's own chunks without gold, in the order in which `negatives@N` adds them (or see
+            `interleave_mined`).
         mined: how chunks in `provided` or `negatives` were mined, by chunk id.
         table: the table that the documents were made from; the perturbation `table` shows it instead of them.
         options: label and text of each option of a multiple-choice question.
@@ -239,8 +240,8 @@ class Question:
         return chain(self.provided, self.pool, self.whole, self.negatives, () if self.table is None else (self.table,))
 
     def interleave_mined(self, sort: str = "") -> list[str]:
-        """Return the ids of the mined negatives of a sort, or of all: one of each miner in turn, best first, so that
-        any number of them is a mixture."""
+        """Return the ids of all mined negatives, or of one sort: one of each miner in turn, best first, so that any
+        prefix mixes the miners."""
         queues: dict[str, list[str]] = {}
         for id, one in self.mined.items():
             if not sort or sort in one.sorts:
@@ -255,7 +256,7 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Benchmark:
-    """Questions, and the documents that they are asked over.
+    """The questions of a benchmark, and the documents that answer them.
 
     Attributes:
         documents: documents of all chunks, by id.

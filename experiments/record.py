@@ -20,8 +20,7 @@ class Stored(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     def model_post_init(self, context: Any) -> None:
-        """Drop the set of given fields that pydantic keeps per object: it takes half of the memory of a run's
-        results."""
+        """Drop pydantic's per-object set of given fields, which would take half of the memory of a run's results."""
         object.__setattr__(self, "__pydantic_fields_set__", _NO_FIELDS)
 
 
@@ -35,7 +34,8 @@ class StoredMessage(Stored):
 
 
 class StoredStep(Stored):
-    """A search (`query`, `found`), a decision (`purpose` is what, `text` is why) or a model call (all other fields)."""
+    """One step of a trace: a search (`query`, `found`), a decision (`purpose` says what, `text` why) or a model call
+    (all other fields)."""
 
     kind: Literal["search", "generate", "decision"]
     query: str | None = None

@@ -62,8 +62,8 @@ class Selection(BaseModel):
 
     Attributes:
         filter: tag to value; a question must have them all.
-        sample: this many questions, drawn with `seed`, in the benchmark's order.
-        limit: the first questions, this many.
+        sample: number of questions to draw at random with `seed`; they keep the benchmark's order.
+        limit: number of questions to keep, from the first.
         seed: seed of `sample` and of everything else that the benchmark draws.
         skip_bad: leave out records that do not fit and name them in the run's notes, instead of refusing the file.
     """

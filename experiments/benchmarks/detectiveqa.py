@@ -206,7 +206,7 @@ def key(name: str) -> str:
 
 
 def language_named(path: str) -> str | None:
-    """Return `en` or `zh`, whichever the path has last; None if it has neither."""
+    """Return `en` or `zh`, whichever comes last in the path; None if it has neither."""
     named = _LANGUAGE.findall(path.replace("_", " "))
     return None if not named else "en" if named[-1].lower() in ("en", "english") else "zh"
 

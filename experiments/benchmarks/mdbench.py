@@ -82,8 +82,8 @@ def pipe_table(table: str) -> str:
 
 
 def _numbered(cells: list[str]) -> list[list[str]]:
-    """Return the rows of a table on one line: equally long, and numbered 1, 2, 3 after the head. The last may be
-    shorter, since its number shows that the others are complete. If there are none, return the one row."""
+    """Split a table on one line into rows of equal length, numbered 1, 2, 3 after the header. The last row may be
+    shorter. If no such rows are found, return the line as one row."""
     width = cells.index("1") if "1" in cells else 0
     rows = [cells[at:at + width] for at in range(0, len(cells), width)] if width else []
     numbered = all(row[0] == str(place) for place, row in enumerate(rows[1:], start=1))

@@ -1,4 +1,4 @@
-"""Commands as the command line shows them: imported when used, and helped with in plain text, one line per option.
+"""Commands that are imported when used, and their plain-text help pages with one line per option.
 
 An option with `rich_help_panel=MORE` is left out of `ragbed COMMAND --help` and shown by `ragbed COMMAND --help-all`.
 """

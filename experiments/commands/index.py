@@ -99,7 +99,7 @@ def _check(out: Path, json: bool) -> None:
 
 
 def _estimate(sources: list[str], out: Path, settings: IndexSettings | None, json: bool) -> None:
-    """Estimate a build; without settings, an addition to the index that is there."""
+    """Estimate a build. Without settings, estimate an addition to the existing index."""
     from ragbed.experiments.terminal.display import note, print_json
     from ragbed.retrieval.build import estimate_index
 
@@ -112,7 +112,7 @@ def _estimate(sources: list[str], out: Path, settings: IndexSettings | None, jso
 
 def _build(sources: list[str], out: Path, settings: IndexSettings | None, metadata: Path | None, remove: bool,
            json: bool, shard: Shard | None) -> None:
-    """Build an index or a shard of it; without settings, change the index that is there."""
+    """Build an index or a shard of it. Without settings, change the existing index."""
     from ragbed.documents.errors import IndexFolderError
     from ragbed.experiments.terminal.display import Bars, note
     from ragbed.retrieval.build import add_to_index, build_index, remove_from_index

@@ -1,4 +1,4 @@
-"""Finding the guest that runs a command as shards and merges what they made."""
+"""Find the guest that runs a command as shards and merges their results."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence

@@ -1,8 +1,8 @@
 """Bounds of the calls and tokens that a question uses, found by playing its recipe over scripted replies.
 
 The lower bound comes from the shortest replies. The upper bound comes from a model that is never satisfied: each reply
-uses its token limit and asks for more. A strategy may give up for that reason. Then the model accepts one more of its
-calls if this makes the strategy go further, until nothing does.
+uses its token limit and asks for more. A strategy may give up because of that. Then the model is satisfied with one
+more round or kind of calls, repeatedly, as long as this makes the strategy use more calls.
 """
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Bounds:
     Attributes:
         too_long: the number of questions with a prompt that cannot fit the context.
         probes: calls of follow-ups, which are part of the upper bound.
-        ended: the number of questions that some replies bring to the end of a question's limits.
+        ended: the number of questions that can reach one of their limits.
         limits: the limits that ended them, in words.
     """
 
@@ -84,8 +84,8 @@ Find = Callable[[int | None, int], Sequence[Chunk]]
 
 
 def estimate_bounds(tasks: Tasks, question: Question, search: Find, context: Context | None) -> Bounds:
-    """Return the bounds of one question, its sub-questions included. `search` returns the chunks of a search for `k`
-    chunks, by the number of the query in the question, counted from 0."""
+    """Return the bounds of one question, including its sub-questions. `search` returns what a search finds, given `k`
+    and the number of the query within the question, counted from 0."""
     played = _Plays(tasks, tasks.whole(question), search, context).all()
     bounds = _bounds([play.use for play in played])
     ended = dict.fromkeys(play.answer.failure.message for play in played
@@ -134,7 +134,8 @@ class _Plays:
         self._limits = tasks.settings.limits
 
     def all(self) -> list[_Played]:
-        """Play the task over the shortest replies, good ones, lists, and those that lead furthest."""
+        """Play the task with each kind of scripted replies: the shortest, satisfied ones, lists, and those that make
+        the strategy use most."""
         doubt = self._doubting()
         played = [doubt, self._play(self._brief, finds_more=False), self._play(lambda call, limit, turn: _satisfied(
             call, limit), finds_more=False), self._play(lambda call, limit, turn: unsatisfied_reply(
@@ -146,8 +147,8 @@ class _Plays:
         return played
 
     def _further(self, best: _Played) -> Iterator[_Played]:
-        """Play with a dissatisfied model that accepts calls of one more purpose, or its first or one of its last two
-        rounds of calls, while this makes the strategy go further."""
+        """Play with a model that is satisfied with the calls of one more purpose, with the first round, or with one of
+        the last two, as long as this makes the strategy use more calls."""
         content: frozenset[int | str] = frozenset()
         while best.rounds and best.answer.outcome != "budget":
             changes: list[int | str] = [best.rounds - 1]

@@ -1,4 +1,4 @@
-"""What a run spends, compared with its budget."""
+"""Count what a run spends, and stop it at its budget."""
 from __future__ import annotations
 
 import asyncio
@@ -62,8 +62,8 @@ class Spending:
             self._before = dollars + more, int(prompt + completion + tokens)
 
     def note(self, id: str, tokens: int, dollars: float | None) -> None:
-        """Keep the tokens of a call that no server reported. Before it is sent, this is the most that it may use, in
-        case the process is killed; afterwards its estimate. Zero tokens remove the note."""
+        """Keep the tokens of a call for which the server reports none. Before the call, this is the most that it may
+        use, in case the process is killed; after it, an estimate. Zero tokens remove the note."""
         if self._database is None:
             return
         if tokens:
@@ -108,7 +108,7 @@ class Spending:
 
     @asynccontextmanager
     async def in_time(self) -> AsyncIterator[None]:
-        """Cancel what runs inside when the session's seconds are over."""
+        """Cancel the code inside this context when the session's seconds are over."""
         loop = asyncio.get_running_loop()
         until = None if self.budget.seconds is None else loop.time() + self._begun + self.budget.seconds - \
             time.monotonic()
@@ -191,10 +191,10 @@ class Metered:
 
 @lru_cache(maxsize=1024)
 def estimate_tokens(text: str) -> int:
-    """Estimate the tokens of a text: five letters of a word, two digits, or any other character are one token.
+    """Estimate the tokens of a text: one token for five letters of a word, for two digits, or for any other character.
 
     Compared with SmolLM2's tokeniser the estimate is 0.9 to 1.1 for English prose and web pages, 0.8 for pages of
-    figures, where each digit is a token, and 0.4 for Korean, which it spells in bytes.
+    figures, where each digit is a token, and 0.4 for Korean, which that tokeniser splits into bytes.
     """
     count = 0
     for piece in _PIECES.findall(text):

@@ -1,4 +1,4 @@
-"""A run as a cassette, one file of its calls and searches: written from a finished run, replayed without a model."""
+"""Cassettes: files with the calls and searches of a run, written from a finished run and replayed without a model."""
 from __future__ import annotations
 
 import copy
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from ragbed.experiments.running.plan import Plan
     from ragbed.experiments.runs.finished import Finished
 
-LEFT_OUT = ("out", "budget")  # settings: where a run is and when it stops is not part of what it recorded
+LEFT_OUT = ("out", "budget")  # settings that say where a run is and when it stops; they are not recorded
 FORMATS = ("html", "plain")
 TAKEN = ("name", "out", "set")  # options that may be given with a cassette
 _KIND = "replay_miss"
@@ -49,12 +49,12 @@ class RecordedRun(BaseModel):
     """The description of a run in its cassette.
 
     Attributes:
-        settings: resolved, without those of `LEFT_OUT`.
+        settings: resolved settings, without those of `LEFT_OUT`.
         models: identities by name.
         pins: hashes of what was searched, by `fingerprint.content_name`.
         cells: their labels.
-        results: a hash of all results, which a replay with the same settings has too.
-        made_with: notes of whoever recorded it on the model, the machine and the date.
+        results: a hash of all results; a replay with the same settings gives the same hash.
+        made_with: notes on the model, the machine and the date, by whoever recorded it.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -106,8 +106,8 @@ class Replay:
         return difference(known, now, same_questions=True) is None
 
     def check(self, plan: Plan) -> None:
-        """Raise RunError if the recorded run would be replayed with other questions. With other settings, other
-        questions are fine."""
+        """Raise RunError if the plan has the recorded settings but other questions. With other settings, other
+        questions are allowed."""
         if self.same_settings(plan.settings) and plan.questions_hash != self.about.benchmark.hash:
             path = self._place_of(plan.settings)
             own = f", which is where {self.path} has them," if path == self._place_of(self.recorded) else ""
@@ -116,7 +116,8 @@ class Replay:
                            f"{self.path}; name the files with the recorded questions by --set benchmark.path=PATH")
 
     def explained(self, error: BenchmarkError, settings: RunSettings) -> BenchmarkError:
-        """Return the error of unreadable files with the advice to name another place, if the cassette chose the place.
+        """Return the error of unreadable files; if their path comes from the cassette, add the advice to give another
+        path.
         """
         path = self._place_of(settings)
         if path is None or path != self._place_of(self.recorded):
@@ -172,7 +173,7 @@ def settings_of_cassette(replay: Replay, options: Mapping[str, Any], part: Part)
 
 
 def check_named(settings: RunSettings, replay: Replay, texts: Sequence[str]) -> None:
-    """Raise SettingsError if the user has not named a file that would be executed: the cassette may come from a
+    """Raise SettingsError if a file would be executed that the user did not name, since the cassette may come from a
     stranger."""
     files = [file for family in list_strategies(settings).values() for one in family.values() for file in one.files]
     unnamed = next((file for file in files if not any(file in text for text in texts)), None)

@@ -1,4 +1,4 @@
-"""From the combinations of factor levels that a run's settings name to its distinct cells.
+"""Turn the combinations of factor levels in a run's settings into distinct cells.
 
 Combinations that differ only in factors without effect under their condition become one cell, which is run once.
 """
@@ -44,7 +44,7 @@ class _CellMaker:
             QueryVariation.parse(name).apply(question.text) != question.text for question in benchmark.questions)}
         self._worded = any(one.prompt_variant > 1 for one in combinations)
         self._turns = any(question.turns for question in benchmark.questions)
-        # All sub-questions are shown if the reply has to answer each.
+        # If one reply has to answer all sub-questions, the prompt shows them all.
         self._answers_subs = self._subs and settings.sub_answers == "in_prompt" and "chain" in benchmark.scheme.groups
 
     def cell(self, one: Combination) -> Cell:
@@ -75,7 +75,7 @@ class _CellMaker:
                 part.kind in CRESTS for part in self._strategies["reasoning"][one.reasoning].parts) else None)
 
     def _uses_seed(self, change: Perturbation, one: Combination, searched: bool) -> bool:
-        """Return whether a seed may change anything. ragbed's own strategies draw nothing at random; plug-ins may."""
+        """Return whether a seed may change anything. ragbed's own strategies are not random; plug-ins may be."""
         used = [] if one.reasoning == PIPELINE else [self._strategies["reasoning"][one.reasoning]]
         used += [self._strategies["retrieval"][one.retrieval]] if searched and one.retrieval != OWN else []
         used += [self._strategies["history"][one.history]] if self._turns else []
@@ -83,7 +83,7 @@ class _CellMaker:
                 or any(strategy.has_plugins for strategy in used))
 
     def _finder(self, one: Combination) -> str | None:
-        """Return the retriever that the evidence comes from; None if the questions bring it, or there is none."""
+        """Return the retriever that the evidence comes from; None if the questions contain it, or there is none."""
         if one.condition == "retrieved":
             return one.retriever if one.retrieval not in ("none", OWN) else None
         if {"gold": self._benchmark.gives_chunks, "full": self._benchmark.has_whole}.get(one.condition, True):
@@ -98,7 +98,7 @@ def effective_change(change: Perturbation, condition: Condition, retrieval: str,
     if condition == "closed-book":
         return Perturbation()
     if condition == "retrieved" and retrieval == "none":
-        return Perturbation(unnumbered=change.unnumbered)  # nothing is shown, but citations are not asked for
+        return Perturbation(unnumbered=change.unnumbered)  # no documents, but no citations either
     if not any(question.gold for question in benchmark.questions):
         change = replace(change, drop_gold=False, gold_at=0)
     if condition != "retrieved" or benchmark.corpus is not None:
@@ -128,7 +128,7 @@ def has_index(retriever: RetrieverFactor, benchmark: Benchmark) -> bool:
 
 
 def matrix_notes(combinations: Sequence[Combination], cells: Sequence[Cell], strategies: Strategies) -> list[str]:
-    """Return notes on combinations that are one cell, and on what the seeds change."""
+    """Return notes on combinations that were merged into one cell, and on what the seeds change."""
     notes = [] if len(combinations) == len(cells) else [
         f"{len(combinations)} combinations of the settings are {len(cells)} cells: combinations that differ only in "
         "factors without effect under their condition are one cell, run once."]

@@ -1,5 +1,5 @@
-"""A dry run: the cells of a run, bounds of what each asks, uses and costs, and the smallest difference that the run can
-detect. Nothing is called or written."""
+"""A dry run: the cells of a run, bounds on the calls, tokens and cost of each, and the smallest difference that the run
+can detect. It calls no model and writes nothing."""
 from __future__ import annotations
 
 from collections import Counter, defaultdict
@@ -39,13 +39,13 @@ from ragbed.strategies.types import Reply
 
 _SEEDS = 4  # a dry run plays at most this many, in turn
 _FILLER = "The records of the town say who built the bridge, and when it was opened to the public. "
-_INDEX_SAMPLE = 200  # chunks of an index that are used for all
-_DOCUMENT_CHUNKS = 10  # chunks of a typical document whose size is unknown
+_INDEX_SAMPLE = 200  # chunks of an index that represent all of it
+_DOCUMENT_CHUNKS = 10  # assumed number of chunks of a document of unknown size
 
 
 @dataclass(frozen=True, slots=True)
 class CellPlan:
-    """The bounds of one cell. Prices are in US dollars without the judge's, and None if unknown."""
+    """The bounds of one cell. Prices are in US dollars, without the judge, and None if unknown."""
 
     cell: Cell
     bounds: Bounds
@@ -77,7 +77,7 @@ def plan_run(settings: RunSettings) -> dict[str, Any]:
 
 
 class PlannedEvidence:
-    """The chunks that searches will return, or chunks of their size.
+    """Stand-ins for the chunks that searches will return.
 
     Placed chunks are those that the run will place. A search returns chunks drawn from those that it searches. If an
     index is not built yet, its chunks are filler text of the size that its chunker makes.
@@ -90,7 +90,7 @@ class PlannedEvidence:
         self.guessed = False
 
     def chunks(self, cell: Cell, question: Question, k: int | None = None, turn: int = 0) -> Sequence[Chunk]:
-        """Return what a search for `k` chunks finds under the cell's condition. Each turn finds other chunks while
+        """Return what a search for `k` chunks finds under the cell's condition. Each turn finds new chunks as long as
         there are any."""
         if cell.retriever is None:
             return self._resources.placed(cell, question).chunks
@@ -199,8 +199,8 @@ class _Planner:
 
 
 def max_judge_use(settings: RunSettings, rubric: Rubric | None, question: Question, answerable: bool) -> Use:
-    """Return the most that the judge uses for one question: the answer is as long as it may be, and no reply of the
-    judge can be read. `answerable` is under the cell's condition."""
+    """Return the most that the judge uses for one question: the answer has its maximum length, and no reply of the
+    judge can be parsed. `answerable`: whether the question is answerable in the cell."""
     due = question.steps if rubric == "steps" else answerable and question.answers
     if rubric is None or not due:
         return Use()
@@ -306,7 +306,8 @@ def _folder_notes(plan: Plan, planner: _Planner, plans: Sequence[CellPlan]) -> I
 
 
 def _budget_notes(settings: RunSettings, planner: _Planner, plans: Sequence[CellPlan]) -> Iterator[str]:
-    """Compare the bounds with the budget. The judge counts in the upper bound alone, since it may be asked nothing."""
+    """Compare the bounds with the budget. The judge counts only in the upper bound, since it may not be called at all.
+    """
     bounds, use = sum((plan.bounds for plan in plans), Bounds()), sum((plan.judge for plan in plans), Use())
     judge = planner.judge(use)
     most = [*(plan.most for plan in plans), *([judge["price"]] if judge else [])]

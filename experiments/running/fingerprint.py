@@ -35,7 +35,7 @@ _SHOWN, _BEFORE = 60, 20  # characters of a value in a message, and those before
 # Settings that say where something is. Its content is compared instead.
 _PLACES = ("out", "exemplars")
 _QUESTIONS = ("benchmark.path", "benchmark.corpus", "benchmark.novels", "benchmark.topics")
-_PACE = ("budget.", "concurrency.", "calls.calls.")  # how fast and how far a run goes
+_PACE = ("budget.", "concurrency.", "calls.calls.")  # settings of how fast and how far a run goes
 
 
 def manifest_for(plan: Plan, known: Mapping[str, str]) -> dict[str, Any]:
@@ -59,8 +59,8 @@ def manifest_for(plan: Plan, known: Mapping[str, str]) -> dict[str, Any]:
 def identities(plan: Plan, known: Mapping[str, str]) -> dict[str, str]:
     """Return the identity of every model by name, those of judges included.
 
-    Raises ModelError if a model is unknown, and SettingsError if two names are one model: the journal would give the
-    second the replies to the first.
+    Raises ModelError if a model is unknown, and SettingsError if two names mean the same model, because the journal
+    would return the first one's replies for the second.
     """
     names: dict[str, str] = {}
     for name in plan.models:
@@ -177,10 +177,10 @@ def content_name(of: Literal["index", "chunks", "embedder", "how"], *names: str 
 
 
 class SearchCache:
-    """Keep what a run takes out of indexes and pools by their content, so that a replay opens neither.
+    """Store the results of searches in indexes and pools, keyed by their content, so that a replay needs neither.
 
     Attributes:
-        pins: in a replay, the recorded content hashes by `content_name`; None if the run searches itself.
+        pins: in a replay, the recorded content hashes by `content_name`; None if the run makes its searches.
     """
 
     def __init__(self, indexes: Mapping[IndexKey, Index], source_of: Callable[[str], str]) -> None:
@@ -189,7 +189,7 @@ class SearchCache:
         self._indexes = indexes
 
     def content(self, key: IndexKey) -> str:
-        """Return a hash of what the index holds; empty if a replay does not know it, so that nothing is kept."""
+        """Return a hash of what the index holds; empty if a replay lacks it, so that nothing is stored."""
         index = self._indexes.get(key)
         return ((self.pins or {}).get(content_name("index", *key), "") if index is None
                 else content_of_index(index.manifest))
@@ -214,5 +214,5 @@ class SearchCache:
 
 
 def gold_request(gold: Iterable[Gold]) -> list[list[object]]:
-    """Return gold items as a request names them: by their place alone."""
+    """Return gold items as a request identifies them: by their place only."""
     return [[item.document, item.chunk, item.format, item.start, item.end, item.page] for item in gold]

@@ -1,4 +1,4 @@
-"""Match a question's evidence with its gold, and perturb the evidence."""
+"""Match a question's evidence with its gold, and apply perturbations to the evidence."""
 from __future__ import annotations
 
 import random
@@ -31,8 +31,8 @@ class GoldView:
         total: the number of distinct gold items.
         grades: their relevance; empty if all are 1.
         repeats: evidence numbers of further chunks of a document, if all gold is whole documents. They take no rank,
-            since a ranking of documents goes by the best chunk of each (MaxP: Dai and Callan, "Deeper Text
-            Understanding for IR with Contextual Neural Language Modeling", SIGIR 2019).
+            since documents are ranked by their best chunk (MaxP: Dai and Callan, "Deeper Text Understanding for IR with
+            Contextual Neural Language Modeling", SIGIR 2019).
     """
 
     levels: Mapping[int, Level | None]
@@ -87,7 +87,7 @@ def _level(gold: Gold, chunk: Chunk, source: str) -> Level | None:
         return "chunk"
     if gold.document not in (chunk.document, source):
         return None
-    known = chunk.start < chunk.end  # a pipeline's context has a span only if the pipeline or the text gives one
+    known = chunk.start < chunk.end  # a pipeline's context may have no span
     if gold.start is not None and gold.end is not None and gold.format == chunk.format and known:
         return "span" if chunk.start < gold.end and gold.start < chunk.end else None
     if gold.page is not None and chunk.pages is not None:
@@ -128,7 +128,7 @@ class Places:
 
 
 class ShownTexts:
-    """Chunks that are shown, to find out whether another one adds anything."""
+    """The chunks shown so far, to check whether another chunk adds anything."""
 
     def __init__(self, chunks: Iterable[Chunk]) -> None:
         self._texts: set[str] = set()
@@ -160,8 +160,8 @@ class Changed:
 
 
 class Perturber:
-    """Perturb the evidence of a benchmark's questions. Draws are seeded by question, so that every strategy sees the
-    same."""
+    """Perturb the evidence of a benchmark's questions. Random draws are seeded by question, so that every strategy sees
+    the same evidence."""
 
     def __init__(self, benchmark: Benchmark, source_of: SourceOf) -> None:
         self._benchmark, self._source_of = benchmark, source_of
@@ -173,7 +173,7 @@ class Perturber:
         Negatives are taken in this order: the benchmark's own, chunks of the question that are not shown, then chunks
         drawn from other questions and from `more`. A drawn chunk contains no gold answer and is not from a document of
         the question. A mined benchmark uses its mined negatives alone, the miners in turn
-        (`Question.interleave_mined`), so that all doses of a curve are of one kind.
+        (`Question.interleave_mined`), so that all doses of a dose-response curve have the same kind of negatives.
 
         Args:
             gold: as the chunks can be matched with it.

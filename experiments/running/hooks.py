@@ -1,4 +1,4 @@
-"""What a guest may change about a run: which questions a cell is asked, and what is asked about an answer.
+"""Interfaces by which a guest changes a run: which questions each cell is asked, and follow-ups about an answer.
 
 The setting `race` looks up the scheduler `race` in `ragbed.guests`, and `probe: NAME` the follow-up `NAME`.
 """
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 
 class Schedule(Protocol):
-    """Decide from the answers so far which (cell, question) pairs are asked. The runner asks what is due, and looks
-    again when that is answered, until nothing new is due."""
+    """Decide from the answers so far which (cell, question) pairs are asked. The runner asks the pairs that are due,
+    then checks again, until no new pair is due."""
 
     def due(self, answers: Answers) -> set[tuple[str, str]]: ...
 
@@ -42,12 +42,13 @@ class FollowUp(Protocol):
     def is_due(self, result: Result, question: Question, plan: Plan) -> bool: ...
 
     def repeats(self, passages: int) -> int:
-        """Return how many times at most a question is asked again if its prompt shows this many passages."""
+        """Return the largest number of times that a question is asked again, given the number of passages in its
+        prompt."""
         ...
 
     async def ask(self, result: Result, question: Question, runner: Callable[[int], CellRunner], repeat: int,
                   judge: Callable[[Result], Awaitable[JudgeResult]]) -> tuple[tuple[StoredProbe, ...], Cost]:
-        """Return what the further calls gave and cost. `runner` makes the runner of a repeat of the cell."""
+        """Ask again, and return the results and their cost. `runner` makes the runner of a repeat of the cell."""
         ...
 
 

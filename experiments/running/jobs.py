@@ -1,4 +1,4 @@
-"""Jobs: what is asked, and in which order, so that a server computes the shared beginning of prompts once."""
+"""Jobs: what is asked, in an order in which a server can reuse the cached prefix of prompts."""
 from __future__ import annotations
 
 from collections import defaultdict
@@ -36,8 +36,8 @@ class Prefix(NamedTuple):
     """The beginning of a prompt.
 
     Attributes:
-        first: names the least that is worth caching: the first passage.
-        rest: names all passages, so that prompts sorted by it share the most.
+        first: identifies the shortest prefix worth caching: up to the first passage.
+        rest: identifies all passages; prompts sorted by it share the longest prefixes.
     """
 
     first: tuple[object, ...]
@@ -68,7 +68,7 @@ def jobs_left(plan: Plan, done: Collection[tuple[str, str]], answers: Answers) -
 def group_turns(jobs: Sequence[Job], by_cell: bool) -> list[list[Job]]:
     """Return the jobs as lists to run one after the other: one list, or one for each cell.
 
-    Cell by cell, one retriever at a time uses the machine, so that their times can be compared.
+    With `by_cell`, one retriever at a time uses the machine, so that their times are comparable.
     """
     if not by_cell:
         return [list(jobs)]

@@ -37,11 +37,11 @@ if TYPE_CHECKING:
 @contextlib.asynccontextmanager
 async def open_resources(plan: Plan, resources: Resources, session: RunSession,
                          mode: Mode | None, progress: Progress) -> AsyncIterator[None]:
-    """Open what the cells need, and close it at the end.
+    """Open the models, indexes and pools that the cells need, and close them at the end.
 
-    A replay opens no model, and neither index nor embedder if every search was kept. `mode` is None if no question is
-    left, so that only what is searched is looked at. Raises SettingsError if an index has another format, and
-    ModelError or IndexFolderError as `open_model` and `Index.open`.
+    A replay opens no model, and no index or embedder if every search was recorded. `mode` is None if no question is
+    left; then no model is opened either. Raises SettingsError if an index has another format, and ModelError or
+    IndexFolderError as `open_model` and `Index.open`.
     """
     async with contextlib.AsyncExitStack() as stack:
         if mode is not None:
@@ -114,7 +114,7 @@ def retriever_choice(retriever: RetrieverFactor, resources: Resources) -> Retrie
 def _identity(how: RetrieverChoice, name: str, resources: Resources) -> str:
     """Return the identity of a retriever's search; a replay may lack its parts and takes the recorded one."""
     pins = resources.cache.pins
-    known = pins is None or how.kind.kind == "dense"  # which has no parts
+    known = pins is None or how.kind.kind == "dense"  # a dense retriever has no parts
     resources.how[name] = how.identity() if known else (pins or {}).get(content_name("how", name), "")
     return resources.how[name]
 
@@ -135,8 +135,7 @@ def _open_index(retriever: RetrieverFactor, format: Format, settings: RunSetting
 
 
 def _recorded_content(retriever: RetrieverFactor) -> str | None:
-    """Return the content hash in an index's manifest, since a moved index may be the recorded one; None without an
-    index."""
+    """Return the content hash in an index's manifest, which recognises a moved index; None without an index."""
     try:
         return content_of_index(read_manifest(current_folder(retriever.index))) if retriever.index else None
     except (OSError, IndexFolderError, KeyError):
@@ -169,8 +168,8 @@ def _open_pool(finder: Finder, changes: Collection[PoolChange | None], resources
 
 def search_scopes(resources: Resources, finder: Finder,
               changes: Collection[PoolChange | None]) -> dict[str, Sequence[Chunk]]:
-    """Return the chunks of the questions by the scope that they are searched in. `changes` are the negatives that any
-    cell searches instead."""
+    """Return the chunks to search, by scope name. `changes` are sets of negatives that cells search instead of a
+    question's own chunks."""
     benchmark, everything = resources.benchmark, finder.retriever.over == "all"
     scopes: dict[str, Sequence[Chunk]] = {"all": benchmark.searchable} if everything else {
         "shared": benchmark.shared, **{scope_name(one, everything): one.own for one in benchmark.questions if one.own}}

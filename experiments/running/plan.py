@@ -1,4 +1,4 @@
-"""The plan of a run: settings resolved once, and the tasks that a cell's strategies see of its questions, never gold.
+"""The plan of a run: its resolved settings, and the tasks that strategies see instead of questions, without gold.
 """
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _THRESHOLD = "threshold"
 
 @dataclass(frozen=True)
 class Plan:
-    """What a run is made of.
+    """Everything that a run is made of.
 
     Attributes:
         benchmark: with the scheme by which this run scores it.
@@ -55,8 +55,8 @@ class Plan:
         exemplars: worked examples that every prompt shows.
         notes: on records left out, on combinations that are one cell, and on seeds.
         functions: the recipes of loaded strategies, by family and label.
-        shard: the part of the run to carry out; None for all of it. What depends on all questions is always that of the
-            whole run.
+        shard: the part of the run to carry out; None for all of it. Everything that depends on all questions is
+            computed for the whole run.
     """
 
     settings: RunSettings
@@ -148,13 +148,13 @@ class Plan:
 
     @cached_property
     def asked(self) -> dict[int, Question]:
-        """The questions to carry out, by their place in the whole run."""
+        """The questions to ask, by their position in the whole run."""
         return {place: one for place, one in enumerate(self.benchmark.questions)
                 if self.shard is None or one.id in self.shard}
 
     @property
     def share(self) -> float:
-        """The share of the run's questions to carry out, and of its budget."""
+        """The share of the run's questions, and of its budget, that this shard has."""
         return len(self.asked) / max(len(self.benchmark.questions), 1)
 
     @property
@@ -223,7 +223,7 @@ def _functions(strategies: Strategies) -> dict[tuple[Family, str], Callable[...,
 
 @dataclass(frozen=True, slots=True)
 class Tasks:
-    """Make what the strategies of one cell see of its questions."""
+    """Make the tasks that the strategies of one cell see instead of questions."""
 
     plan: Plan
     cell: Cell

@@ -37,11 +37,11 @@ if TYPE_CHECKING:
     from ragbed.strategies.types import Evidence, Message, Passage, Search, Task
 
 SourceOf = Callable[[str], str]
-_NO_REPLY = ("connection", "timeout")  # a refused key ends the run
+_NO_REPLY = ("connection", "timeout")  # a rejected API key ends the run
 
 
 class CellRunner:
-    """Run the questions of one cell. `shown` returns what their searches find under its condition."""
+    """Run the questions of one cell. `shown` returns what a question's searches find under the cell's condition."""
 
     def __init__(self, tasks: Tasks, model: Model, shown: Callable[[Cell, Question], ShownSearch]) -> None:
         self.tasks, self.model = tasks, model

@@ -1,5 +1,5 @@
-"""Before the first call: whether the settings fit the benchmark, whether the folder can take the run, and what looks
-like a mistake."""
+"""Checks before the first call: whether the settings fit the benchmark, whether the folder can hold the run, and what
+looks like a mistake."""
 from __future__ import annotations
 
 import contextlib
@@ -46,7 +46,7 @@ def check_divisible(plan: Plan) -> None:
 
 def check_conditions(settings: RunSettings, cells: Sequence[Cell], benchmark: Benchmark) -> None:
     """Check that the benchmark has what the conditions show and the settings ask for: chunks, gold, whole documents,
-    tables, something to search, sub-questions. Raises SettingsError if it has not."""
+    tables, something to search, sub-questions. Raises SettingsError if something is missing."""
     name = benchmark.name
     if "chain" not in benchmark.scheme.groups and (settings.filled == "gold" or settings.sub_answers == "in_prompt"):
         raise SettingsError(f"{'filled' if settings.filled == 'gold' else 'sub_answers'}: {name} scores no "
@@ -83,7 +83,7 @@ def _check_negatives(cells: Sequence[Cell], benchmark: Benchmark) -> None:
 
 
 def _check_labelled(shown: Collection[str], cells: Sequence[Cell], benchmark: Benchmark) -> None:
-    """Check that some question has gold if the gold decides what is shown."""
+    """Check that at least one question has gold if a condition depends on gold."""
     if any(cell.condition == "full" and cell.retriever is not None and cell.format is None for cell in cells):
         raise SettingsError(f"conditions: {benchmark.name} has no whole documents to show under full; leave full out, "
                             f"or {_INDEX}")
@@ -108,8 +108,8 @@ def check_ids(benchmark: Benchmark) -> None:
 def check_exemplars(exemplars: tuple[Exemplar, ...], benchmark: Benchmark, where: str = "exemplars") -> None:
     """Raise SettingsError if a worked example gives a question's answer away.
 
-    It does if it asks a question or sub-question of the benchmark, ignoring case and punctuation. It also does if it
-    contains the words of one and shows a document of that question. `where` names the setting in the message.
+    This is the case if its question is a question or sub-question of the benchmark, ignoring case and punctuation, or
+    if it contains the words of one and shows a document of that question. `where` names the setting in the message.
     """
     examples = [_folded(exemplar.question) for exemplar in exemplars]
     for question in benchmark.questions if exemplars else ():
@@ -141,11 +141,11 @@ def _folded(text: str) -> str:
 class RunSession:
     """One process that works on a run's folder, from start to end.
 
-    It holds the folder's lock. What an earlier run left there stays untouched until `begin`.
+    It holds the folder's lock. Files of an earlier run stay untouched until `begin`.
 
     Attributes:
         manifest: the run's manifest, as it will be written.
-        folder: None until `begin` if the run starts anew, since the earlier one may be damaged.
+        folder: None until `begin` if the run starts from scratch, since an earlier run may be damaged.
         continues: whether the folder has calls or records of this run.
         replay: the cassette that calls are taken from; None if the run makes them.
     """
@@ -162,7 +162,8 @@ class RunSession:
         return self.folder.done() if self.folder and self.continues else set()
 
     def check_whole(self) -> None:
-        """Raise RunError if the run was stopped before its end: a replay would record a miss for each open question."""
+        """Raise RunError if the run was stopped before its end: a replay would record a miss for each unanswered
+        question."""
         finished = (self.plan.folder / "summary.json").is_file()
         if self.continues and not (finished if self.plan.schedule else len(self.done()) >= self.plan.expected):
             raise RunError(f"{self.plan.folder}: the run has not finished, so its journal lacks calls; rerun the "

@@ -1,4 +1,4 @@
-"""What the cells of a run share: models, indexes and pools, and what each question is shown."""
+"""Resources that the cells of a run share: models, indexes and pools, and the evidence that each question is shown."""
 from __future__ import annotations
 
 import contextlib
@@ -50,7 +50,7 @@ class Pooled:
     """A retriever over chunks of questions.
 
     Attributes:
-        pool: None in a replay, which returns what was found.
+        pool: None in a replay, which returns recorded results.
         everything: each question searches the chunks of all; if false, its own, or the shared ones if it has none.
         pins: hashes of the content and of the embedder, by `content_name`.
         embeds: whether the retriever needs the pool's vectors.
@@ -65,7 +65,7 @@ class Pooled:
 
 @dataclass(frozen=True, slots=True)
 class ShownSearch:
-    """What a question's searches return, and notes for its record, complete once they were made."""
+    """What a question's searches return, and notes for its record. The notes are complete after the last search."""
 
     search: SearchFunction
     notes: list[str] = field(default_factory=list)

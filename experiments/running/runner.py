@@ -1,4 +1,4 @@
-"""The runner: every question in every cell, many at once, each with exactly one record."""
+"""The runner asks every question in every cell, many concurrently, and makes exactly one record of each."""
 from __future__ import annotations
 
 import asyncio
@@ -77,7 +77,7 @@ class RunCallbacks:
         stage: while an index is built.
         started: once before the first call, if there is anything to ask.
         record: after each record.
-        note: for what looks like a mistake, and in the end for what judges graded.
+        note: on likely mistakes, and at the end on grading.
         searched: once, after the last question, before indexes are closed.
     """
 
@@ -165,7 +165,7 @@ def _check(plan: Plan, fresh: bool, replay: bool) -> None:
 
 
 def _pending(plan: Plan, folder: RunFolder | None) -> set[tuple[str, str]]:
-    """Return the (cell, question) pairs with an answer that the follow-up has still to ask about."""
+    """Return the (cell, question) pairs whose answers still need the follow-up."""
     follow_up = plan.follow_up
     if follow_up is None or folder is None:
         return set()
@@ -227,7 +227,7 @@ async def _play(jobs: Sequence[Job], executor: JobExecutor) -> None:
 
 
 class JobExecutor:
-    """Carry out jobs: ask, match gold, judge, check support, score, and keep the record."""
+    """Carry out jobs: ask, match gold, judge, check support, score, and store the record."""
 
     def __init__(self, plan: Plan, folder: RunFolder, resources: Resources, journal: Journal,
                  callbacks: RunCallbacks, spending: Spending, answers: dict[str, dict[str, ScoredRow]]) -> None:
@@ -311,7 +311,7 @@ class JobExecutor:
         return time.monotonic() + self.settings.limits.seconds
 
     def _timed(self, record: Record) -> Record:
-        """Return the record as it is kept. A result from the journal keeps the time that it took when it was asked."""
+        """Return the record as it is stored. A result from the journal keeps its original duration."""
         result, now = record.result, record.timing
         before = self.folder.timing(result.cell, result.question)
         missed = result.failure is not None and result.failure.kind == "replay_miss"

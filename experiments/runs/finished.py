@@ -1,5 +1,5 @@
-"""A finished run for whatever reads one. Its summary is checked, the rest is read on first use. Also finds questions
-and cells of a run by what a user types."""
+"""Read a finished run: the summary is checked at once, the rest is read on first use. Also finds questions and cells by
+what a user types."""
 from __future__ import annotations
 
 import gc
@@ -183,7 +183,8 @@ def open_finished(path: Path) -> Iterator[Finished]:
 
 @contextmanager
 def pause_collection() -> Iterator[None]:
-    """Turn garbage collection off while reading data that is kept to the end: it would take a quarter of the time."""
+    """Turn garbage collection off while reading data that stays in memory, since it would take a quarter of the time.
+    """
     was_on = gc.isenabled()
     gc.disable()
     try:
@@ -195,9 +196,10 @@ def pause_collection() -> Iterator[None]:
 
 @contextmanager
 def freeze_startup_objects() -> Iterator[None]:
-    """Exclude existing objects (libraries, the benchmark) from garbage collection and collect the rest seldom.
+    """Exclude existing objects (libraries, the benchmark) from garbage collection and collect the rest less often.
 
-    Otherwise it takes a sixth of a question's processor time, and a third in the middle of a run of a million records.
+    Otherwise collection takes a sixth of a question's processor time, and a third in the middle of a run of a million
+    records.
     """
     before = gc.get_threshold()
     gc.freeze()
@@ -210,8 +212,8 @@ def freeze_startup_objects() -> Iterator[None]:
 
 
 def find_question(ids: Sequence[str], name: str) -> int:
-    """Return the place, from 0, of the question with this id, number (1 or `#1`), or unique beginning of an id. Raises
-    RunError, which lists the nearest ids, if there is none or several begin so."""
+    """Return the position, from 0, of the question with this id, number (1 or `#1`), or unique id prefix. Raises
+    RunError with the nearest ids if no question, or several, match."""
     if name in ids:
         return ids.index(name)
     if numbered := re.fullmatch(r"(#?)(\d{1,9})", name):
@@ -242,8 +244,8 @@ def cells_in(folder: RunFolder) -> Sequence[Mapping[str, Any]]:
 
 
 def find_cells(cells: Sequence[Mapping[str, Any]], name: str | None) -> dict[str, str]:
-    """Return the labels of the cells that a name fits, by id, in the run's order; of all cells without a name. Raises
-    RunError if it fits none."""
+    """Return the labels of the cells that a name fits, by id, in the run's order; those of all cells if there is no
+    name. Raises RunError if it fits none."""
     known = dict(zip(label_rows(cells), cells, strict=True))
     found = known if name is None else match_cells(known, name)
     if not found:
@@ -261,5 +263,5 @@ def match_cells(known: Mapping[str, Mapping[str, Any]], name: str) -> list[str]:
 
 
 def cell_not_found(name: str, known: Iterable[str]) -> RunError:
-    """Return the error that no cell of those labels has the name."""
+    """Return the error that no cell matches the name; `known` are the labels of the cells."""
     return RunError(f"no cell {name!r}; there are: {', '.join(known)}")

@@ -27,7 +27,7 @@ def read_config(run: Path) -> str | None:
 
 
 class MadeShard(BaseModel):
-    """The part of a run that was made, with what the summary of the whole needs in addition to all records.
+    """The shard of a run that a folder holds, with what the summary of the whole run needs in addition to all records.
 
     Attributes:
         part: such as 3/16.

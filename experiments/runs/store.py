@@ -54,8 +54,8 @@ _ROWIDS, _SOME_ROWIDS = (f"SELECT r.rowid{_JOINED}{some}{_ORDERED}" for some in 
 
 
 class RunFolder:
-    """Read and write the folder of one run. `lock` is held until the folder is closed; None opens it for reading alone.
-    Raises RunError if the folder or its database cannot be opened, or a newer ragbed made it."""
+    """Read and write the folder of one run. `lock` is held until the folder is closed; None opens it read-only. Raises
+    RunError if the folder or its database cannot be opened, or a newer ragbed made it."""
 
     def __init__(self, path: Path, lock: FileLock | None = None) -> None:
         self.path = path
@@ -75,7 +75,7 @@ class RunFolder:
         return cls(path)
 
     def begin(self, config: str, manifest: Mapping[str, Any], questions: Mapping[int, Question]) -> None:
-        """Write settings, manifest, and the questions by their place, without their chunks."""
+        """Write settings, manifest, and the questions by position, without their chunks."""
         write_text(self.path / "manifest.json", json.dumps(manifest, indent=2, sort_keys=True) + "\n")
         write_text(self.path / "config.yaml", config)
         self.database.put("DELETE FROM questions", ())
@@ -143,8 +143,8 @@ class RunFolder:
         return self._read(Timing, cell, question, rows[0][0]) if rows else None
 
     def _read(self, kind: type[Model], cell: str, question: str, stored: str) -> Model:
-        """Read a part of a record. A result has to name its cell and question, and to cite and find only evidence that
-        it holds."""
+        """Read a part of a record. A result must name its own cell and question, and may refer only to evidence that it
+        contains."""
         with suppress(ValidationError):
             read = kind.model_validate_json(stored)
             if not isinstance(read, Result):

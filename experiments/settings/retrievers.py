@@ -54,8 +54,8 @@ _SEARCH_DEFAULTS = {"models": [NO_MODEL], "conditions": ["retrieved"], "history"
 
 
 def apply_defaults(paper: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the given settings, with missing ones from the benchmark's paper or, for a run that only searches, from
-    the defaults for searching. If a model is given, it is asked even where the paper only searches."""
+    """Return the given settings. Missing ones come from the benchmark's paper or, for a run that only searches, from
+    the defaults for searching. If a model is given, it answers even if the paper only searches."""
     if "models" in given and "reasoning" not in given and _only_searches(paper):
         paper = {name: value for name, value in paper.items() if name != "reasoning"}
     if not _only_searches({**paper, **given}):
@@ -81,8 +81,8 @@ def _only_searches(fields: Mapping[str, Any]) -> bool:
 
 def check_searching(reasoning: Collection[str], gathering: Collection[str], models: Collection[str],
                     conditions: Collection[str]) -> bool:
-    """Return whether a run only searches. Raises ValueError: only some of its cells do, a model is given that nothing
-    asks, a retrieval strategy lacks the model that it asks, or a condition does not search.
+    """Return whether a run only searches. Raises ValueError: only some of its cells do, a model is given but never
+    called, a retrieval strategy needs a model and there is none, or a condition does not search.
 
     Args:
         reasoning, gathering, models, conditions: every value in the run's combinations.
@@ -160,7 +160,7 @@ class SearchSettings(BaseModel):
 
 
 def name_apart(retrievers: list[Any]) -> list[Any]:
-    """Return the retrievers, where those with the same default name also have their other settings in the name."""
+    """Return the retrievers, with other settings added to the names of those with the same default name."""
     counts = Counter(one.name for one in retrievers)
     return [one.model_copy(update={"name": f"{one.name}{others}"})
             if counts[one.name] > 1 and one.name == f"{one.kind}@{one.k}" and (others := _other_settings(one)) else one
@@ -196,7 +196,7 @@ def kinds_in(retriever: RetrieverKind) -> frozenset[str]:
 
 @dataclass(frozen=True, slots=True)
 class Finder:
-    """A retriever with one chunker and one embedder. If the run compares several, its `name` has them."""
+    """A retriever with one chunker and one embedder. If the run compares several, `name` contains them."""
 
     retriever: RetrieverFactor
     cut: bool = False  # whether the chunker cuts the questions' documents again

@@ -67,7 +67,7 @@ def _allow_list(schema: dict[str, Any]) -> None:
 
 
 class _Part(Matrix):
-    """A part of the matrix: the combinations that have one of the values of every key that is given.
+    """A part of the matrix: the combinations that have, for every given key, one of its values.
 
     Attributes:
         benchmark: kinds of benchmark that the entry applies to, if the settings list several. By default all.
@@ -92,7 +92,7 @@ class _Part(Matrix):
 
 
 class Excluded(_Part):
-    """Combinations that are left out: those that match every key. Each value is one of the run's.
+    """Combinations to leave out: those that match every key. Each value must be one of the run's.
 
     Attributes:
         reasoning, retrieval, history, chunkers, embedders: labels, as in tables.
@@ -111,7 +111,7 @@ NameOrSettings = Annotated[Annotated[str, Tag("name")] | Annotated[AnyRetriever,
 
 
 class Included(_Part):
-    """A matrix that is added to the combinations. A missing key has the run's values.
+    """A matrix that is added to the combinations. A missing key takes the run's values.
 
     Attributes:
         retriever: names of the run's retrievers, or settings of others.
@@ -145,20 +145,21 @@ else:
 
 
 class RunSettings(_MatrixWithGuests):
-    """One experiment. Lists are factors: every combination of their values, without those in `exclude` and with those
-    in `include`, is a cell.
+    """One experiment. Every list is a factor, and every combination of their values is a cell. `exclude` removes cells
+    and `include` adds some.
 
-    A missing setting is as in the benchmark's paper or, if the paper does not say, as below.
+    A missing setting has the value of the benchmark's paper. If the paper does not state it, the default below applies.
 
     Attributes:
         name: name of the run and of its folder. By default the name of the settings file.
         out: folder in which the run's folder is made.
         benchmark: the questions. With a list of benchmarks, each is a separate run, `NAME-KIND`, with its own paper's
             defaults. Figures of different benchmarks are never averaged.
-        models: models that answer. If `pipelines` is given without `models` and `reasoning`, there are none.
-        pipelines: pipelines of users, which get the same questions as the strategies.
+        models: models that answer. With `pipelines` but neither `models` nor `reasoning`, no model answers.
+        pipelines: your own pipelines, which get the same questions as the strategies.
         reasoning: strategies that answer, by name, as `FILE.py:FUNCTION`, or with settings such as `{kind:
-            self_consistency, of: direct, samples: 5}`. A list as the value of a parameter makes a strategy of each.
+            self_consistency, of: direct, samples: 5}`. If a parameter has a list, each of its values makes a separate
+                strategy.
         retrieval: strategies that search, in the same forms.
         history: strategies that rewrite a question of a conversation so that it stands alone, in the same forms.
         retriever: how chunks are found: kinds such as `bm25`, or settings of one.
@@ -169,12 +170,12 @@ class RunSettings(_MatrixWithGuests):
         conditions: where the documents in the prompt come from; see `ragbed list conditions`.
         perturbations: changes to these documents; see `ragbed list perturbations`.
         questions: how questions are phrased: `as_asked`, `typos@N` (in N of 100 words), `keywords`, `paraphrase` or
-            `lower_case`. Gold, options, sub-questions, judging and scoring stay those of the original.
+            `lower_case`. Gold, options, sub-questions, judging and scoring do not change.
         paraphraser: model that writes paraphrases. By default the judge's.
         grader: model that grades retrieved passages without human judgements, such as `{model: M, depth: 10}`.
         show: which part of the question a prompt shows: the question, or also its sub-questions.
         formats: format of indexed documents: plain text or HTML.
-        answer_formats: how final answers are requested: in tags, or as a JSON object with a schema.
+        answer_formats: format in which final answers are requested: in tags, or as a JSON object with a schema.
         framings: how documents are separated from instructions: `delimited`, `datamarked`, or `none`, the default of
             the layout `as_published`.
         prompt_variants: number of variants of the instruction, up to 5, or a list of variants; 1 is the original. Only
@@ -186,13 +187,13 @@ class RunSettings(_MatrixWithGuests):
         exemplars: JSON Lines file of worked examples, which every prompt shows after the documents.
         repeats: how often each question is asked, to measure the randomness of a temperature above 0.
         judge: who grades answers: `lexical`, or a model.
-        support: check of every sentence against what it cites, and of the answer for the question's nuggets: `lexical`,
+        support: who checks each sentence against what it cites, and the answer for the question's nuggets: `lexical`,
             `nli:MODEL`, a model, or settings of one.
         scoring: `corrected`, or `as-published` by the paper's own rules.
-        seed: seeds of perturbations and strategies; several are a factor. The first one also draws intervals.
+        seed: seeds of perturbations and strategies; several are a factor. The first one also seeds the intervals.
         probe: `citations` asks each answer again without each of its passages, to find unnecessary citations.
-        exclude: parts of the product that are left out.
-        include: matrices that are added.
+        exclude: combinations to leave out.
+        include: further matrices of combinations to add.
         race: whether to stop asking a cell once it is significantly worse, or a difference is unlikely.
         limits: limits per question.
         calls: how models are called.

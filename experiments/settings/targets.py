@@ -1,5 +1,5 @@
-"""What a command runs: a settings file, or a benchmark by its name, run as its paper ran it; all or part of the
-questions."""
+"""Resolve what a command runs: a settings file, or a benchmark with its paper's settings; all or part of the questions.
+"""
 from __future__ import annotations
 
 import re

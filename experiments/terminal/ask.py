@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
 
 class EventPrinter:
-    """Print replies on stdout while they come, and steps, decisions and reasoning on stderr.
+    """Print replies on stdout as they arrive, and steps, decisions and reasoning on stderr.
 
-    Of concurrent calls one is shown live; the others follow when it has ended.
+    Of several concurrent calls, one is shown live; the others are shown after it ends.
     """
 
     def __init__(self) -> None:

@@ -29,7 +29,7 @@ PROGRESS_EVERY = 5.0  # seconds between two lines of progress where there is no 
 _GAP = 2  # between columns
 _SHORT = 12  # characters of a cell that is never broken
 _WIDTH = 150  # of a file or pipe
-_BETWEEN_PARTS = f"({re.escape(SEPARATOR)}| → |, )"  # of what a cell or a change of cells is called
+_BETWEEN_PARTS = f"({re.escape(SEPARATOR)}| → |, )"  # separators in the names of cells and of changes
 MAX_PROSE = 100  # columns of a line of prose
 # Characters that JSON does not escape: C1 control codes, marks of writing direction, lone surrogates.
 _STEERING = re.compile("[\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")

@@ -56,7 +56,7 @@ class Tally:
         self._failed: Counter[str] = Counter()
         self.done = self._done.total()
         self._clock = clock
-        self._called, self._burst = False, (clock(), 0)  # was it called; end of the burst
+        self._called, self._burst = False, (clock(), 0)  # model called yet?; end of the burst
         self._moments = deque([self._burst], maxlen=MAX_MOMENTS)
 
     def add(self, record: Record) -> None:
@@ -101,9 +101,9 @@ class Tally:
                  sum(self._failed[id] for id in ids)) for name, ids in grouped.items()]
 
     def rate(self) -> float | None:
-        """Return the recent records per second; None before the first.
+        """Return the recent records per second; None before the first record.
 
-        Records from the journal before the first call do not count, since the rest will be slower.
+        Records replayed from the journal before the first model call do not count, since new ones take longer.
         """
         now = self._clock()
         if now - self._moments[-1][0] >= _APART:
@@ -182,7 +182,7 @@ class RunView:
         self._bars(stage, done, total)
 
     def begun(self, begun: RunStarted) -> None:
-        """Start to show records."""
+        """Start the display of records; called when the run starts."""
         self.tally = Tally(begun)
         self._bars.stop()
         loop = asyncio.get_running_loop()
@@ -219,7 +219,7 @@ class RunView:
 
 
 def screen_of(tally: Tally, most: int, width: int) -> RenderableType:
-    """Draw a run for a terminal of this width, with at most `most` lines of cells."""
+    """Return the display of a run for a terminal of this width, with at most `most` lines of cells."""
     bar = max(6, min(24, width // 5))
     table = Table.grid(padding=(0, 2))
     table.add_column(no_wrap=True, overflow="ellipsis")

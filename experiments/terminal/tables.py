@@ -1,4 +1,4 @@
-"""Print the table of a run and its views, as far as a terminal has room for them."""
+"""Print the table of a run and its views, limited to what fits a terminal."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -176,9 +176,9 @@ def _unjudged(cell: Mapping[str, Any]) -> int:
 
 
 _LONG = 15  # rows above which a view over several cells becomes a cross table
-_LONGEST, _WIDEST = 64, 8  # rows of what a terminal shows at all, and columns of a cross table
-_ROOM = 40  # lines of all views above which no further breakdown by a tag is shown
-_MANY = 12  # comparisons above which those alone are shown that are real
+_LONGEST, _WIDEST = 64, 8  # largest number of rows of any table, and of columns of a cross table
+_ROOM = 40  # with more lines of views than this, no further breakdown by a tag is shown
+_MANY = 12  # with more comparisons than this, only significant ones are shown
 
 Grid = tuple[list[str], list[list[str]]]  # header and rows
 
