@@ -1,1 +1,1 @@
-"""Pipelines: systems of users, asked the questions of a run instead of a model, and files of answers of other tools."""
+"""Pipelines: a run asks a user's own system instead of a model, or reads answers from another tool's file."""

@@ -56,7 +56,7 @@ def _compiled(path: str) -> jsonpath.CompoundJSONPath | jsonpath.JSONPath:
 
 
 def find_all(path: str, content: Any) -> list[Any]:
-    """Return everything that a JSONPath selects in JSON."""
+    """Return every value that a JSONPath selects in JSON."""
     return _compiled(path).findall(content)
 
 
@@ -85,11 +85,11 @@ class JSONPipeline(PipelineSettings):
     """A pipeline that takes JSON and returns JSON.
 
     Attributes:
-        request: the JSON that is sent. `{question}`, `{options}`, `{history}`, `{documents}` and `{id}` are filled in
+        request: the JSON to send. `{question}`, `{options}`, `{history}`, `{documents}` and `{id}` are filled in
             wherever they occur in a string; a string that is only a field becomes its value. A pipeline with
-            `{documents}` is asked under each condition of the run. One without retrieves by itself, and is one cell.
-        answer, contexts, citations, refused, prompt_tokens, completion_tokens, price: where each is in the reply, as
-            JSONPath (RFC 9535). What is missing there is unknown. A bare string or number is the answer.
+            `{documents}` is asked under each condition of the run. One without it retrieves by itself, and is one cell.
+        answer, contexts, citations, refused, prompt_tokens, completion_tokens, price: where to find each in the reply,
+            as JSONPath (RFC 9535). A value that is missing is unknown. A bare string or number is the answer.
         refusals: how its refusals begin, such as `I don't know`; case and punctuation are ignored.
     """
 

@@ -1,4 +1,4 @@
-"""A pipeline that answers OpenAI's chat completions, and adds to its message what it read and cites."""
+"""A pipeline behind OpenAI's chat completions API, whose messages also list the passages that it read and cites."""
 from __future__ import annotations
 
 import re
@@ -68,8 +68,9 @@ def _convert(completion: dict[str, Any]) -> dict[str, Any]:
 
 
 def _read_annotations(text: str, completion: dict[str, Any]) -> dict[str, Any]:
-    """Return answer, contexts and citations. An annotation at a bracket such as `[2]` tells what the service's number
-    stands for; the number becomes a place in the contexts."""
+    """Return answer, contexts and citations. An annotation at a bracket such as `[2]` names the source behind the
+    service's number; the number becomes a place in the contexts.
+    """
     evidence = {one["n"]: one for one in _objects("$.ragbed.evidence[*]", completion) if type(one.get("n")) is int}
     contexts = [{**one, "document": one.get("name")} for one in evidence.values()]
     place_of = {number: place for place, number in enumerate(evidence, start=1)}

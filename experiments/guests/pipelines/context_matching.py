@@ -1,4 +1,4 @@
-"""Match the contexts that a pipeline read with the documents of the run: by the names it gives, by text, by words."""
+"""Match the contexts that a pipeline read with the run's documents: by the pipeline's names, by text, or by words."""
 from __future__ import annotations
 
 from collections import Counter
@@ -77,8 +77,9 @@ class ContextMatcher:
         return replace(context, document=document.id) if known else None
 
     def _by_text(self, context: Chunk, named: Sequence[Chunk] = ()) -> Chunk | None:
-        """Match a text that equals, contains or is part of a chunk, ignoring blanks, case and punctuation. A few words
-        match only if they are all of a chunk, or if the document is named."""
+        """Match a text that equals, contains or is part of a chunk, ignoring blanks, case and punctuation. A short text
+        matches only if it is a whole chunk, or if the document is named.
+        """
         words = _words_of(context.content)
         text = f" {' '.join(words)} "
         for chunk in named or self._chunks.values():
@@ -102,8 +103,9 @@ def _words_of(text: str) -> list[str]:
 
 
 def _share(one: Sequence[str], other: Sequence[str]) -> float:
-    """Return the share of the shorter text's words found close together in the other: a long text has most words
-    somewhere."""
+    """Return the share of the shorter text's words that are close together in the other. Without that, a long text
+    would match almost any other.
+    """
     short, long = sorted((one, other), key=len)
     if len(short) < _MIN_WORDS or len(set(short).difference(long)) > (1 - _SHARED) * len(short):
         return 0.0
@@ -119,5 +121,5 @@ def _share(one: Sequence[str], other: Sequence[str]) -> float:
 
 
 def _as(context: Chunk, known: Chunk) -> Chunk:
-    """Return the known chunk with the text that the pipeline read."""
+    """Return the matching chunk with the text that the pipeline read."""
     return replace(known, content=context.content, prefix="") if context.content else known

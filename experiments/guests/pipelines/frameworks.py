@@ -1,4 +1,4 @@
-"""Pipelines built with LangChain, LangGraph, Haystack or LlamaIndex. A file of the user builds the object."""
+"""Pipelines built with LangChain, LangGraph, Haystack or LlamaIndex. The user's file builds the object."""
 from __future__ import annotations
 
 import inspect
@@ -23,11 +23,11 @@ _LLAMA_SOURCE = re.compile(r"\ASource \d+:\n")
 
 
 class Framework(FilePipeline):
-    """An object of a framework, or a function without parameters that returns one. The reply has the fields that the
-    object returns as JSON, and `answer`, `contexts`, `prompt_tokens` and `completion_tokens`.
+    """A framework's object, or a function without parameters that returns one. The reply has the fields that the object
+    returns as JSON, and `answer`, `contexts`, `prompt_tokens` and `completion_tokens`.
 
     Attributes:
-        request: a string is sent where the object takes its question; a mapping names the inputs.
+        request: a string is sent as the object's question; a mapping names the inputs.
     """
 
     request: Request = "{question}"
@@ -110,8 +110,9 @@ class Haystack(Framework):
 
 
 class LlamaIndex(Framework):
-    """A query engine, or a function that returns a chat engine. It is
-    called for each question, because a chat engine remembers earlier ones."""
+    """A query engine, or a function that returns a chat engine. The function is called for each question, because a
+    chat engine remembers earlier ones.
+    """
 
     kind: Literal["llamaindex"] = "llamaindex"
     refusals: tuple[str, ...] = ("Empty Response",)  # an engine that found nothing

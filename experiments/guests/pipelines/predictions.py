@@ -1,4 +1,4 @@
-"""Answers in another tool's file, as a pipeline: a row of the file replaces a call."""
+"""Read answers from another tool's file, as a pipeline: a row of the file replaces a call."""
 from __future__ import annotations
 
 import json
@@ -49,9 +49,9 @@ class Predictions(JSONPipeline):
     Attributes:
         format: the tool that wrote the file.
         path: the file.
-        run: which of the file's runs is read; required if there are several.
-        others: what to do about rows that answer no question of the run: refuse the run, or leave the rows out and
-            count them in its notes.
+        run: which of the file's runs to read; required if there are several.
+        others: what to do with rows that answer no question of the run: refuse the run, or skip the rows and count them
+            in its notes.
     """
 
     recorded: ClassVar[bool] = True

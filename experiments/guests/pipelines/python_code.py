@@ -1,4 +1,4 @@
-"""A pipeline that is a Python function, and calls of Python code for it and the frameworks."""
+"""A pipeline that is a Python function, and the channel that calls Python code for it and for frameworks."""
 from __future__ import annotations
 
 import asyncio
@@ -60,8 +60,9 @@ class FilePipeline(JSONPipeline):
 
 
 class Python(FilePipeline):
-    """A function, plain or async. It is called with those of `question`, `options`, `history`, `documents` and `id`
-    that are its parameters, or with the keys of `request`. It returns an answer, or an object with one."""
+    """A function, plain or async. Its parameters are any of `question`, `options`, `history`, `documents` and `id`, or
+    the keys of `request`. It returns an answer, or an object with one.
+    """
 
     kind: Literal["python"] = "python"
 
@@ -91,7 +92,7 @@ class Python(FilePipeline):
 
 
 def sum_usage(*usages: Any) -> dict[str, int]:
-    """Sum the tokens of several calls, whatever a framework calls them."""
+    """Sum the tokens of several calls, under any framework's field names."""
     return {name: sum(next((count for count in (get_field(used, name), get_field(used, other)) if type(count) is int),
                            0) for used in usages)
             for name, other in (("prompt_tokens", "input_tokens"), ("completion_tokens", "output_tokens"))}
@@ -147,7 +148,7 @@ class CodeChannel(Channel):
         return UserCode(lambda why: CallError(f"{self.settings.name}: {why}", "pipeline"))
 
     async def _call_in_thread(self, body: Any) -> Any:
-        """Call in a daemon thread, which does not keep the process from ending as an executor's would."""
+        """Call in a daemon thread. Unlike an executor's thread, it does not keep the process from ending."""
         result: Future[Any] = Future()
 
         def work() -> None:

@@ -39,7 +39,7 @@ class PipelineReply(BaseModel):
         contexts: the passages that it read, best first. If empty, it read the documents that it was sent.
         citations: places in the contexts, from 1, or in the sent documents if there are no contexts. 0 is a citation of
             something else. Numbers that the answer has in brackets count too.
-        refused: None if unknown; then the wording of the answer decides.
+        refused: None if unknown: the wording of the answer then decides.
         price: US dollars; None if unknown.
     """
 
@@ -85,7 +85,7 @@ def _request(task: Task, sent: Evidence) -> Iterator[str]:
 
 
 def opaque_id(id: str) -> str:
-    """Return the id that a pipeline is sent. The original may reveal the gold, as `refusal-7/12` does."""
+    """Return the id to send to a pipeline. The original may reveal the gold, as `refusal-7/12` does."""
     return digest(id)[:12]
 
 

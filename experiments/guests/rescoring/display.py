@@ -1,4 +1,4 @@
-"""Show `ragbed rescore`: figures computed anew from a run's records."""
+"""Show `ragbed rescore`: figures recomputed from a run's records."""
 from __future__ import annotations
 
 from collections import defaultdict
@@ -81,7 +81,7 @@ def _rows(known: Rows, again: Again, grouped: Mapping[str, str]) -> list[dict[st
 
 
 def _changed(run: Finished, after: Rows) -> list[dict[str, Any]]:
-    """Return every mean that differs; one that only one side has is None on the other."""
+    """Return every mean that differs. A mean that only one side has is None on the other."""
     changed = []
     for old, new in zip(run.rows, after, strict=True):
         for metric in dict.fromkeys([*old["metrics"], *new["metrics"]]):

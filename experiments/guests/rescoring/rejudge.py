@@ -86,8 +86,9 @@ def read_material(folder: RunFolder, settings: RunSettings) -> Material:
 
 
 def find_judges(names: Sequence[str], settings: RunSettings) -> list[Lexical | ModelJudge]:
-    """Return the judges with these names; the run's own has its settings. Raises SettingsError if two are the same,
-    ModelError if one is unknown."""
+    """Return the judges with these names; the run's own judge keeps its settings. Raises SettingsError if two are the
+    same, ModelError if one is unknown.
+    """
     known: dict[str, str] = {}
     for name in names:
         identity = name if name == "lexical" else resolve_model(name).identity
@@ -102,7 +103,8 @@ def find_judges(names: Sequence[str], settings: RunSettings) -> list[Lexical | M
 async def rejudge(folder: RunFolder, settings: RunSettings, material: Material, judges: Sequence[Lexical | ModelJudge],
                   repeats: int, progress: Progress) -> tuple[list[Rater], Cost]:
     """Grade every answer with every judge, through the run's journal, so that calls made before cost nothing. The
-    lexical judge has one repeat, since all would be equal. Raises ModelError if every call would fail."""
+    lexical judge runs once, because its repeats would be equal. Raises ModelError if every call would fail.
+    """
     raters: list[Rater] = []
     spent = Cost()
     journal = Journal(folder.database)

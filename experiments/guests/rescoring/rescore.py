@@ -1,4 +1,4 @@
-"""Score a run again from its records: read its replies anew, judge its answers anew, and ask no question.
+"""Score a run again from its records: parse its replies and judge its answers again, without asking any question.
 
 Reading a run executes no code that came with it. Plug-in strategies are played only if the user allows it and their
 source is the recorded one; strategies with worked examples only if the examples' file is unchanged.
@@ -49,8 +49,9 @@ def rescore(folder: RunFolder, cells: Sequence[Cell], scheme: Scheme, scoring: S
 
 
 def explain_hindrance(strategy: Strategy, recorded: Mapping[str, str], allowed: Collection[str]) -> str:
-    """Return why a strategy of a run cannot be played; empty if it can. `recorded` has the hashes of sources in the
-    run's manifest, `allowed` the files that the user allows to execute; both by the name that settings use."""
+    """Return why a strategy of a run cannot be played; empty if it can. `recorded` has the source hashes of the run's
+    manifest, `allowed` the files that the user allows to execute. The keys of both are the names in the settings.
+    """
     for kind in strategy.files:
         place = parse_file_kind(kind)
         assert place is not None
@@ -89,8 +90,9 @@ class Rereader:
         self._tasks = {cell.id: plan.tasks(cell) for cell in played}
 
     def read(self, result: Result, question: Question) -> Result | None:
-        """Return the result, which has its trace, as its replies are read now; None if the strategy would have asked
-        something else."""
+        """Return the result with its replies read by this version; None if the strategy would now send other requests.
+        The result must have its trace.
+        """
         if result.outcome == "budget" and result.cell not in self.hindered:
             return result  # whatever the replies say; the remaining limits of its cell are not recorded
         answer = None if result.cell in self.hindered else self._answer(result, question)
@@ -139,7 +141,7 @@ def _same(call: Generate, step: StoredStep) -> bool:
 
 @dataclass(slots=True)
 class Read:
-    """The number of answers that were read as before, otherwise, and not again."""
+    """The number of answers whose reading is unchanged, changed, or not repeated."""
 
     same: int = 0
     changed: int = 0
@@ -148,13 +150,13 @@ class Read:
 
 @dataclass(slots=True)
 class Again:
-    """A run scored anew.
+    """A run that was scored again.
 
     Attributes:
-        scheme: the run's, with the groups of the wanted metrics, and these as its columns.
-        judge: whose verdicts the scores use; None if the benchmark asks no judge.
-        notes: what a reader has to know.
-        asked: verdicts given now, if a judge was asked.
+        scheme: the run's scheme, with the wanted metrics as columns and their groups added.
+        judge: the judge whose verdicts the scores use; None if the benchmark needs no judge.
+        notes: notes for the reader.
+        asked: new verdicts, if a judge was asked.
     """
 
     scheme: Scheme
@@ -178,7 +180,7 @@ def score_anew(run: Finished, scoring: Scoring, judge: str | None, progress: Pro
         judge: asked about every answer, through the run's journal.
         metrics: replace the columns of the run's table; their groups must need no other judge.
         plugins: strategy files that may be executed to read their replies, as settings name them.
-        support: a check that labels sentences and nuggets anew.
+        support: a check that labels sentences and nuggets again.
 
     Raises:
         UserError: the judge or a metric is unknown, or another process works on the run.

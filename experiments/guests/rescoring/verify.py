@@ -30,7 +30,7 @@ class Check:
     """One comparison.
 
     Attributes:
-        detail: what was compared, or why it could not be.
+        detail: what was compared, or why no comparison was possible.
         wrong: each difference with both sides.
         checked: False if the other side is not on this machine.
     """

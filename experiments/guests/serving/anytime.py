@@ -1,26 +1,29 @@
-"""A test of two shares, and an interval of their difference, that stay valid however often one looks, and stop when one
-likes. Both are e-values: products over blocks of observations, of which none grows in the mean if what they test is
-true. So by Ville's inequality each ever reaches 1/a with a probability of at most a, without an approximation, from the
-first observation on. A block ends as soon as it has an observation of both sides; sides are compared within blocks
-alone, so the probability of each may change in the course of time, and so may what both sides share.
+"""Test two shares, and compute an interval of their difference: both stay valid however often one looks, and whenever
+one stops.
 
-The test: that the odds of both sides are one. Of the s hits among the N observations of a block, the one observation
-that is alone of its side has one with the probability s / N then, and where the odds of that side are exp(z) times the
-other's with the logistic function of z + log(s / (N - s)) (Fisher's noncentral hypergeometric distribution). Its
-likelihood ratio is averaged over z, which is normal with a deviation of 1: `eGauss` of R's package `safestats`.
+Both use e-values: products over blocks of observations that do not grow on average if the tested hypothesis is true. So
+by Ville's inequality each ever reaches 1/a with a probability of at most a, exactly and from the first observation on.
+A block ends as soon as it has an observation of both sides. Sides are compared only within blocks, so the assignment
+probabilities may change over time, and so may what affects both sides.
 
-The interval: of the differences d that are not rejected. What the blocks before say of the shares,
-(hits + PRIOR) / (observations + 2 PRIOR), is bet on against the pair of shares x and x + d that is nearest by the
-divergence of Kullback and Leibler: Turner, Ly and Grünwald, "Generic E-variables for exact sequential k-sample tests
-that allow for optional stopping" (Journal of Statistical Planning and Inference 230, 2024; arXiv:2106.02693), and for
-any d Turner and Grünwald, "Exact anytime-valid confidence intervals for contingency tables and beyond" (Statistics &
-Probability Letters 198, 2023; arXiv:2203.09785). No pair on the line lets it grow: log E[p(block | bet) / p(block | x)]
-is concave along it, and flat or falling at the nearest. For d = 0 it is a test too, but one that finds less: it has two
-shares to learn, and the other has one ratio.
+The test's hypothesis is that both sides have the same odds. In each block, one side has a single observation. Given s
+hits among the block's N observations, that observation is a hit with probability s / N. If the odds of its side are
+exp(z) times the other's, the probability is the logistic function of z + log(s / (N - s)) (Fisher's noncentral
+hypergeometric distribution). The likelihood ratio is averaged over z, which is normal with a standard deviation of 1:
+`eGauss` of R's package `safestats`.
 
-Written out, since no well-kept library on PyPI has it: `confseq` (0.0.11, 2023) has no wheels and is built by a C++
-compiler with Boost, `savvi` (0.3.1, 2024) brings cvxpy and has no difference of shares, `earlysign` (0.2.0) calls
-itself work in progress, and `ville` (0.1.0) is a month old.
+The interval contains the differences d that are not rejected. For each d, the shares estimated from earlier blocks,
+(hits + PRIOR) / (observations + 2 PRIOR), bet against the pair of shares x and x + d with the smallest Kullback-Leibler
+divergence from them: Turner, Ly and Grünwald, "Generic E-variables for exact sequential k-sample tests that allow for
+optional stopping" (Journal of Statistical Planning and Inference 230, 2024; arXiv:2106.02693), and for any d Turner and
+Grünwald, "Exact anytime-valid confidence intervals for contingency tables and beyond" (Statistics & Probability Letters
+198, 2023; arXiv:2203.09785). The bet does not grow under any pair with that difference: log E[p(block | bet) / p(block
+| x)] is concave along these pairs, and flat or falling at the nearest. For d = 0 this is also a test, but a weaker one:
+it has to learn two shares, the other test one ratio.
+
+No maintained library on PyPI has both: `confseq` (0.0.11, 2023) has no wheels and needs a C++ compiler and Boost,
+`savvi` (0.3.1, 2024) requires cvxpy and has no difference of shares, `earlysign` (0.2.0) calls itself work in progress,
+and `ville` (0.1.0) is a month old.
 """
 from __future__ import annotations
 
@@ -34,10 +37,10 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-PRIOR = 0.18  # of a Beta distribution: the least regret over all shares (Turner, Ly and Grünwald), and safestats' own
-_RATIOS = 161  # of odds, whose logarithms are tried from -_WIDEST to _WIDEST
+PRIOR = 0.18  # of a Beta distribution: minimises regret over all shares (Turner, Ly and Grünwald); safestats' default
+_RATIOS = 161  # number of odds ratios to try, with logarithms from -_WIDEST to _WIDEST
 _WIDEST = 8.0
-_STEP = 0.01  # between the differences that are tried
+_STEP = 0.01  # between the differences to try
 _HALVINGS = 50
 _AT_ONCE = 4_000  # blocks
 _LEAST = 1e-12
@@ -45,13 +48,13 @@ _LEAST = 1e-12
 
 @dataclass(frozen=True, slots=True)
 class AnytimeTest:
-    """What can be said of two shares by now.
+    """The result of a comparison of two shares so far.
 
     Attributes:
-        low, high: of the difference, second less first: the ends of a 95 % confidence sequence, which holds it at all
+        low, high: ends of the 95 % confidence sequence of the difference, second minus first, which is valid at all
             times at once.
-        p: an anytime-valid p that there is none: the least that 1/e was so far.
-        blocks: how many were compared.
+        p: anytime-valid p-value of no difference: the smallest 1/e so far.
+        blocks: number of blocks compared.
     """
 
     low: float
@@ -61,8 +64,9 @@ class AnytimeTest:
 
 
 def anytime_test(sides: Sequence[bool], hits: Sequence[bool], alpha: float = ALPHA) -> AnytimeTest:
-    """Test two shares. Of every observation, in the order in which they were made: whether it is of the second side,
-    and whether it is a hit."""
+    """Test two shares. `sides` and `hits` tell for each observation, in order of time, whether it is of the second side
+    and whether it is a hit.
+    """
     import numpy as np
 
     blocks = blocks_of(sides, hits)
@@ -74,13 +78,13 @@ def anytime_test(sides: Sequence[bool], hits: Sequence[bool], alpha: float = ALP
     for ratios in log_ratios(blocks, differences):
         paths = last + np.cumsum(ratios, axis=0)
         most, last = np.maximum(most, paths.max(axis=0)), paths[-1]
-    kept = differences[most < max(-np.log(alpha), most.min() + _LEAST)]  # one at least, wherever the data lead
+    kept = differences[most < max(-np.log(alpha), most.min() + _LEAST)]  # at least one difference
     return AnytimeTest(round(max(float(kept.min()) - _STEP, -1.0), 6), round(min(float(kept.max()) + _STEP, 1.0), 6),
                        float(np.exp(-max(log_e_of_test(blocks).max(), 0.0))), len(blocks))
 
 
 def blocks_of(sides: Sequence[bool], hits: Sequence[bool]) -> NDArray[np.int64]:
-    """Return the whole blocks: observations and hits of the first side, and of the second, of each."""
+    """Return for each complete block the observations and hits of the first side, then those of the second."""
     import numpy as np
 
     found, now = [], [0, 0, 0, 0]
@@ -94,13 +98,13 @@ def blocks_of(sides: Sequence[bool], hits: Sequence[bool]) -> NDArray[np.int64]:
 
 
 def log_e_of_test(blocks: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Return the logarithm of the test's e after each block."""
+    """Return the logarithm of the test's e-value after each block."""
     import numpy as np
 
     z = np.linspace(-_WIDEST, _WIDEST, _RATIOS)
     n, ones, m, more = blocks.T[:, :, None]
-    hits, size, second = ones + more, n + m, m == 1  # one of the sides has one observation: it ended the block
-    with np.errstate(divide="ignore"):  # a block of hits alone, or without any, says nothing: both are certain
+    hits, size, second = ones + more, n + m, m == 1  # the side that ended the block has one observation
+    with np.errstate(divide="ignore"):  # a block with only hits, or without any, is uninformative
         log_odds = np.where(second, z, -z) + np.log(hits) - np.log(size - hits)
     hit = np.where(second, more, ones) == 1
     told = np.cumsum(-np.logaddexp(0.0, np.where(hit, -log_odds, log_odds)), axis=0)
@@ -112,7 +116,7 @@ def log_e_of_test(blocks: NDArray[np.int64]) -> NDArray[np.float64]:
 
 def log_ratios(blocks: NDArray[np.int64], differences: NDArray[np.float64],
                prior: float = PRIOR) -> list[NDArray[np.float64]]:
-    """Return the logarithm of each block's factor of the interval's e, blocks by differences, some blocks at a time."""
+    """Return the logarithm of each block's factor of the interval's e-value, in arrays of blocks by differences."""
     import numpy as np
 
     before = np.cumsum(blocks, axis=0) - blocks
@@ -131,7 +135,8 @@ def log_ratios(blocks: NDArray[np.int64], differences: NDArray[np.float64],
 
 def _nearest(bet: NDArray[np.float64], against: NDArray[np.float64], n: NDArray[np.int64], m: NDArray[np.int64],
              differences: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The x whose pair with x + d is nearest: the root of the divergence's derivative, which falls as x grows."""
+    """Return the x whose pair with x + d is nearest: the root of the divergence's derivative, which falls as x grows.
+    """
     import numpy as np
 
     low = np.maximum(0.0, -differences) + _LEAST + np.zeros(bet.shape)
