@@ -111,7 +111,7 @@ def test_an_index_that_changed_since_is_not_mixed_into_an_unfinished_run(ragbed,
     page.write_text("Oslo lies in Norway.")
     hashes, summary = town.hashes(), (town.run / "summary.json").read_bytes()
     for options in ([], ["--retry"], ["--journal", "live"]):  # finished, and still one run
-        ragbed.refuses("run", path, *options, says=["over the index of dense@5 in plain", "--fresh", "another run"])
+        ragbed.refuses("run", path, *options, says=["of the index of dense@5 in plain", "--fresh", "another run"])
         assert (town.hashes(), (town.run / "summary.json").read_bytes()) == (hashes, summary)
     assert ragbed("run", path, "--journal", "replay")[0] == 0  # which gives again what was found
     assert (town.hashes(), (town.run / "summary.json").read_bytes()) == (hashes, summary)
