@@ -1,4 +1,4 @@
-"""The contract of a file format in which another tool keeps answers. Guests add the formats."""
+"""The interface of file formats in which other tools store answers. Guests add the formats."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping

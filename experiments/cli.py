@@ -17,7 +17,7 @@ from ragbed.experiments.commands.help import Commands, rows_text, summaries
 from ragbed.guests import entries, leave_out, load
 
 _IN = "ragbed.experiments.commands"
-# What most people need, in the order of the work, each with its line of help.
+# The most used commands, in the order in which people need them, each with its line of help.
 FIRST = {
     "demo": "Try ragbed on bundled questions, with recorded replies.",
     "index": "Parse, chunk, embed and index documents.",
@@ -32,7 +32,7 @@ FIRST = {
     "export": "Write records or answers for other tools.",
     "verify": "Recompute the figures and hashes of a run and compare them.",
 }
-# All commands by panel, each with where its function is; empty if a guest of ragbed adds it, in `ragbed/guests.py`.
+# All commands by panel, with the place of their functions; empty if a guest in `ragbed/guests.py` adds the command.
 PANELS: dict[str, dict[str, str]] = {
     "Start": {"demo": "tools:demo", "list": "tools:list_", "models list": "",
               "models pull": "", "schema": "tools:schema", "new strategy": "tools:new_strategy",
@@ -113,7 +113,7 @@ def all_page(app: Commands, ctx: Any) -> str:
 
 
 def _load(name: str, target: str) -> Any:
-    """Import a command. That of an installed guest which cannot be imported refuses, and the others work."""
+    """Import a command. If an installed guest's command cannot be imported, only that command fails."""
     from ragbed.documents.errors import SettingsError
 
     try:

@@ -1,4 +1,4 @@
-"""Conditions, which replace retrieval by chosen evidence, and perturbations, seeded changes to the evidence."""
+"""Conditions replace retrieval by chosen evidence. Perturbations are seeded changes to the evidence."""
 from __future__ import annotations
 
 import random
@@ -71,7 +71,7 @@ class Perturbation:
 
     @property
     def moves(self) -> bool:
-        """Whether other chunks are shown, or in another order; False for a change of form only."""
+        """Whether the change affects which chunks are shown or their order, and not only their form."""
         return self not in (Perturbation(), Perturbation(unnumbered=True))
 
     def __str__(self) -> str:

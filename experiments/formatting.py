@@ -146,7 +146,7 @@ def format_percent(share: float) -> str:
 
 
 def count_or_percent(count: int, of: int) -> str:
-    """Format a part in percent; of fewer than 20, as a count."""
+    """Format a part in percent, or as a count if the whole is below 20."""
     return f"{count}" if of < _FEW else format_percent(count / of)
 
 

@@ -256,7 +256,7 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Benchmark:
-    """The questions of a benchmark, and the documents that answer them.
+    """The questions of a benchmark, and the documents to answer them from.
 
     Attributes:
         documents: documents of all chunks, by id.

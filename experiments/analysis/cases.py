@@ -42,7 +42,7 @@ def find_siblings(cells: Sequence[Cell]) -> dict[str, Siblings]:
 
 
 def is_gold_only(cell: Cell) -> bool:
-    """Return whether the cell shows the gold and nothing else, in whatever order and form."""
+    """Return whether the cell shows the gold and nothing else, in any order and form."""
     change = cell.change
     return cell.condition == "gold" and not (change.negatives or change.drop_gold or change.table)
 

@@ -59,7 +59,7 @@ class Case:
 
     @property
     def uncited(self) -> bool:
-        """Whether citations of gold were required and are missing."""
+        """Whether the answer had to cite gold but does not."""
         due = self.cites and self.answerable and bool(self.found) and not self.refused
         return due and not self.cited_gold
 

@@ -18,7 +18,7 @@ _ONLY_CACHED = ContextVar("_ONLY_CACHED", default=False)
 
 @contextmanager
 def only_cached() -> Iterator[None]:
-    """Fetch nothing inside this context, as with `HF_HUB_OFFLINE=1`; a replay opens no connection."""
+    """Disable downloads inside this context, as `HF_HUB_OFFLINE=1` does, since a replay must open no connection."""
     before = _ONLY_CACHED.set(True)
     try:
         yield
@@ -29,8 +29,8 @@ def only_cached() -> Iterator[None]:
 def fetch_files(path: str, also: tuple[str, ...] = ()) -> Path:
     """Return the local path of a benchmark.
 
-    `hub:OWNER/NAME` or `hub:OWNER/NAME@REVISION` stands for the Parquet and JSON files of a data set on the hub, and
-    those of the patterns `also`. They are fetched unless they are cached or `HF_HUB_OFFLINE=1` is set. Raises
+    `hub:OWNER/NAME` or `hub:OWNER/NAME@REVISION` means the Parquet and JSON files of a data set on the hub, and files
+    that match the patterns `also`. They are fetched unless they are cached or `HF_HUB_OFFLINE=1` is set. Raises
     BenchmarkError if they are not cached and cannot be fetched.
     """
     if not path.startswith(_PREFIX):

@@ -109,7 +109,7 @@ class OwnQuestions(Selection):
     """Your own questions from a JSON Lines file.
 
     A judge grades the answers. If every question has steps, the judge compares the reasoning with them instead. Options
-    and sub-answers are scored in addition.
+    and sub-answers add metrics.
 
     Attributes:
         path: the file.
@@ -129,8 +129,8 @@ class OwnQuestions(Selection):
         return Benchmark(path.stem, read_questions(path), corpus=self.corpus)
 
     def scheme_of(self, questions: Collection[Question]) -> Scheme:
-        """Score what the questions have gold for; options and sub-answers add metrics. A run's judge has one rubric:
-        reference steps if every question has them, else grades."""
+        """Return the metrics for the gold that the questions have; options and sub-answers add metrics. The judge's
+        rubric is `steps` if every question has reference steps, otherwise `grades`."""
         options, chain = (any(map(attrgetter(name), questions)) for name in ("options", "sub_answers"))
         steps = all(question.steps for question in questions)
         first, *others = ANSWERS.groups

@@ -44,7 +44,7 @@ class ModelJudge(BaseModel):
         return self.model
 
     def judge(self, graded: GradingInput) -> JudgeExchange:
-        """Ask the model. Corrected scoring asks again if the reply cannot be parsed. Without a readable reply the
+        """Ask the model. Corrected scoring asks again if the reply cannot be parsed. If no reply can be parsed, the
         answer is unjudged.
         """
         published = graded.scoring == "as-published"

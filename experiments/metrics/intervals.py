@@ -22,7 +22,7 @@ _EQUAL = 1e-12
 
 
 class Interval(NamedTuple):
-    """A 95 % interval; None if there is none."""
+    """A 95 % interval; its bounds are None if there is none."""
 
     low: float | None
     high: float | None

@@ -50,7 +50,7 @@ class Totals(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """Scores by unit."""
+    """Scores of a set, summed by unit."""
 
     names: Sequence[str]  # of the scores, from `scoring.score_names`
     units: Totals

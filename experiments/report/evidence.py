@@ -47,7 +47,7 @@ class Texts:
                              budget)
 
     def packed_prompts(self, budget: int) -> Packed:
-        """Pack each prompt part as pieces, in which a number refers to a passage."""
+        """Pack each prompt part as pieces: a piece is text, or the number of a passage."""
         pieces = (self._pieces(self._text(key), parts) for key, parts in zip(self._prompts, self._shown, strict=True))
         return packed_within("prompts", len(self._prompts), pieces, budget)
 

@@ -3,10 +3,10 @@
 A multi-hop question's sub-questions are answered as the setting `sub_answers` says:
 
 - `asked`: after the question's own answer, each sub-question is asked in order, over the evidence that the question
-  had, with the question's limits anew. `#1` becomes the model's own answer to the first one. If there is no readable
-  answer, `#1` becomes the sub-question in words ("the answer to ..."), so that the chain continues without gold. With
-  `filled: gold`, it becomes the gold sub-answer.
-- `in_prompt`: the lines of the one reply that was asked for all of them.
+  had, with fresh limits. `#1` becomes the model's own answer to the first one. If there is no readable answer, `#1`
+  becomes the sub-question in words ("the answer to ..."), so that the chain continues without gold. With `filled:
+  gold`, it becomes the gold sub-answer.
+- `in_prompt`: one reply answers all of them, one per line.
 """
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def make_result(cell: Cell, question: Question, answerable: bool, answer: Answer
 
 
 def make_record(result: Result, cost: Cost) -> Record:
-    """Return the record of a result whose calls cost this."""
+    """Return the record of a result and its cost."""
     timing = Timing(seconds=round(cost.seconds, 4), attempts=cost.attempts, replayed=cost.replayed, paid=cost.paid,
                     finished=datetime.now(UTC).isoformat(timespec="seconds"), retried=cost.retried)
     return Record(result=result, timing=timing)
@@ -187,7 +187,8 @@ async def _ask_subs(runner: CellRunner, question: Question, answer: Answer, data
 
 
 def _reference(asked: str, answer: Answer) -> str:
-    """Return what replaces `#1` in later sub-questions: one line without citations and without its full stop."""
+    """Return what replaces `#1` in later sub-questions: the answer on one line, without citations or final full stop.
+    """
     text = " ".join(strip_citations(answer.text).split()) if answer.outcome == "answered" else ""
     if text.endswith(".") and "." not in text.split()[-1][:-1]:
         text = text[:-1].rstrip()

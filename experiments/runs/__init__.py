@@ -1,1 +1,1 @@
-"""The folder of a run: its files, its lock, and reading it once it is finished."""
+"""The folder of a run: its files and lock, and reading finished runs."""

@@ -84,7 +84,7 @@ class RunFolder:
         self.database.flush()
 
     def put_question(self, question: Question, place: int) -> None:
-        """Keep a question without its chunks at this place; durable with the next commit."""
+        """Store a question without its chunks at this position; durable with the next commit."""
         self.database.put("INSERT OR REPLACE INTO questions VALUES (?, ?, ?)", (
             question.id, place, question_json(question.drop_chunks())))
 
@@ -97,8 +97,8 @@ class RunFolder:
         return {(cell, question) for cell, question in self.database.read("SELECT cell, question FROM records")}
 
     def pin(self, name: str, value: str) -> None:
-        """Keep the hash of something that calls and records depend on. Raises RunError if they came from another
-        content."""
+        """Store the hash of something that calls and records depend on. Raises RunError if a different hash is stored.
+        """
         known = self.database.read("SELECT value FROM pins WHERE name = ?", (name,))
         if known not in ([], [(value,)]) and not self.is_empty():
             raise RunError(f"{self.path} holds records made with an earlier version of {name}; use another run name, "
@@ -121,12 +121,12 @@ class RunFolder:
         self.database.put(_PIN, (_ORIGIN, cassette))
 
     async def add(self, record: Record, place: int) -> None:
-        """Keep a record, and return when it is durable."""
+        """Store a record, and return once it is durable."""
         self.put_record(record, place)
         await self.database.durable()
 
     def put_record(self, record: Record, place: int) -> None:
-        """Keep a record of the cell at this place; durable with the next commit."""
+        """Store a record of the cell at this position; durable with the next commit."""
         one, result = record.result, record.result.model_dump_json()
         self.database.put("INSERT OR REPLACE INTO records VALUES (?, ?, ?, ?, ?, ?)", (
             one.cell, one.question, place, _hash(result), result, record.timing.model_dump_json()))
@@ -194,7 +194,7 @@ class RunFolder:
             yield self._read(Result, *row)
 
     def results_with(self, word: str) -> Iterator[Result]:
-        """Yield the results that contain a word anywhere, traces included, without reading the others."""
+        """Yield the results that contain a word anywhere, including in traces, without parsing the others."""
         for row in self.database.read("SELECT cell, question, result FROM records WHERE instr(result, ?)", (word,)):
             yield self._read(Result, *row)
 

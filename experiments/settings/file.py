@@ -1,4 +1,4 @@
-"""Read the settings of runs from YAML, one run per benchmark, and explain errors in one line.
+"""Read the settings of runs from YAML, one run per benchmark, and turn errors into one-line messages.
 
 Options of the command line that hold a strategy or a retriever are parsed here too.
 """

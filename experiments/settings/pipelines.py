@@ -1,4 +1,4 @@
-"""What a run needs to know of a user's pipeline. Guests add the kinds, each with how it is reached."""
+"""The interface of a user's pipeline to a run. Guests add kinds of pipelines, such as those reached over HTTP."""
 from __future__ import annotations
 
 from collections import Counter
@@ -53,7 +53,7 @@ class PipelineSettings(BaseModel):
 
     @property
     def cell_model(self) -> str:
-        """Return the name that cells have instead of a model's."""
+        """Return the name that replaces the model's in cells."""
         return PIPELINE_PREFIX + self.name
 
     @property
@@ -90,7 +90,7 @@ class PipelineSettings(BaseModel):
             gold: gold chunks that the question does not bring itself.
 
         Returns:
-            the evidence, and the level of passages that are gold at that level alone, or never (None).
+            the evidence, and the gold level of passages whose level is known already (None: never gold).
         """
         return evidence, {}
 

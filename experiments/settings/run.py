@@ -159,7 +159,7 @@ class RunSettings(_MatrixWithGuests):
         pipelines: your own pipelines, which get the same questions as the strategies.
         reasoning: strategies that answer, by name, as `FILE.py:FUNCTION`, or with settings such as `{kind:
             self_consistency, of: direct, samples: 5}`. If a parameter has a list, each of its values makes a separate
-                strategy.
+            strategy.
         retrieval: strategies that search, in the same forms.
         history: strategies that rewrite a question of a conversation so that it stands alone, in the same forms.
         retriever: how chunks are found: kinds such as `bm25`, or settings of one.

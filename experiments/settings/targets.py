@@ -123,7 +123,7 @@ def option_name(setting: str) -> str:
 
 
 def narrow(settings: RunSettings, part: Part, rename: bool) -> RunSettings:
-    """Return the settings for a part of the questions. With `rename`, the run's name tells the part."""
+    """Return the settings for a part of the questions. With `rename`, the run's name states the part."""
     changes: dict[str, Any] = {name: value for name in _COUNTS if (value := getattr(part, name)) is not None}
     if part.filter:
         changes["filter"] = {**settings.benchmark.filter, **_parse_tags(part.filter)}

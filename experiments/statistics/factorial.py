@@ -52,8 +52,8 @@ class Design:
 
     def means(self, names: Term) -> Floats:
         """Return the contrasts (combinations x cells) that give the marginal mean of each level or combination of
-        levels. The mean weights equally the combinations of the other factors under which all of the term's were run.
-        Returns no rows if there are none."""
+        levels. The mean weights equally the combinations of the other factors under which all of the term's levels were
+        run. Returns no rows if there are none."""
         import numpy as np
 
         others = {tuple((name, level) for name, level in cell.items() if name not in names)
@@ -123,7 +123,7 @@ def _rest(contrast: Floats, covariance: Floats) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """The means of cells with cluster-robust covariance: a sum of independent parts."""
+    """The means of cells with cluster-robust covariance, as a sum of independent parts."""
 
     parts: tuple[_FittedPart, ...]
 

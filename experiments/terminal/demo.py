@@ -1,4 +1,4 @@
-"""The demo: a run with recorded replies, then the first of its questions with a live model too.
+"""The demo: a run with recorded replies, then the first few of its questions with a live model.
 
 `bench/record_demo.py` makes the recording, with the settings in this module.
 """
@@ -29,8 +29,8 @@ QUESTIONS: dict[str, Any] = {
     "retriever": {"kind": "bm25", "k": 4, "build": {"embedder": "none"}}, "brief": True, "limits": {"max_tokens": 256}}
 # A small model sometimes repeats itself up to the token limit: tags accept any text, JSON would be malformed.
 _LIVE: dict[str, Any] = {"reasoning": "direct", "conditions": ["retrieved", "gold"], "answer_formats": "tags"}
-_SECONDS = 100  # that the live part should take
-_MIN_QUESTIONS, _TRIED = 6, 2  # of the live part; to measure its speed
+_SECONDS = 100  # target duration of the live part
+_MIN_QUESTIONS, _TRIED = 6, 2  # least number of live questions, and the number that measures speed
 
 
 def demo(model: str, out: Path, fresh: bool, live: bool, json: bool, full: bool = False) -> None:

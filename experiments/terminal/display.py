@@ -71,7 +71,7 @@ def print_json(value: Any, indent: int | None = 2) -> None:
 
 
 def print_result(json: bool, value: Any, text: str) -> None:
-    """Print a value as JSON, or a line of text instead."""
+    """Print the value as JSON if `json`, otherwise the line of text."""
     if json:
         print_json(value)
     else:

@@ -1,4 +1,4 @@
-"""Inventories for `ragbed list`, as rows of plain values, and the files of a new strategy."""
+"""Build the rows of `ragbed list`, and write the files of a new strategy."""
 from __future__ import annotations
 
 import re

@@ -25,7 +25,7 @@ from ragbed.experiments.terminal.tables import all_failed, on_failures, print_su
 
 
 def describe_replay(folder: RunFolder, settings: RunSettings, replay: Replay | None) -> tuple[list[str], bool]:
-    """Return lines on missed calls and on whether the results are the recorded ones, and whether everything is as
+    """Return lines about missed calls and about whether the results equal the recorded ones; and whether all is as
     recorded. Without a cassette the run's own journal was replayed."""
     missed = count_misses(folder)
     if missed:
@@ -47,7 +47,7 @@ def in_turn(runs: Sequence[RunSettings], carry_out: Callable[[RunSettings, Put],
             fresh: bool = False, replay: bool = False, shard: Shard | None = None) -> None:
     """Carry out each run, even if an earlier one stopped. With `json`, print the figures of all as a list.
 
-    Exits with the worst status of all. Raises RunError if one of them could not begin; then none did.
+    Exits with the worst status of all. If one of them cannot begin, none does, and RunError is raised.
     """
     check_all(runs, fresh, replay, shard)
     figures: list[Mapping[str, Any]] = []
