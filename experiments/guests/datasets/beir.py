@@ -55,7 +55,7 @@ class Beir(Selection):
     split: str = "test"
 
     def scheme_of(self, questions: Collection[Question]) -> Scheme:
-        """Add the published figures of the collection, if its test split is asked and they are known."""
+        """Add the collection's published figures, if they are known and the run asks its test split."""
         tables = _PUBLISHED.get(re.split(r"[/\\]", self.path.rstrip("/\\"))[-1].lower(), ())
         return replace(self.scheme, published=tables) if tables and self.split == "test" else self.scheme
 

@@ -1,4 +1,4 @@
-"""ClapNQ: long answers that put together several sentences of one Wikipedia passage, and questions without an answer.
+"""ClapNQ: long answers that combine several sentences of one Wikipedia passage, and questions without an answer.
 
 Paper: Rosenthal, Sil, Florian, Roukos, "CLAPnq: Cohesive Long-form Answers from Passages in Natural Questions for RAG
 systems", 2024, arXiv:2404.02103. Code and data: github.com/primeqa/clapnq, Apache-2.0.

@@ -18,9 +18,9 @@ which ends with the question; its `contexts` are the passages in which annotator
      "Question Type": ["Factoid"], "Multi-Turn": ["Follow-up"], "Answerability": ["ANSWERABLE"],
      "Collection": "mt-rag-clapnq-elser-512-100-20240503"}
 
-`Multi-Turn` is `N/A`, `Follow-up` or `Clarification`; `Answerability` may also be `PARTIAL`, `UNANSWERABLE`, or
-`CONVERSATIONAL`, as of a question that is none. A passage of `corpora/passage_level/clapnq.jsonl`:
-`{"_id": "81_0-96", "title": "Reefs of Esk", "text": "...", ...}`.
+`Multi-Turn` is `N/A`, `Follow-up` or `Clarification`. `Answerability` may also be `PARTIAL`, `UNANSWERABLE`, or
+`CONVERSATIONAL` for a message that is not a question. A passage of `corpora/passage_level/clapnq.jsonl`: `{"_id":
+"81_0-96", "title": "Reefs of Esk", "text": "...", ...}`.
 """
 from __future__ import annotations
 
@@ -45,9 +45,9 @@ class Mtrag(RecordFiles):
     """MTRAG: each task is a turn of a conversation, with the earlier turns as published.
 
     Attributes:
-        path: the file `reference.jsonl`, or a folder with that file alone.
-        corpus: a passage-level collection such as `clapnq.jsonl`; only tasks whose collection has its name are asked,
-            over all of it. By default all tasks are asked, over their own passages.
+        path: the file `reference.jsonl`, or a folder with only that file.
+        corpus: a passage-level collection such as `clapnq.jsonl`. Only tasks of the collection with that name are
+            asked, over the whole collection. By default all tasks are asked, over their own passages.
     """
 
     about = About(

@@ -14,7 +14,7 @@ One query of the published shape of `MultiHopRAG.json`, and one article of `corp
     {"title": "Harbour shut", "author": "A. Prell", "source": "Esk News", "category": "business",
      "published_at": "2023-05-04T08:00:00+00:00", "url": "https://esk.example/harbour", "body": "... was closed ..."}
 
-A collection may also hold the evidence alone, as `facts`, a list of texts, and the address as `_id`.
+A collection may also have only the evidence, as a list of texts in `facts`, with the address as `_id`.
 """
 from __future__ import annotations
 
@@ -73,8 +73,9 @@ class MultiHopRag(RecordFiles):
 
 
 def _article(row: Row, size: int) -> tuple[Document, tuple[Chunk, ...]]:
-    """Return an article with its address as id, in chunks that each begin with title, source and date, as queries use
-    them."""
+    """Return an article with its address as id. Each chunk begins with title, source and date, because queries use
+    them.
+    """
     title = f"{row.text('title')} ({row.text('source')}, {row.text('published_at')[:10]})"
     if "facts" in row.fields:
         facts = row.texts("facts")

@@ -1,8 +1,8 @@
-"""MuSiQue: questions put together from single-hop ones, two to four hops over twenty paragraphs.
+"""MuSiQue: questions composed of single-hop ones, with two to four hops over twenty paragraphs.
 
 Paper: Trivedi, Balasubramanian, Khot, Sabharwal, "MuSiQue: Multihop Questions via Single-hop Question Composition",
-TACL 2022, arXiv:2108.00573. Code and data: github.com/StonyBrookNLP/musique, CC BY 4.0. MuSiQue-Ans has answerable
-questions alone; MuSiQue-Full a second one of each id, from whose paragraphs a supporting one was taken.
+TACL 2022, arXiv:2108.00573. Code and data: github.com/StonyBrookNLP/musique, CC BY 4.0. MuSiQue-Ans has only answerable
+questions. MuSiQue-Full has a second question per id, without one of its supporting paragraphs.
 
 One row of `musique_ans_v1.0_dev.jsonl`, cut:
 
@@ -26,7 +26,9 @@ from ragbed.experiments.question import Question, Scheme
 
 
 class Musique(SplitFiles):
-    """MuSiQue-Ans, or MuSiQue-Full, half of whose questions cannot be answered; run that with `rules: grounded`."""
+    """MuSiQue-Ans, or MuSiQue-Full. Half of the questions of MuSiQue-Full cannot be answered; run it with `rules:
+    grounded`.
+    """
 
     about = About(
         paper="MuSiQue: Multihop Questions via Single-hop Question Composition (2022), "
@@ -42,7 +44,7 @@ class Musique(SplitFiles):
     kind: Literal["musique"] = "musique"
 
     def question(self, row: Row) -> Loaded:
-        """Return the question of one record. One without an answer has no chain, and the same id as its twin."""
+        """Return the question of one record. A question without an answer has no chain, and the same id as its twin."""
         id, answerable, paragraphs = row.id("id"), row.flag("answerable", True), row.parts("paragraphs")
         documents, given = passages((part.text("title"), part.text("paragraph_text")) for part in paragraphs)
         gold = [gold_chunk(chunk) for part, chunk in zip(paragraphs, given, strict=True)

@@ -1,9 +1,9 @@
-"""RGB: short questions on news with passages that hold the answer, that do not, and that hold a wrong one.
+"""RGB: short questions on news, with passages that have the answer, no answer, or a wrong answer.
 
 Paper: Chen, Lin, Han, Sun, "Benchmarking Large Language Models in Retrieval-Augmented Generation", AAAI 2024,
-arXiv:2309.01431. Code and data: github.com/chen700564/RGB, CC BY-NC-SA 4.0; nothing of it is in this project. How many
-passages of each kind are shown follows that code (`evalue.py`). `positive_wrong` stands in `en_fact.json` alone; in
-`en_int.json` an answer has several parts, and `positive` a list of passages for each.
+arXiv:2309.01431. Code and data: github.com/chen700564/RGB, CC BY-NC-SA 4.0; nothing of it is in this project. The
+number of passages of each kind follows that code (`evalue.py`). Only `en_fact.json` has `positive_wrong`. In
+`en_int.json` an answer has several parts, and `positive` has a list of passages for each.
 
 One row of the published shape, made up:
 
@@ -12,8 +12,8 @@ One row of the published shape, made up:
      "positive_wrong": ["The 2022 Esk regatta took place in Lund ..."],
      "negative": ["The Esk regatta of 2019 was cancelled ...", "Port Esk has a new ferry ..."]}
 
-An answer is a text; a list of parts that must all be there; or such a list with a list of alternatives for a part, as
-in `[["May 15 2012", "15 May 2012"]]`.
+An answer is a text, or a list of parts that are all required. A part may be a list of alternatives, as in `[["May 15
+2012", "15 May 2012"]]`.
 """
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ class Rgb(RecordFiles):
         test: `noise` mixes passages with and without the answer. `rejection` shows only passages without it, so that
             the question cannot be answered. `counterfactual` mixes in passages with a wrong answer and asks for the
             true one; run it with `rules: open`.
-        passages: the number shown; more if an answer has more parts, each of which needs one.
-        noise: the share of them without an answer; 1 is `rejection`.
-        seed: also of the order in which they are shown.
+        passages: number of passages shown; more if an answer has more parts, because each part needs one.
+        noise: share of the passages without an answer; 1 is `rejection`.
+        seed: seed, also of the order of the passages.
     """
 
     about = About(
@@ -82,8 +82,9 @@ class Rgb(RecordFiles):
         return self.test == "rejection" or self.noise == 1
 
     def _noisy(self, holding: int, negative: int, parts: int) -> int:
-        """Return the number of negatives: their share, more if too few passages have an answer, and fewer if each part
-        of the answer needs a passage."""
+        """Return the number of negatives: their share of the passages, but more if too few passages have an answer, and
+        fewer if the parts of the answer need the space.
+        """
         if self._rejects:
             return min(self.passages, negative)
         wanted = min(math.ceil(round(self.passages * self.noise, 9)), max(self.passages - parts, 0))
@@ -91,8 +92,9 @@ class Rgb(RecordFiles):
 
 
 def _holding(row: Row, field: str) -> tuple[list[str], int]:
-    """Return the passages with the answer, and how many of them it needs: one for each part of an answer in parts,
-    which come first, else none in particular."""
+    """Return the passages with the answer, and the number of parts of the answer (0 if it has none). One passage for
+    each part comes first.
+    """
     values = row.decoded(field, list, "a list of texts")
     parts = len(values) if all(isinstance(value, list) for value in values) else 0
     return [value if isinstance(value, str) else row.fail(field, "texts, or a list of them for each part", value)
@@ -100,7 +102,8 @@ def _holding(row: Row, field: str) -> tuple[list[str], int]:
 
 
 def _answers(row: Row) -> tuple[str, ...]:
-    """Return the accepted answers; of an answer in parts, the alternatives of the parts joined by `and`."""
+    """Return the accepted answers. For an answer in parts, these are all combinations of alternatives, joined by `and`.
+    """
     stated = row.fields.get("answer")
     parts = [list(_alternatives(row, part)) for part in (stated if isinstance(stated, list) else [stated])]
     if not parts or not all(parts):

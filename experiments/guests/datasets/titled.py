@@ -1,7 +1,7 @@
-"""Paragraphs of sentences under titles, with the supporting ones named: the record format that began with HotpotQA.
+"""Read titled paragraphs of sentences with supporting facts: the record format that HotpotQA introduced.
 
-There are three layouts: pairs, `[[title, [sentence, ...]], ...]` and `[[title, sentence number], ...]`; the hub's
-columns, `{"title": [...], "sentences": [...]}` and `{"title": [...], "sent_id": [...]}`; and either as JSON text.
+There are two layouts: pairs, `[[title, [sentence, ...]], ...]` and `[[title, sentence number], ...]`, or the hub's
+columns, `{"title": [...], "sentences": [...]}` and `{"title": [...], "sent_id": [...]}`. Either may be JSON text.
 """
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ Units = Literal["paragraphs", "sentences"]
 
 @dataclass(frozen=True, slots=True)
 class TitledMaterial:
-    """The documents and chunks of a question's paragraphs; `gold` has an item for each gold unit, in these paragraphs
-    or not."""
+    """The documents and chunks of a question's paragraphs; `gold` also has gold units that are not in these paragraphs.
+    """
 
     documents: tuple[Document, ...]
     provided: tuple[Chunk, ...]
@@ -47,7 +47,7 @@ def with_facts(row: Row, units: Units) -> TitledMaterial:
 
 
 def whole(found: Sequence[tuple[str, list[str]]], titles: Collection[str]) -> TitledMaterial:
-    """Make each paragraph one chunk; those with the titles are gold, and so is a title without a paragraph."""
+    """Make each paragraph one chunk. Paragraphs with one of the titles are gold; so is a title without a paragraph."""
     documents, chunks = passages((title, join_sentences(sentences)) for title, sentences in found)
     gold = [gold_chunk(chunk) for (title, _), chunk in zip(found, chunks, strict=True) if title in titles]
     gold += [Gold(title) for title in titles if title not in dict(found)]

@@ -1,8 +1,8 @@
 """TREC: a test collection of qrels, topics and a corpus, for retrieval alone.
 
-Format: trec.nist.gov/data/qrels_eng; what a collection may be used for, its own terms say. A line of `qrels.txt`
-(query, iteration, document, relevance), one of `topics.tsv` (id, tab, query), and, of a corpus of passages, one of
-`corpus.jsonl`, made up:
+Format: trec.nist.gov/data/qrels_eng; each collection has its own terms of use. A line of `qrels.txt` (query, iteration,
+document, relevance), one of `topics.tsv` (id, tab, query), and, of a corpus of passages, one of `corpus.jsonl`, made
+up:
 
     301 0 ESK-0042 1
     301    What closed the harbour of Esk?
@@ -35,8 +35,8 @@ class Trec(Selection):
         path: the file of qrels, or a folder with `qrels.txt`, `topics.tsv` or `queries.jsonl`, and `corpus.jsonl` or a
             folder `corpus`.
         topics: the file of topics, if it is elsewhere.
-        corpus: if it is elsewhere: a file or folder of passages in BEIR's records, or a folder of pages, which qrels
-            then name by their path in it.
+        corpus: if it is elsewhere: a file or folder of passages in BEIR's format, or a folder of pages, which qrels
+            name by path.
     """
 
     about = About(

@@ -1,5 +1,4 @@
-"""The schedule of a run with early stopping: which cells are compared, in which order questions are asked, and the
-verdicts in the end."""
+"""Schedule a run with early stopping: which cells are compared, the order of the questions, and the final verdicts."""
 from __future__ import annotations
 
 import math
@@ -45,9 +44,9 @@ _CONTEXT = ("benchmark", "condition", "perturbation", "show", "variation")  # fa
 class RaceSchedule:
     """A race of a run's cells by one metric: see `running.hooks.Schedule`.
 
-    Two cells compete if they differ in exactly one factor, other than those of the context such as the condition.
-    Questions are asked in a random order, all of a cluster together. Raises SettingsError if a cell competes with no
-    other, or if no single question has the metric.
+    Two cells compete if they differ in exactly one factor, except context factors such as the condition. Questions are
+    asked in a random order, all of a cluster together. Raises SettingsError if a cell competes with no other, or if no
+    single question has the metric.
     """
 
     def __init__(self, rows: CellRows, questions: Mapping[str, Question], grouped: Clusters, metric: str,
@@ -79,7 +78,7 @@ class RaceSchedule:
         self.weights = np.array([len(splits) / Counter(splits)[split] for split in splits])
 
     def follow(self, answers: Answers) -> RaceState:
-        """Return the state of the race after these answers. Answers that it would not have asked for are ignored."""
+        """Return the state of the race after these answers. Ignores answers that the race would not have asked for."""
         variants = group_replicates(self.rows, answers)
         present = np.array([[all(question in answers.get(cell, {}) for cell in cells) for question in self.order]
                             for cells in self.members])
@@ -95,7 +94,7 @@ class RaceSchedule:
         return follow_race(self.pairs, len(self.ends), changes_until, lambda place: self.final_p(variants, place))
 
     def final_p(self, variants: Sequence[ReplicateGroup], place: int) -> float | None:
-        """Return the p of the whole run's test of a pair; None if no question has both scores."""
+        """Return the p-value of the whole run's test of a pair; None if no question has both scores."""
         first, second = (variants[cell] for cell in self.pairs[place])
         made = pair_scores(self.metric, first.answers, second.answers, self.grouped.of, self.scoring,
                         first.offers_refusal and second.offers_refusal)
@@ -103,7 +102,7 @@ class RaceSchedule:
         return None if not made.n else mcnemar(*made.flips()) if exact else permutation(made, self.seed)
 
     def _changes(self, variants: Sequence[ReplicateGroup]) -> Floats:
-        """The score of each pair's second cell minus the first's, pairs by questions; nan if one is missing."""
+        """Return each pair's second score minus its first, pairs by questions; nan if one is missing."""
         rows = [[one.answers.get(name) for name in self.order] for one in variants]
         scores = np.array([[math.nan if row is None else get_score(row, self.metric) for row in own] for own in rows])
         split = np.array([[row is not None and self.metric == BY_SPLIT and not row.answerable for row in own]
@@ -112,7 +111,7 @@ class RaceSchedule:
         return np.where(split[firsts] == split[seconds], scores[seconds] - scores[firsts], math.nan)
 
     def due(self, answers: Answers) -> set[tuple[str, str]]:
-        """Return the (cell, question) pairs that were asked for these answers, and those that come next."""
+        """Return the (cell, question) pairs that the race asked to get these answers, and the next ones."""
         state = self.follow(answers)
         return {(cell, question) for place, cells in enumerate(self.members) for cell in cells
                 for question in self.order[:self._count_asked(state, place)]}
@@ -130,7 +129,8 @@ class RaceSchedule:
 
     def comparisons(self, answers: Answers) -> dict[str, Any]:
         """Return the verdicts in the form of `analysis.pairs.comparisons`, each over the questions that led to it;
-        `said` holds the result in sentences."""
+        `said` has the result in sentences.
+        """
         state, variants, made = self.follow(answers), group_replicates(self.rows, answers), []
         changes = self._changes(variants)
         for place, verdict in sorted(state.verdicts.items()):

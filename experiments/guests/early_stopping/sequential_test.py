@@ -9,8 +9,8 @@ earlier changes and from the size of this one. The mean of the products for l an
 most a (Ville). No maintained library on PyPI has this test: `confseq` (0.0.11, 2023) needs a C++ compiler and Boost,
 `savvi` (0.3.1, 2024) brings cvxpy, and `earlysign` (0.2.0) calls itself work in progress.
 
-**Pairs without an expected difference.** A pair is closed if the whole run would hardly find a difference, judging by
-the answers so far. This cannot make a false difference, but it misses some true ones.
+**Pairs without an expected difference.** A pair is closed if, given the answers so far, the whole run is unlikely to
+find a difference. This cannot cause a false positive, but it misses some true differences.
 
 **The interval** of the mean change of questions with a known range is the hedged capital of Waudby-Smith and Ramdas,
 "Estimating means of bounded random variables by betting" (Journal of the Royal Statistical Society B 86, 2024;
@@ -47,7 +47,7 @@ class RaceVerdict:
         p: valid at any look, before the correction for all pairs; `p_holm` after it.
         higher: the cell with the higher score, 0 or 1, if the pair differs; else None.
         beaten: whether the pair was closed because one of its cells is worse than a third one.
-        chance: that the whole run would find a difference, if the pair was closed because that is unlikely.
+        chance: probability that the whole run would find a difference, if the pair was closed because that is unlikely.
     """
 
     units: int
@@ -63,10 +63,10 @@ class RaceState:
     """A race after the last look that its answers allow.
 
     Attributes:
-        verdicts: by the place of the pair.
-        out: the cells that are worse than another, each with the place of the pair that shows it.
+        verdicts: by index of the pair.
+        out: the cells that are worse than another, each with the index of the pair that shows it.
         running: the cells that are still asked; empty when the race has ended.
-        until: the number of units that the running cells are asked next.
+        until: the number of units up to which the running cells are asked next.
     """
 
     verdicts: dict[int, RaceVerdict]

@@ -1,5 +1,6 @@
-"""llama.cpp's OpenAI-compatible server in a child process. In this process it would hold the interpreter lock while it
-loads, and a native crash would end the run."""
+"""llama.cpp's OpenAI-compatible server in a child process. In the run's own process it would hold the GIL while it
+loads, and a native crash would end the run.
+"""
 from __future__ import annotations
 
 import asyncio
@@ -21,8 +22,9 @@ _END_SECONDS = 5.0  # for a child to end by itself
 
 
 class LocalServer:
-    """Serves one GGUF file on a random loopback port under a random key. Starts with the first `address()`, and again
-    whenever it is found dead then. Raises MissingExtra: llama.cpp is not installed."""
+    """Serves one GGUF file on a random loopback port under a random key. `address()` starts it, or restarts it if it
+    has died. Raises MissingExtra: llama.cpp is not installed.
+    """
 
     def __init__(self, weights: Path, settings: LocalSettings) -> None:
         MissingExtra.check("local", "xllamacpp")

@@ -33,8 +33,9 @@ SAMPLE = 16  # rows whose vectors are compared when an index is opened
 
 
 class MilvusVectors:
-    """Unit vectors in a collection of Milvus. Searching is thread-safe. Raises IndexFolderError wherever a call fails
-    for good; the client retries for up to a minute."""
+    """Unit vectors in a collection of Milvus. Searching is thread-safe. Methods raise IndexFolderError if a call still
+    fails after up to a minute of retries.
+    """
 
     def __init__(self, settings: Milvus, dimension: int, keys: Keys, why: str = "") -> None:
         self.settings, self.dimension = settings, dimension
@@ -60,8 +61,9 @@ class MilvusVectors:
 
     @classmethod
     def build(cls, settings: Milvus, task: VectorTask) -> MilvusVectors:
-        """Insert vectors that the previous index does not have. Outdated rows stay until `remove_outdated`, so that the
-        index that is still in place finds what it found."""
+        """Insert vectors that the previous index does not have. Outdated rows stay until `remove_outdated`, so that
+        searches of the previous index still work.
+        """
         vectors = task.vectors
         name = f"ragbed_{digest(str(task.out), task.embedder, settings.search.model_dump_json())}"
         settings = settings.model_copy(update={"collection": name})

@@ -70,8 +70,9 @@ class Item:
 
     @property
     def document(self) -> str:
-        """Id of the document that it is made from: the one that its kind names, or that of its first evidence or chunk;
-        empty if there is none."""
+        """Id of the item's source document: the one that its kind names, or that of its first evidence or chunk; empty
+        if none.
+        """
         spans: tuple[Evidence | Chunk, ...] = (*self.evidence, *self.chunks)
         return str(self.made.get("document") or (spans[0].document if spans else ""))
 

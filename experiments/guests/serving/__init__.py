@@ -1,1 +1,2 @@
-"""The measured graph as a service: chat completions and responses, a page, threads, feedback, and live experiments."""
+"""Serve the configurations of a run: chat completions and responses APIs, a chat page, threads, feedback and A/B tests.
+"""

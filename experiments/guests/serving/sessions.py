@@ -40,8 +40,8 @@ class ChatTurn:
         record: id of its record.
         position: number of turns before it in the thread.
         owner: name of the key it was asked with; empty if the server needs no key.
-        assistant: answers it, even if the configuration gets another assistant meanwhile.
-        probability: with which the thread was assigned this configuration.
+        assistant: answers the question, even if the configuration gets another assistant meanwhile.
+        probability: probability of the thread's assignment to this configuration.
         history: earlier turns, sent by a client that keeps its own conversation; None if the thread is kept here.
     """
 

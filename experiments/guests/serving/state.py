@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 Citations = Literal["annotations", "markdown", "both"]
 Result = TypeVar("Result")
-LIVE = "live"  # the model name that stands for whichever configuration a thread is assigned
+LIVE = "live"  # model name for the configuration that a thread is assigned
 FAILED_STATUS: Mapping[str, int] = {"error": 502, "timeout": 504, "budget": 503, "too_long": 400}  # by outcome
 
 

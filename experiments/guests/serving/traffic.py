@@ -214,7 +214,7 @@ class Traffic:
         self._run(run, turn.assistant)
         before = None if turn.history is None else json.dumps([asdict(one) for one in turn.history])
         with self._database.transaction():
-            if turn.history is None or turn.probability < 1:  # a request for a configuration holds once only
+            if turn.history is None or turn.probability < 1:  # a request for a configuration applies only once
                 self._database.put("INSERT OR IGNORE INTO threads VALUES (?, ?, ?, ?)",
                                    (thread, turn.owner, turn.configuration, turn.probability))
                 if self._database.read("SELECT owner FROM threads WHERE id = ?", (thread,)) != [(turn.owner,)]:
