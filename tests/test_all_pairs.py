@@ -92,7 +92,7 @@ def test_all_have_an_interval_and_p_is_corrected_over_all():
 def test_one_cell_has_no_comparison_and_cells_without_the_metric_are_counted():
     assert compared(("a", {})) is None
     found = compared(("a", {}), ("b", {"reasoning": "cot"}), scores={"a": [1.0, 1.0], "b": [None, None]})
-    assert (found["pairs"], found["notes"]) == ([], ["Pairs of cells of which no question has f1 in both: 1."])
+    assert (found["pairs"], found["notes"]) == ([], ["1 pairs of cells have no question with f1 in both."])
 
 
 def test_of_too_many_pairs_those_against_the_first_are_tested(monkeypatch):
@@ -101,7 +101,7 @@ def test_of_too_many_pairs_those_against_the_first_are_tested(monkeypatch):
     monkeypatch.setattr(all_pairs, "MAX_PAIRS", 20)
     found = compared(*cells)
     assert len(found["pairs"]) == 3 * 3 + 4 * 2
-    assert any("30 pairs of cells differ in one factor" in note for note in found["notes"])
+    assert any(" of 30 pairs of cells that differ in one factor are tested" in note for note in found["notes"])
     monkeypatch.setattr(all_pairs, "MAX_PAIRS", 10)
     assert {pair[1] for pair in pairs(compared(*cells))} == {"am"}
 

@@ -43,10 +43,10 @@ def test_a_tokeniser_never_finds_fewer(tokenizer, text):
 def test_what_leaves_no_room_for_the_reply_does_not_fit_where_the_server_insists():
     messages = [Message("user", ("word " * 200,))]
     Context(300).check(messages, 100)
-    with pytest.raises(CallTooLong, match=r"at least 200 tokens and 101 for the reply, .* holds 300; nothing was sent"):
+    with pytest.raises(CallTooLong, match=r"at least 200 tokens and 101 for the reply, and the model's context has 300; nothing was sent"):
         Context(300).check(messages, 101)
     Context(201, whole_reply=False).check(messages, 5000)
-    with pytest.raises(CallTooLong, match=r"at least 200 tokens, .* holds 200"):
+    with pytest.raises(CallTooLong, match=r"at least 200 tokens, .* context has 200"):
         Context(200, whole_reply=False).check(messages, 1)
 
 
@@ -119,7 +119,7 @@ def test_a_whole_novel_is_known_to_be_too_long_before_any_call(ragbed, town, rea
     for result in results:
         said = result["failure"]["message"]
         assert int(said.split()[5]) > 59_000
-        assert "holds 8192; nothing was sent" in said
+        assert "context has 8192; nothing was sent" in said
         assert result["evidence"][0]["end"] > 200_000  # shown whole, not cut
     assert all(record["timing"]["attempts"] == 0 for record in town.records())
 

@@ -59,8 +59,8 @@ def test_a_clue_after_the_cut_or_that_the_novel_lacks_counts_as_gold_and_is_neve
 def test_a_run_says_how_many_questions_have_clues_that_no_condition_shows(load):
     questions = load(ASKED, {**ASKED, "clue_position": [4, -1]})
     assert note_late_clues(questions) == [
-        "In 1 of 2 questions a clue stands at the place where the novel tells the answer, or after it: neither "
-        "gold nor full shows it."]
+        "In 1 of 2 questions a clue comes where the novel reveals the answer, or later: neither gold nor full "
+        "shows it."]
     assert note_late_clues(questions[:1]) == []
 
 

@@ -167,7 +167,7 @@ async def test_refusals_for_the_number_of_calls_use_up_no_attempts(serve, line):
 async def test_refusals_for_the_number_of_calls_end_when_there_is_no_time_for_another(serve):
     server = serve([{"status": 429, "headers": {"Retry-After-Ms": str(wait)}} for wait in (10, 60_000)])
     error = await failure(server, seconds=50)
-    assert "HTTP 429; the server asks for 60 s more; " in str(error)
+    assert "HTTP 429; the server asks to wait 60 s; " in str(error)
     assert (error.kind, error.attempts, len(server.requests)) == ("http_429", 2, 2)
 
 

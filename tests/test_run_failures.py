@@ -73,10 +73,10 @@ def test_a_run_that_cannot_be_written_can_be_read(serve, town, ragbed):
     (town.run / "records.sqlite-wal").mkdir()  # SQLite cannot write it, as in a folder that is read-only
     for command in (("report", town.run), ("rescore", town.run), ("judge", town.run), ("show", town.run, "refusal-0")):
         assert ragbed(*command, "--json")[0] == 0
-    ragbed.refuses("run", path, says=["records.sqlite: unable to open database file", "copy the folder to where"])
+    ragbed.refuses("run", path, says=["records.sqlite: unable to open database file", "copy the folder to a place where"])
     (town.run / "report.html").unlink()
     (town.run / "report.html").mkdir()
-    ragbed.refuses("report", town.run, says=["report.html: cannot write", "a folder has that name"])
+    ragbed.refuses("report", town.run, says=["report.html: cannot write", "a folder has this name"])
 
 
 def test_what_failed_is_asked_again_on_request_and_nothing_else(serve, town, ragbed):
@@ -222,7 +222,7 @@ def test_questions_that_share_an_id_or_are_none_are_refused(town, ragbed):
     own = town.own({"id": "a", "question": "One?"}, {"id": "a", "question": "Two?"})
     ragbed.refuses("run", town.config(NOWHERE, benchmark=own, conditions="closed-book"), says=["line 2", "field id"])
     town.write([town.row(0), *(town.row(1, id=id) for id in ("7", "7", "7~2"))])
-    ragbed.refuses("run", town.config(NOWHERE), says=["id non_refusal-7~2", "give each its own"])
+    ragbed.refuses("run", town.config(NOWHERE), says=["id non_refusal-7~2", "make the ids unique"])
     ragbed.refuses("run", town.config(NOWHERE, benchmark=town.own(), conditions="closed-book"), says=["no question"])
 
 

