@@ -73,7 +73,7 @@ def test_a_run_that_cannot_be_written_can_be_read(serve, town, ragbed):
     (town.run / "records.sqlite-wal").mkdir()  # SQLite cannot write it, as in a folder that is read-only
     for command in (("report", town.run), ("rescore", town.run), ("judge", town.run), ("show", town.run, "refusal-0")):
         assert ragbed(*command, "--json")[0] == 0
-    ragbed.refuses("run", path, says=["records.sqlite: unable to open database file", "copy the folder to a place where"])
+    ragbed.refuses("run", path, says=["records.sqlite: unable to open database file", "copy the folder to a place"])
     (town.run / "report.html").unlink()
     (town.run / "report.html").mkdir()
     ragbed.refuses("report", town.run, says=["report.html: cannot write", "a folder has this name"])
