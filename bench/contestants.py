@@ -190,8 +190,8 @@ def _run(settings: RunSettings, replayed: bool) -> Taken:
 
 def _watch(begun: list[tuple[float, float]]) -> RunCallbacks:
     from ragbed.experiments.running.runner import RunCallbacks
-    return RunCallbacks(stage=lambda *told: None, begun=lambda _: begun.append(_now()),
-                 record=lambda record: None)
+    return RunCallbacks(stage=lambda *_: None, started=lambda _: begun.append(_now()),
+                        record=lambda record: None)
 
 
 async def _timed(ask: Callable[[int], Awaitable[bool]], questions: int) -> Taken:
