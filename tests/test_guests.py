@@ -186,3 +186,23 @@ def test_a_broken_guest_is_one_line_and_everything_else_works(tmp_path):
                  "benchmark 'late' is left out: ", "setting 'late' is left out: "):
         assert sum(said in line for line in lines) == 1, said
     assert "ragbed: guest late:gone: AttributeError" in stderr  # the command `late` itself
+
+
+def test_a_guest_cannot_replace_a_metric_of_ragbed(tmp_path, monkeypatch, caplog):
+    from ragbed import guests
+    from ragbed.experiments.metrics.scoring import GROUPS, collect_groups
+
+    (tmp_path / "takeover.py").write_text(
+        "from ragbed.experiments.metrics.metric import Metric, MetricGroup\n"
+        "def score(item, scoring):\n    return {'em': 0.5}\n"
+        "OWN = MetricGroup((Metric('own_length', 'length', 'all questions'),), score)\n"
+        "EM = MetricGroup((Metric('em', 'always a half', 'all questions'),), score)\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(guests, "installed", lambda: (guests.Guest("takeover", {"metric": {
+        "overlap": "takeover:OWN", "halves": "takeover:EM", "pi": "math:pi", "lengths": "takeover:OWN"}}),))
+    groups = collect_groups()
+    assert groups["overlap"] is GROUPS["overlap"]
+    assert {"halves", "pi"} & groups.keys() == set()
+    assert [metric.name for metric in groups["lengths"].metrics] == ["own_length"]
+    assert [message.partition(" is left out: ")[0] for message in caplog.messages] == [
+        "metric 'overlap'", "metric 'halves'", "metric 'pi'"]

@@ -22,7 +22,7 @@ from ragbed.experiments.analysis.published import paper_views
 from ragbed.experiments.analysis.replicates import group_replicates, label_groups
 from ragbed.experiments.analysis.tradeoff import refusal_views
 from ragbed.experiments.analysis.view import View
-from ragbed.guests import loaded
+from ragbed.guests import leave_out, loaded
 
 # In the order of the report's sections. Those of guests come after them, in the order of `ragbed.guests`.
 OF_EVERY_RUN: MappingProxyType[str, Analysis] = MappingProxyType({
@@ -36,6 +36,8 @@ OF_EVERY_RUN: MappingProxyType[str, Analysis] = MappingProxyType({
 OF_BENCHMARKS: MappingProxyType[str, Analysis] = MappingProxyType(
     {"order": order, "wins": wins, "depth": depth, "chain": chain, "gap": gap})
 _BY = "by:"
+_SUMMARY_KEYS = ("format", "name", "seed", "columns", "cells", "views", "published", "correctness_metrics", "notes",
+                 "results")
 
 
 def find_view(name: str) -> Analysis:
@@ -49,8 +51,12 @@ def find_view(name: str) -> Analysis:
 
 
 def compute_findings(run: AnalysisInput) -> dict[str, Any]:
-    """Compute the findings that guests add to a summary, by name. A finding that is None is left out."""
+    """Compute the findings that guests add to a summary, by name, without those that are None. Leave out a finding
+    that has the name of one of ragbed's own figures."""
     made: dict[str, Finding] = loaded("finding")
+    for name in made.keys() & {*run.found, *_SUMMARY_KEYS}:
+        leave_out(f"finding {name!r}", "a summary has a figure of this name; rename the guest's")
+        del made[name]
     return {name: found for name, compute in made.items() if (found := compute(run)) is not None}
 
 

@@ -26,7 +26,7 @@ from ragbed.experiments.metrics.sentences import NUGGETS, SENTENCES
 from ragbed.experiments.question import ANSWERS as ANSWERS_SCHEME
 from ragbed.experiments.question import Question, Scheme
 from ragbed.experiments.record import Result
-from ragbed.guests import loaded
+from ragbed.guests import leave_out, loaded
 from ragbed.strategies.types import Rules
 
 if TYPE_CHECKING:
@@ -59,8 +59,23 @@ class _Registry(Mapping[str, T]):
         return len(self._made)
 
 
+def collect_groups() -> dict[str, MetricGroup]:
+    """Return ragbed's metric groups by name, then those of guests. Leave out a guest's group if it is not a
+    `MetricGroup`, or if ragbed or an earlier guest has a group or a metric of the same name."""
+    groups = dict(_GROUPS)
+    for name, group in loaded("metric").items():
+        taken = {metric.name for one in groups.values() for metric in one.metrics}
+        if not isinstance(group, MetricGroup):
+            leave_out(f"metric {name!r}", f"{group!r:.80} is not a MetricGroup")
+        elif same := {name} & groups.keys() or taken & {metric.name for metric in group.metrics}:
+            leave_out(f"metric {name!r}", f"{min(same)} exists already; rename the guest's")
+        else:
+            groups[name] = group
+    return groups
+
+
 # Guests' groups come after ragbed's, and what strategies measured themselves comes last.
-GROUPS: Mapping[str, MetricGroup] = _Registry(lambda: _GROUPS | loaded("metric"))
+GROUPS: Mapping[str, MetricGroup] = _Registry(collect_groups)
 _WITH_MATERIAL = _Registry(lambda: {name: group for name, group in GROUPS.items() if group.material})
 _SCORED = _Registry(lambda: {metric.name: metric for group in GROUPS.values() for metric in group.metrics})
 METRICS: Mapping[str, Metric] = _Registry(lambda: {**_SCORED, **{metric.name: metric for metric in MEASURED}})
