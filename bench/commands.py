@@ -18,7 +18,7 @@ PAGE = Path(__file__).parent.parent / "docs" / "commands.md"
 _HEAD = """# Commands
 
 Every command, its arguments and its options. This page is made by `make docs` from the text of `ragbed COMMAND --help`:
-do not edit it here. Most commands that print a table print JSON with `--json`. Relative paths count from the current
+do not edit it here. Commands that print a table print JSON with `--json`, which is not listed here. Relative paths count from the current
 folder.
 
 **Exit status.** 0: success. 1: the command worked, but the result is negative: no answer, no reply to any question, a
@@ -48,13 +48,12 @@ def page() -> str:
 
 
 def section(words: list[str], command: Any) -> str:
-    """Return the section of one command: what it does, how it is called, and a table of what it takes."""
-    taken = [one for one in command.params if not getattr(one, "hidden", False) and one.name != "help"]
+    """Return the section of one command: what it does, and a table of its arguments and options."""
+    taken = [one for one in command.params
+             if not getattr(one, "hidden", False) and one.name != "help" and getattr(one, "opts", []) != ["--json"]]
     arguments = [one for one in taken if isinstance(one, TyperArgument)]
     options = [one for one in taken if isinstance(one, TyperOption)]
-    usage = " ".join([*words, *(left(one) if one.required else f"[{left(one)}]" for one in arguments),
-                      *("[OPTIONS]" for _ in options[:1])])
-    lines = [f"### {' '.join(words)}", "", " ".join((command.help or "").split()), "", "```", usage, "```", ""]
+    lines = [f"### {' '.join(words)}", "", " ".join((command.help or "").split()), ""]
     rows = [f"| `{_cell(left(one))}` | {_cell(right(one))} |" for one in [*arguments, *options]]
     return "\n".join(lines + (["| | |", "|---|---|", *rows, ""] if rows else []))
 
