@@ -18,7 +18,8 @@ PAGE = Path(__file__).parent.parent / "docs" / "commands.md"
 _HEAD = """# Commands
 
 Every command, its arguments and its options. This page is made by `make docs` from the text of `ragbed COMMAND --help`:
-do not edit it here. Commands that print a table print JSON with `--json`, which is not listed here. Relative paths count from the current
+do not edit it here. Commands that print a table print JSON with `--json`, which is not listed here. Relative
+paths count from the current
 folder.
 
 **Exit status.** 0: success. 1: the command worked, but the result is negative: no answer, no reply to any question, a
