@@ -8,7 +8,7 @@ RagbedError
 │   ├── ModelError      a model is unknown, absent, has a wrong hash, or its server refuses the key
 │   ├── BenchmarkError  a record of a file is not valid: file, line, field, what was expected
 │   ├── RunError        a run folder cannot be continued or read
-│   ├── RecipeMismatch  a saved question cannot be resumed: its recipe asks for something other than recorded
+│   ├── RecipeMismatch  a saved question cannot be resumed: its recipe now makes other requests
 │   ├── BudgetSpent     a run's budget is spent; a larger budget continues the run
 │   └── MissingExtra    an optional package is not installed: names the extra
 ├── CallError           one model call failed for good, after its retries
@@ -61,7 +61,7 @@ class RunError(UserError):
 
 
 class RecipeMismatch(UserError):
-    """A replayed recipe asked for something other than was recorded."""
+    """A replayed recipe made a request that differs from the recorded one."""
 
 
 class BudgetSpent(UserError):

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 OPENAI_HOST = "api.openai.com"
 SERVER_SCHEMES = ("openai", "http", "https")  # the part before the colon in the name of a model behind a server
-MAX_REPLY_BYTES = 16 << 20  # of one reply; the longest model replies take a few hundred kilobytes
+MAX_REPLY_BYTES = 16 << 20  # per reply; the longest model replies take a few hundred kilobytes
 _KEY_VARIABLES = ("OPENAI_API_KEY", "RAGBED_API_KEY", "MILVUS_TOKEN")
 _OPENAI_URL = f"https://{OPENAI_HOST}/v1"
 _NO_KEY = "none"  # the OpenAI client always sends some key
@@ -137,8 +137,8 @@ def backoff_delay(attempt: int) -> float:
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
     """Return the seconds that the server asks to wait; None if it does not ask. `Retry-After-Ms` is preferred to
-    `Retry-After`, which holds seconds or a date. `x-ratelimit-reset-*` is not read: it tells when the whole limit is
-    free again, not when to retry. OpenAI's own client does the same."""
+    `Retry-After`, which holds seconds or a date. Like OpenAI's client, it ignores `x-ratelimit-reset-*`, which tells
+    when the limit is fully restored, not when to retry."""
     wait = _number(headers.get("retry-after-ms", ""))
     if wait is not None:
         return wait / 1000
@@ -164,7 +164,7 @@ _TOO_LARGE = re.compile(r"request too large", re.IGNORECASE)
 
 def is_transient(status: int, body: bytes = b"") -> bool:
     """Tell whether the same request may succeed later."""
-    if status == 429:  # a single request may exceed the limit of a whole minute
+    if status == 429:  # permanent if this request alone exceeds the limit per minute
         return not _TOO_LARGE.search(error_message(parse_error(body), ""))
     return status in {408, 409, 425} or status >= 500
 
@@ -176,8 +176,8 @@ def is_compressed(headers: Mapping[str, str]) -> bool:
 
 
 def parse_error(body: bytes) -> dict[str, Any]:
-    """Return the error object of a reply, with its text under `message`; empty if the reply has none. Servers put the
-    object or a text under `error`, or a text under `message` or `detail`."""
+    """Return the error object of a reply, with its text under `message`; empty if the reply has none. Servers send an
+    object or text in `error`, or a text in `message` or `detail`."""
     try:
         data = loads(body, mend=True)
     except ValueError:
@@ -235,7 +235,7 @@ def bounded_client(url: str, connections: int) -> httpx2.AsyncClient:
     import httpx2
 
     class Stream(BoundedStream, httpx2.AsyncByteStream):
-        """The client accepts only subclasses of its own class."""
+        """Subclass of the base class that the client requires."""
 
     async def bound(response: httpx2.Response) -> None:
         if is_compressed(response.headers):
@@ -244,7 +244,7 @@ def bounded_client(url: str, connections: int) -> httpx2.AsyncClient:
             response.stream = Stream(response.stream)
 
     limits = httpx2.Limits(max_connections=connections + 4, max_keepalive_connections=connections + 4)
-    # Redirects are not followed: they would take the prompts to a host that nobody named.
+    # Redirects are not followed: they would send the prompts to a host that the user did not name.
     try:
         return httpx2.AsyncClient(timeout=None, limits=limits, trust_env=not is_loopback(url),
                                   headers={"Accept-Encoding": "identity"}, event_hooks={"response": [bound]})

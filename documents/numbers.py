@@ -27,7 +27,7 @@ def is_number(text: str) -> bool:
 
 
 def is_year(text: str) -> bool:
-    """Return whether a cell is a year or, as in `28,`, the day before a year. Such numbers occur in column titles."""
+    """Return whether a cell is a year, or a day such as `28,` that precedes a year, as in column titles."""
     return _YEAR.fullmatch(text) is not None
 
 
@@ -99,7 +99,7 @@ class TextValue:
 
     @property
     def token(self) -> str:
-        """A word of letters and digits that equal values share."""
+        """A word of letters and digits, the same for equal values."""
         if self.date is not None:
             return "date" + "x".join("" if part is None else str(part) for part in self.date)
         number = f"{self.number:f}" if self.number else "0"

@@ -1,4 +1,4 @@
-"""Turn the bytes of a file into text, whatever its encoding, and into a document, by the parser for its suffix."""
+"""Decode text files of any encoding, and parse a file into a document with the parser for its suffix."""
 from __future__ import annotations
 
 import codecs
@@ -85,7 +85,7 @@ def _guest_parser(target: str) -> Parser:
     return parse
 
 
-# Browsers read these labels as the larger sets that pages really use (WHATWG Encoding Standard, section 4.2).
+# Browsers read these labels as the larger encodings that pages really use (WHATWG Encoding Standard, section 4.2).
 _SUPERSETS = {"euc_kr": "cp949", "gb2312": "gb18030", "gbk": "gb18030", "iso8859-1": "cp1252", "ascii": "cp1252",
           "shift_jis": "cp932", "iso8859-9": "cp1254"}
 _UNUSABLE = frozenset({"undefined", "unicode-escape", "raw-unicode-escape", "idna", "punycode", "utf-7"})
@@ -96,15 +96,15 @@ _MAGIC = {b"%PDF-": "a PDF", b"PK\x03\x04": "a ZIP or Office file", b"\x89PNG": 
           b"\x7fELF": "a program", b"\xd0\xcf\x11\xe0": "an old Office file"}
 _CONTROL = re.compile(r"[\x00-\x08\x0e-\x1a\x1c-\x1f\ufffd]")
 _SAMPLE = 100_000  # characters or bytes
-_KS_X_1001 = 2  # bytes of a syllable of that standard; Python's codec spells every other syllable out in eight
+_KS_X_1001 = 2  # bytes of a syllable in this standard; Python's codec writes all other syllables in eight
 
 
 def decode(data: bytes, source: str, declared: str | None = None) -> str:
     """Decode a text file. Raises DocumentError if the data is binary.
 
-    The first of these that fits decides: a byte order mark; UTF-8, since other text is hardly ever valid UTF-8; the
-    declared encoding, if it is a multi-byte one; UTF-8 with a few damaged bytes; Korean or Japanese, if most characters
-    are; the declared encoding; the best guess of charset-normalizer.
+    Tries in order: a byte order mark; UTF-8, since other text is hardly ever valid UTF-8; the declared encoding, if it
+    is a multi-byte one; UTF-8 with a few damaged bytes; Korean or Japanese encodings; the declared encoding; the best
+    guess of charset-normalizer.
     """
     for magic, kind in _MAGIC.items():
         if data.startswith(magic):
@@ -116,7 +116,7 @@ def decode(data: bytes, source: str, declared: str | None = None) -> str:
 
 
 def _decode_marked(data: bytes) -> str | None:
-    """Decode text with a byte order mark, or UTF-16 without one: its Latin letters have a zero in every other byte."""
+    """Decode text with a byte order mark, or UTF-16 without one, recognized by its many zero bytes."""
     from bs4.dammit import EncodingDetector
 
     rest, mark = EncodingDetector.strip_byte_order_mark(data)
@@ -158,10 +158,10 @@ def _decode_strictly(data: bytes, name: str | None) -> str | None:
 
 
 def _decode_eastern(data: bytes) -> str | None:
-    """Decode Korean or Japanese if most characters are then Hangul of KS X 1001, or kana.
+    """Decode as Korean if most characters become Hangul of KS X 1001, or as Japanese if many become kana.
 
-    Western text in Latin-1 rarely decodes as CP949; if it does, its syllables are rare ones outside KS X 1001. Japanese
-    decodes as jamo, Chinese half as Hanja.
+    Other text does not pass as Korean in CP949: Latin-1 text gives rare syllables outside KS X 1001, Japanese gives
+    jamo, and half of Chinese gives Hanja.
     """
     def hangul(character: str) -> bool:
         return "가" <= character <= "힣" and len(character.encode("euc_kr", "ignore")) == _KS_X_1001
@@ -178,8 +178,8 @@ def _decode_eastern(data: bytes) -> str | None:
 
 
 def _guess_statistically(data: bytes) -> str | None:
-    """Decode with the most likely encoding. For Western text this is Windows-1252: most files are, and a guess between
-    Western encodings is unreliable."""
+    """Decode with the most likely encoding. Western text is read as Windows-1252, since most files use it, and guesses
+    between Western encodings are unreliable."""
     from charset_normalizer import from_bytes
 
     best = from_bytes(data[:_SAMPLE]).best()

@@ -15,7 +15,8 @@ _MAX_SHOWN = 60  # characters of a path in a message
 
 
 def count_cores() -> int:
-    """Count the processor cores that this process may use. A container or `taskset` may allow fewer than there are."""
+    """Count the processor cores that this process may use. A container or `taskset` may allow fewer than the machine
+    has."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
@@ -25,8 +26,8 @@ def keep_hidden_text() -> bool:
 
 
 def child_environment(**changes: str) -> dict[str, str]:
-    """Return the environment for a child process that needs no key: this process's, without secrets and with `changes`.
-    The child can import ragbed from any folder."""
+    """Return this process's environment without secrets and with `changes`, for a child process that needs no key. The
+    child can import ragbed from any folder."""
     kept = {name: value for name, value in os.environ.items() if not name.upper().endswith(_SECRET_ENDINGS)}
     paths = [str(Path(ragbed.__file__).parent.parent), *filter(None, [os.environ.get("PYTHONPATH")])]
     return {**kept, "PYTHONPATH": os.pathsep.join(paths), **changes}
@@ -45,7 +46,7 @@ def cache_dir() -> Path:
 
 
 def open_file(path: Path) -> BinaryIO:
-    """Open a file for reading. Raises OSError also for a pipe or a device, which might never end."""
+    """Open a file for reading. Raises OSError for a pipe or device too, since reading one might never end."""
     if path.exists() and not path.is_file() and not path.is_dir():
         raise OSError(errno.EINVAL, "a pipe or a device, not a file", str(path))
     return path.open("rb")

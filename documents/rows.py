@@ -1,4 +1,4 @@
-"""Read files of records, JSON Lines, JSON, CSV and Parquet, as rows that know their file and line."""
+"""Read records from JSON Lines, JSON, CSV and Parquet files. Each row knows its file and line."""
 from __future__ import annotations
 
 import csv
@@ -24,8 +24,8 @@ _SKIPPED: ContextVar[tuple[list[str], bool] | None] = ContextVar("_SKIPPED", def
 
 @contextmanager
 def skip_bad_records(wanted: bool) -> Iterator[list[str]]:
-    """Within this context, skip records that are not valid, and list the problem of each. If not `wanted`, raise the
-    error, with a hint that records can be skipped."""
+    """Within this context, skip invalid records and list the problem of each. If not `wanted`, raise the error, with a
+    hint that bad records can be skipped."""
     skipped: list[str] = []
     before = _SKIPPED.set((skipped, wanted))
     try:
@@ -59,7 +59,7 @@ class Row:
     file: Path
     line: int  # from 1: the line of a JSON Lines file, the row of a Parquet file, the record of a JSON list
     fields: Mapping[str, Any]
-    within: str = ""  # path of a nested record, before the names of its fields
+    within: str = ""  # path of a nested record, a prefix of its field names
 
     def fail(self, field: str, expected: str, found: object) -> NoReturn:
         """Raise a BenchmarkError with file, line, field and what was expected."""
@@ -126,12 +126,12 @@ class Row:
         return str(value)
 
     def id(self, *fields: str) -> str:
-        """Return the id in the first of these fields that has one; one is required."""
+        """Return the required id, from the first of these fields that has one."""
         found = next((id for id in map(self.stated_id, fields) if id is not None), None)
         return self.fail(fields[0], "text or a whole number", None) if found is None else found
 
     def decoded(self, field: str, kind: type | tuple[type, ...], expected: str) -> Any:
-        """Return a field of the given type, which may also be written as JSON text."""
+        """Return a field of the given type. The file may hold its value as JSON text."""
         value = self.fields.get(field)
         if isinstance(value, str):
             try:
@@ -207,7 +207,7 @@ def read_text(file: Path) -> str:
 
 def read_csv(file: Path) -> Iterator[Row]:
     """Yield the records of a CSV file with a header. `line` is the line on which a record ends. Raises BenchmarkError
-    if the file cannot be read, has no header, or a record has another number of fields."""
+    if the file cannot be read, has no header, or a record's number of fields differs from the header's."""
     csv.field_size_limit(_MAX_LENGTH)
     records = csv.reader(io.StringIO(read_text(file), newline=""), strict=True)
     try:

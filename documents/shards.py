@@ -1,4 +1,4 @@
-"""Shards: equal parts of a set of questions or sources, each processed on its own, on any machine."""
+"""Shards: equal parts of a set of questions or sources. Any machine can process a shard independently."""
 from __future__ import annotations
 
 import re
@@ -8,7 +8,7 @@ from pathlib import Path
 from ragbed.documents.errors import SettingsError
 from ragbed.documents.types import digest
 
-SUFFIX = ".shards"  # of the folder that holds the shards of NAME, next to it
+SUFFIX = ".shards"  # the shards of NAME are in the folder NAME.shards next to it
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,10 +35,10 @@ class Shard:
         return int(digest(id)[:12], 16) % self.of == self.number - 1
 
     def folder(self, whole: Path) -> Path:
-        """Return the folder of this shard, such as `idx.shards/03-of-16` if the whole is in `idx`."""
+        """Return the folder of this shard, such as `idx.shards/03-of-16` for the index `idx`."""
         return whole.parent / f"{whole.name}{SUFFIX}" / f"{self.number:0{len(str(self.of))}}-of-{self.of}"
 
 
 def parts(whole: Path) -> list[Path]:
-    """Return the folders of the shards of `whole` that were started."""
+    """Return the folders of all shards of `whole` that were started."""
     return sorted(whole.with_name(f"{whole.name}{SUFFIX}").glob("*-of-*"))

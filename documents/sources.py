@@ -26,14 +26,14 @@ SUFFIXES: dict[str, str] = {
 }
 """ragbed's own parser for each file suffix (lower case)."""
 
-MAX_BYTES = 100_000_000  # of a file
+MAX_BYTES = 100_000_000  # per file
 _LINKED_FOLDER = "a link to a folder, which is not followed"
 
 
 @cache
 def parsers_by_suffix() -> dict[str, str]:
     """Return the parser for each suffix: a kind, as in `SUFFIXES`, or the "module:attribute" of a guest's parser. A
-    guest may replace one of ragbed's own. Raises SettingsError if two guests add the same suffix."""
+    guest may replace a parser of ragbed. Raises SettingsError if two guests add the same suffix."""
     return {**SUFFIXES, **{suffix.lower(): target for suffix, target in guests.entries("parser").items()}}
 
 
@@ -43,7 +43,7 @@ class Source:
 
     Attributes:
         relative: path below the folder that was given, with forward slashes and in NFC, so that ids do not depend on
-            the machine. It starts further up if two given folders hold equal paths.
+            the machine. Parent folders are added if two given folders hold equal paths.
         problem: why the file will not be read, if that is known already; `read_documents` reports it.
     """
 
@@ -57,7 +57,7 @@ def find_sources(sources: Sequence[str | Path]) -> list[Source]:
 
     Folders are searched recursively; hidden entries and unknown suffixes are skipped. Inside a folder, or below the
     fixed part of a glob, a link is followed only to a file in that folder. Other links, unreadable folders, and folders
-    that only a glob names are listed with their `problem`. A file named directly is always listed.
+    that a glob matches without their files are listed with a `problem`. A file named directly is always listed.
 
     Raises:
         DocumentError: a path is empty or does not exist, a folder cannot be read, or a glob matches nothing.
@@ -70,8 +70,8 @@ def find_sources(sources: Sequence[str | Path]) -> list[Source]:
 
 
 def unread_files(sources: Sequence[str | Path]) -> list[str]:
-    """Return the relative paths, sorted, of regular files that `find_sources` skips because no parser reads their type.
-    Hidden files are not among them."""
+    """Return the sorted relative paths of regular files that `find_sources` skips because no parser reads their type.
+    Hidden files are left out."""
     folders = [path for given in sources if os.path.isdir(path := Path(os.path.expanduser(given)))]
     return sorted({source.relative for folder in folders for source in _folder(folder, _of_unknown_type)
                    if _of_unknown_type(source.path)})
@@ -141,7 +141,7 @@ def _unreadable(path: Path) -> str | None:
 
 
 def _wanted(path: Path) -> bool:
-    """Tell whether a folder's entry is to be read: not hidden, of a known type, and not a pipe or a device."""
+    """Tell whether to read a folder's entry: it is not hidden, has a known type, and is not a pipe or device."""
     return not path.name.startswith(".") and unknown_type(path) is None and _unreadable(path) != "not a regular file"
 
 
@@ -151,7 +151,7 @@ def _of_unknown_type(path: Path) -> bool:
 
 def _folder(root: Path, wanted: Callable[[Path], bool] = _wanted) -> Iterator[Source]:
     inside = os.path.realpath(root)
-    waiting = [root]  # `os.walk` recurses, and so fails in deeply nested folders
+    waiting = [root]  # `os.walk` is recursive, so it fails in deeply nested folders
     while waiting:
         folder = waiting.pop()
         try:
@@ -201,7 +201,7 @@ def _without_collisions(sources: Iterable[Source]) -> list[Source]:
         if max(counts.values(), default=0) < 2:
             break
         for place, source in enumerate(result):
-            if counts[source.relative] > 1:  # longer by a parent folder
+            if counts[source.relative] > 1:  # add one more parent folder
                 parts = Path(os.path.abspath(source.path)).parts[-source.relative.count("/") - 2:]
                 result[place] = replace(source, relative=_portable("/".join(parts).lstrip("/")))
     return result

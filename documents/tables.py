@@ -35,8 +35,8 @@ class TableRow:
 class SourceTable:
     """A table with its spans in the document's renderings."""
 
-    document: str  # its id
-    caption: str  # or the nearest heading above; may be empty
+    document: str  # id of the document
+    caption: str  # its own or the nearest heading above; may be empty
     header: tuple[str, ...]  # title of each column, may be empty; several title rows are joined by a space
     rows: tuple[TableRow, ...]  # below the header; a spanning cell is repeated in each row and column
     html: Span
@@ -67,7 +67,7 @@ def find_tables(document: Document) -> list[SourceTable]:
 
 
 def _standing(plain: str, block: str, after: int) -> int | None:
-    """Return the start of a text that is a separate block."""
+    """Return where `block` is in `plain` as a separate block, after position `after`."""
     start = plain.find(f"{block}\n\n", after)
     while start > 0 and plain[start - 2:start] != "\n\n":
         start = plain.find(f"{block}\n\n", start + 1)
@@ -79,7 +79,7 @@ Line = tuple[Span, list[Span]]
 
 
 def _lines(written: str, start: int, heads: int) -> list[Line]:
-    """Return the spans of the rows' lines, without the line of dashes and an added empty header."""
+    """Return the spans of each line of a pipe table, except the line of dashes and an empty header."""
     lines: list[Line] = []
     for line in written.split("\n"):
         at = start + len("| ")
@@ -94,7 +94,7 @@ def _lines(written: str, start: int, heads: int) -> list[Line]:
 
 def _read(rows: Sequence[HtmlRow], spans: dict[int, Span],
           plain: tuple[str, int] | None) -> tuple[tuple[str, ...], tuple[TableRow, ...]]:
-    """Return the header and the rows of a table; `plain` is its plain text and where it starts."""
+    """Return the header and the rows of a table; `plain` is its plain text with its start position."""
     filled, columns = lay_out(rows)
     if len(columns) < 2:
         return (), ()
@@ -111,7 +111,8 @@ def _titled(rows: Sequence[PipeRow], heads: int, columns: Sequence[int]) -> int:
     """Count the title rows.
     
     If no row is marked as header, a full first row without numbers is the title row, unless no row has numbers.
-    Otherwise the marked rows count, and rows directly below them that have no numbers and title an untitled column.
+    Otherwise, count the marked rows, and rows directly below that have no numbers and add a title to an untitled
+    column.
     """
     def texts(row: PipeRow) -> list[str]:
         return [row.texts[column] if column < len(row.texts) else "" for column in columns]
@@ -173,7 +174,7 @@ class _Place:
 
 
 def _places(page: str) -> Iterator[_Place]:
-    """Yield the tables without nested tables, in order. Tables with unbalanced tags are left out."""
+    """Yield the tables that contain no other table, in order. Tables with unbalanced tags are left out."""
     heading, start = "", -1
     for tag in _TAG.finditer(page):
         closing, name, _ = tag.groups()

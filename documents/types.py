@@ -28,14 +28,13 @@ def replace_surrogates(text: str) -> str:
 
 
 def normalize(form: Literal["NFC", "NFKC", "NFD"], text: str) -> str:
-    """Normalize a text to a Unicode form, with at most 30 combining marks in a row, as the stream-safe format of UAX
-    15.
+    """Normalize a text to a Unicode form, with at most 30 combining marks in a row (UAX 15, stream-safe text).
     
     No script uses more, and normalizing a longer run takes quadratic time.
     """
     if not text.isascii():
         mark, run = _marks()
-        if mark.search(text[::31]):  # every run of 31 marks has one there
+        if mark.search(text[::31]):  # any run of 31 marks includes one of these characters
             text = run.sub(lambda found: found[0][:30], text)
     return unicodedata.normalize(form, text)
 

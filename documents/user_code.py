@@ -13,7 +13,7 @@ from typing import ClassVar, TextIO
 from ragbed.documents.errors import RagbedError
 from ragbed.documents.http import redact_keys
 
-_MAX_TEXT = 1_000  # characters of an error
+_MAX_TEXT = 1_000  # characters of an error message
 
 
 class UserCode:
@@ -23,8 +23,9 @@ class UserCode:
             recipe = factory()
 
     Printed output goes to standard error, because standard output belongs to the command. An exception is described in
-    one line, and `fail` turns this line into the error that is raised. Interrupts, `passing` errors and ragbed's own
-    errors pass unchanged. Several threads may be inside at once: standard output is restored when the last one leaves.
+    one line, and `fail` turns this line into the error that is raised. Interrupts, errors of the types in `passing`,
+    and ragbed's errors pass unchanged. Several threads may use it at once: standard output is restored when the last
+    one leaves.
     """
 
     _lock = Lock()

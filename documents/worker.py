@@ -1,7 +1,7 @@
 """The parsing process: reads requests from stdin and writes answers to stdout, one JSON object per line.
 
-`documents.workers` starts it, and it ends when its stdin ends. It answers each request twice: `ready` once the parser
-is imported, so that the deadline covers parsing only, then the document or the reason why there is none.
+`documents.workers` starts it, and it ends when its stdin ends. It answers each request twice. First it sends `ready`,
+once the parser is imported, so that the deadline covers parsing only. Then it sends the document or the error.
 """
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def main() -> None:
 
     for line in sys.stdin.buffer:
         request = json.loads(line)
-        with suppress(UserError):  # which the answer then reports
+        with suppress(UserError):  # the answer reports it
             find_parser(request["relative"])
         say({"ready": True})
         _alarm(int(request["deadline"]) + 10)

@@ -24,7 +24,7 @@ _MAX_START = 120.0  # seconds for a worker to start and import a parser
 
 
 class Worker:
-    """One parsing process. It is started on first use, and again after it died."""
+    """One parsing process. It is started on first use, and restarted after it died."""
 
     def __init__(self, deadline: float, max_bytes: int) -> None:
         self._deadline = deadline
@@ -46,7 +46,7 @@ class Worker:
         assert process.stdin is not None
         request = {"path": os.fspath(source.path), "relative": source.relative, "deadline": self._deadline,
                    "max_bytes": self._max_bytes}
-        with suppress(BrokenPipeError):  # then no answer comes, which is handled below
+        with suppress(BrokenPipeError):  # the missing answer is handled below
             process.stdin.write(json.dumps(request).encode() + b"\n")
             process.stdin.flush()
         ready, _ = _read_answer(process, _MAX_START)
@@ -95,7 +95,7 @@ class Worker:
 
 
 def _read_answer(process: subprocess.Popen[bytes], seconds: float) -> tuple[dict[str, Any] | None, bool]:
-    """Return the next answer; or None, and whether the process was killed because it missed its deadline."""
+    """Return the next answer and False; or None, and whether the process was killed for missing its deadline."""
     assert process.stdout is not None
     expired: list[bool] = []
 
@@ -120,7 +120,7 @@ _AHEAD = 4
 
 def read_documents(sources: Sequence[Source], deadline: float = 120.0, workers: int | None = None,
                    max_bytes: int = MAX_BYTES) -> Iterator[Document | DocumentError]:
-    """Yield the document of each source, or the error that explains why there is none, in the order of `sources`.
+    """Yield the document of each source, or the error if it cannot be read, in the order of `sources`.
 
     Files are parsed in worker processes, so that a file which hangs or crashes its parser does not affect the others.
 

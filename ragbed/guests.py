@@ -6,39 +6,35 @@ imported before it is used:
     GUEST = Guest("word_count", {"metric": {"word_count": "word_count:METRICS"},
                                  "command": {"word-count": "word_count:show"}})
 
-`BUILT_IN` lists ragbed's own guests. An installed distribution registers another one the same way, by an entry point:
+`BUILT_IN` lists ragbed's own guests. An installed distribution registers its guest by an entry point:
 
     [project.entry-points."ragbed.guests"]
     word_count = "word_count:GUEST"
 
-The slots that a guest can fill, and what its attribute has to be:
+A guest fills slots. Each name in a slot points to an attribute of this type:
 
-    command    a function for Typer; its name may have two words, as in "check strategy"
+    command    a Typer function, such as `serve`; the name may have two words, as in "check strategy"
     opener     a function from a folder to the folder of a run; the name is a file in it, as in "traffic.sqlite"
-    comparison a function from a folder and the name of a baseline, or None, to what `ragbed compare FOLDER` prints as
-               JSON and to its views; the name is a file in the folder, as for `opener`
-    analysis   a function from `AnalysisInput` to a list of `View`, which the report, the terminal and JSON show
-    finding    a function from `AnalysisInput` to JSON for the summary, where an analysis of the same name reads it, as
-               `run.found[NAME]`; None if the run has nothing to compute
-    setting    a pydantic model, or a function that returns the value of a setting or raises ValueError; the name is a
-               key of a run's settings, which is None if it is omitted
-    benchmark  a class of settings, a subclass of `Selection`, whose `kind` is the name
-    retriever  a class of settings, a subclass of `RetrieverKind`, whose `kind` is the name
-    vectors    a class of settings of an index's vectors, whose `kind` is the name
-    pipeline   a class of settings, a subclass of `PipelineSettings`, whose `kind` is the name
-    answers    an `AnswerFormat`: how another tool's files of answers are read and written
-    labels     a function from a finished run and paths of label files to a list of `View`, for `ragbed report --labels`
-    metric     a `MetricGroup`; with `material` it is scored for every benchmark, otherwise only where a
-               scheme names it
-    scheduler  a class of `running.hooks.Schedule`; the setting `race` uses the one named "race"
-    follow_up  a class of `running.hooks.FollowUp`; the setting `probe` names it
-    parser     a function from a source's bytes to a document; the name is a suffix, as in ".epub"
-    provider   a `ModelProvider` (ragbed.agents.models); the name is that of a model, or "PREFIX:" of models' names
-    launcher   a `ShardLauncher` (ragbed.experiments.commands.shards); the name is NAME in `--launcher NAME:...`
-    tool       a function with annotated arguments that returns text, offered by the server's MCP endpoint
+    comparison a function from a folder and a baseline or None to JSON and views; named like an opener
+    analysis   a function from `AnalysisInput` to a list of `View`, for the report, the terminal and JSON
+    finding    a function from `AnalysisInput` to JSON or None; analyses read the result as `run.found[NAME]`
+    setting    a pydantic model, or a function that checks and returns a value; the name is a key of a run's settings
+    benchmark  a subclass of `Selection`; the name is its `kind`
+    retriever  a subclass of `RetrieverKind`; the name is its `kind`
+    vectors    a settings class for the vectors of an index; the name is its `kind`
+    pipeline   a subclass of `PipelineSettings`; the name is its `kind`
+    answers    an `AnswerFormat`, which reads and writes another tool's answer files
+    labels     a function from a finished run and label files to a list of `View`, for `ragbed report --labels`
+    metric     a `MetricGroup`; it is scored if a benchmark's scheme names it, or always if it has `material`
+    scheduler  a class with the protocol `Schedule`; the setting `race` uses the one named "race"
+    follow_up  a class with the protocol `FollowUp`; the setting `probe` gives its name
+    parser     a function from bytes and a source name to HTML or `Parsed`; the name is a suffix, as in ".epub"
+    provider   a `ModelProvider`; the name is a model's name, or a prefix such as "gguf:"
+    launcher   a `ShardLauncher`; the name is the NAME in `--launcher NAME:...`
+    tool       a function with annotated arguments that returns text, for the server's MCP endpoint
 
-A guest of another distribution that cannot be used is left out, with one line in the log of `ragbed.guests`, which
-Python prints to stderr. Everything else works without it.
+If an installed guest cannot be used, it is left out, and the logger `ragbed.guests` says why in one line on stderr.
+Everything else still works.
 """
 from __future__ import annotations
 
@@ -47,7 +43,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
-from os.path import isfile  # unlike `Path.is_file`, also of a name too long for a file
+from os.path import isfile  # unlike `Path.is_file`, it accepts names that are too long for a file
 from pathlib import Path
 from typing import Any, Literal, TypeVar, get_args
 
@@ -55,7 +51,7 @@ Slot = Literal["command", "opener", "comparison", "analysis", "finding", "settin
                "pipeline", "answers", "metric", "parser", "tool", "scheduler", "follow_up", "labels",
                "launcher", "provider"]
 SLOTS: tuple[Slot, ...] = get_args(Slot)
-GROUP = "ragbed.guests"  # of entry points
+GROUP = "ragbed.guests"  # group of the entry points
 _T = TypeVar("_T")
 
 
@@ -65,8 +61,8 @@ class Guest:
 
     Attributes:
         name: unique among guests.
-        adds: for each slot, the names that the guest adds and where each one is, as "module:attribute".
-        origin: the distribution that an installed guest comes from; empty for ragbed's own.
+        adds: for each slot, the added names, each with its "module:attribute".
+        origin: the distribution of an installed guest; empty for ragbed's own guests.
     """
 
     name: str
@@ -148,15 +144,14 @@ BUILT_IN: tuple[Guest, ...] = (
 
 @cache
 def installed() -> tuple[Guest, ...]:
-    """Return the guests of other distributions, in the order of their entry points' names, without those that cannot be
-    used."""
+    """Return the usable guests of other distributions, ordered by the names of their entry points."""
     points = sorted(entry_points(group=GROUP), key=lambda point: (point.name, point.value))
     return tuple(guest for point in points if (guest := _load_guest(point)) is not None)
 
 
 def entries(slot: Slot) -> dict[str, str]:
-    """Return what guests add to a slot: "module:attribute" by name. If two guests add the same name, the first is
-    taken, and ragbed's own come first."""
+    """Return the "module:attribute" of each name in a slot. If two guests add the same name, the first is used.
+    Ragbed's own guests come first."""
     found: dict[str, str] = {}
     owners: dict[str, str] = {}
     for guest in _guests():
@@ -172,7 +167,7 @@ def load(target: str) -> Any:
     """Import what a "module:attribute" string names. Raises SettingsError if an installed guest has no such attribute,
     or its module cannot be imported."""
     module, _, attribute = target.partition(":")
-    if module.startswith("ragbed."):  # a missing module of our own is a defect, which the user cannot fix
+    if module.startswith("ragbed."):  # a missing module of ragbed is a bug, which the user cannot fix
         return getattr(import_module(module), attribute)
     from ragbed.documents.errors import SettingsError
     from ragbed.documents.user_code import UserCode
@@ -182,7 +177,7 @@ def load(target: str) -> Any:
 
 
 def loaded(slot: Slot) -> dict[str, Any]:
-    """Import everything that guests add to a slot, by name, without what cannot be imported."""
+    """Import everything that guests add to a slot. Return it by name, and leave out what cannot be imported."""
     from ragbed.documents.errors import SettingsError
 
     found: dict[str, Any] = {}
@@ -195,8 +190,8 @@ def loaded(slot: Slot) -> dict[str, Any]:
 
 
 def load_kinds(slot: Slot, base: type[_T], taken: Collection[str] = ()) -> dict[str, type[_T]]:
-    """Import the classes of settings that guests add to a slot, by their `kind`. Leave out a class if its kind is
-    `taken`, or if it is not a subclass of `base` with that kind as the default of its field `kind`."""
+    """Import the settings classes that guests add to a slot, by their `kind`. Leave out a class if its kind is `taken`,
+    if it is not a subclass of `base`, or if its field `kind` has another default."""
     found: dict[str, type[_T]] = {}
     for name, one in loaded(slot).items():
         kind = getattr(one, "model_fields", {}).get("kind") if isinstance(one, type) and issubclass(one, base) else None
@@ -212,7 +207,7 @@ def load_kinds(slot: Slot, base: type[_T], taken: Collection[str] = ()) -> dict[
 
 @cache
 def leave_out(what: str, why: str) -> None:
-    """Log that something of a guest cannot be used, once."""
+    """Log once that a part of a guest cannot be used."""
     import logging
 
     logging.getLogger(__name__).warning("%s is left out: %s", what, why)
@@ -220,7 +215,7 @@ def leave_out(what: str, why: str) -> None:
 
 
 def load_for_folder(slot: Slot, *folders: Path) -> Any:
-    """Import what a guest adds under the name of a file in this folder; None if no guest does."""
+    """Import the attribute whose name in the slot is a file in one of the folders; None if there is none."""
     found = next((target for name, target in entries(slot).items()
                   if any(isfile(folder / name) for folder in folders)), None)
     return found and load(found)

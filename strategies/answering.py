@@ -24,8 +24,8 @@ def answer(task: Task, name: str, evidence: Evidence, *notes: str, thinks: bool 
     """Ask for the final answer with one call, and return the draft.
 
     Args:
-        name: the instruction, `prompts/<name>.md`; `fields` fill its fields.
-        notes: are added to the draft.
+        name: name of the instruction, `prompts/<name>.md`; `fields` fills its fields.
+        notes: notes to add to the draft.
         thinks: whether the instruction asks for reasoning before the answer.
         last: see `draft`.
     """
@@ -41,8 +41,8 @@ def ask_for_answer(task: Task, instruction: str, evidence: Evidence, thinks: boo
 
 
 def ask(task: Task, instruction: str, evidence: Evidence, purpose: str, rules: bool = False) -> Generate:
-    """Build a call over the evidence that does not ask for the answer yet. Its prompt begins as that of
-    `ask_for_answer`; `rules` adds rules and exemplars."""
+    """Build a call that shows the evidence but does not ask for the answer yet. Its prompt begins like that of
+    `ask_for_answer`. `rules` adds rules and exemplars."""
     first = first_message(task, evidence, instruction, rules, form=answer_form(task), later=True)
     return Generate((system_message(), first), purpose, shown_numbers(task, evidence))
 
@@ -55,8 +55,8 @@ def ask_for_answer_in(task: Task, messages: tuple[Message, ...], evidence: Evide
 
 
 def draft(call: Generate, task: Task, *notes: str, thinks: bool = True, last: bool = False) -> Recipe:
-    """Make the call for a final answer, and read the draft from its reply. `last` promises that the recipe returns this
-    draft unchanged, so that the reply can be streamed."""
+    """Make the call for a final answer, and read the draft from its reply. With `last`, the recipe promises to return
+    this draft unchanged, so that the reply can be streamed."""
     form = answer_form(task, thinks)
     reply: Reply = yield replace(call, answers=form) if last else call
     return Draft.from_reply(reply, *notes, form=form)
@@ -89,10 +89,11 @@ def _brief_of(task: Task, form: Form) -> str:
 
 
 def answer_schema(task: Task, thinks: bool = True) -> Mapping[str, Any]:
-    """Return the JSON Schema of a final answer: `reasoning`, `refused`, `answer` and `citations`, as the rules ask.
+    """Return the JSON Schema of a final answer: `reasoning`, `refused`, `answer` and `citations`, as far as the rules
+    ask for them.
 
-    All fields are required and no others allowed, as OpenAI's structured outputs demand. Models write fields in this
-    order, so they decide whether to refuse before they write an answer.
+    As OpenAI's structured outputs demand, all fields are required and other fields are forbidden. Models write fields
+    in this order, so they decide whether to refuse before they write an answer.
     """
     fields: dict[str, Any] = {"reasoning": {"type": "string"}} if thinks else {}
     if task.rules == "grounded":

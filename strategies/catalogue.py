@@ -39,7 +39,7 @@ from ragbed.strategies.types import Gathering, Recipe, Standalone
 
 SEARCH_ONLY = "search_only"
 UNAIDED = ("none", "once", "window")  # retrieval and history strategies that call no model
-CRESTS = ("direct", "chain_of_thought", "chain_of_draft", "plan_and_solve", "least_to_most")  # of CReSt's paper
+CRESTS = ("direct", "chain_of_thought", "chain_of_draft", "plan_and_solve", "least_to_most")  # in CReSt's paper
 REASONING: dict[str, Callable[..., Recipe]] = {function.__name__: function for function in (
     direct, chain_of_thought, chain_of_draft, plan_and_solve, least_to_most, few_shot, native, semi_structured,
     self_consistency, tree_of_thought, self_ask, ircot, react, chain_of_verification, reflect,

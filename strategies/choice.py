@@ -1,8 +1,8 @@
 """Read which option of a multiple-choice question a final answer names.
 
 Forms are tried in this order: a declaration (`Answer: B`), a label alone or at the beginning, a label in passing
-(`option B`), and an option's own text. If one form names two options, there is no answer; of two declarations, the last
-counts. Options that the answer denies, in English, Korean or Chinese, are not named.
+(`option B`), and an option's own text. If one form names two options, there is no answer, except that the last of two
+declarations counts. Options that the answer denies, in English, Korean or Chinese, do not count.
 """
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _CONCLUDES = (r"(?:(?<![a-z])(?:(?:is|be|it's|so|thus|hence|therefore)[,:]?|(?:w
 _BEFORE_RIGHT = r"(?:^|[.,:;!?] |(?<![a-z])(?:that|think|believe|so|and|but|only|thus|hence|therefore|since|because) )"
 _RIGHT = (r" (?:is|would be|must be|has to be|seems|looks)(?: to be)? (?:the )?(?:(?:most|best|only) )?"
           r"(?:correct|right|true|best|answer|likely|appropriate|suitable|one|my (?:answer|choice|pick))(?![a-z])")
-# What may come before a label at the beginning of an answer, and behind it.
+# What may come before and after a label at the beginning of an answer.
 _HEDGES = (
     r"(?:(?:well|sure|ok(?:ay)?|yes|hmm|so|thus|hence|therefore|clearly|obviously|surely|perhaps|maybe|definitely"
     r"|certainly|(?:most |very )?(?:probably|likely)|without a doubt|final|result|conclusion|verdict|solution|response"
@@ -66,7 +66,7 @@ _ANSWERING = frozenset(
     ("the", "my", "final", "correct", "answer", "option", "choice", "is", "정답", "정답은", "답", "答案", "答案是"))
 _MAX_MARKS = 20  # characters around an option's text
 _MAX_ASIDE = 400  # characters of a text in which `(B)` alone names an option
-_MAX_END = 20_000  # characters that are read from each end of a longer text
+_MAX_END = 20_000  # characters read from each end of a longer text
 
 
 def read_choice(text: str, options: Options) -> str | None:
@@ -100,7 +100,7 @@ def read_choice(text: str, options: Options) -> str | None:
 
 
 def is_only_choice(text: str, options: Options) -> bool:
-    """Return whether a text only names options: nothing is left without their texts, labels and `Answer:`."""
+    """Return whether a text has nothing but options: their texts, labels, and words such as `Answer:`."""
     said = f" {fold(strip_citations(text))} "
     for name in sorted((fold(part) for option in options for part in option), key=len, reverse=True):
         said = said.replace(f" {name} ", "  ") if name else said
@@ -169,7 +169,8 @@ class _Forms:
         return {self.label(found["label"]) for found in self.line.finditer(said)}
 
     def one_by_one(self, said: str, options: Options) -> set[str | None]:
-        """Return the labels called right, if each label is called right or wrong; None if all are wrong."""
+        """Return the labels that the text calls right, if it judges each label right or wrong; None if all are
+        wrong."""
         found = [] if any(_YES_OR_NO.fullmatch(text.strip()) for _, text in options) else [*self.judged.finditer(said)]
         return {self.label(one["label"]) for one in found if one["yes"]} or ({None} if found else set())
 
@@ -181,11 +182,11 @@ class _Forms:
         return {self._lone(said, found[0], options), *(self.label(one["label"]) for one in found)}
 
     def hedged(self, said: str, options: Options) -> set[str | None]:
-        """Return labels that share a line with a reason or a hedge only."""
+        """Return labels that share a line only with a reason or a hedge."""
         return {self._lone(said, found, options) for found in self.hedges.finditer(said) if _stands(said, found)}
 
     def in_passing(self, said: str, options: Options) -> set[str | None]:
-        """Return labels that the text calls an option, concludes with or puts in brackets, except dismissed ones."""
+        """Return labels that the text calls an option, concludes with or puts in brackets, unless it dismisses them."""
         patterns = [self.names, self.concludes, self.contrasts, self.right]
         if len(said) <= _MAX_ASIDE:
             patterns.append(self.bracketed)
@@ -196,7 +197,7 @@ class _Forms:
                 and not _DISMISSED.match(said, found.end("label"))}
 
     def _lone(self, said: str, found: re.Match[str], options: Options) -> str | None:
-        """Return the label found; None if another is named with it, as in `A or B`, or by its text."""
+        """Return the label found; None if another label follows, as in `A or B`, or another option's text does."""
         label, several = self.label(found["label"]), self.following.match(said, found.end("label"))
         alone = several is None or self.label(several["label"]) == label
         rest = fold(_line(said, found.end(), options))

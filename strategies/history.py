@@ -1,7 +1,7 @@
 """History strategies rewrite a follow-up question so that it stands alone.
 
-Earlier answers may quote hostile documents. Prompts show them between marks, one line each, shortened, and without
-citations, since those numbered another question's documents.
+Earlier answers may quote hostile documents. Prompts show them between marks, one shortened line each. Citations are
+removed, since their numbers refer to another question's documents.
 """
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ from ragbed.strategies.types import (
 )
 
 Most = Annotated[int, Field(ge=1, le=50)]  # number of last turns
-Longest = Annotated[int, Field(ge=20, le=10_000)]  # characters of each of their questions and answers
+Longest = Annotated[int, Field(ge=20, le=10_000)]  # characters of each question and answer in them
 ASKS = "asks"  # the decision that records the rewritten question
-_MAX_REPLY, _GROWTH = 300, 2  # characters always allowed in a rewritten question; or a multiple of the original's
-_MARK = re.compile(r"</?\w+>")  # which models copy from the prompt
+_MAX_REPLY, _GROWTH = 300, 2  # a rewritten question may have 300 characters, or twice the original's
+_MARK = re.compile(r"</?\w+>")  # models copy such marks from the prompt
 _NAMED = re.compile(r"^[\s*_]*(?:(?:the )?(?:re-?written|stand-?alone|self-contained|full|new) )+"
                     r"(?:question|query)[*_]*\s?[:：][\s*_]*", re.IGNORECASE)
 
@@ -51,7 +51,7 @@ def window(task: Task, *, turns: Most = 2, characters: Longest = 200) -> Standal
 
 
 def rewrite(task: Task, *, turns: Most = 5, characters: Longest = 600) -> Standalone:
-    """Rewrite the question with one call, so that it names what it is about."""
+    """Rewrite the question with one call, so that it names its subject."""
     before = format_turns(task.turns[-turns:], characters)
     reply: Reply = yield ask_without_documents("rewrite", "rewrite", turns=before, query=task.question)
     said = _MARK.sub("\n", strip_thinking(reply.text)).strip()

@@ -65,7 +65,8 @@ def straighten(text: str) -> str:
 
 
 def match_option_text(said: str, options: Sequence[tuple[str, str]]) -> str | None:
-    """Return the label of the only option that the text equals, begins with as a clause, or, if short, contains.
+    """Return the label of the only option that the text names: it equals the option, begins with it as a clause, or is
+    short and contains it.
 
     Short means at most three times the option's length, or ten words. A text that denies something, or calls the option
     wrong, does not name an option by containing it.
@@ -83,12 +84,12 @@ def match_option_text(said: str, options: Sequence[tuple[str, str]]) -> str | No
 
 
 def _light(text: str) -> str:
-    """Fold case and space. Unlike `fold`, keep the marks that distinguish 3.5 from 35 and -3 from 3."""
+    """Fold case and spaces. Unlike `fold`, keep marks, which distinguish 3.5 from 35 and -3 from 3."""
     return " ".join(straighten(text).casefold().split()).strip(" .!。'\"")
 
 
 def _held(said: str, options: Sequence[tuple[str, str]]) -> list[str]:
-    """Return the labels of the options that the text contains, except an option inside a longer one."""
+    """Return the labels of the options in the text. An option found only inside a longer option does not count."""
     found: list[str] = []
     if len(said) > max(_MAX_CHARACTERS, _MAX_RATIO * max(len(text) for _, text in options)):
         return found

@@ -23,7 +23,7 @@ from ragbed.strategies.types import Evidence, Exemplar, Form, Framing, Message, 
 
 _LINE_START = re.compile(r"^", re.MULTILINE)
 _NUMBER_LINE = re.compile(r"^([ \t]*)\[(\d{1,6})\]([ \t]*)$", re.MULTILINE)
-# Marks with which chat templates begin and end turns. Servers do not distinguish them from their own.
+# Marks that begin and end turns in chat templates. Servers would take these for their own marks.
 _CONTROL = re.compile(r"(?=[<＜\[])(?:[<＜](?=[|｜])|[<＜](?=/?(?:(?:start|end)_of_turn|s|bos|eos)>)|\[(?=/?INST\])"
                       r"|<(?=</?SYS>>))", re.IGNORECASE)
 
@@ -51,9 +51,8 @@ def neutralize_turns(text: str) -> str:
 
 @lru_cache(maxsize=512)  # several calls and strategies show the same passages
 def frame_content(content: str, framing: Framing) -> str:
-    """Return a document's content as shown between the marks. It cannot end the documents, begin another numbered
-    document, or imitate a turn of the conversation or answer tags: the first character of each such mark becomes
-    `(`."""
+    """Return a document's content as shown between the marks. The first character of each mark that could end the
+    documents, begin another document or a turn, or imitate answer tags becomes `(`."""
     if framing == "none":
         return content
     if any(sign in content for sign in "<＜["):  # most texts have none, and the patterns are slow
@@ -84,19 +83,19 @@ def fill_text(text: str, name: str, fields: Mapping[str, str]) -> str:
     return _FIELD.sub(lambda field: fields[field.group(1)], text)
 
 
-PROMPT_VARIANTS = 5  # of every instruction in `prompts/prompt_variants.md`, including its own file
+PROMPT_VARIANTS = 5  # per instruction in `prompts/prompt_variants.md`, including the one in its own file
 
 
 @cache
 def _other_variants() -> dict[str, list[str]]:
-    """Read the variants 2, 3, ... of instructions, by the name of the file that holds the first."""
+    """Read variants 2, 3, ... of each instruction, by the file name of its first variant."""
     parts = re.split(r"^# (\w+)\n", template("prompt_variants"), flags=re.MULTILINE)[1:]
     return {name: text.strip().split("\n\n") for name, text in zip(parts[::2], parts[1::2], strict=True)}
 
 
 def instruction(task: Task, name: str, **fields: str) -> str:
-    """Fill in the fields of an instruction: `prompts/NAME.md`, or the task's variant of it in
-    `prompts/prompt_variants.md`, if there is one."""
+    """Fill in the fields of an instruction, `prompts/NAME.md`. If `prompts/prompt_variants.md` has the task's variant
+    of it, use that."""
     others = _other_variants().get(name)
     if others and task.prompt_variant > 1:
         return fill_text(others[task.prompt_variant - 2], name, fields)
@@ -104,9 +103,9 @@ def instruction(task: Task, name: str, **fields: str) -> str:
 
 
 def fill_untrusted_text(text: str, name: str, fields: Mapping[str, str]) -> str:
-    """Fill in fields that strangers wrote, each between marks such as `<passage>` on separate lines. A field cannot
-    contain such a mark: `</passage>` in a passage would make the text after it look like instructions, so its `<`
-    becomes `(`, in any case and spacing. A field cannot begin a turn either."""
+    """Fill in fields that strangers wrote, each between marks such as `<passage>` on separate lines. In a field, the
+    `<` of such a mark becomes `(`, in any case and spacing: the text after `</passage>` in a passage would look like
+    instructions. A field cannot begin a turn either."""
     marks = prompt_mark_pattern(text)
     inside = {field: neutralize_turns(value) for field, value in fields.items()}
     return fill_text(text, name, {field: marks.sub("(", value) for field, value in inside.items()} if marks else inside)
@@ -140,8 +139,8 @@ def show_documents(task: Task, evidence: Evidence) -> str:
 
 
 def show_exemplars(task: Task, form: Form, later: bool = False) -> str:
-    """Format the worked examples, with reasoning and tags if the strategy asks for them. `later` means that a later
-    call asks for the answer."""
+    """Format the worked examples, with reasoning and tags if the strategy asks for them. `later`: a later call asks for
+    the answer."""
     if not task.exemplars:
         return ""
     shown = []
@@ -207,10 +206,10 @@ def first_message(task: Task, evidence: Evidence, instruction: str, rules: bool 
 
     Args:
         rules: show rules and exemplars.
-        instruction_last: the instruction refers to the question, so it follows it in every layout.
+        instruction_last: put the instruction after the question in every layout, because it refers to the question.
         form: the form of the exemplars' answers.
-        later: a later call asks for the answer. The instruction then comes last, since small models would answer a
-            question after it at once.
+        later: a later call asks for the answer. The instruction then comes last, since small models immediately answer
+            a question at the end.
     """
     documents = show_documents(task, evidence)
     rules_shown, exemplars = (rule_text(task) + "\n\n", show_exemplars(task, form, later)) if rules else ("", "")

@@ -14,8 +14,8 @@ MAX_DECISIONS = 5_000
 
 
 def list_actions(asked: Any) -> list[Action]:
-    """Return the actions that a recipe yielded as a list. Raises RecipeFailed unless they are searches only or calls
-    only, with valid fields."""
+    """Return the actions that a recipe yielded as a list. Raises RecipeFailed unless all are searches or all are calls,
+    with valid fields."""
     actions = asked if isinstance(asked, list) else [asked]
     if {type(one) for one in actions} not in ({Search}, {Generate}):
         raise RecipeFailed(f"the strategy yielded {asked!r:.60}; yield searches or calls, and do not mix them in one "

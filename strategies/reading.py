@@ -14,7 +14,7 @@ _THINK = re.compile(r"<(/?)think>", re.IGNORECASE)
 _THINKING = re.compile(r"<(thinking|think)>.*?(</\1>|\Z)", re.IGNORECASE | re.DOTALL)
 _STRAY = re.compile(r"</?(thinking|think|answer)>", re.IGNORECASE)
 _CITATION = re.compile(r"\[\s*\d{1,4}(?:\s*[-–,;]\s*\d{1,4}){0,50}\s*\]")
-# The lookbehind keeps this linear: without it, every space of a long run would be tried as a start.
+# The lookbehind keeps this linear. Without it, every space of a long run would be tried as a start.
 _SPACED_CITATION = re.compile(r"(?<!\s)\s*" + _CITATION.pattern)
 # Possessive and with a lookbehind, so that it takes linear time.
 _SINGLE_CITATIONS = re.compile(r"(?<!\s)(?:\s*+\[\d++\],?+)++\s*+")
@@ -45,7 +45,8 @@ def text_outside_answer(text: str) -> str:
 
 
 def strip_thinking(text: str) -> str:
-    """Return the text outside `<think>`. A closing tag may come alone, if the server wrote the opening tag."""
+    """Return the text outside `<think>`. A closing tag may occur alone, if the server put the opening tag into the
+    prompt."""
     first, *rest = _THINK.split(text)
     kept, inside = [first], False
     for slash, piece in zip(rest[::2], rest[1::2], strict=True):
@@ -59,7 +60,7 @@ def strip_thinking(text: str) -> str:
 
 def find_citations(text: str) -> list[tuple[int, int, tuple[int, ...]]]:
     """Return start, end and cited numbers of each bracket such as `[1]`, `[1, 2]` or `[1-3]`, in code points. A range
-    that runs backwards, or over more than 100 numbers, counts as its two ends."""
+    that runs backwards or spans more than 100 numbers gives only its two ends."""
     marks = []
     for bracket in _CITATION.finditer(text):
         seen: dict[int, None] = {}
@@ -72,7 +73,7 @@ def find_citations(text: str) -> list[tuple[int, int, tuple[int, ...]]]:
 
 
 def renumber_citations(text: str, number_of: Mapping[int, int], beyond: int) -> str:
-    """Map the numbers in a text's citation brackets by `number_of`. A number missing there becomes one above
+    """Map the numbers in a text's citation brackets by `number_of`. A number without an entry becomes a number above
     `beyond`."""
     if all(old == new for old, new in number_of.items()):
         return text
@@ -90,8 +91,8 @@ def read_citations(text: str) -> tuple[int, ...]:
 
 
 def strip_citations(text: str) -> str:
-    """Remove citation brackets and the space before each. A text of brackets only, such as the answer `[3, 7]`,
-    stays."""
+    """Remove citation brackets and the space before each. A text that consists of brackets only stays, such as the
+    answer `[3, 7]`."""
     return _SPACED_CITATION.sub("", text).strip() or text.strip()
 
 

@@ -21,12 +21,12 @@ End = TypeVar("End")
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One chat message: its parts, joined. A part that several prompts share, such as the documents, is stored once."""
+    """One chat message: its parts, joined. Parts that several prompts share, such as the documents, are stored once."""
 
     role: Role
     parts: tuple[str, ...]
-    tool_calls: tuple[Mapping[str, Any], ...] = ()  # of an assistant message, as the model sent them
-    call_id: str = ""  # of a tool message: the call that it answers
+    tool_calls: tuple[Mapping[str, Any], ...] = ()  # calls in an assistant message, as the model sent them
+    call_id: str = ""  # in a tool message, the id of the call that it answers
 
     @property
     def content(self) -> str:
@@ -67,13 +67,13 @@ class Generate:
     schema: Mapping[str, Any] | None = None  # a JSON Schema that the reply must fit, or None
     tools: tuple[Mapping[str, Any], ...] = ()
     tool_choice: Literal["auto", "none"] = "auto"
-    sample: int = 0  # number of this draw among several with equal parameters
+    sample: int = 0  # number of this sample among several with equal parameters
     temperature: float | None = None
     max_tokens: int | None = None
     stop: tuple[str, ...] = ()
     see_failure: bool = False  # send a failure of the call to the recipe instead of ending the question
     effort: str | None = None
-    gathering: bool = False  # made by a retrieval or history strategy, so the answer does not rest on it
+    gathering: bool = False  # whether a retrieval or history strategy made the call
     answers: Form | None = None  # set if the reply is the final answer, in this form, so that it can be streamed
 
 
@@ -161,12 +161,12 @@ class Draft:
     def from_reply(cls, reply: Reply, *notes: str, form: Form = "tags") -> Draft:
         """Read answer, citations and refusal from a structured reply or, without one, from its tags.
 
-        `form` is the form that was asked for. A reply without its fields, or cut before its answer tag, is not
-        well-formed. A complete reply without tags may be an answer.
+        `form` is the form that was asked for. A reply without the required fields, or cut off before its answer tag, is
+        not well-formed. A complete reply without tags may be an answer.
         """
         cut = reply.finish_reason == "length"
         notes = (*notes, "cut") if cut else notes
-        if isinstance(reply.parsed, Mapping):  # what the answer cites in brackets counts too
+        if isinstance(reply.parsed, Mapping):  # citations in brackets in the answer count too
             said, numbers = reply.parsed.get("answer"), reply.parsed.get("citations", ())
             text = said.strip() if isinstance(said, str) else ""
             listed = [n for n in numbers if type(n) is int] if isinstance(numbers, list) else []
@@ -219,7 +219,7 @@ class Exemplar:
     """A worked example that prompts show before the rules."""
 
     question: str
-    answer: str  # in the form of a final answer, with citations if they are asked for
+    answer: str  # in the form of a final answer, with citations if the rules ask for them
     documents: tuple[str, ...] = ()  # contents, numbered 1, 2, ... within the example
     reasoning: str = ""  # shown by strategies that ask for reasoning
 
@@ -230,9 +230,9 @@ class Task:
 
     Attributes:
         answer_format: form of the final answer if the strategy leaves it open: tags or a JSON Schema.
-        framing: how documents are separated: between marks, with a rule that they contain no instructions, or not at
+        framing: how prompts set documents apart: by marks and a rule that documents contain no instructions, or not at
             all.
-        prompt_variant: which version of the strategy's instruction is used, from 1; most strategies have one.
+        prompt_variant: version of the strategy's instruction, from 1. Most strategies have one version.
     """
 
     id: str
@@ -242,16 +242,16 @@ class Task:
     options: tuple[tuple[str, str], ...] = ()  # `(label, text)` pairs of a multiple-choice question
     turns: tuple[Turn, ...] = ()  # earlier turns of the conversation, oldest first
     layout: Layout = "documents_first"
-    separators: bool = True  # False where chunks are shown without numbers, joined by a blank line
+    separators: bool = True  # False: chunks are shown without numbers, separated by a blank line
     sub_questions: tuple[str, ...] = ()  # shown, numbered, with the question
-    with_sub_answers: bool = False  # whether the reply is to answer each of them too, in lines before its final answer
+    with_sub_answers: bool = False  # whether the reply answers them too, in lines before its final answer
     about: str = ""  # what the documents are, such as a novel's title and author; shown only under `closed-book`
     brief: bool = False  # whether the rules ask for a final answer of a few words
     exemplars: tuple[Exemplar, ...] = ()
     answer_format: AnswerFormat = "tags"
     framing: Framing = "delimited"
     prompt_variant: int = 1
-    placed: bool = False  # whether the evidence is placed beforehand: every search finds the same
+    placed: bool = False  # whether the evidence is fixed beforehand, so that every search finds the same
     seed: int = 0
 
     @property
@@ -284,7 +284,7 @@ def drive(recipe: Generator[Any, Any, End], rewrite: Callable[[Any], Any] = lamb
 
     Args:
         rewrite: changes each action before it is performed.
-        came: is called with each action and its result.
+        came: called with each action and its result.
     """
     def inner(asked: Any) -> Any:
         asked = replace(asked, answers=None) if isinstance(asked, Generate) and asked.answers else asked

@@ -1,4 +1,4 @@
-"""Chunk along headings, tables and paragraphs, which are found in the rendering itself."""
+"""Chunk along the headings, tables and paragraphs of a rendering."""
 from __future__ import annotations
 
 import re
@@ -124,7 +124,7 @@ class Sections(BaseModel):
     `largest`. Only a single tag or table row can exceed `largest`.
 
     Attributes:
-        target: characters that a chunk should have.
+        target: number of characters to aim for in a chunk.
         largest: largest number of characters of a chunk.
     """
 
@@ -184,7 +184,7 @@ class Sections(BaseModel):
         yield from self._part(text, (start, table.end, prefix), header, format, head)
 
     def _part(self, text: str, piece: Piece, header: str, format: Format, head: int = 0) -> Iterator[Piece]:
-        """Yield a piece, or several if it is too long. Those after the first begin with the table header that ends at
+        """Yield a piece, or several if it is too long. Pieces after the first repeat the table header, which ends at
         `head`."""
         start, end, prefix = piece
         if end - start + len(prefix) <= self.largest:
@@ -210,8 +210,8 @@ class Sections(BaseModel):
     def _merged(self, text: str, pieces: Iterable[Piece]) -> Iterator[Piece]:
         """Join neighbours up to `target`, and small pieces, which carry little meaning alone, up to `largest`.
         
-        A small piece that begins with a heading joins the next piece if possible, any other the previous one. A piece
-        with a repeated header joins only the next piece.
+        A small piece that begins with a heading joins the next piece if possible. Other small pieces join the previous
+        one. A piece with a repeated header joins only the next piece.
         """
         def small(piece: Piece) -> bool:
             return piece[1] - piece[0] < self.target // _SMALL

@@ -41,7 +41,7 @@ class Overlapping(BaseModel):
 class Fixed(Overlapping):
     """Chunks of `size` characters that begin `size - overlap` characters apart.
 
-    In HTML, a cut inside a tag or an entity moves before it, so a chunk may be a little shorter. A tag longer than
+    In HTML, a cut inside a tag or entity moves to its start, so a chunk may be a little shorter. A tag longer than
     `size` becomes a separate chunk.
 
     Attributes:
@@ -148,13 +148,13 @@ class Sentences(Overlapping):
 
 
 class CrestSizes(BaseModel):
-    """Consecutive chunks of random size, as CReSt's corpus was cut (section 3.1 of the paper).
+    """Consecutive chunks of random size, as in CReSt's corpus (section 3.1 of the paper).
 
     Sizes are uniform between `smallest` and `largest` characters; the last chunk takes the rest. A cut may fall inside
     a tag, as in the original. Sizes depend only on the document's id, the format and the seed.
 
     Attributes:
-        smallest, largest: bounds of the characters of a chunk.
+        smallest, largest: bounds of a chunk's length in characters.
         seed: seed of the sizes.
     """
 

@@ -29,8 +29,8 @@ def make_chunks(document: Document, format: Format, pieces: Iterable[Piece]) -> 
 
 
 def merge(text: str, pieces: Iterable[Piece], together: Callable[[Piece, Piece], bool]) -> Iterator[Piece]:
-    """Join neighbouring pieces that belong `together`. A joined piece keeps the prefix of its first. Blank pieces join
-    the previous piece or, at the beginning, the next one."""
+    """Join neighbouring pieces that belong `together`. A joined piece keeps the prefix of the first one. Blank pieces
+    join the previous piece or, at the beginning, the next one."""
     held: Piece | None = None
     empty = True
     for piece in pieces:

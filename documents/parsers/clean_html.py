@@ -1,4 +1,4 @@
-"""Collect clean events, from which both renderings are written, and write them as HTML, one block per line."""
+"""Collect clean events, the source of both renderings, and write them as HTML with one block per line."""
 from __future__ import annotations
 
 import re
@@ -87,7 +87,7 @@ class Tidy:
     """Collects clean events.
     
     Text outside a block gets a `p`. Blocks nested deeper than `_MAX_DEPTH` lose their tag. `boundary` separates runs of
-    text: by new paragraphs, or by line breaks (`br`) inside items and cells.
+    text by a new paragraph, or by a line break (`br`) inside an item or cell.
     """
 
     def __init__(self) -> None:

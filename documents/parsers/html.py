@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from bs4 import BeautifulSoup, Tag
     from bs4.element import PageElement
 
-# Not content, or not safe: left out with everything inside.
+# Left out with everything inside, because it is not content or not safe.
 _DROPPED = frozenset({
     "script", "style", "template", "iframe", "object", "embed", "applet", "frame", "svg", "canvas", "audio", "video",
     "map", "head", "title", "meta", "link", "base", "input", "select", "option", "textarea", "datalist", "progress",
@@ -58,7 +58,7 @@ def parse_page(page: str) -> Parsed:
         soup = BeautifulSoup(page, "lxml")
         tidy = Tidy()
         _walk(soup, tidy)
-        # Not by a CSS selector: the selector library fails on CPython 3.11.2, the version of Debian 12.
+        # Avoid CSS selectors: the selector library fails on CPython 3.11.2, the version of Debian 12.
         titles = (tag for tag in soup.find_all("title", limit=100) if tag.find_parent("svg") is None)
         texts = (" ".join(normalize_text(tag.get_text(" ")).split())
                  for tag in (next(titles, None), *map(soup.find, ("h1", "h2", "h3")))
@@ -69,7 +69,7 @@ def parse_page(page: str) -> Parsed:
 
 @contextmanager
 def _no_collector(large: bool) -> Iterator[None]:
-    """Pause the garbage collector, which would repeatedly walk the growing tree: a quarter of the time at 15 MB."""
+    """Pause the garbage collector. Its walks over the growing tree take a quarter of the time at 15 MB."""
     enabled = gc.isenabled()
     gc.disable()
     try:

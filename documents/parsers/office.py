@@ -57,9 +57,9 @@ def open_archive(data: bytes, source: str) -> Iterator[io.BytesIO]:
 
 
 def parse_docx(data: bytes, source: str) -> Parsed:
-    """Read a Word document: headings, lists, tables, notes, and what text boxes hold. Comments, deleted text, headers
-    and footers are left out. Raises DocumentError if it is not a Word document, damaged or encrypted, and MissingExtra
-    without mammoth."""
+    """Read a Word document: headings, lists, tables, notes and text boxes. Comments, deleted text, headers and footers
+    are left out. Raises DocumentError if it is not a Word document, damaged or encrypted, and MissingExtra without
+    mammoth."""
     MissingExtra.check("office", "mammoth")
     import mammoth
 
@@ -94,7 +94,7 @@ def _seen(file: io.BytesIO) -> tuple[io.BytesIO, int]:
                     texts = (one if base is None else base).iter(f"{_WORD}t", f"{_MATH}t")
                     said = "".join(text.text or "" for text in texts)
                     one.clear()
-                    one.tag = f"{_WORD}smartTag"  # which mammoth reads
+                    one.tag = f"{_WORD}smartTag"  # mammoth reads this tag
                     etree.SubElement(etree.SubElement(one, f"{_WORD}r"), f"{_WORD}t").text = said
                 for whole in root.iter(f"{_MATH}oMathPara"):
                     whole.tag = f"{_WORD}smartTag"
@@ -188,7 +188,7 @@ def _block(tidy: Tidy, tag: str, text: str) -> None:
 
 
 def _table(tidy: Tidy, rows: Sequence[Sequence[tuple[str, int, int]]], heads: int) -> None:
-    """Add a table. Each cell is a text and the numbers of columns and rows it spans."""
+    """Add a table. Each cell is a text with the number of columns and rows that it spans."""
     tidy.open("table")
     for number, row in enumerate(rows):
         tidy.open("tr")

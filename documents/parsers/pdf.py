@@ -1,4 +1,4 @@
-"""Parse PDF files: PyMuPDF gives the text and its places; tables and headings are found here."""
+"""Parse PDF files: PyMuPDF gives the text and its positions; this module finds tables and headings."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
@@ -29,8 +29,8 @@ _TAIL = 2_048
 def parse_pdf(data: bytes, source: str) -> Parsed:
     """Parse a PDF page by page.
     
-    Every HTML block has its place and kind, as in CReSt's records: `data-page`, `data-size` (points), `data-box` (x0 y0
-    x1 y1, points from the top left corner) and a class.
+    Every HTML block states its position and kind, as in CReSt's records: `data-page`, `data-size` (points), `data-box`
+    (x0 y0 x1 y1, points from the top left corner) and a class.
     
     Raises:
         DocumentError: not a PDF, encrypted, truncated, damaged, or without text.

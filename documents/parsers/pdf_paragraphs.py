@@ -1,4 +1,4 @@
-"""Read the lines of a PDF page with their places, and form paragraphs, headings, list items and running titles."""
+"""Read the lines of a PDF page with their positions, and form paragraphs, headings, list items and running titles."""
 from __future__ import annotations
 
 import re
@@ -31,7 +31,7 @@ class PdfLine:
     bold: bool
     block: int  # MuPDF's block; blocks come in reading order
     spaced: bool = False  # whether the file has a space after it, so that its last word is complete
-    sign: float = 0.0  # width of a currency sign joined on its left, which does not count for column edges
+    sign: float = 0.0  # width of a currency sign joined on the left; not counted for column edges
 
     @property
     def height(self) -> float:
@@ -39,7 +39,7 @@ class PdfLine:
 
 
 def drop_hidden_words(blocks: Sequence[dict[str, Any]], words: Iterable[Word]) -> tuple[list[Word], int]:
-    """Return the visible words, and the number of hidden characters: those drawn invisibly or far too small.
+    """Return the visible words, and the number of characters that are drawn invisibly or far too small.
     
     The recognized text of a scan is invisible too; it is kept if the page has no visible text. Takes the arguments of
     `make_lines`.
@@ -124,7 +124,7 @@ class PdfParagraph:
 class LayoutHabits:
     """Layout properties of a whole document."""
 
-    body: float  # size of most of the text, in points
+    body: float  # font size of most text, in points
     repeated: frozenset[str]  # texts at the edge of several pages, digits removed
     running: frozenset[tuple[str, int]]  # repeated texts near the upper edge, with their height on the page
     words: frozenset[str]  # every word, in lower case
@@ -192,7 +192,7 @@ def make_paragraphs(lines: Iterable[PdfLine], habits: LayoutHabits, height: floa
 
 
 def _continues(above: PdfLine, line: PdfLine) -> bool:
-    if abs(above.box[1] - line.box[1]) < 0.5 * line.height:  # beside it
+    if abs(above.box[1] - line.box[1]) < 0.5 * line.height:  # on the same line
         return True
     return (abs(above.size - line.size) < 0.6 and above.bold == line.bold and not _BULLET.match(line.text)
             and not _ITEM.match(line.text) and line.box[1] - above.box[3] < 0.8 * line.height)
@@ -219,7 +219,7 @@ def join_lines(lines: Sequence[PdfLine], habits: LayoutHabits) -> str:
     for above, line in pairwise(lines):
         below, space = line.text, " "
         if _BROKEN.search(text) and below[:1].islower():
-            # The hyphen goes only if the whole word occurs elsewhere: `long-` and `term` stay `long-term`.
+            # Drop the hyphen only if the joined word occurs elsewhere, so that `long-` and `term` stay `long-term`.
             tail, head = _WORD.findall(text)[-1], _WORD.match(below)
             text = text[:-1] if (tail + (head[0] if head else "")).lower() in habits.words else text
             space = ""

@@ -69,8 +69,8 @@ def _joined(cells: list[PdfLine]) -> list[PdfLine]:
 def find_table_regions(rows: Sequence[TextRow]) -> list[tuple[int, int, int]]:
     """Return first header row, first body row and end of each table.
     
-    A table is a run of tabular rows with few single labels in between and at least two rows with numbers. Columns of
-    prose are not tables.
+    A table is a run of tabular rows, with few single labels between them and usually two or more rows with numbers.
+    Columns of prose are not tables.
     """
     regions: list[tuple[int, int, int]] = []
     start = 0
@@ -102,13 +102,13 @@ def _run(rows: Sequence[TextRow], start: int) -> int:
 
 
 def _labels(rows: Sequence[TextRow]) -> bool:
-    """Return whether single-cell rows within a table are its labels: few enough, or one more if all are short."""
+    """Return whether single-cell rows can be labels within a table: at most `_LABELS`, or one more if all are short."""
     lengths = [len(row.cells[0].text) for row in rows]
     return max(lengths) <= 3 * _PROSE if len(rows) <= _LABELS else len(rows) == _LABELS + 1 and max(lengths) <= _SHORT
 
 
 def _sentence(line: PdfLine, left: float) -> bool:
-    """Return whether a long line announces a table or spans the values, as text between two tables does."""
+    """Return whether a line is text between tables: it announces a table, or is long and reaches the value columns."""
     length = len(line.text)
     announces = length > _ANNOUNCES and line.text.endswith(":") and _VERB.search(line.text) is not None
     return announces or (length > 2 * _PROSE and line.box[2] > left)
@@ -125,7 +125,7 @@ def _is_table(rows: Sequence[TextRow]) -> bool:
 
 
 def _enough(rows: Sequence[TextRow]) -> bool:
-    """Return whether there are two rows with numbers, or one at the end below a row with about as many titles."""
+    """Return whether two rows have numbers, or the last row has, below a row with about as many titles."""
     numeric = [row for row in rows if row.numeric()]
     titled = any(len(row.cells) >= len(numeric[-1].cells) - 1 >= 2 for row in rows[:-1]) if numeric else False
     return len(numeric) >= 2 or (titled and numeric[-1] is rows[-1])

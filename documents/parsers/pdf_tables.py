@@ -1,7 +1,7 @@
 """Find tables in the alignment of text, or in a grid of lines that the page draws.
 
-Filings rarely rule their tables: on eight pages of Adobe's 10-K, MuPDF's `find_tables` finds none, and elsewhere it
-mistakes shaded rows for cells, at up to 0.1 s a page. So it is used only on pages with a drawn grid.
+Filings rarely draw lines around cells. On eight pages of Adobe's 10-K, MuPDF's `find_tables` finds no table; elsewhere
+it mistakes shaded rows for cells, and takes up to 0.1 s a page. So it is used only on pages with a drawn grid.
 """
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class PdfTable:
 
 @dataclass(frozen=True, slots=True)
 class DrawnGrid:
-    """A drawn table: the boxes of its cells by row, and MuPDF's text for them."""
+    """A drawn table: the boxes of its cells by row, with the text that MuPDF finds in each."""
 
     cells: list[list[tuple[Box, str]]]
     box: Box
@@ -141,7 +141,8 @@ def _unnumbered(rows: Sequence[TextRow]) -> int:
 def _columns(rows: Sequence[TextRow]) -> list[Extent]:
     """Return the horizontal extents of the columns.
     
-    Numbers decide. Text may add columns between them but not join two, since labels and titles may span several.
+    Numbers define the columns. Text may add columns between them but not join two, since a label or title may span
+    several.
     """
     cells = [cell for row in rows if len(row.cells) > 1 for cell in row.cells]
     columns = _merged((_core(cell)[0], cell.box[2]) for cell in cells if is_number(cell.text))
@@ -227,7 +228,7 @@ def _stands_over(title: PdfLine, group: Sequence[Extent]) -> bool:
 
 
 def _unwrapped(rows: Sequence[tuple[Box, list[PdfCell]]]) -> list[list[PdfCell]]:
-    """Join labels of two lines, whose numbers are next to the second or between both, into one row."""
+    """Join a label of two lines into one row, if its numbers are next to the second line or between both."""
     result: list[list[PdfCell]] = []
     bottom = 0.0
     for box, row in rows:

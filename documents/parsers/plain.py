@@ -15,9 +15,9 @@ from ragbed.documents.types import Page
 def write_table(rows: Sequence[HtmlRow]) -> list[str]:
     """Write a table as blocks of text: one pipe table, or its cells in order if it is used for layout.
     
-    Empty columns and rows are left out, and signs and units in separate cells join their number. A row with a nested
-    table, or the only row of a table with a long list, is written as blocks. A table without a header gets an empty
-    one, which pipe tables require.
+    Empty columns and rows are left out, and signs and units in separate cells join their number. A row is written as
+    blocks if it has a nested table, or is the table's only row and has a long list. A table without a header gets an
+    empty one, which pipe tables require.
     """
     filled = [row for row in rows if row.cells]
     blocks: list[str] = []
@@ -32,7 +32,7 @@ def write_table(rows: Sequence[HtmlRow]) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class PipeRow:
-    """A row of a pipe table: whether it belongs to the header, its cells' places, and the text at each."""
+    """A row of a pipe table: whether it is in the header, and the place and text of each column."""
 
     head: bool
     places: list[Place]

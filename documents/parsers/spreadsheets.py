@@ -19,7 +19,7 @@ from ragbed.documents.parsers.plain import write_plain
 from ragbed.documents.paths import keep_hidden_text
 
 _MAX_CELLS = 1_000_000
-_MAX_LENGTH = 131_072  # characters of a field of CSV
+_MAX_LENGTH = 131_072  # characters of a CSV field
 _SAMPLE = 10_000
 _SHARE = re.compile(r"0\.?(0*)%")
 
@@ -53,11 +53,11 @@ def parse_xlsx(data: bytes, source: str) -> Parsed:
     events: list[Event] = []
     hidden = 0
     with open_archive(data, source) as file, warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # about styles and extensions, which are not read
+        warnings.simplefilter("ignore")  # they concern styles and extensions, which are not read
         book = load_workbook(file, read_only=True, data_only=True, keep_links=False)
         left = _MAX_CELLS
         for sheet in book.worksheets:
-            sheet.reset_dimensions()  # which the file may state wrongly
+            sheet.reset_dimensions()  # the stated dimensions may be wrong
             rows = [[_value(cell) for cell in row] for row in _bounded(sheet.iter_rows(), source, left)]
             left -= sum(map(len, rows))
             if sheet.sheet_state != "visible" and not keep_hidden_text():

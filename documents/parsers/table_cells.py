@@ -41,7 +41,8 @@ class HtmlRow:
     cells: list[HtmlCell] = field(default_factory=list)
 
     def heads(self) -> bool:
-        """Return whether the row is part of the header: marked so, or titles next to an empty corner."""
+        """Return whether the row is part of the header: it is marked as such, or has titles next to an empty corner
+        cell."""
         if self.header or (bool(self.cells) and all(cell.header for cell in self.cells)):
             return True
         titles = [cell.text() for cell in self.cells[1:] if cell.blocks]
@@ -50,20 +51,20 @@ class HtmlRow:
 
 
 def max_padding(rows: Sequence[HtmlRow]) -> int:
-    """Return the maximum length of a table, in characters: a multiple of its own text, whatever its cells claim to
-    span."""
+    """Return the maximum length of a table in characters, a multiple of its own text. Spans cannot raise it."""
     return _SPARE + 3 * sum(len(block) + _BAR for row in rows for cell in row.cells for block in cell.blocks or [""])
 
 
 Place = tuple[str, HtmlCell | None]
-"""What is written at a row and column, and the cell that reaches there."""
+"""The text at a row and column, and the cell that covers it."""
 
 
 def expand_cells(rows: Sequence[HtmlRow], heads: int) -> list[list[Place]]:
     """Return the text and cell at each row and column.
     
-    A spanning cell is written in each row and, in header rows, in each column. If that exceeds the maximum length, it
-    is written once and its other places stay empty; if even these are too many, it spans nothing.
+    The text of a spanning cell is repeated in each row and, in header rows, in each column. If the table then exceeds
+    its maximum length, each text is written once and the rest of its span stays empty. If even that is too long, spans
+    are ignored.
     """
     limit = max_padding(rows)
     for repeat in (True, False):
@@ -81,7 +82,7 @@ class _Grid:
         self._below: dict[int, tuple[int, Place]] = {}
 
     def fill(self) -> list[list[Place]] | None:
-        """Return the places; None if their texts exceed the limit."""
+        """Return the rows of places; None if they exceed the length limit."""
         grid: list[list[Place]] = []
         for index, row in enumerate(self._rows):
             line: list[Place] = []
@@ -98,7 +99,7 @@ class _Grid:
         return grid
 
     def _reach_down(self, line: list[Place], until: int | None) -> None:
-        """Place cells of rows above: the next ones or, at the end of a row, all up to a column."""
+        """Continue the cells of rows above that span down: the next ones, or all up to column `until`."""
         while len(line) in self._below or (until is not None and len(line) <= until and self._left >= 0):
             column = len(line)
             left, place = self._below.pop(column, (0, ("", None)))

@@ -2,7 +2,7 @@
 
 Numbers are fractions, so that 0.1 + 0.2 is 0.3. In addition to Python's `+ - * / // % **`, comparisons and calls, an
 expression may use forms that people write: `1,234.5`, `$5`, `12%`, `12% of 50`, `3.2 million`, `×`, `÷`, `^`, the
-date `2024-02-29`, and after a number its source `[2]`, which is skipped.
+date `2024-02-29`, and a source such as `[2]` after a number, which is skipped.
 """
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Kind = Literal["date", "number", "name", "sign", "end"]
 
 _MAX_LENGTH, _MAX_DEPTH = 1_000, 40  # characters, and expressions within expressions
 _MAX_DIGITS, _MAX_POWER_OF_TEN = 60, 300
-_MAX_DAYS = 4_000_000  # more than there are between two dates
+_MAX_DAYS = 4_000_000  # more than lie between any two dates
 _TOKEN = re.compile(
     r"(?P<date>[0-9]{4}-[0-9]{2}-[0-9]{2}(?![\w.]))"
     r"|(?P<number>(?:(?:[0-9]{1,3}(?:,[0-9]{3})++(?![0-9])|[0-9][0-9_]*+)(?:\.[0-9]*+)?|\.[0-9]++)"

@@ -10,7 +10,7 @@ from statistics import median
 
 Value = Fraction | bool | date
 
-_MAX_BITS = 2_000  # of a numerator or denominator: about 600 digits
+_MAX_BITS = 2_000  # per numerator or denominator: about 600 digits
 _MAX_EXPONENT = 1_000
 _MAX_PLACES, _SIGNIFICANT, _MAX_INTEGER = 12, 12, 30  # digits
 _ROOTS = Context(prec=60)

@@ -29,8 +29,8 @@ _MAX_QUERY = 2_000  # characters; embedders read less
 
 
 def ask_without_documents(name: str, purpose: str, **fields: str) -> Generate:
-    """Build a call without evidence, with the prompt `prompts/<name>.md`. Its instruction is a separate part, so that
-    it is stored once for all queries."""
+    """Build a call without evidence, with the prompt `prompts/<name>.md`. Its instruction is a separate message part,
+    stored once for all queries."""
     text = fill_untrusted(name, **fields)
     cut = text.index("\n<")  # the start of the first mark
     return Generate((system_message(), Message("user", (text[:cut], text[cut:]))), purpose)
@@ -49,7 +49,7 @@ def gather_each(task: Task, queries: Sequence[str], over: Callable[[Task, str], 
     return [found[query] for query in queries]
 
 
-_MAX_TURN = 2_000  # characters of a reply that stay in the conversation
+_MAX_TURN = 2_000  # characters of a reply kept in the conversation
 _IDLE = 2  # iterations in a row without new evidence, after which searching ends
 
 
@@ -86,8 +86,7 @@ def start(task: Task, found: SearchState, name: str) -> tuple[Message, ...]:
 def search_new(task: Task, found: SearchState, queries: Sequence[str]) -> Finding:
     """Search for the queries that are new, all at once, and return the new state with a text for each query.
 
-    If the evidence is placed, nothing is searched, since a search could not find more. If every query is old, the
-    iterations end.
+    If the task fixes the evidence (`placed`), nothing is searched. If every query is old, the iterations end.
     """
     asked = list(dict.fromkeys(query for query in queries if fold(query) not in found.queries))
     known, repeated = (*found.queries, *map(fold, asked)), template("asked_before")
@@ -98,7 +97,7 @@ def search_new(task: Task, found: SearchState, queries: Sequence[str]) -> Findin
     evidence, texts = found.evidence, {}
     lists: list[Evidence] = yield from gather_each(task, asked, Task.gather)
     for query, one in zip(asked, lists, strict=True):
-        if fresh := new_passages(evidence, one):  # framed as the first documents are
+        if fresh := new_passages(evidence, one):  # shown like the first documents
             texts[query] = show_documents(task, fresh).removesuffix("\n\n")
         elif one:
             known_numbers = ": " + ", ".join(f"[{passage.number}]" for passage in one) if task.separators else ""
@@ -114,15 +113,15 @@ def search_new(task: Task, found: SearchState, queries: Sequence[str]) -> Findin
 
 def converse(task: Task, iterations: int, name: str, read: Callable[[str], ReadTurn], stop: tuple[str, ...] = (),
              otherwise: Otherwise | None = None) -> Recipe:
-    """Search for the question, then let the model ask for more searches until it has enough, and ask for the answer.
+    """Search for the question, let the model ask for more searches until it has enough, then ask for the answer.
 
-    Under the rules `closed-book`, only the answer is asked for.
+    Under the rules `closed-book`, there is only the call for the answer.
 
     Args:
         iterations: maximum number of further searches.
         name: purpose of the calls; the prompts are `<name>_first` and `<name>_next`.
         read: reads a reply.
-        stop: strings that end a reply.
+        stop: stop sequences of the model's replies.
         otherwise: an alternative to try after the first search; it returns None if it cannot be used.
     """
     if task.rules == "closed-book":

@@ -14,9 +14,9 @@ Rewrite = Callable[[int, Generate], Generate]
 class Lockstep:
     """Plays recipes side by side, and remembers performed actions from one run to the next.
 
-    Each round sends the searches of all recipes as one list or, if there are none, their calls. Equal searches, and
-    calls equal in everything including the sample, are performed once. Failures that a recipe asked to see are not
-    remembered, so they can be retried.
+    Each round sends the searches of all recipes as one list or, if there are none, their calls. Equal searches are
+    performed once, and so are calls that are equal in every field, including `sample`. Failures that a recipe asked to
+    see are not remembered, so they can be retried.
     """
 
     rewrite: Rewrite = lambda place, call: call  # changes a call of the recipe with this number, from 0
@@ -25,8 +25,9 @@ class Lockstep:
     _known: dict[Hashable, list[tuple[Action, Any]]] = field(default_factory=dict)
 
     def run(self, recipes: Sequence[Generator[Asked, Any, End]]) -> Generator[Asked, Any, list[End]]:
-        """Play the recipes, and return their results in order. Decisions pass through; with several recipes, each
-        starts with its recipe's number, from 1. A recipe that breaks a limit ends the question, as it would alone."""
+        """Play the recipes, and return their results in order. Decisions pass through. With several recipes, each
+        decision is prefixed with its recipe's number, from 1. A recipe that breaks a limit ends the question, as it
+        would alone."""
         players = [_Player(self._played + place, recipe) for place, recipe in enumerate(recipes)]
         self._played += len(players)
         try:
@@ -46,7 +47,7 @@ class Lockstep:
         return [end for player in players for end in player.ends]
 
     def _go_on(self, player: _Player[End], value: Any) -> Generator[Asked, Any, None]:
-        """Send a recipe a result, and run it up to its next action. Pass on decisions, which need no performing."""
+        """Send a recipe a result, and run it up to its next action. Pass its decisions on."""
         player.pending = []
         try:
             asked = player.recipe.send(value)
@@ -85,8 +86,8 @@ class _Player(Generic[End]):
     place: int
     recipe: Generator[Asked, Any, End]
     pending: list[Action] = field(default_factory=list)
-    listed: bool = False  # whether it asks for a list
-    ends: list[End] = field(default_factory=list)  # what it returned, once it has
+    listed: bool = False  # whether it yielded its actions as a list
+    ends: list[End] = field(default_factory=list)  # its result, once it has returned
 
 
 def _key(action: Action) -> Hashable:

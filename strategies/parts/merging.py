@@ -29,19 +29,19 @@ def fuse(lists: Sequence[Evidence], keep: Keep = None) -> Evidence:
 def interleave(lists: Sequence[Evidence], keep: Keep = None) -> Evidence:
     """Merge results of queries that ask for different things: the first of each list, then the second of each.
 
-    Reciprocal rank fusion would rank a passage that several queries found above the best passage of one.
+    Reciprocal rank fusion is not used: it would rank a passage that several queries found above one query's best.
     """
     return concatenate([alternating(lists)])[:keep_limit(lists, keep)]
 
 
 def concatenate(lists: Iterable[Sequence[Passage]]) -> Evidence:
-    """Join lists one after the other, each passage once."""
+    """Join lists one after another. Keep each passage once."""
     return tuple({passage.number: passage for one in lists for passage in one}.values())
 
 
 def keep_limit(lists: Sequence[Evidence], keep: Keep) -> int:
     """Return how many passages to keep: `keep`, or the length of the longest list. This way, strategies with many
-    searches are compared with a single search over the same amount of evidence."""
+    searches and with a single one are compared on the same amount of evidence."""
     return max(map(len, lists), default=0) if keep is None else keep
 
 

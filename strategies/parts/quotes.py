@@ -18,7 +18,7 @@ from ragbed.strategies.reading import fold, is_only_citations, read_answer, read
 from ragbed.strategies.types import Evidence, Passage
 
 _MAX_REPLY, _MAX_QUOTE, _MAX_LINES = 50_000, 2_000, 100  # characters; lines
-MIN_LETTERS = 2  # letters or digits: a single one occurs in every text
+MIN_LETTERS = 2  # letters or digits; a single one occurs in every text
 _QUOTATION = "\"'`´“”„‟‘’‚‛«»‹›「」『』′″＂＇"
 _LONE = "\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3\uf900-\ufaff"  # written without spaces, or with endings attached
 _PLAIN = rf"[0-9]++(?:[.,][0-9]++)*+|[{_LONE}]|[^\W_{_LONE}]++|[\s_{_QUOTATION}]++|."
@@ -110,7 +110,7 @@ def reduce_to_quotes(evidence: Evidence, quotes: Iterable[Quote]) -> Evidence:
 
 
 class _Text:
-    """A passage as folded tokens between spaces, with the place of each."""
+    """A passage as folded tokens separated by spaces, with the position of each."""
 
     def __init__(self, passage: Passage) -> None:
         self._number, self._html = passage.number, passage.chunk.format == "html"
@@ -164,13 +164,13 @@ class FactRow:
     """A row of a fact table. Its last cell is the value."""
 
     cells: tuple[str, ...]
-    number: int | None = None  # of its document; None if the row names none
+    number: int | None = None  # number of its document; None if the row names none
     found: bool = False  # whether a document contains its value word for word
 
 
 def read_rows(text: str, most: int, numbered: bool) -> list[FactRow]:
-    """Read the table rows in a reply, lines with cells between `|`, without headings and repeats. With `numbered`, the
-    last cell of a row is the number of its document."""
+    """Read the table rows in a reply: lines with cells between `|`. Leave out headings and repeats. With `numbered`,
+    the last cell of a row is the number of its document."""
     rows: dict[FactRow, None] = {}
     for line in read_answer(text)[0][:_MAX_REPLY].splitlines():
         if "|" not in line:

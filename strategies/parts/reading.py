@@ -36,7 +36,7 @@ _FIRST = re.compile(rf"(?:{_SAYS_SO}(?:none|nothing to {_VERB}|"
 
 
 def says_nothing(text: str) -> bool:
-    """Return whether a text only says "none". An empty text does."""
+    """Return whether a text only says "none". An empty text counts too."""
     return len(text) <= _MAX_LENGTH and bool(_WHOLE.fullmatch(fold(text)))
 
 
@@ -49,8 +49,7 @@ NO_ANSWER = "(no answer)"  # shown in prompts for a draft without an answer
 
 
 def mark_revised(before: Draft, after: Draft, **figures: float) -> Draft:
-    """Return the later draft with the notes and figures of both, and the figure `revised`: 1.0 if their texts
-    differ."""
+    """Return the later draft with the notes and figures of both. The figure `revised` is 1.0 if their texts differ."""
     changed = {"revised": float(fold(before.text) != fold(after.text))}
     return replace(after, notes=tuple(dict.fromkeys([*before.notes, *after.notes])),
                    figures={**before.figures, **after.figures, **figures, **changed})
@@ -65,8 +64,7 @@ _LINE = re.compile(_EMPHASIS + _GRADE + _EMPHASIS, re.IGNORECASE)
 
 
 def read_grade(text: str) -> Grade | None:
-    """Read a grade, 0 to 3 as in the TREC Deep Learning track; None unless exactly one is given on a line of its
-    own."""
+    """Read a grade, 0 to 3 as in the TREC Deep Learning track; None unless exactly one has its own line."""
     found = {match[1] for line in text.splitlines() if (match := _LINE.fullmatch(line.strip()))}
     return _GRADES[found.pop()] if len(found) == 1 else None
 
@@ -117,7 +115,7 @@ _NUMBERING = re.compile(
 def read_list(text: str, asked: str, most: int = MAX_LINES) -> list[str]:
     """Read up to `most` lines of a reply, without thinking, numbering, repeats and the text `asked`.
 
-    Headings, which end in a colon, lines that say "none", and lines above 1,000 characters are dropped.
+    Lines that end in a colon (headings), say "none", or exceed 1,000 characters are dropped.
     """
     found: dict[str, str] = {}
     for line in read_answer(text)[0][:_MAX_LIST].splitlines():

@@ -1,5 +1,5 @@
-"""Search by tool calls in one conversation: the tools, how calls are read, and the iterations. For models with tools,
-this replaces the text format of `parts.conversation`."""
+"""Search by tool calls in one conversation. For models with tools, this replaces the text format of
+`parts.conversation`."""
 from __future__ import annotations
 
 import json
@@ -22,8 +22,8 @@ from ragbed.strategies.prompting import fill, neutralize_turns, shown_numbers, t
 from ragbed.strategies.reading import strip_thinking
 from ragbed.strategies.types import Asked, Decision, Draft, Failure, Generate, Message, Reply, Task
 
-MAX_CALLS = 4  # calls of one reply that are performed
-_MAX_LENGTH, _MAX_TEXT = 4_000, 20_000  # characters of a call's arguments, and of a reply without calls, that are read
+MAX_CALLS = 4  # calls performed per reply
+_MAX_LENGTH, _MAX_TEXT = 4_000, 20_000  # characters read of a call's arguments, and of a reply without calls
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _ID = re.compile(r"[A-Za-z0-9_.:-]{1,128}")
 _REFUSED = frozenset({"http_400", "http_404", "http_405", "http_422", "http_500", "http_501"})
@@ -57,8 +57,8 @@ def search_tools() -> tuple[Mapping[str, Any], ...]:
 
 
 def read_calls(reply: Reply, iteration: int) -> list[ToolCall]:
-    """Read every tool call of a reply, or those that the model wrote as JSON in its text if the server read none. A
-    call without a valid id gets one from the iteration."""
+    """Read the tool calls of a reply. If the server found none, read calls that the model wrote as JSON in its text. A
+    call without a valid id gets one made from the iteration and its position."""
     calls: list[ToolCall] = []
     if not reply.tool_calls:
         text = strip_thinking(reply.text)[:_MAX_TEXT]
@@ -124,7 +124,7 @@ def call_tools(task: Task, found: SearchState, iterations: int, auto: bool) -> G
         if isinstance(reply, Failure) and refuses_tools(reply):
             yield Decision("goes on in text", "the server takes no tools")
             return None
-        if isinstance(reply, Failure):  # another failure: try again, and let a failure end the question as usual
+        if isinstance(reply, Failure):  # any other failure: retry, and let a second failure end the question
             reply = yield replace(call, see_failure=False)
         calls = read_calls(reply, iteration)
         if not calls and auto and not iteration:

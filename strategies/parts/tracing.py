@@ -1,4 +1,5 @@
-"""Play a strategy inside another one: record the evidence it finds and shows, or give it evidence already gathered."""
+"""Play a strategy inside another one: record the evidence it finds and shows, or give it evidence that was already
+gathered."""
 from __future__ import annotations
 
 from collections.abc import Iterable
@@ -27,8 +28,8 @@ class EvidenceTrace:
     Attributes:
         passages: everything found, by number, in order.
         shown: numbers that any of its prompts showed.
-        answered_over: numbers in its last prompt for an answer, in order; before there is one, those in its last prompt
-            that showed any; None before that.
+        answered_over: numbers in its last answer prompt, in order. Before the first one: numbers in its last prompt
+            that showed any, or None.
     """
 
     passages: dict[int, Passage] = field(default_factory=dict)
@@ -51,10 +52,10 @@ class EvidenceTrace:
             self.answered_over, self._answered = call.shown, answers
 
     def evidence(self, also: Iterable[int] = ()) -> Evidence:
-        """Return the evidence in the answer's prompt, in its order, then those of `also` that an earlier prompt showed.
+        """Return the passages in the answer's prompt, in order, then passages of `also` that an earlier prompt showed.
 
-        A prompt over this evidence begins with the same bytes as the answer's prompt. For a strategy that made no call,
-        it is everything found.
+        A prompt with this evidence begins with the same bytes as the answer's prompt. For a strategy that made no call,
+        return everything found.
         """
         last = self.passages if self.answered_over is None else self.answered_over
         numbers = dict.fromkeys((*last, *(number for number in also if number in self.shown)))

@@ -24,7 +24,7 @@ class Votes:
 
     @property
     def best(self) -> tuple[Draft, ...]:
-        """Return the drafts of the answer with the most votes, the first one on a tie; empty without answers."""
+        """Return the drafts of the answer with the most votes, or of the first one on a tie; empty without answers."""
         return max(self.answers, key=len, default=())
 
     @property
@@ -65,8 +65,8 @@ def tally(task: Task, drafts: Sequence[Draft], shown: Collection[int]) -> Votes:
 def vote_key(task: Task, draft: Draft, shown: Collection[int]) -> tuple[str, str] | None:
     """Return a key that equal answers share; None for a draft without an answer.
 
-    All refusals are equal. Options are compared by label, and a text that begins with yes or no by that word. Other
-    texts are compared without citations, case, punctuation and articles, and numbers and dates by value.
+    All refusals are equal. Options are compared by label. A text that begins with yes or no is compared by that word.
+    Other texts ignore citations, case, punctuation and articles, and compare numbers and dates by value.
     """
     draft = strip_sub_answers(draft, task)
     if not draft.well_formed:

@@ -1,6 +1,6 @@
 """Chain of verification: draft, check with separately answered questions, revise (Dhuliawala et al. 2023, factored).
 
-The paper uses no documents. Here another strategy writes the draft, and draft and checks use the evidence.
+The paper uses no documents. Here another strategy writes the draft, and both draft and checks use the evidence.
 """
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ragbed.strategies.reading import read_answer
 from ragbed.strategies.reasoning.direct import direct
 from ragbed.strategies.types import Decision, Evidence, Generate, Reasoning, Recipe, Reply, Task
 
-_MAX_LENGTH = 1_000  # characters of an answer to a check
+_MAX_LENGTH = 1_000  # characters of the answer to a checking question
 
 
 def chain_of_verification(task: Task, *, of: Reasoning = direct, questions: Annotated[int, Field(ge=1, le=6)] = 4,
@@ -28,8 +28,8 @@ def chain_of_verification(task: Task, *, of: Reasoning = direct, questions: Anno
 
     Args:
         of: the strategy that writes the draft.
-        questions: maximum number of questions.
-        searches: gather evidence for each question.
+        questions: maximum number of checking questions.
+        searches: gather evidence for each checking question.
     """
     seen = EvidenceTrace()
     first = yield from traced(of, task, seen)

@@ -27,12 +27,12 @@ _MARK = re.compile(rf"\s*(?:[-*>#]+ )?[*_]{{0,2}}(?:{_NAME}|\d{{1,2}}[.)])?[*_]{
 
 
 def ircot(task: Task, *, iterations: Annotated[int, Field(ge=1, le=10)] = 4) -> Recipe:
-    """Think one step, search with it, and think the next, until a step holds the answer."""
+    """Think one step, search with it, and think the next, until a step gives the answer."""
     return (yield from converse(task, iterations, "ircot", thought))
 
 
 def thought(text: str) -> ReadTurn:
-    """Read the first line with content as the next search, unless it holds the answer."""
+    """Read the first line with content as the next search, unless it gives the answer."""
     lines = strip_thinking(text)[:20 * _MAX_THOUGHT].splitlines()
     bare = (_bare(line) for line in lines)
     step = next((line for line in bare if any(map(str.isalnum, line)) and not line.endswith((":", "："))), "")

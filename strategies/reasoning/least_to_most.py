@@ -8,13 +8,13 @@ from ragbed.strategies.prompting import first_message, instruction, shown_number
 from ragbed.strategies.reading import read_answer
 from ragbed.strategies.types import Generate, Message, Recipe, Reply, Task
 
-_MAX_LENGTH = 50_000  # characters of an answer to a part that stay in the conversation
+_MAX_LENGTH = 50_000  # characters of each part's answer kept in the conversation
 
 
 def least_to_most(task: Task) -> Recipe:
     """Decompose the question in one call, then solve the parts in one growing conversation.
 
-    With the layout `as_published`, the last turn asks for no tags: the whole reply is the answer.
+    With the layout `as_published`, the last turn does not ask for tags, so the whole reply is the answer.
     """
     thinks = task.layout != "as_published"
     evidence = yield from task.gather(task.question)

@@ -22,7 +22,7 @@ def native(task: Task, *, effort: Effort | None = None,
     """Answer in one call without reasoning instructions; for reasoning models.
 
     `effort` is sent as `reasoning_effort`; servers support different values. Thinking counts towards the reply's
-    tokens, so set `max_tokens` higher: a reply that is cut while thinking holds no answer.
+    tokens, so set `max_tokens` higher: a reply that is cut off while thinking has no answer.
     """
     evidence = yield from task.gather(task.question)
     call = ask_for_answer(task, template("native"), evidence, thinks=False)

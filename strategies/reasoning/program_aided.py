@@ -1,7 +1,7 @@
 """Program-aided: the model writes a calculation, and a calculator evaluates it (Gao et al. 2023; Chen et al. 2022).
 
 PAL and program of thoughts run Python. Here a program consists of lines of arithmetic, which `strategies/arithmetic`
-evaluates exactly and never runs as code. The model then answers with the results in view.
+evaluates exactly and never runs as code. The model then sees the results and answers.
 """
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from ragbed.strategies.prompting import fill, fill_untrusted
 from ragbed.strategies.reading import read_answer
 from ragbed.strategies.types import Decision, Draft, Message, Recipe, Reply, Task
 
-_MAX_LENGTH = 20_000  # characters of a calculation that stay in the conversation
+_MAX_LENGTH = 20_000  # characters of a calculation kept in the conversation
 
 
 def program_aided(task: Task, *, iterations: Annotated[int, Field(ge=1, le=5)] = 2) -> Recipe:
     """Write a calculation in one call, evaluate it, and answer with the results.
 
-    If lines fail, the model rewrites the calculation, up to `iterations` times in total. The figure `worked_out` is the
-    share of lines that could be evaluated. Without a calculation, the question is answered as by `chain_of_thought`,
-    with the note `nothing_to_calculate` if the model says so, or `no_program`.
+    If lines fail, the model rewrites the calculation; `iterations` limits all versions, including the first. The figure
+    `worked_out` is the share of lines that could be evaluated. Without a calculation, the question is answered as by
+    `chain_of_thought`, with the note `nothing_to_calculate` if the model says so, or `no_program`.
     """
     evidence = yield from task.gather(task.question)
     asked = ask(task, fill("program_aided", functions=", ".join(FUNCTIONS)), evidence, "calculate")

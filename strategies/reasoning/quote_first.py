@@ -1,7 +1,7 @@
 """Quote first: copy relevant quotes from the documents, then answer from the quotes only.
 
 Anthropic's guide to long contexts asks for quotes first; "According to" prompting (Weller et al. 2024) measures how
-much of an answer is quoted. Here, each quote is looked up in the documents, and dropped if it is not there.
+much of an answer is quoted. Here, each quote is looked up in the documents and dropped if it is not found.
 """
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ragbed.strategies.types import Decision, Draft, Recipe, Reply, Task
 
 
 def quote_first(task: Task, *, quotes: Annotated[int, Field(ge=1, le=30)] = 8) -> Recipe:
-    """Copy up to `quotes` quotes in one call, then answer from those that are really in the documents.
+    """Copy up to `quotes` quotes in one call, then answer from the quotes that are found in the documents.
 
     Without a quote, the question is refused if the rules allow it, and otherwise answered from the documents. The
     figure `quotes_found` is the share of the model's quotes that the documents contain.

@@ -32,7 +32,7 @@ def react(task: Task, *, iterations: Annotated[int, Field(ge=1, le=10)] = 4, too
     """Think and search in turn, by tool calls or in text, until the answer is known.
 
     `tools: auto` tries tool calls first. It continues in text if the server does not support tools, or if the first
-    reply calls none: a model that supports tools would call `finish`.
+    reply calls none, since a model that supports tools would at least call `finish`.
     """
     calls = None if tools == "text" else partial(call_tools, task, iterations=iterations, auto=tools == "auto")
     return (yield from converse(task, iterations, "react", action, _STOP, calls))

@@ -3,9 +3,9 @@
 After Self-Refine (Madaan et al. 2023) and Reflexion (Shinn et al. 2023). As in Reflexion, each draft is written with
 all earlier faults in view. Information that a check misses is searched for.
 
-Reflexion gets feedback from outside, such as a failing test. Here the model only has the documents to criticize itself.
-Without outside feedback, Huang et al. 2024 ("Large language models cannot self-correct reasoning yet") found that
-answers get worse. The figure `revised` shows how often an answer was changed.
+Reflexion gets feedback from outside, such as a failing test. Here the model criticizes itself, and has only the
+documents to compare with. Without outside feedback, Huang et al. 2024 ("Large language models cannot self-correct
+reasoning yet") found that answers get worse. The figure `revised` shows how often an answer was changed.
 """
 from __future__ import annotations
 

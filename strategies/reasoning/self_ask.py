@@ -29,7 +29,7 @@ def self_ask(task: Task, *, iterations: Annotated[int, Field(ge=1, le=10)] = 4) 
 
 def follow_up(text: str) -> ReadTurn:
     """Read the first follow-up question of a reply, and keep the reply up to it: the model makes up what follows.
-    Without such a line, the last line counts if it is a question."""
+    If there is no follow-up line, use the last line if it is a question."""
     text = strip_thinking(text)[:_MAX_LENGTH]
     asked = _ASKS.search(text)
     last = next((line for line in reversed(text.splitlines()) if line.strip()), "")

@@ -3,9 +3,9 @@
 The paper samples chains of thought; here any strategy can be sampled. Equal queries are gathered once, and calls of the
 retrieval strategy are not sampled, so the samples differ only in their reasoning and share the documents.
 
-Votes need answers that are equal word by word, so use it for short answers: `brief: true`, or options. Different
-sentences with the same meaning get one vote each, and the first sample wins. Samples are drawn at a temperature, while
-other strategies answer at 0; the control for that is `{kind: self_consistency, samples: 1}`.
+Votes count answers that match word for word, so use it for short answers: `brief: true`, or options. Different
+sentences with the same meaning get one vote each, and the first sample wins. Samples are drawn at a temperature above
+0, while other strategies answer at 0. To control for that, compare with `{kind: self_consistency, samples: 1}`.
 """
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def self_consistency(task: Task, *, of: Reasoning = chain_of_thought,
     """Sample a strategy and take the answer with the most votes, or the first one on a tie.
 
     The figure `agreement` is the answer's share of all samples. If the rules offer a refusal, an agreement below
-    `threshold` becomes a refusal. If no two samples agree, the note is `no_majority`. `tokens` is a budget: it limits
-    the number of samples, by their mean cost so far, to between one and `samples`.
+    `threshold` becomes a refusal. If no two samples agree, the note is `no_majority`. `tokens` is a budget that limits
+    the number of samples by their mean cost so far, but at least one is drawn.
     """
     draws = _Draws(samples, temperature)
     lockstep = Lockstep(draws.rewrite)
@@ -52,7 +52,7 @@ def self_consistency(task: Task, *, of: Reasoning = chain_of_thought,
 
 
 def _further(samples: int, taken: int, tokens: int | None, used: int) -> int:
-    """Return the number of samples in the next round: half of what the budget is expected to cover."""
+    """Return the number of samples in the next round: half of those that the rest of the budget should cover."""
     if tokens is None or (taken and not used):
         return samples - taken
     if not taken:

@@ -1,9 +1,9 @@
 """Semi-structured reasoning: free text under fixed headings (CReSt's published code, `semi_structured`).
 
-There, one call first extracts what the documents say, then asks which general knowledge helps, and then reasons step by
-step. Here each of the three has its own label at the beginning of a line, as in auditable reasoning (Leng et al. 2025),
-and facts carry citations. Under rules that forbid outside knowledge, the second part is limited to the meaning of words
-and units. A reply without the labels gets the note `unstructured`.
+In that code, one call extracts what the documents say, then asks which general knowledge helps, then reasons step by
+step. Here each of the three parts has its own label at the start of a line, as in auditable reasoning (Leng et al.
+2025), and facts have citations. Under rules that forbid outside knowledge, the second part is limited to the meaning of
+words and units. A reply without the labels gets the note `unstructured`.
 """
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ragbed.strategies.answering import answer_form, ask_for_answer
 from ragbed.strategies.prompting import fill, template
 from ragbed.strategies.types import Draft, Recipe, Reply, Task
 
-# A label in any emphasis, at the beginning of a line or of a field, whose line ends may be escaped.
+# A label in any emphasis, at the start of a line or field. Line ends in a field may be escaped.
 _LABEL = re.compile(r"(?:^|\n|\\n|[\"'>])[ \t]{0,8}(?:[-*•#>]{1,6}[ \t])?[*_]{0,3}(found|known|step)\b"
                     r"[^\n:：]{0,12}[:：]", re.IGNORECASE)
 

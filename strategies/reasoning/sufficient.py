@@ -1,8 +1,8 @@
 """A check before the answer: do the documents suffice? (Joren et al. 2024, "Sufficient Context").
 
-There, a large model labels the context as sufficient or not, and a trained classifier decides from this label and the
-model's confidence whether to answer. Here the model itself grades from 0 to 10, a threshold decides, and missing
-information may be searched for first.
+In the paper, a large model labels the context as sufficient or not, and a trained classifier decides from this label
+and the model's confidence whether to answer. Here the model itself grades from 0 to 10, a threshold decides, and
+missing information may be searched for first.
 """
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """A check after the answer: is each sentence supported by what it cites? (Gao et al. 2023, "Enabling large language
 models to generate text with citations", ALCE.)
 
-Their citation recall is the share of sentences that the cited passages entail, judged by an entailment model. Here
+ALCE's citation recall is the share of sentences that the cited passages entail, judged by an entailment model. Here
 words, numbers and dates are compared without a model, or the answering model judges. Unsupported sentences are repaired
 once, or the answer is refused.
 """

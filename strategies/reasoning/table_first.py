@@ -19,9 +19,9 @@ from ragbed.strategies.types import Decision, Draft, Recipe, Reply, Task
 def table_first(task: Task, *, rows: Annotated[int, Field(ge=1, le=40)] = 12) -> Recipe:
     """Collect up to `rows` facts in a table in one call, then reason over table and documents.
 
-    Only rows that name a document that was not shown are dropped. Other rows stay even if no document has the value
-    word for word, since it may be computed or rephrased. The figure `rows_found` is the share of rows whose value a
-    document contains.
+    A row is dropped only if it names a document that was not shown, and no document has its value. Other rows stay even
+    without a verbatim match, since the value may be computed or rephrased. The figure `rows_found` is the share of rows
+    whose value a document contains.
     """
     evidence = yield from task.gather(task.question)
     shown = shown_numbers(task, evidence)

@@ -1,8 +1,8 @@
 """Tree of thought: propose steps, vote on them, extend the best, and answer from the best chain (Yao et al. 2023).
 
-Breadth-first, as the paper's Algorithm 1: one call per kept chain proposes several next steps, and votes across all
-candidates decide which are kept, as in the paper's creative writing task. CReSt's published code instead rates each
-candidate with its own call; the number of votes does not depend on the number of candidates.
+The search is breadth-first (the paper's Algorithm 1). One call per kept chain proposes several next steps. Votes across
+all candidates decide which are kept, as in the paper's creative writing task. CReSt's published code instead rates each
+candidate in a separate call, so its cost grows with their number.
 """
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def _grown(kept: Sequence[Steps], proposed: Sequence[list[str]]) -> list[Steps]:
 
 
 def voted(text: str, count: int) -> int | None:
-    """Read a vote: the candidate, from 1, that it calls the best last, or the number that is the whole reply."""
+    """Read a vote: the number, from 1, of the candidate that it calls best last. A reply may be just the number."""
     said = read_answer(text)[0]
     numbers_said = _BEST.findall(said) or ([said.strip(" .*")] if said.strip(" .*").isdecimal() else [])
     place = int(numbers_said[-1][:4]) if numbers_said else 0

@@ -12,15 +12,15 @@ from ragbed.strategies.retrieval.none import none
 from ragbed.strategies.retrieval.once import once
 from ragbed.strategies.types import Decision, Gathering, Reply, Retrieval, Task
 
-_MAX_SAID = 1_000  # characters of a reply, which is asked for one word
+_MAX_SAID = 1_000  # characters read of a reply, which should be one word
 
 
 def adaptive(task: Task, query: str, *, simple: Retrieval = none, moderate: Retrieval = once,
              complex: Retrieval = iterative) -> Gathering:
-    """Search not at all, once or several times, as one call decides; once if its reply cannot be read.
+    """Let one call decide whether to search not at all, once or several times. If its reply is unreadable, search once.
 
-    The rules `grounded` and `reading` allow only documents as a source. If `simple` finds none under these rules,
-    `moderate` follows, since the answer would have to refuse otherwise.
+    The rules `grounded` and `reading` allow only documents as a source. If `simple` finds no documents under these
+    rules, `moderate` follows, since the model would have to refuse otherwise.
     """
     ways = {"simple": simple, "moderate": moderate, "complex": complex}
     reply: Reply = yield ask_without_documents("adaptive", "classify", query=query)

@@ -18,7 +18,7 @@ from ragbed.strategies.reading import fold, strip_thinking
 from ragbed.strategies.retrieval.once import once
 from ragbed.strategies.types import Asked, Decision, Evidence, Gathering, Reply, Retrieval, Task
 
-_MAX_PASSAGE, _MAX_SAID = 6_000, 20_000  # characters that are graded, and that are read of a reply
+_MAX_PASSAGE, _MAX_SAID = 6_000, 20_000  # characters graded of a passage; characters read of a reply
 
 
 def corrective(task: Task, query: str, *, over: Retrieval = once, iterations: Annotated[int, Field(ge=1, le=10)] = 2,
@@ -26,12 +26,12 @@ def corrective(task: Task, query: str, *, over: Retrieval = once, iterations: An
     """Grade each chunk found, drop those that do not help, and search again if too few are left.
 
     A chunk whose grade cannot be read is kept. If none is left, the evidence is empty, except under the rules
-    `reading`, which promise that the documents suffice: then all chunks are kept.
+    `reading`, which promise that the documents suffice. Then all chunks are kept.
 
     Args:
         over: the retrieval strategy for each query.
         iterations: maximum number of searches, including the first.
-        least: number of chunks that is enough.
+        least: number of helpful chunks at which searching stops.
         threshold: lowest grade to keep a chunk.
     """
     found = yield from over(task, query)

@@ -1,7 +1,7 @@
 """Decomposition: one search for each sub-question (the retrieval of Khot et al. 2023 and Press et al. 2023, at once).
 
-All sub-questions are written before the first search, so none can build on another's answer; for that, use IRCoT,
-self-ask or ReAct. The query itself is searched too, and comes first.
+All sub-questions are written before the first search, so none can build on another's answer. If that is needed, use
+IRCoT, self-ask or ReAct. The query itself is searched too, and comes first.
 """
 from __future__ import annotations
 

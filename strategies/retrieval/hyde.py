@@ -1,7 +1,7 @@
 """HyDE: search with a hypothetical passage that answers the query (Gao et al. 2022, arXiv:2212.10496).
 
 The paper averages the embeddings of several passages and the query. Here a retriever takes text and may not use
-embeddings, so each passage is a query, with `beside` in addition to the original one, and the lists are merged by
+embeddings, so each passage becomes a query. With `beside`, the original query is searched too. The lists are merged by
 reciprocal rank fusion. Several passages are drawn at the paper's temperature, 0.7.
 """
 from __future__ import annotations
@@ -21,7 +21,7 @@ _TEMPERATURE = 0.7
 
 def hyde(task: Task, query: str, *, samples: Annotated[int, Field(ge=1, le=10)] = 1, beside: bool = False,
          keep: Keep = None) -> Gathering:
-    """Search with passages that might answer the query, one call each, instead of the query or `beside` it."""
+    """Search with passages that might answer the query. One call writes each. `beside` also searches for the query."""
     call = ask_without_documents("hyde", "passage", query=query)
     if samples > 1:
         call = replace(call, temperature=_TEMPERATURE)

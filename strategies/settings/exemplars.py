@@ -1,4 +1,4 @@
-"""Read worked examples from a JSON Lines file, one example a line.
+"""Read worked examples from a JSON Lines file, one per line.
 
 Only `question` and `answer` are required. One line:
 
@@ -22,9 +22,9 @@ _FIELDS = tuple(field.name for field in fields(Exemplar))
 
 @dataclass(frozen=True, slots=True)
 class Exemplars:
-    """A strategy parameter that settings give as a file of worked examples."""
+    """A file of worked examples, as a strategy parameter."""
 
-    file: str  # as settings name it
+    file: str  # path as written in the settings
     examples: tuple[Exemplar, ...] = ()  # empty until the file is read
 
     @property
@@ -34,7 +34,7 @@ class Exemplars:
 
 
 def open_exemplars(file: Any, reads: bool = True) -> Exemplars:
-    """Return a file of examples; `reads` also reads it. Raises SettingsError if it is not valid."""
+    """Return a file of examples. With `reads`, read it now. Raises SettingsError if it is not valid."""
     if not isinstance(file, str | Path):
         raise SettingsError(f"exemplars: expected the path of a file, not {file!r:.80}")
     return Exemplars(str(file), read_exemplars(file) if reads else ())

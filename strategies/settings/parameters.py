@@ -17,7 +17,7 @@ from ragbed.documents.errors import SettingsError
 from ragbed.strategies.settings.exemplars import Exemplars
 from ragbed.strategies.types import Reasoning, Retrieval
 
-_MAX_SETTINGS = 1_000  # of a sweep; each is a cell of a run
+_MAX_SETTINGS = 1_000  # in one sweep; each becomes a cell of a run
 _TAKEN = ("kind", "name")  # keys of every strategy's settings
 
 
@@ -43,7 +43,7 @@ def validate_parameters(kind: str, function: Callable[..., Any], given: Mapping[
             opened: Callable[[str, Any], Any]) -> dict[str, Any]:
     """Validate the parameters given to the strategy `kind`, and return their values in the signature's order.
 
-    `opened` parses a nested `reasoning` or `retrieval` strategy, or a file of `exemplars`.
+    `opened` is called to parse a nested `reasoning` or `retrieval` strategy, or a file of `exemplars`.
 
     Raises:
         SettingsError: a parameter is unknown or missing, or a value is not valid.
@@ -119,8 +119,8 @@ def _takes_several(hint: Any) -> bool:
 
 
 def fields_schema(function: Callable[..., Any]) -> dict[str, dict[str, Any]]:
-    """Return the JSON Schema of each parameter by name, with its default if JSON can represent it. A nested strategy
-    has the name of its family as description: `reasoning` or `retrieval`."""
+    """Return the JSON Schema of each parameter by name, with its default if JSON can represent it. For a nested
+    strategy, the description is its family: `reasoning` or `retrieval`."""
     found: dict[str, dict[str, Any]] = {}
     for name, hint in parameter_hints(function).items():
         default, bare = parameter_default(function, name), _bare(hint)
@@ -139,5 +139,5 @@ def fields_schema(function: Callable[..., Any]) -> dict[str, dict[str, Any]]:
 
 
 def takes_several(function: Callable[..., Any], name: str) -> bool:
-    """Return whether a list given for a parameter is one value, not a sweep."""
+    """Return whether a parameter takes a list as its value, so that a list is not a sweep."""
     return _takes_several(parameter_hints(function)[name])

@@ -2,7 +2,7 @@
 protocol.
 
 Loading one executes its code with the user's rights. A file is executed only if the user names it, directly or in a
-file of settings, and never to read a stored run.
+settings file. Reading a stored run executes nothing.
 """
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from ragbed.strategies.types import Passage
 
 Family = Literal["reasoning", "retrieval", "history"]
 FAMILIES: tuple[Family, ...] = get_args(Family)
-DEFAULT_FUNCTION = "recipe"  # name of a function that tables leave out
+DEFAULT_FUNCTION = "recipe"  # tables do not show this function name
 _GIVEN = {"reasoning": ("task",), "retrieval": ("task", "query"), "history": ("task",)}
 
 
@@ -57,8 +57,8 @@ def _leading(function: Callable[..., Any]) -> tuple[tuple[str, ...], bool]:
 
 
 def guard_recipe(family: Family, kind: str, function: Callable[..., Any]) -> Callable[..., Any]:
-    """Wrap a plug-in's recipe: its errors become a RecipeFailed of one line, and what it yields and returns is checked.
-    `kind` is its name in settings."""
+    """Wrap a plug-in's recipe: check the values it yields and returns, and turn its errors into a RecipeFailed of one
+    line. `kind` is its name in settings."""
 
     def failed(said: str) -> RecipeFailed:
         return RecipeFailed(f"{kind}: {said}")
@@ -138,7 +138,7 @@ def plugin_label(kind: str) -> str:
 
 def load_plugin(family: Family, kind: str, known: tuple[str, ...]) -> Plugin:
     """Load the strategy of `FILE.py:FUNCTION`, relative to the current folder, or of an entry point. Raises
-    SettingsError with the reason and the place; for an unknown name it lists those `known`."""
+    SettingsError with the reason and the place; for an unknown name, the message lists the `known` ones."""
     place = parse_file_kind(kind)
     if place is not None:
         return _of_file(family, kind, *place)
@@ -155,7 +155,8 @@ def load_plugin(family: Family, kind: str, known: tuple[str, ...]) -> Plugin:
 
 
 def installed_plugins(family: Family, known: tuple[str, ...]) -> Iterator[Plugin | tuple[str, str, str]]:
-    """Yield the strategies of installed packages; for one that cannot be used, its name, its package and the reason."""
+    """Yield the strategies of installed packages. For one that cannot be used, yield its name, package and the
+    reason."""
     for one in _offered(family):
         if one.name in known:
             yield one.name, _package(one), f"not used: {one.name} is ragbed's own; offer it under another name"

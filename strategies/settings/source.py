@@ -15,12 +15,12 @@ from ragbed.documents.paths import expand_path
 from ragbed.documents.types import digest
 from ragbed.documents.user_code import UserCode
 
-_MAX_BYTES = 1_000_000  # of a file; a strategy has a hundred lines
+_MAX_BYTES = 1_000_000  # per file; a strategy has about a hundred lines
 _OURS = ("documents", "retrieval", "strategies", "agents", "experiments")
 
 
 class _Text(ExecutionLoader):
-    """Loads a module from the text that was hashed, without a compiled copy."""
+    """Loads a module from the hashed text, without a cached bytecode file."""
 
     def __init__(self, path: Path, code: CodeType, text: str) -> None:
         self._path, self._code, self._text = path, code, text
@@ -70,8 +70,8 @@ def resolve_file(path: Path) -> Path:
 
 
 def read_signature(file: Path, named: str, function: str) -> tuple[int, str]:
-    """Return how many parameters before the star a function has, and its return annotation; 0 and '' if it does not
-    exist. The file is read, not executed. Raises SettingsError as `execute_file` does before execution."""
+    """Return the number of a function's parameters before the star, and its return annotation; 0 and '' if there is no
+    such function. The file is read, not executed. Raises SettingsError as `execute_file` does before execution."""
     tree, _ = _parsed(_read(file, named), file, named)
     return next(((len(node.args.posonlyargs) + len(node.args.args), ast.unparse(node.returns) if node.returns else "")
                  for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and node.name == function), (0, ""))
@@ -103,7 +103,7 @@ def _parsed(text: str, file: Path, named: str) -> tuple[ast.Module, CodeType]:
 
 def _read(file: Path, named: str) -> str:
     try:
-        if file.exists() and not file.is_file():  # a pipe or a device, which may never come to an end
+        if file.exists() and not file.is_file():  # reading a pipe or device may never end
             raise SettingsError(f"{named}: not a file; a strategy is a file of Python source")
         with file.open("rb") as source:
             read = source.read(_MAX_BYTES + 1)
@@ -119,7 +119,7 @@ def _read(file: Path, named: str) -> str:
 
 
 def _beside(tree: ast.AST, file: Path) -> Iterator[tuple[int, str]]:
-    """Yield line and name of imports that only the file's own folder provides."""
+    """Yield the line and name of each import that is found only in the file's own folder."""
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and node.level:
             yield node.lineno, "." * node.level + (node.module or "")

@@ -2,7 +2,7 @@
 
 `parse_strategy` validates a user's settings. This loads, and so executes, plug-ins, and reads files of worked examples.
 For settings that were validated before, such as those stored with a run, pass `execute=False`: nothing is executed or
-read until `loaded()` makes the strategy playable.
+read until `loaded()` makes the strategy ready to run.
 """
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from ragbed.strategies.settings.plugins import guard_recipe, load_plugin, parse_
 from ragbed.strategies.types import Reasoning, Retrieval
 
 _MAX_NAME = 80  # characters
-_MAX_SAMPLES = 1_000  # per question; limits count calls, but every sample starts before the first call
+_MAX_SAMPLES = 1_000  # per question; no limit on calls helps, since all samples start before the first call
 
 _KNOWN: Mapping[Family, Mapping[str, Callable[..., Any]]] = {
     "reasoning": REASONING, "retrieval": RETRIEVAL, "history": HISTORY}
@@ -41,9 +41,10 @@ class Strategy:
     """A strategy with its parameters.
 
     Attributes:
-        spec: how settings name it, in the shortest form after validation.
+        spec: its settings in the shortest form, after validation.
         label: its name in tables.
-        values: its parameters; nested strategies are `Strategy` objects. Raw values if a plug-in was not loaded.
+        values: its parameters; nested strategies are `Strategy` objects. Unvalidated values if a plug-in was not
+            loaded.
         content: hash of the source of a loaded plug-in; empty otherwise.
         samples: number of samples per question, nested samples included.
     """
@@ -66,7 +67,7 @@ class Strategy:
 
     @property
     def is_plugin(self) -> bool:
-        """Whether the strategy is not one of ragbed's own."""
+        """Whether the strategy is a plug-in rather than built in."""
         return self.kind not in built_in(self.family)
 
     @property
@@ -103,17 +104,17 @@ class Strategy:
                 and all(one.examples for one in self.exemplars))
 
     def loaded(self) -> Strategy:
-        """Return the strategy ready to be played. Raises SettingsError if a plug-in or a file cannot be loaded."""
+        """Return the strategy ready to run. Raises SettingsError if a plug-in or a file cannot be loaded."""
         return self if self.is_loaded else parse_strategy(self.family, self.spec)
 
 
 def reasoning(spec: str | Mapping[str, Any]) -> Reasoning:
-    """Return the reasoning strategy with that name or these settings. Raises SettingsError if they are not valid."""
+    """Return the reasoning strategy with this name or these settings. Raises SettingsError if they are not valid."""
     return cast(Reasoning, parse_strategy("reasoning", spec).function)
 
 
 def retrieval(spec: str | Mapping[str, Any]) -> Retrieval:
-    """Return the retrieval strategy with that name or these settings. Raises SettingsError if they are not valid."""
+    """Return the retrieval strategy with this name or these settings. Raises SettingsError if they are not valid."""
     return cast(Retrieval, parse_strategy("retrieval", spec).function)
 
 
@@ -142,7 +143,7 @@ def built_in(family: Family) -> Mapping[str, Callable[..., Any]]:
 
 
 def sweep(family: Family, spec: Any) -> Iterator[Any]:
-    """Yield the strategies in settings: several, if a parameter that takes a single value is given a list."""
+    """Yield the settings of each strategy in a sweep: one for each combination of listed values."""
     if not isinstance(spec, Mapping):
         yield spec
         return
@@ -162,9 +163,9 @@ def _opened(family: Family, spec: Any, execute: bool) -> Strategy:
     shown: dict[str, Any] = {}
     for one, value in values.items():
         default = parameter_default(function, one)
-        if isinstance(value, Strategy):  # in its shortest form
+        if isinstance(value, Strategy):  # show its shortest form
             shown |= {one: value.spec} if value.spec != getattr(default, "__name__", None) else {}
-        elif value != default:  # numbers as parsed
+        elif value != default:  # show numbers as parsed
             shown[one] = value if isinstance(value, bool | int | float | str) else given[one]
     label = name or (_label(kind, shown) if content else kind + _in_brackets(function, shown, values))
     settings: Spec = {"kind": kind, **({"name": name} if name else {}), **shown} if shown or name else kind
@@ -212,8 +213,8 @@ def _taken(family: Family, spec: Any) -> tuple[str, str, dict[str, Any]]:
 
 
 def _in_brackets(function: Callable[..., Any], shown: Mapping[str, Any], values: Mapping[str, Any]) -> str:
-    """Format the parameters that differ from their defaults: strategies first, without the name of the only such
-    parameter."""
+    """Format the parameters that differ from their defaults: strategies first. If a strategy can have only one inner
+    strategy, it is shown without the parameter's name."""
     hints = parameter_hints(function)
     alone = sum(map(is_strategy, hints.values())) == 1
     inner = [f"{'' if alone else f'{name}='}{values[name].label}" for name in shown if is_strategy(hints[name])]

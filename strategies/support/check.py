@@ -41,7 +41,7 @@ def read_statements(draft: Draft, task: Task) -> tuple[Statement, ...]:
     replaced by the option's text. Under `open` rules, a sentence without citations is the model's own knowledge and is
     left out.
     """
-    apart = task.rules == "open" and read_citations(draft.text)  # a sentence without citations then cites nothing
+    apart = task.rules == "open" and read_citations(draft.text)  # then a sentence without citations cites nothing
     pieces = [Statement(strip_citations(piece), read_citations(piece) or (() if apart else draft.cited))
               for piece in split_statements(draft.text)]
     if task.rules == "open":
@@ -54,7 +54,7 @@ def read_statements(draft: Draft, task: Task) -> tuple[Statement, ...]:
 
 
 def split_statements(text: str) -> list[str]:
-    """Split a text into sentences, line by line. Citations on their own belong to the sentence before."""
+    """Split a text into sentences, line by line. Citations alone belong to the sentence before."""
     found: list[list[str]] = []
     for line in text.splitlines():
         line = line[mark.end():] if (mark := _MARK.match(line)) else line
@@ -81,7 +81,8 @@ _WORDS = {word: value for value, words in ((1.0, _WHOLE), (0.5, _PARTLY), (0.0, 
 
 
 def read_share(text: str) -> float | None:
-    """Read the share at the beginning of a text, from 0 to 1; None without one, or if the text repeats the scale.
+    """Read the share at the beginning of a text, from 0 to 1; None if there is none, or the text only repeats the
+    scale.
 
     `7`, `7/10`, `7 out of 10`, `70%` and `0.7` are 0.7, and `3 of 4` is 0.75. `yes` is 1, `partly` 0.5 and `no` 0, as
     are similar words in English and Korean.
@@ -139,7 +140,7 @@ _SAYS = r"(?:sufficiency|sufficient|score|rating|grade|충분성|충분도)"
 _GRADE = re.compile(rf"^{_EDGE}{_SAYS}\b{_EDGE}[:：=]?([^\n]{{0,200}})", re.IGNORECASE | re.MULTILINE)
 _MISSING = re.compile(rf"^{_EDGE}(?:what is )?(?:missing|부족한 것|부족)\b{_EDGE}[:：]([^\n]*)",
                       re.IGNORECASE | re.MULTILINE)
-_SHORT = 40  # characters of a reply that is nothing but its grade
+_SHORT = 40  # characters of a reply that consists of the grade only
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,7 +193,7 @@ class Checked:
 
     @property
     def told(self) -> tuple[StatementCheck, ...]:
-        """Return the decided statements: those with a value."""
+        """Return the decided statements, which have a value."""
         return tuple(one for one in self.findings if one.value is not None)
 
     @property
@@ -251,8 +252,8 @@ def repair(first: Draft, found: Checked, task: Task, seen: EvidenceTrace, by: By
         -> Generator[Asked, Any, tuple[Draft, Checked]]:
     """Ask for a second answer, and return the better supported of the two with its check.
 
-    On a tie, or if it refuses under rules that offer a refusal, the second is returned. If it cannot be read, the first
-    is returned with the note `repair_unread`; if it is worse, with `repair_worse`.
+    The second wins a tie. It also wins if it refuses under rules that offer a refusal. If it cannot be read, the first
+    is returned with the note `repair_unread`. If it is worse, the first is returned with `repair_worse`.
     """
     said = fill_untrusted("support_repair", answer=strip_sub_answers(first, task).text, findings=found.listed())
     call = ask_for_answer(task, said, seen.evidence(first.cited), thinks=False)

@@ -1,9 +1,9 @@
-"""Score without a model how much of a sentence the documents it cites contain.
+"""Score how much of a sentence its cited documents contain, without a model.
 
-The score detects citations of a document about something else, and numbers or dates that no cited document has. It
-cannot detect a wrong answer that uses words of the cited document: another name or year of the same passage, yes for
-no, a negation, swapped roles. Such answers pass as often as right ones, so a model has to judge them (`by: model`).
-Numbers that were computed rather than copied count as not stated.
+The score detects a cited document about another subject, and numbers or dates that no cited document has. It cannot
+detect a wrong answer that uses words of the cited document: another name or year of the same passage, yes for no, a
+negation, swapped roles. Such answers pass as often as right ones, so a model has to judge them (`by: model`). Numbers
+that were computed rather than copied count as not stated.
 """
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ _SCALES: tuple[Decimal, ...] = tuple(Decimal(10) ** power for power in (0, 3, 6,
 
 
 def not_stated(sentence: str, text: str, question: str = "") -> list[str]:
-    """Return the numbers and dates of the sentence that neither the text nor the question states, as they are written.
+    """Return the numbers and dates, as written in the sentence, that neither the text nor the question states.
 
     Values are compared without their sign: `1,577` is 1577, `May 3, 2023` is 2023-05-03, and a date states its year. A
     number of two digits or more that is written with a scale or a decimal point agrees with one that rounds to it (`5.2
     billion`: 5,213 million). If the text names a scale separately from its numbers (`in millions`), as tables do, the
-    sentence may omit or add it. Numbers up to twenty may be words in the text. List marks are not numbers.
+    sentence may omit or add it. In the text, numbers up to twenty may be words. List marks are not numbers.
     """
     sentence = normalize("NFKC", _LIST_MARK.sub(" ", sentence))
     wanted = find_values(sentence)
@@ -52,7 +52,7 @@ def not_stated(sentence: str, text: str, question: str = "") -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """The numbers of a text without signs, sorted, and its dates with and without each part."""
+    """The sorted absolute numbers of a text, and its dates in full and with parts left out."""
 
     plain: list[Decimal]
     percent: list[Decimal]
@@ -60,7 +60,8 @@ class _Known:
 
     @classmethod
     def of(cls, found: Sequence[TextValue], shares: bool) -> _Known:
-        """Collect the values found in a text. With `shares`, it mentions percent, so any number may be a percentage."""
+        """Collect the values found in a text. `shares`: the text mentions percent, so any number may be a
+        percentage."""
         numbers = [(abs(one.number), one.percent) for one in found if one.number is not None]
         dates = [one.date for one in found if one.date is not None]
         years = [Decimal(date[0]) for date in dates if date[0] is not None]
@@ -69,7 +70,7 @@ class _Known:
                    sorted(number for number, percent in numbers if percent or shares), less)
 
     def has(self, value: TextValue, said: str, scales: Sequence[Decimal]) -> bool:
-        """Return whether the text has this value, rounded as it is written in `said`."""
+        """Return whether the text has this value, rounded to the precision of `said`, its written form."""
         if value.number is None:
             return value.date in self.dates
         amount, room = abs(value.number), _room(value, said)
@@ -130,7 +131,7 @@ def _cutter() -> WordTokenizer:
     return WordTokenizer("english", True, FUNCTION_WORDS | _OF_ANSWERS, pairs=UNSPACED + HANGUL)
 
 
-_WHOLE, _FIRST = 6, 1  # below five content words the question's are looked up too; the first word counts as two
+_WHOLE, _FIRST = 6, 1  # w = min(1, (n + _FIRST) / _WHOLE) in `score`: 1 from five content words
 
 
 @dataclass(frozen=True, slots=True)
