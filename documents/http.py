@@ -63,7 +63,7 @@ def parse_address(spec: str, *, calls: bool = True) -> tuple[Address, str]:
 
 
 def is_loopback(url: str) -> bool:
-    """Tell whether the URL's host is this machine, for which no proxy may be used."""
+    """Tell whether the URL's host is this machine, which must never be reached through a proxy."""
     host = urlsplit(url).hostname or ""
     try:
         return ip_address(host).is_loopback
@@ -92,7 +92,7 @@ def redact_keys(text: str, key: str = "") -> str:
 
 
 def _check_name(name: str) -> str:
-    """Return the name if it can be shown and recorded. Errors do not quote it: it may hold a key."""
+    """Return the name if it can be shown and recorded. Errors do not quote it, since it may contain a key."""
     if not name.strip():
         raise ModelError("the model has no name; write openai:NAME or http://host/v1#NAME")
     if set(name) & set("?&="):
@@ -130,8 +130,8 @@ def _key(variable: str, *, required: bool) -> str:
 
 
 def backoff_delay(attempt: int) -> float:
-    """Return the seconds to wait after an attempt, counted from 1: random below a bound that doubles. Source: M.
-    Brooker, "Exponential Backoff And Jitter", AWS Architecture Blog, 2015, "full jitter"."""
+    """Return the seconds to wait after an attempt, counted from 1: random, below a bound that doubles with each
+    attempt. Source: M. Brooker, "Exponential Backoff And Jitter", AWS Architecture Blog, 2015, "full jitter"."""
     return random.uniform(0.0, min(_MAX_DELAY, _FIRST_DELAY * 2.0 ** min(attempt - 1, 16)))
 
 
@@ -197,7 +197,8 @@ def error_message(error: Mapping[str, Any], key: str) -> str:
 
 
 def proxy_error(error: Exception) -> ModelError:
-    """Return the error to raise when an HTTP client cannot be made. The original may quote the proxy's password."""
+    """Return the error to raise when an HTTP client cannot be made. The original error is hidden, since it may quote
+    the proxy's password."""
     return ModelError("the proxy or certificates set in the environment cannot be used "
                       f"({type(error).__name__}); check HTTPS_PROXY, ALL_PROXY, SSL_CERT_FILE, PIP_CERT")
 

@@ -21,7 +21,7 @@ _MAX_MEMORY = 6 * 1024**3  # bytes
 
 
 def main() -> None:
-    """Answer requests until stdin ends. Send what libraries print to stderr, since stdout holds the answers."""
+    """Answer requests until stdin ends. Redirect library output to stderr, since stdout carries the answers."""
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     _limit_memory()

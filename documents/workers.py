@@ -61,7 +61,7 @@ class Worker:
         return Document(**{**answer, "pages": tuple(Page(**page) for page in answer["pages"])})
 
     def interrupt(self) -> None:
-        """End the process for good. Another thread may be waiting for its answer."""
+        """End the process for good, even while another thread waits for its answer."""
         self._closed = True
         if self._process is not None:
             self._process.kill()

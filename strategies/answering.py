@@ -114,7 +114,8 @@ _FINAL = re.compile(r"[*_]{0,3}(?:(?:the )?final )?answer[*_]{0,3} ?[:：][*_]{0
 def read_sub_answers(text: str, count: int) -> tuple[str | None, ...]:
     """Read the answers to sub-questions 1 to `count`; None for each without a line `Sub-answer N: ...`.
 
-    The line may have emphasis or a list mark. The last line with a number counts. Text in `<think>` is ignored.
+    The line may have emphasis or a list mark. If lines have the same number, the last one counts. Text in `<think>` is
+    ignored.
     """
     lines = _LINE.findall(strip_thinking(text))
     found = {int(number): _TAG.split(answer, maxsplit=1)[0].strip(" \t\r*_") for number, answer in lines}

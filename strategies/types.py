@@ -82,7 +82,7 @@ class Decision:
     """Record what a recipe decided, for the trace and for streaming. Yield it alone; its result is None.
 
     Attributes:
-        what: a word or two, such as `searches again`.
+        what: one or two words, such as `searches again`.
         why: a short line for a reader.
     """
 
@@ -92,7 +92,7 @@ class Decision:
 
 @dataclass(frozen=True, slots=True)
 class Contexts:
-    """Report chunks that the last call read but no search of ragbed found. Yield it alone; its result is the
+    """Report chunks that the last call used but ragbed did not search for. Yield it alone; its result is the
     evidence."""
 
     chunks: tuple[Chunk, ...]

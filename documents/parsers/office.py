@@ -81,7 +81,7 @@ def _seen(file: io.BytesIO) -> tuple[io.BytesIO, int]:
     with zipfile.ZipFile(file) as old, zipfile.ZipFile(seen := io.BytesIO(), "w") as new:
         for name in filter(lambda name: name.endswith((".xml", ".rels")), old.namelist()):
             part = old.read(name)
-            if _REWRITTEN.search(part.replace(b"\0", b"")):  # in UTF-16 too
+            if _REWRITTEN.search(part.replace(b"\0", b"")):  # matches UTF-16 files too
                 root = etree.fromstring(part, parser)
                 for run in [] if keep_hidden_text() else list(root.iter(f"{_WORD}r")):
                     mark = run.find(f"{_WORD}rPr/{_WORD}vanish")

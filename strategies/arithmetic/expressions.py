@@ -63,7 +63,8 @@ _END = _Token("end", "its end")
 
 
 def evaluate(text: str, names: Mapping[str, Value]) -> Value:
-    """Evaluate an expression that may use these names. The value is a number, a date, or the result of a comparison.
+    """Evaluate an expression that may use the given names. The value is a number, a date, or the result of a
+    comparison.
 
     Raises:
         Unworkable: it is not an expression, or exceeds a limit: 1,000 characters, 40 nested parentheses, an exponent of
@@ -262,7 +263,7 @@ class ProgramLine:
 
 
 def run(text: str) -> tuple[ProgramLine, ...]:
-    """Evaluate the program in a reply: its first 40 lines `name = expression`, each with the names of earlier lines.
+    """Evaluate the program in a reply: its first 40 lines `name = expression`. Each may use the names of earlier lines.
 
     List marks, code marks and comments after `#` are allowed. A result that the model wrote after a second `=` or `≈`
     is dropped. Other lines are ignored.

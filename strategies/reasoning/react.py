@@ -39,7 +39,7 @@ def react(task: Task, *, iterations: Annotated[int, Field(ge=1, le=10)] = 4, too
 
 
 def action(text: str) -> ReadTurn:
-    """Read the first action of a reply, and keep the reply up to it: the model makes up what follows."""
+    """Read the first action of a reply, and keep the reply up to it, since the model makes up what follows."""
     text = strip_thinking(text)[:_MAX_LENGTH]
     act = _ACTION.search(text)
     if act is None:

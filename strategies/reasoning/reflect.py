@@ -1,7 +1,7 @@
 """Reflect: check a draft and rewrite it, until a check finds no fault.
 
 After Self-Refine (Madaan et al. 2023) and Reflexion (Shinn et al. 2023). As in Reflexion, each draft is written with
-all earlier faults in view. Information that a check misses is searched for.
+all earlier faults in view. If a check finds that information is missing, the strategy searches for it.
 
 Reflexion gets feedback from outside, such as a failing test. Here the model criticizes itself, and has only the
 documents to compare with. Without outside feedback, Huang et al. 2024 ("Large language models cannot self-correct
@@ -28,7 +28,8 @@ def reflect(task: Task, *, of: Reasoning = direct, iterations: Annotated[int, Fi
             searches: bool = True) -> Recipe:
     """Write a draft, then check and rewrite it until no fault is found or `iterations` are used up.
 
-    The figure `iterations` counts the checks. With `searches`, information that a check misses is searched for.
+    The figure `iterations` counts the checks. With `searches`, the strategy searches for information that a check finds
+    missing.
     """
     seen, faults, check = EvidenceTrace(), list[str](), 0
     first = latest = yield from traced(of, task, seen)

@@ -28,7 +28,7 @@ def self_ask(task: Task, *, iterations: Annotated[int, Field(ge=1, le=10)] = 4) 
 
 
 def follow_up(text: str) -> ReadTurn:
-    """Read the first follow-up question of a reply, and keep the reply up to it: the model makes up what follows.
+    """Read the first follow-up question of a reply, and keep the reply up to it, since the model makes up what follows.
     If there is no follow-up line, use the last line if it is a question."""
     text = strip_thinking(text)[:_MAX_LENGTH]
     asked = _ASKS.search(text)

@@ -126,8 +126,8 @@ def grade_statements(task: Task, statements: Sequence[Statement], evidence: Evid
 
 
 def read_grades(text: str, count: int) -> list[float | None]:
-    """Read the grades of statements 1 to `count`. The last line with a number counts. For a single statement, the grade
-    may be the whole reply."""
+    """Read the grades of statements 1 to `count`. If lines have the same number, the last one counts. For a single
+    statement, the grade may be the whole reply."""
     said = read_answer(text)[0][:_MAX_REPLY]
     found = {int(number): grade for number, line in _LINE.findall(said) if (grade := read_share(line)) is not None}
     if count == 1 and not found:

@@ -145,15 +145,15 @@ class Score:
 def score(sentence: str, question: str, cited: Evidence) -> Score:
     """Score how much of a sentence the cited documents, taken together, contain.
 
-    With s the share of the sentence's n distinct content words that the documents have, q that of the question's other
-    content words, and w = min(1, (n + 1) / 6), the score is s * (w + (1 - w) * q): an answer of a word or two is looked
-    up together with its question. Without content words (`Yes`) it is q. It is 0 if a number or date of the sentence is
-    neither in the documents nor in the question; see `not_stated`.
+    The score is s * (w + (1 - w) * q). The documents have the share s of the sentence's n distinct content words, and
+    the share q of the question's other content words; w = min(1, (n + 1) / 6). So a short answer is looked up with its
+    question. Without content words (`Yes`) the score is q. It is 0 if a number or date of the sentence is in neither
+    the documents nor the question; see `not_stated`.
 
     Measured with a threshold of 0.5: gold passages support 100 % of HotpotQA's gold answers, and the same number of
-    distractors supports 19 %. For FinanceBench it is 59 % and, with other pages, 0 %; for Korean PDFs 87 % and 8 %; for
-    MuSiQue, which was not used for tuning, 98 % and 6 %. The areas under the ROC curves are 0.97, 0.89, 0.93 and 0.98.
-    For right against wrong answers over gold passages they are 0.41 to 0.56: no better than chance.
+    distractors supports 19 %. On FinanceBench, gold passages support 59 % and other pages 0 %; on Korean PDFs 87 % and
+    8 %; on MuSiQue, which was not used for tuning, 98 % and 6 %. The areas under the ROC curves are 0.97, 0.89, 0.93
+    and 0.98. For telling right from wrong answers with gold passages, they are 0.41 to 0.56, no better than chance.
     """
     text = "\n".join(passage.chunk.content for passage in cited)
     absent = not_stated(sentence, text, question)
