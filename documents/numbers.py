@@ -121,8 +121,8 @@ class TextValue:
 def find_values(text: str) -> tuple[TextValue, ...]:
     """Return the numbers and dates of a text, in order, without overlaps.
     
-    `5/3/2023` is read month first if that is a valid month. A month and day without a year count only if the month is
-    capitalised, so that `may 3` stays a verb and a number.
+    `5/3/2023` is read month first if that is a valid month. A month and day without a year are a date only if the month
+    is capitalised, since `may 3` may be a verb and a number.
     """
     text = normalize("NFKC", text)
     if not any(map(str.isdecimal, text)):

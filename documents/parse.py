@@ -41,7 +41,7 @@ def parse_document(data: bytes, source: str, id: str | None = None) -> Document:
         id: the benchmark's own id; by default a hash of `source`.
 
     Raises:
-        DocumentError: the file cannot be parsed, is not of the type its suffix says, or holds no text.
+        DocumentError: the file cannot be parsed, does not have the type of its suffix, or has no text.
         MissingExtra: its parser needs a package that is not installed.
     """
     parsed = find_parser(source)(data, source)

@@ -13,8 +13,8 @@ SUFFIX = ".shards"  # the shards of NAME are in the folder NAME.shards next to i
 
 @dataclass(frozen=True, slots=True)
 class Shard:
-    """Part `number` of `of` parts, counted from 1. `id in shard` tells whether a question or source belongs to it. The
-    hash of the id alone decides, so every machine divides a set the same way."""
+    """Part `number` of `of` parts, counted from 1. `id in shard` tells whether a question or source belongs to it. Only
+    the hash of the id decides, so every machine divides a set the same way."""
 
     number: int
     of: int

@@ -45,8 +45,8 @@ class SourceTable:
 
 
 def find_tables(document: Document) -> list[SourceTable]:
-    """Return the tables of a document, in order. Layout tables are left out: those with one column, one row or no
-    header, and those that contain another table."""
+    """Return the tables of a document, in order. Layout tables are left out: they have one column, one row or no
+    header, or contain another table."""
     found: list[SourceTable] = []
     after = 0
     for place in _places(document.html):

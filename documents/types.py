@@ -79,7 +79,7 @@ class Document:
     hidden: int = 0
 
     def text(self, format: Format) -> str:
-        """Return the rendering in a format. Offsets of that format count its code points."""
+        """Return the rendering in a format. Offsets count its code points."""
         return self.html if format == "html" else self.plain
 
     def pages_of(self, format: Format, start: int, end: int) -> tuple[int, int] | None:

@@ -1,4 +1,4 @@
-"""Read documents in worker processes, and kill those that miss their deadline."""
+"""Read documents in worker processes, and kill a process that misses its deadline."""
 from __future__ import annotations
 
 import json

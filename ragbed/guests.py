@@ -1,7 +1,7 @@
 """Guests: optional parts of ragbed that the core finds by name and never imports.
 
-A guest may import the core. It describes what it adds in one `Guest`, as "module:attribute" strings, so that nothing is
-imported before it is used:
+A guest may import the core. It describes what it adds in one `Guest`, as "module:attribute" strings. Each is imported
+on first use:
 
     GUEST = Guest("word_count", {"metric": {"word_count": "word_count:METRICS"},
                                  "command": {"word-count": "word_count:show"}})
@@ -222,8 +222,8 @@ def load_for_folder(slot: Slot, *folders: Path) -> Any:
 
 
 def locate_run(folder: Path) -> Path:
-    """Return the folder of a run. A guest that opens its own kind of folder, such as a server's traffic, may return
-    another folder, after updating its summary."""
+    """Return the folder of a run. A guest with an opener for this folder, such as a server's traffic, may update the
+    summary and return another folder."""
     opener = load_for_folder("opener", folder, folder.parent)
     return Path(opener(folder)) if opener else folder
 

@@ -112,7 +112,7 @@ _FINAL = re.compile(r"[*_]{0,3}(?:(?:the )?final )?answer[*_]{0,3} ?[:：][*_]{0
 
 
 def read_sub_answers(text: str, count: int) -> tuple[str | None, ...]:
-    """Read the answers to sub-questions 1 to `count`; None for each without a line `Sub-answer N: ...`.
+    """Read the answers to sub-questions 1 to `count`; None for each that has no line `Sub-answer N: ...`.
 
     The line may have emphasis or a list mark. If lines have the same number, the last one counts. Text in `<think>` is
     ignored.
@@ -123,7 +123,7 @@ def read_sub_answers(text: str, count: int) -> tuple[str | None, ...]:
 
 
 def strip_sub_answers(draft: Draft, task: Task) -> Draft:
-    """Remove sub-answers from a draft, if the task asks for them, so that only the final answer is left."""
+    """If the task asks for sub-answers, remove them from a draft and leave the final answer."""
     if not task.with_sub_answers:
         return draft
     text = _LINE.sub("", draft.text).strip() if _LINE.search(draft.text) else draft.text

@@ -1,7 +1,7 @@
 """Read which option of a multiple-choice question a final answer names.
 
-Forms are tried in this order: a declaration (`Answer: B`), a label alone or at the beginning, a label in passing
-(`option B`), and an option's own text. If one form names two options, there is no answer, except that the last of two
+Forms are tried in this order: a declaration (`Answer: B`), a label alone or at the beginning, a label within a sentence
+(`option B`), and an option's text. If one form names two options, there is no answer, except that the last of two
 declarations counts. Options that the answer denies, in English, Korean or Chinese, do not count.
 """
 from __future__ import annotations

@@ -74,7 +74,7 @@ class Generate:
     see_failure: bool = False  # send a failure of the call to the recipe instead of ending the question
     effort: str | None = None
     gathering: bool = False  # whether a retrieval or history strategy made the call
-    answers: Form | None = None  # set if the reply is the final answer, in this form, so that it can be streamed
+    answers: Form | None = None  # form of the final answer, if the reply is one and can be streamed
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +151,7 @@ class Draft:
     text: str  # the final answer with its citations, or the refusal
     cited: tuple[int, ...]  # evidence numbers in order of first mention, as read from `text` or the structured reply
     refused: bool  # whether the reply refuses to answer
-    well_formed: bool  # False if the reply holds no answer
+    well_formed: bool  # False if the reply contains no answer
     tagged: bool | None  # whether the answer was in its tags or fields; None if the strategy asked for neither
     notes: tuple[str, ...] = ()  # short tags for the record, such as `no_sub_questions` or `cut`
     gathered: tuple[int, ...] | None = None

@@ -208,7 +208,7 @@ class Sections(BaseModel):
         return cut if cut > start else next_safe_cut(text, limit, format)
 
     def _merged(self, text: str, pieces: Iterable[Piece]) -> Iterator[Piece]:
-        """Join neighbours up to `target`, and small pieces, which carry little meaning alone, up to `largest`.
+        """Join neighbours up to `target`. Join small pieces, which mean little alone, even up to `largest`.
         
         A small piece that begins with a heading joins the next piece if possible. Other small pieces join the previous
         one. A piece with a repeated header joins only the next piece.

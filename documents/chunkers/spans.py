@@ -47,8 +47,8 @@ def merge(text: str, pieces: Iterable[Piece], together: Callable[[Piece, Piece],
 
 
 def pack(spans: Iterable[Span], size: int, overlap: int) -> Iterator[Span]:
-    """Join neighbouring spans up to `size` characters. Longer spans stay alone. Each joined span repeats as many of the
-    previous spans as fit into `overlap` and leave room for the next one."""
+    """Join neighbouring spans up to `size` characters. Longer spans are not joined. Each joined span repeats as many of
+    the previous spans as fit into `overlap` and leave room for the next one."""
     held: list[Span] = []
     for span in spans:
         if held and span[1] - held[0][0] > size:

@@ -86,8 +86,8 @@ _MAX_DEPTH = 48
 class Tidy:
     """Collects clean events.
     
-    Text outside a block gets a `p`. Blocks nested deeper than `_MAX_DEPTH` lose their tag. `boundary` separates runs of
-    text by a new paragraph, or by a line break (`br`) inside an item or cell.
+    Text outside a block is put into a `p`. Blocks nested deeper than `_MAX_DEPTH` lose their tag. `boundary` separates
+    runs of text by a new paragraph, or by a line break (`br`) inside an item or cell.
     """
 
     def __init__(self) -> None:
@@ -148,7 +148,7 @@ class Tidy:
             self._written = self._space = True
 
     def link(self) -> None:
-        """Begin or end a link or button, so that adjacent ones stay separate words."""
+        """Begin or end a link or button. This keeps adjacent ones separate words."""
         self._space = self._space or self._linked
         self._linked = True
 

@@ -23,14 +23,14 @@ _NUMBER_ENDS = frozenset("0123456789)%—–-")
 
 @dataclass(frozen=True, slots=True)
 class PdfLine:
-    """A line, or a part of one that is set apart from its neighbours."""
+    """A line, or a part of a line with space around it."""
 
     text: str
     box: Box  # x0, y0, x1, y1 in points, from the top left corner
     size: float
     bold: bool
     block: int  # MuPDF's block; blocks come in reading order
-    spaced: bool = False  # whether the file has a space after it, so that its last word is complete
+    spaced: bool = False  # whether a space follows in the file, so that the last word is complete
     sign: float = 0.0  # width of a currency sign joined on the left; not counted for column edges
 
     @property

@@ -16,8 +16,8 @@ def write_table(rows: Sequence[HtmlRow]) -> list[str]:
     """Write a table as blocks of text: one pipe table, or its cells in order if it is used for layout.
     
     Empty columns and rows are left out, and signs and units in separate cells join their number. A row is written as
-    blocks if it has a nested table, or is the table's only row and has a long list. A table without a header gets an
-    empty one, which pipe tables require.
+    blocks if it has a nested table, or is the table's only row and has a long list. Pipe tables require a header, so an
+    empty one is added if there is none.
     """
     filled = [row for row in rows if row.cells]
     blocks: list[str] = []

@@ -1,4 +1,4 @@
-"""Expand cells that span rows and columns into rows of texts, so that columns line up and the text stays short."""
+"""Expand cells that span rows and columns, so that columns line up, within a maximum length."""
 from __future__ import annotations
 
 import re

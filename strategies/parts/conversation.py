@@ -1,8 +1,8 @@
 """Search with queries that a model writes, once or repeatedly in one conversation that ends with the answer.
 
-The conversation only grows, so that serving engines compute each part once. It begins with the first documents, the
-rules and the question. Each iteration adds the model's reply and the new passages that a search for it found. The call
-for the answer comes last.
+The conversation is append-only, so that serving engines compute each part once. It begins with the first documents, the rules
+and the question. Each iteration adds the model's reply and the new passages that a search for it found. The call for
+the answer comes last.
 """
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def start(task: Task, found: SearchState, name: str) -> tuple[Message, ...]:
 
 
 def search_new(task: Task, found: SearchState, queries: Sequence[str]) -> Finding:
-    """Search for the queries that are new, all at once, and return the new state with a text for each query.
+    """Search for the queries that are new, all at once, and return the new state with the text to show for each query.
 
     If the task fixes the evidence (`placed`), nothing is searched. If every query is old, the iterations end.
     """

@@ -57,7 +57,7 @@ class Quote:
 def read_quotes(text: str, most: int) -> list[OfferedQuote]:
     """Read the quotes in a reply, one per line, each once: `[2] "the copied words"`.
 
-    The number may come last or be missing. If some lines have a number or quotation marks, other lines are not quotes.
+    The number may be at the end or missing. If some lines have a number or quotation marks, other lines are not quotes.
     Lines that say "none" are skipped.
     """
     lines = [line.strip() for line in read_answer(text)[0][:_MAX_REPLY].splitlines()[:_MAX_LINES]]

@@ -1,4 +1,4 @@
-"""Direct answering: the answer at once (CReSt, Figure 4)."""
+"""Direct answering: one call, no reasoning (CReSt, Figure 4)."""
 from __future__ import annotations
 
 from ragbed.strategies.answering import answer

@@ -1,8 +1,8 @@
 """IRCoT: search with each thought, and let the results lead to the next thought (Trivedi et al. 2023, "Interleaving
 retrieval with chain-of-thought reasoning for knowledge-intensive multi-step questions").
 
-Unlike in the paper, no exemplars are needed, searching also ends when it finds nothing new, and the answer comes from
-the same conversation, which shows everything found, rather than from a separate prompt.
+Unlike in the paper, no exemplars are needed, and searching also ends when it finds nothing new. The answer comes from
+the same conversation, which shows everything found, not from a separate prompt.
 """
 from __future__ import annotations
 

@@ -2,8 +2,8 @@
 and acting in language models").
 
 Actions are calls of the tools `search` and `finish` if server and model support tools, and lines of text otherwise.
-Unlike in the paper, the question itself is searched first, no exemplars are needed, several searches of one turn run at
-once, and a separate call asks for the answer. The paper's third action, looking up a word in the last page, is not
+Unlike in the paper, the question itself is searched first, no exemplars are needed, searches of the same turn run in
+parallel, and a separate call asks for the answer. The paper's third action, looking up a word in the last page, is not
 needed: results are shown in full.
 """
 from __future__ import annotations

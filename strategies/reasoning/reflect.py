@@ -5,7 +5,8 @@ all earlier faults in view. If a check finds that information is missing, the st
 
 Reflexion gets feedback from outside, such as a failing test. Here the model criticizes itself, and has only the
 documents to compare with. Without outside feedback, Huang et al. 2024 ("Large language models cannot self-correct
-reasoning yet") found that answers get worse. The figure `revised` shows how often an answer was changed.
+reasoning yet") found that self-correction makes answers worse. The figure `revised` shows how often an answer was
+changed.
 """
 from __future__ import annotations
 

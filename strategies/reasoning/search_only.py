@@ -1,4 +1,4 @@
-"""Search only: gather evidence and call no model, to evaluate retrieval alone."""
+"""Search only: gather evidence and call no model, to evaluate retrieval only."""
 from __future__ import annotations
 
 from ragbed.strategies.types import Draft, Recipe, Task

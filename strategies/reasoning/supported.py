@@ -29,9 +29,9 @@ def supported(task: Task, *, of: Reasoning = direct, by: By = "lexical", thresho
     A sentence is supported if its value is at least `threshold`. The value is that of `support.lexical.score` or the
     model's judgement (`by: model`: yes 1, partly 0.5, no 0), and 0 if the sentence cites nothing or a document that was
     not shown. With `repair`, a single unsupported sentence triggers a second call. If less than `share` of the
-    sentences are supported, the answer is refused if the rules offer a refusal; otherwise, or with `keep`, it gets the
-    note `unsupported`. Figures: `sentences_supported`, the share of supported sentences in the last check; `repaired`,
-    1 if there was a second call.
+    sentences are supported, the answer is refused if the rules offer a refusal; otherwise, or with `keep`, the draft
+    has the note `unsupported`. Figures: `sentences_supported`, the share of supported sentences in the last check;
+    `repaired`, 1 if there was a second call.
     """
     seen = EvidenceTrace()
     draft = yield from traced(of, task, seen)

@@ -58,7 +58,8 @@ def corrective(task: Task, query: str, *, over: Retrieval = once, iterations: An
 
 
 def _graded(query: str, evidence: Evidence, threshold: int) -> Generator[Asked, Any, Evidence]:
-    """Return the passages that help. They are graded without their numbers, so that dropped ones cannot be cited."""
+    """Return the passages that help. The grading prompt shows no passage numbers, so that dropped passages cannot be
+    cited."""
     replies: list[Reply] = yield [
         ask_without_documents("corrective_grade", "grade", query=query,
                               passage=passage.chunk.content[:_MAX_PASSAGE])

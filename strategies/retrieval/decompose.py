@@ -1,4 +1,4 @@
-"""Decomposition: one search for each sub-question (the retrieval of Khot et al. 2023 and Press et al. 2023, at once).
+"""Decomposition: one search for each sub-question (after Khot et al. 2023 and Press et al. 2023).
 
 All sub-questions are written before the first search, so none can build on another's answer. If that is needed, use
 IRCoT, self-ask or ReAct. The query itself is searched too, and comes first.

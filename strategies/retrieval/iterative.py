@@ -23,7 +23,7 @@ def iterative(task: Task, query: str, *, over: Retrieval = once, iterations: Ann
               keep: Keep = None) -> Gathering:
     """Search with a draft answer, and write the next draft from the results, for at most `iterations` searches.
 
-    Results of later searches come first.
+    The results of later searches are placed first.
     """
     about = replace(task, question=query, options=(), sub_questions=(), with_sub_answers=False)
     found, said = [(yield from over(task, query))], ""

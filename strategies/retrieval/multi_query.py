@@ -1,4 +1,4 @@
-"""Multi-query: search for several rephrasings at once (RAG-Fusion: Rackauckas 2024; rewriting: Ma et al. 2023).
+"""Multi-query: search for several rephrasings together (RAG-Fusion: Rackauckas 2024; rewriting: Ma et al. 2023).
 
 The query itself is searched too. The lists are merged by reciprocal rank fusion. By default, the merged list is as long
 as the longest one.

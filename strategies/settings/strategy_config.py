@@ -72,7 +72,7 @@ class Strategy:
 
     @property
     def parts(self) -> tuple[Strategy, ...]:
-        """This strategy and its nested strategies, as far as known without loading it."""
+        """This strategy and its nested strategies, as far as they are known without loading plug-ins."""
         inner = (value.parts for value in self.values.values() if isinstance(value, Strategy))
         return self, *chain.from_iterable(inner)
 

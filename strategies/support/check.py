@@ -31,7 +31,7 @@ class Statement:
     """A sentence of an answer, and what it cites."""
 
     text: str  # without its citations
-    cited: tuple[int, ...]  # its own citations or, if it has none, those of the whole answer
+    cited: tuple[int, ...]  # its citations or, if it has none, the citations of the whole answer
 
 
 def read_statements(draft: Draft, task: Task) -> tuple[Statement, ...]:
@@ -112,7 +112,7 @@ _LINE = re.compile(r"^[ \t*_#>`(\[-]{0,8}(?:statement[ \t]?)?(\d{1,3})[*_`)\]]{0
 def grade_statements(task: Task, statements: Sequence[Statement], evidence: Evidence) \
         -> Generator[Asked, Any, list[float | None]]:
     """Ask the model how well the documents support each statement: 1, 0.5 or 0; None if the grade cannot be read. The
-    prompt shows all evidence, so that it begins as the answer's prompt does."""
+    prompt shows all evidence, so that it begins like the answer's prompt."""
     if not statements:
         return []
     listed = []
@@ -145,7 +145,7 @@ _SHORT = 40  # characters of a reply that consists of the grade only
 
 @dataclass(frozen=True, slots=True)
 class Sufficiency:
-    """The model's judgement whether the documents hold everything an answer needs."""
+    """The model's judgement whether the documents contain everything that an answer needs."""
 
     value: float | None  # from 0 to 1; None if the reply could not be read
     missing: str = ""  # what to search for; empty if the model names nothing
@@ -219,8 +219,8 @@ def check_statements(draft: Draft, task: Task, seen: EvidenceTrace, by: By,
                      threshold: float) -> Generator[Asked, Any, Checked]:
     """Check each statement of a draft against the documents it cites.
 
-    If the rules ask for no citations, check it against all documents of the last prompt. A statement without a required
-    citation, or with a citation of a document that no prompt showed, gets the value 0.
+    If the rules ask for no citations, check it against all documents of the last prompt. The value is 0 if a statement
+    lacks a required citation, or cites a document that no prompt showed.
     """
     evidence = seen.evidence(draft.cited)
     statements = read_statements(draft, task)

@@ -102,7 +102,7 @@ _WORDS_OF_ANSWERS = (
     "passage passages question said say says source sources state stated states therefore thus "
     "yes")
 _OF_ANSWERS = frozenset(_WORDS_OF_ANSWERS.split())
-"""What answers say of themselves and of documents, and what asks for numbers; `no` is a function word."""
+"""Words about the answer or its documents, and words that ask for numbers. `no` is a function word."""
 
 _SYLLABLE = "\uac00-\ud7a3"
 _ENDINGS = re.compile(
