@@ -1,4 +1,4 @@
-"""HTTP to model servers: addresses and keys, when to retry, what an error says, and replies of bounded size.
+"""HTTP to model servers: addresses, keys, retries, error messages, and replies of bounded size.
 
 Keys never reach a message: `redact_keys` and `sanitize_line` remove them from what servers and libraries say.
 """
@@ -106,7 +106,7 @@ def check_url(url: str, what: str) -> str:
     HTTP URL, or has a user, password or query, which would be shown and recorded."""
     try:
         parts = urlsplit(url)
-        # Reading the port checks it.
+        # Reading `port` raises ValueError if it is not valid.
         whole = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
     except ValueError:
         parts, whole = urlsplit(""), False

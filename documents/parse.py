@@ -15,7 +15,7 @@ from ragbed.documents.types import Document, Page, digest
 
 @dataclass(frozen=True, slots=True)
 class Parsed:
-    """What a parser makes of a file.
+    """The result of parsing a file.
 
     Attributes:
         title: the document's own title or first heading; empty if it has neither.

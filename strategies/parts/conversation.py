@@ -1,8 +1,8 @@
 """Search with queries that a model writes, once or repeatedly in one conversation that ends with the answer.
 
-The conversation is append-only, so that serving engines compute each part once. It begins with the first documents, the rules
-and the question. Each iteration adds the model's reply and the new passages that a search for it found. The call for
-the answer comes last.
+The conversation is append-only, so serving engines compute each part once. It begins with the first documents, the
+rules and the question. Each iteration adds the model's reply and the new passages that a search for it found. The call
+for the answer comes last.
 """
 from __future__ import annotations
 

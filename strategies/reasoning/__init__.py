@@ -1,1 +1,1 @@
-"""Reasoning strategies: how evidence becomes an answer."""
+"""Reasoning strategies: turn evidence into an answer."""

@@ -20,6 +20,6 @@ def few_shot(task: Task, *, exemplars: Exemplars, of: Reasoning = chain_of_thoug
              count: Annotated[int, Field(ge=1)] | None = None) -> Recipe:
     """Show worked examples from a file, the first `count` or all, in the prompts of another strategy.
 
-    They replace the run's own examples.
+    These examples replace the run's setting `exemplars`.
     """
     return (yield from of(replace(task, exemplars=exemplars.examples[:count])))

@@ -27,7 +27,7 @@ from ragbed.strategies.types import Decision, Draft, Evidence, Generate, Reasoni
 
 def reflect(task: Task, *, of: Reasoning = direct, iterations: Annotated[int, Field(ge=1, le=5)] = 2,
             searches: bool = True) -> Recipe:
-    """Write a draft, then check and rewrite it until no fault is found or `iterations` are used up.
+    """Write a draft, then check and rewrite it until a check finds no fault, at most `iterations` times.
 
     The figure `iterations` counts the checks. With `searches`, the strategy searches for information that a check finds
     missing.

@@ -1,1 +1,1 @@
-"""Retrieval strategies: how evidence is gathered."""
+"""Retrieval strategies: gather evidence for a query."""
