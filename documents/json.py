@@ -13,7 +13,7 @@ def loads(text: str | bytes, *, mend: bool = False) -> Any:
     """Parse JSON into a value that can be encoded as UTF-8 and traversed recursively.
     
     Args:
-        mend: accept lone surrogates, as U+FFFD, and duplicate keys, with the last value. For model replies.
+        mend: replace lone surrogates by U+FFFD, and use the last value of a duplicate key; for model replies.
     
     Raises:
         ValueError: the text is not JSON, is nested more than 200 deep, or has NaN or an infinity; without `mend` also

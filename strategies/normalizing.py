@@ -39,7 +39,8 @@ def normalize_answer(text: str) -> str:
 
 
 def with_values(text: str, dates: bool = True) -> str:
-    """Normalize a text, and replace each number, and with `dates` each date, by a word that equal values share."""
+    """Normalize a text, and replace each number (with `dates`, also each date) by a word that is the same for equal
+    values."""
     text = normalize("NFKC", text)
     pieces, at = [], 0
     for value in find_values(text):

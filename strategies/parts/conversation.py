@@ -60,7 +60,7 @@ class SearchState:
     evidence: Evidence = ()  # each passage once, in the order in which it was found
     texts: tuple[str, ...] = ()  # result of each query of the last iteration, as the conversation shows it
     fresh: int = 0  # number of new passages in the last iteration
-    over: str = ""  # why searching ends, for a reader; empty while it continues
+    over: str = ""  # why searching ends, for the trace; empty while it continues
     queries: tuple[str, ...] = ()  # queries so far, folded
     idle: int = 0  # number of iterations in a row, up to the last, without new passages
 
@@ -75,7 +75,7 @@ class ReadTurn:
 
     kept: str  # the part of the reply that stays in the conversation
     query: str = ""  # the next search; empty if the reply asks for none
-    why: str = ""  # without a query: why the iterations end, for a reader
+    why: str = ""  # if there is no query: why the iterations end, for the trace
 
 
 def start(task: Task, found: SearchState, name: str) -> tuple[Message, ...]:
@@ -148,7 +148,7 @@ def converse(task: Task, iterations: int, name: str, read: Callable[[str], ReadT
 
 
 def next_step(task: Task, iteration: int, iterations: int, found: SearchState) -> Decision:
-    """Return the decision that the next iteration begins, or the reason why none does."""
+    """Return a decision for the trace: the next iteration begins, or why none does."""
     if found.over:
         return Decision("stops", found.over)
     brought = "asks on: all evidence is placed" if task.placed else \
@@ -174,5 +174,5 @@ def final_answer(task: Task, talk: tuple[Message, ...], evidence: Evidence, brou
 
 
 def assistant_message(text: str, longest: int = _MAX_TURN) -> Message:
-    """Return a reply as it stays in the conversation: shortened, without turn marks, and never empty."""
+    """Return a reply as the conversation keeps it: shortened, without turn marks, and never empty."""
     return Message("assistant", (neutralize_turns(text.strip()[:longest]) or "(nothing)",))

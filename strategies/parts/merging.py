@@ -15,7 +15,7 @@ Keep = Annotated[int | None, Field(ge=1)]
 
 
 def fuse(lists: Sequence[Evidence], keep: Keep = None) -> Evidence:
-    """Merge results of queries that mean the same by reciprocal rank fusion: passages in several lists come first.
+    """Merge the results of equivalent queries by reciprocal rank fusion, which favours passages in several lists.
 
     A passage scores the sum of 1 / (60 + rank) over its lists (Cormack et al. 2009, eq. 1). Ties go to the earlier
     list, then to the earlier rank. See `keep_limit` for how many are kept.
@@ -27,7 +27,7 @@ def fuse(lists: Sequence[Evidence], keep: Keep = None) -> Evidence:
 
 
 def interleave(lists: Sequence[Evidence], keep: Keep = None) -> Evidence:
-    """Merge results of queries that ask for different things: the first of each list, then the second of each.
+    """Merge the results of different questions: the first passage of each list, then the second of each, and so on.
 
     Reciprocal rank fusion is not used: it would rank a passage that several queries found above one query's best.
     """

@@ -1,7 +1,7 @@
 """Read short replies: a list of questions, the faults and queries of a check, a grade, or "none".
 
-"None" (no fault, no further question) is recognized in English, Korean and Chinese. A reply that something is missing
-(`no citation`, `출처 없음`) is a fault, not "none".
+"None" (no fault, no further question) is recognized in English, Korean and Chinese. A reply which says that something
+is missing (`no citation`, `출처 없음`) is a fault, not "none".
 """
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def read_grade(text: str) -> Grade | None:
     return _GRADES[found.pop()] if len(found) == 1 else None
 
 
-_MAX_REPLY, _MAX_FAULT, _MAX_FAULTS, _MAX_QUERIES = 50_000, 500, 6, 3  # characters; of a reply
+_MAX_REPLY, _MAX_FAULT, _MAX_FAULTS, _MAX_QUERIES = 50_000, 500, 6, 3  # characters; numbers per reply
 _MARK = r"[\s>#*_•-]{0,8}(?:\(?\d{1,2}[.)]\s?)?[*_]{0,3}"
 _COLON = r"\s?\d{0,2}[*_]{0,3}\s?[:：]"
 _FAULT = re.compile(rf"{_MARK}(?:faults?|errors?|problems?|issues?|missing){_COLON}", re.IGNORECASE)

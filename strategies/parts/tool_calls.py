@@ -38,7 +38,7 @@ class ToolCall:
 
     id: str
     name: str
-    query: str = ""  # of `search`; empty if it could not be read
+    query: str = ""  # query of a `search` call; empty if it could not be read
     ends: bool = False  # whether this is a call of `finish`
 
     @property
@@ -79,7 +79,7 @@ def read_calls(reply: Reply, iteration: int) -> list[ToolCall]:
 
 
 def reply_message(reply: Reply, calls: Sequence[ToolCall]) -> Message:
-    """Return the reply as it stays in the conversation."""
+    """Return the reply as the conversation keeps it."""
     text = neutralize_turns(strip_thinking(reply.text)[:_MAX_LENGTH].strip())
     if not calls:
         return assistant_message(text)

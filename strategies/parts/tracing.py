@@ -64,7 +64,7 @@ class EvidenceTrace:
 
 def traced(of: Reasoning, task: Task, seen: EvidenceTrace) -> Recipe:
     """Play a strategy, record its evidence in `seen`, and return its draft. The retrieval strategy is recorded too,
-    since it may return evidence that was gathered before."""
+    since it may return evidence gathered earlier."""
     over = task.retrieval
 
     def gathered(task: Task, query: str) -> Gathering:
