@@ -227,7 +227,7 @@ def test_the_command_shows_them_and_what_it_cannot_is_one_line(serve, town, ragb
     assert "town, corrected scoring" in out
     assert "Main effects on f1" in out
     assert "closed-book" in out
-    assert "Level against level, by f1" in out
+    assert "Pairwise comparison of levels: f1" in out
     found = json.loads(ragbed("effects", town.run, "--json")[1])
     stored = json.loads((town.run / "summary.json").read_text())
     assert {name: found[name] for name in stored["effects"]} == stored["effects"]

@@ -45,11 +45,11 @@ def test_the_rules_that_offer_no_refusal_are_named(serve, town, ragbed):
     run = json.loads(ragbed("run", town.config(serve(town.reply).url, rules=["grounded", "open"]), "--json")[1])
     scored = {cell["rules"]: cell["metrics"]["refusal_accuracy"]["n"] for cell in run["cells"]}
     assert scored == {"grounded": 1, "open": 0}
-    assert any(note.startswith("Under the rules open prompts offer no refusal") for note in run["notes"])
+    assert any(note.startswith("Prompts with the rules open do not offer a refusal") for note in run["notes"])
     own = town.own({"id": "1", "question": "Who?", "answer": "Ada"})
     path = town.config(serve(town.reply).url, name="answerable", rules=["open"], benchmark=own,
                        conditions="closed-book")
-    assert not any("offer no refusal" in note for note in json.loads(ragbed("run", path, "--json")[1])["notes"])
+    assert not any("do not offer a refusal" in note for note in json.loads(ragbed("run", path, "--json")[1])["notes"])
     assert "nothing was left to do" in ragbed("run", path)[2]
 
 

@@ -83,7 +83,7 @@ def effect_views(found: Mapping[str, Any] | None, judge: str | None = None) -> l
                      1.0 if one["p_holm"] is None else one["p_holm"], -abs(one["difference"])))]
     untested = [f"There are too few questions to test {one['factor']}." for one in found["factors"] if one["p"] is None]
     if contrasts:
-        views.append(View("effects:levels", f"Level against level, by {metric}", (
+        views.append(View("effects:levels", f"Pairwise comparison of levels: {metric}", (
             "factor", "level", "against", "difference", "p", "p (Holm)"), tuple(contrasts), 3, 3,
             notes=tuple(untested), signed=("difference",), p=("p", "p (Holm)"), section="Factors"))
     return [*views, *(_interaction(one, names, metric) for one in found["interactions"])]
@@ -199,10 +199,10 @@ def _test_notes(tests: Sequence[float | None], crossed: bool) -> list[str]:
     many = len(tests) - tests.count(None)
     over = ("all combinations of the other factors" if crossed else
             "the combinations of the other factors under which all levels were run")
-    return [f"A mean is over {over}, each counting once. An effect is the distance from the mean of the levels; for a "
-            "combination, from the sum of the two main effects.",
+    return [f"A mean is over {over}, each counting once. A level's effect is its mean minus the mean over all levels. "
+            "An interaction is what remains after both main effects are subtracted.",
             *(["Some tests have no p: the answerable or the unanswerable questions, or their documents, are too few "
                "for the number of levels."] if many < len(tests) else []),
             *([f"p (Holm) is corrected for {many} tests: every factor and every interaction."] if many > 1 else []),
             "Comparisons are between two cells, effects between means over cells, so their results may differ.",
-            f"Level against level is over {over}; p (Holm) is corrected within a factor."]
+            f"Pairwise comparisons use {over}; p (Holm) is corrected within each factor."]

@@ -117,8 +117,8 @@ def describe_unjudged(verdicts: Iterable[Verdict | None]) -> str:
 def note_rules(rules: Iterable[Rules]) -> list[str]:
     """Note the rules under which refusals are not scored, for cells with unanswerable questions."""
     without = [name for name in dict.fromkeys(rules) if not may_refuse(name)]
-    return [f"Under the rules {' and '.join(without)} prompts offer no refusal: unanswerable questions are not scored, "
-            "and the unified score is the mean over the answerable ones."
+    return [f"Prompts with the rules {' and '.join(without)} do not offer a refusal, so unanswerable questions are not "
+            "scored, and the unified score is the mean over the answerable ones."
             ] if without else []
 
 

@@ -74,8 +74,8 @@ def _harmonic_mean(first: Floats, second: Floats) -> Floats:
 
 
 ANSWERS = MetricGroup((
-    Metric("unified", "Correct 1, Partially 0.5, Wrong 0, needless refusal -1; rightful refusal 1; "
-           "mean of the two splits' means", judged=True, low=-1.0, low_unanswerable=0.0),
+    Metric("unified", "answerable: correct 1, partly correct 0.5, wrong 0, refused -1; unanswerable: refused 1, "
+           "answered 0; mean of the two group means", judged=True, low=-1.0, low_unanswerable=0.0),
     Metric("correct", "share graded Correct", ANSWERABLE, share=True, judged=True),
     Metric("partial", "share graded Partially Correct", ANSWERABLE, share=True, judged=True),
     Metric("wrong", "share graded Wrong, including refusals", ANSWERABLE, share=True, judged=True),
