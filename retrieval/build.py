@@ -45,18 +45,18 @@ def build_index(sources: Sequence[str | Path], out: Path, settings: IndexSetting
 
         build_index(["reports/"], Path("idx"))
 
-    Sources whose bytes were indexed before, under any name, are not parsed again, and texts that were embedded before
-    are not embedded again. (With `titled`, the name is part of the text, so a renamed file is embedded again.) Sources
-    that are gone leave the index. If nothing changed, nothing is written. A kill at any moment leaves the old index in
-    place, and the parsed and embedded parts in the cache, where the same call finds them.
+    Sources whose bytes were indexed before, under any name, are not parsed again. Texts that were embedded before are
+    not embedded again. (With `titled`, the name is part of the text, so a renamed file is embedded again.) Missing
+    sources are removed from the index. If nothing changed, nothing is written. A kill at any moment leaves the old
+    index in place. Parsed and embedded parts stay in the cache for the next call.
 
-    Memory holds the embedder, what faiss builds, one document and a few that are parsed ahead, a block of windows, and
-    about 500 bytes per source.
+    Memory use: the embedder, faiss's index, one document and a few parsed ahead, a block of windows, and about 500
+    bytes per source.
 
     Args:
         embedder: used instead of the one in the settings.
         metadata: fields of sources, by relative path.
-        on_estimate: called with the estimate before the build starts; measuring it is part of the build.
+        on_estimate: called with the estimate before the build starts; its measurements are reused by the build.
         shard: index only the sources of this shard, into its own folder next to `out`.
         wait: wait for another process that is building this index, instead of raising an error.
 
@@ -72,7 +72,7 @@ def build_index(sources: Sequence[str | Path], out: Path, settings: IndexSetting
         if shard is not None:
             names = [source.relative for source in found]
             check_sources(job.metadata, names)
-            found = [source for source in found if digest(source.relative) in shard]  # the id of its document
+            found = [source for source in found if digest(source.relative) in shard]  # id of the source's document
             own = {source.relative for source in found}
             remember_folders(out, found)  # for the whole index: merging does not see the files
             job = replace(job, metadata={name: fields for name, fields in job.metadata.items() if name in own},
@@ -82,8 +82,8 @@ def build_index(sources: Sequence[str | Path], out: Path, settings: IndexSetting
 
 def estimate_index(sources: Sequence[str | Path], out: Path, settings: IndexSettings | None = None,
                    embedder: Embedder | None = None, add: bool = False) -> BuildEstimate:
-    """Estimate the cost of `build_index`, or with `add` that of `add_to_index`, by measuring a sample, whose results
-    the build reuses. Raises the same errors."""
+    """Estimate the cost of `build_index`, or of `add_to_index` with `add`. Measures a sample, whose results the build
+    reuses. Raises the same errors."""
     with _extending_job(out, embedder) if add else _new_job(out, settings, embedder) as job:
         found = find_sources(sources)
         plan = plan_added(found, job.previous) if add and job.previous else plan_files(found, job.previous)
@@ -93,8 +93,8 @@ def estimate_index(sources: Sequence[str | Path], out: Path, settings: IndexSett
 def index_documents(documents: Iterable[Document], out: Path, settings: IndexSettings | None = None,
                     progress: Progress = silent, embedder: Embedder | None = None,
                     metadata: Metadata | None = None) -> BuildReport:
-    """Index documents that are already parsed, such as from a generator, keeping their order, ids and sources. Raises
-    DocumentError if two have the same source or id, or metadata names a source that is not among them."""
+    """Index documents that are already parsed, such as from a generator. Keeps their order, ids and sources. Raises
+    DocumentError if two have the same source or id, or metadata names an unknown source."""
     with _new_job(out, settings, embedder, metadata) as job, closing(
             stream_documents(documents, job.previous, job.metadata)) as stream:
         total = len(documents) if isinstance(documents, Sequence) else None
@@ -104,9 +104,9 @@ def index_documents(documents: Iterable[Document], out: Path, settings: IndexSet
 def add_to_index(sources: Sequence[str | Path], out: Path, progress: Progress = silent,
                  embedder: Embedder | None = None, metadata: Metadata | None = None,
                  on_estimate: OnEstimate | None = None) -> BuildReport:
-    """Add sources to an index, replacing those of the same relative path. Everything else stays, settings included.
-    Metadata may name sources that are already in the index; sources that it does not name keep theirs. Raises
-    IndexFolderError if there is no complete index, or it was made with another embedder."""
+    """Add sources to an index, replacing those with the same relative path. Settings and other sources stay. Metadata
+    may also name sources already in the index; other sources keep their metadata. Raises IndexFolderError if there is
+    no complete index, or it was made with another embedder."""
     with _extending_job(out, embedder, metadata) as job:
         assert job.previous is not None
         return _build_plan(plan_added(find_sources(sources), job.previous), job, progress, on_estimate)
@@ -129,7 +129,7 @@ def _new_job(out: Path, settings: IndexSettings | None, embedder: Embedder | Non
     with exclusive(place, wait):
         check_place(place)
         previous = None
-        with suppress(IndexFolderError):  # no index, or one that cannot be trusted: it is replaced
+        with suppress(IndexFolderError):  # there is no index, or a damaged one, which is replaced
             previous = PreviousIndex.open(current_folder(place))
         opened = LazyEmbedder(lambda: embedder or open_embedder(wanted.embedder), None, place)
         yield BuildJob(place, wanted, previous, opened, metadata or {})

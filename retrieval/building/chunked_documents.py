@@ -1,4 +1,4 @@
-"""Chunk a document for an index, and cut chunks into windows, which are embedded below a header."""
+"""Chunk a document for an index, and cut its chunks into windows. A header is put in front of each window to embed."""
 from __future__ import annotations
 
 import re
@@ -23,8 +23,8 @@ class LazyEmbedder:
 
     Args:
         open: opens the embedder.
-        manifest: of the index to extend, whose embedder it must be; None for a new index.
-        folder: of the index, for messages.
+        manifest: manifest of the index to extend, which must have the same embedder; None for a new index.
+        folder: folder of the index, for messages.
     """
 
     def __init__(self, open: Callable[[], Embedder], manifest: Manifest | None, folder: Path) -> None:
@@ -34,8 +34,8 @@ class LazyEmbedder:
 
     @cached_property
     def opened(self) -> CachedEmbedder:
-        """Open the embedder. Raises ModelError if it is not on this machine, IndexFolderError if the index has
-        another."""
+        """Open the embedder. Raises ModelError if it is not on this machine, IndexFolderError if the index has a
+        different one."""
         embedder = CachedEmbedder(self._open())
         if self._manifest is not None:
             check_embedder(self._manifest, embedder, self._folder)
@@ -55,7 +55,7 @@ class LazyEmbedder:
         return self.opened.embedded if "opened" in vars(self) else 0
 
     def entry(self) -> EmbedderEntry:
-        """Return the entry for the manifest."""
+        """Return the embedder's entry for the manifest."""
         if self._manifest is not None:
             return self._manifest.embedder
         used = self.opened
@@ -69,17 +69,17 @@ class BuildJob:
 
     out: Path
     settings: IndexSettings
-    previous: PreviousIndex | None  # the index that is there; None if there is none that can be used
+    previous: PreviousIndex | None  # the existing index; None if there is no usable one
     embedder: LazyEmbedder
     metadata: Metadata  # fields by source
     extends: bool = False  # whether the previous index is extended: its documents' fields, and what it skipped, stay
-    total: int | None = None  # number of documents that will come; None if unknown
+    total: int | None = None  # expected number of documents; None if unknown
     windows: int | None = None  # expected number of windows; None if unknown
     shard: ShardEntry | None = None  # which shard of an index this is; None for a whole index
 
     @property
     def vectors(self) -> VectorKind:
-        """How vectors are searched. A shard keeps them all: the kind is chosen when shards are merged."""
+        """How vectors are searched. A shard keeps plain vectors, because merging chooses the kind."""
         return Flat() if self.shard else self.settings.vectors
 
     def choose(self, count: int, dimension: int) -> ChosenVectors:
@@ -94,14 +94,14 @@ class BuildJob:
         return self.previous.documents.metadata.get(self.previous.manifest.sources[source].document, {})
 
 
-TITLE_CHARACTERS = 120  # of a title, embedded in front of each chunk: some web pages have a paragraph there
+TITLE_CHARACTERS = 120  # maximum characters of a title in a header: some web pages have a paragraph there
 NAME_CHARACTERS = 60
 
 
 def plain_header(source: str, title: str) -> str:
     """Return the file's name, as words, and the title. The title of a filing is often only a number, or the name of an
-    authority. On FinanceBench the gold page is among the first 10 for 18 of 22 questions; it was for 16 when the name
-    was used only if the title had no words."""
+    authority. On FinanceBench the gold page is among the first 10 for 18 of 22 questions. Using the name only for a
+    title without words gave 16."""
     name = re.sub(r"[\W_]+", " ", Path(source).stem)[:NAME_CHARACTERS].strip()
     title = title[:TITLE_CHARACTERS].strip()
     return title if name.casefold() in title.casefold() else f"{name}: {title}"
@@ -121,10 +121,10 @@ class ChunkedDocument:
     """A document, its chunks and their windows.
 
     Attributes:
-        header: embedded in front of each window.
+        header: text put in front of each window before embedding.
         windows: number of vectors of each chunk.
-        texts: each window as it is embedded; empty if `vectors` are known.
-        vectors: of the windows, float32 of shape (windows, dimension), if the previous index has them.
+        texts: embedded text of each window; empty if `vectors` are known.
+        vectors: vectors of the windows from the previous index, float32 of shape (windows, dimension), if it has them.
     """
 
     incoming: Incoming
@@ -137,8 +137,8 @@ class ChunkedDocument:
 
 
 def chunk_document(job: BuildJob, incoming: Incoming) -> ChunkedDocument:
-    """Chunk a document. Chunks and vectors that would be equal are taken from the previous index. Raises ModelError if
-    something must be embedded, and the embedder is not on this machine."""
+    """Chunk a document. Unchanged chunks and vectors are taken from the previous index. Raises ModelError if something
+    must be embedded, and the embedder is not on this machine."""
     document, settings, metadata = incoming.document, job.settings, job.metadata_of(incoming.document.source)
     previous = job.previous if incoming.same else None
     made = None if previous is None else previous.manifest.settings

@@ -20,8 +20,8 @@ from ragbed.retrieval.storage.cache import stored_bytes
 
 _FILES = 4  # files of each type to measure, spread over their sizes
 _LARGE = 4_000_000  # bytes; larger files are not sampled if there are smaller ones
-_HEAD = 400_000  # characters of a document to chunk; the beginning of a longer one represents the rest
-_WINDOWS = 8  # to embed and time, after as many that load the model
+_HEAD = 400_000  # characters to chunk of a document, whose beginning represents the rest
+_WINDOWS = 8  # windows to embed and time, after as many to load the model
 _PACKED = 0.4  # bytes in the index per character of a document's renderings and chunks
 
 
@@ -29,17 +29,17 @@ _PACKED = 0.4  # bytes in the index per character of a document's renderings and
 class BuildEstimate:
     """Estimated time, memory and disk of a build. Sizes are in bytes."""
 
-    documents: int  # in the new index, including those that turn out to be unreadable
+    documents: int  # sources in the new index, including any that turn out to be unreadable
     parsing: int  # documents to parse
-    size: int  # of the files to parse
+    size: int  # bytes of the files to parse
     windows: int  # vectors in the index
     embedding: int  # windows that the model has to embed
-    seconds: Mapping[str, float]  # by stage, on this machine with its current load
-    memory: int | None  # at the peak, including worker processes; None if the system does not say
-    disk: int  # of the index folder
-    building: int  # needed on the same disk until the build ends
+    seconds: Mapping[str, float]  # seconds by stage, on this machine with its current load
+    memory: int | None  # peak memory, including worker processes; None if the system does not report it
+    disk: int  # size of the index folder
+    building: int  # temporary space needed on the same disk until the build ends
     cache: int  # added to the cache of embeddings
-    free: int  # on the disk of the index
+    free: int  # free space on the disk of the index
     sampled: int  # documents that were measured
 
     def line(self) -> str:

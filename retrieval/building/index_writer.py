@@ -1,4 +1,4 @@
-"""Write an index: chunk and embed documents, and write them to a new folder, which then replaces the old one."""
+"""Write an index: chunk and embed documents, write them to a new folder, and replace the old folder with it."""
 from __future__ import annotations
 
 import hashlib
@@ -37,26 +37,26 @@ from ragbed.retrieval.vector_settings import BuiltVectors, VectorTask
 class BuildReport:
     """Report of a build."""
 
-    documents: int  # in the index
+    documents: int  # sources in the index
     parsed: int  # sources that were parsed now
     chunks: int
     windows: int  # vectors in the index
     embedded_now: int  # texts that the model embedded in this build
-    reused: int  # other windows, whose vectors were in the cache or the previous index, or belong to equal text
+    reused: int  # windows not embedded: their vectors were in the cache or the previous index, or belong to equal text
     skipped: tuple[DocumentError, ...]  # sources that could not be read
-    how: str  # one sentence on how the vectors are searched
-    seconds: dict[str, float] = field(default_factory=dict)  # by stage
+    how: str  # how the vectors are searched, in one sentence
+    seconds: dict[str, float] = field(default_factory=dict)  # seconds by stage
     replaced: int = 0  # sources of the previous index whose content has changed
-    removed: int = 0  # sources of the previous index that are gone
-    hidden: int = 0  # characters left out of the sources parsed now, because a reader cannot see them
+    removed: int = 0  # sources of the previous index that no longer exist
+    hidden: int = 0  # hidden characters left out of the sources parsed now
 
 
-BLOCK = 2_048  # windows embedded together: the embedder sorts them by length
+BLOCK = 2_048  # windows embedded together, which the embedder sorts by length
 _RAW = "vectors.f32"
 
 
 class _RawVectors:
-    """Rows of a file of float32, returned as copies: pages of a file that stays mapped count as used memory."""
+    """Rows of a file of float32. They are returned as copies, because pages of a mapped file count as used memory."""
 
     def __init__(self, path: Path, shape: tuple[int, int]) -> None:
         self.shape = shape
@@ -73,13 +73,13 @@ class _RawVectors:
 class IndexWriter:
     """Writes chunks, documents and vectors into a folder, and counts them.
 
-    Raises IndexFolderError, which names the folder `out`: the folder cannot be written.
+    Raises IndexFolderError, which names the folder `out`, if the folder cannot be written.
 
     Attributes:
-        entries: of the sources written so far, by name.
-        metadata: their fields, by name.
+        entries: manifest entries of the sources written so far, by name.
+        metadata: fields of these sources, by name.
         fresh: number of sources that were parsed now.
-        windows: including those that wait to be embedded.
+        windows: number of windows, including those not yet embedded.
     """
 
     def __init__(self, folder: Path, out: Path, embedder: LazyEmbedder) -> None:
@@ -106,7 +106,7 @@ class IndexWriter:
         self._raw.close()
 
     def add(self, chunked: ChunkedDocument) -> None:
-        """Write a document and its chunks. Its windows are embedded once there is a whole block."""
+        """Write a document and its chunks. Windows are embedded as soon as they fill a block."""
         first, incoming, document = self.windows, chunked.incoming, chunked.incoming.document
         for part in (document.id, document.source, document.title, chunked.header, canonical(chunked.metadata),
                      *(f"{chunk.id} {chunk.pages}" for chunk in chunked.chunks)):
@@ -129,7 +129,8 @@ class IndexWriter:
         self._waiting.extend(enumerate(chunked.texts, first))
 
     def embed(self, report: Callable[[int], None], rest: bool = False) -> None:
-        """Embed waiting windows in whole blocks; with `rest`, all of them. Calls `report` with the number embedded."""
+        """Embed pending windows in whole blocks, or with `rest` all of them. Calls `report` with the number embedded.
+        """
         while len(self._waiting) >= (1 if rest else BLOCK):
             block, self._waiting = self._waiting[:BLOCK], self._waiting[BLOCK:]
             done = self.embedded
@@ -145,7 +146,8 @@ class IndexWriter:
             report(self.embedded)
 
     def finish(self) -> str:
-        """Complete the files. Return a hash of the chunks in order, and of everything that searches and filters use."""
+        """Complete the files. Return a hash of the chunks in order, and of everything else that searches and filters
+        use."""
         with write_errors(self._out):
             self._documents.close()
             self._chunks.close()

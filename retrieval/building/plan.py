@@ -1,4 +1,4 @@
-"""Plan an index source by source, and stream its documents: parsed now, parsed before, or given."""
+"""Plan an index source by source, and stream its documents, whether parsed now, parsed before, or given."""
 from __future__ import annotations
 
 import importlib.metadata
@@ -27,7 +27,7 @@ from ragbed.retrieval.storage.manifest import CHUNKS, DOCUMENTS, MANIFEST, VECTO
 _FILES = {MANIFEST, CHUNKS, DOCUMENTS}
 _PARSERS = ("beautifulsoup4", "lxml", "mammoth", "markdown-it-py", "openpyxl", "pymupdf", "python-pptx")
 _PARSING_CODE = ("parsers/*.py", "numbers.py", "parse.py", "types.py")
-_ATTEMPTS = 3  # to read a file that changes meanwhile
+_ATTEMPTS = 3  # attempts to read a file that changes meanwhile
 
 
 def check_place(out: Path) -> None:
@@ -51,19 +51,20 @@ def check_place(out: Path) -> None:
 class SourcePlan:
     """What to do for one source of the new index."""
 
-    name: str  # of the source in the index
-    sha256: str | None  # of its bytes; None if they cannot be read
-    file: Source | None = None  # where to read it; None if it stays as the previous index has it
+    name: str  # name of the source in the index
+    sha256: str | None  # hash of its bytes; None if they cannot be read
+    file: Source | None = None  # file to read; None if the source stays as it is in the previous index
     known: str | None = None  # a source of the previous index that was parsed from the same bytes
 
     @property
     def key(self) -> str:
-        """Hash of everything that parsing depends on."""
+        """Hash of everything that affects parsing."""
         return digest(file_kind(self.name), self.sha256 or "", parser_version())
 
 
 def match_sources(name: str, sources: Iterable[str]) -> Iterator[str]:
-    """Yield the source of a name. If there is none, yield the sources below that folder, or matching that pattern."""
+    """Yield the source with this name. If there is none, yield the sources below a folder of this name, or those
+    matching it as a pattern."""
     known = list(sources)
     if name in known:
         yield name
@@ -91,8 +92,8 @@ def plan_added(sources: Sequence[Source], previous: PreviousIndex) -> list[Sourc
 
 
 def plan_removed(names: Sequence[str], previous: PreviousIndex) -> list[SourcePlan]:
-    """Plan what stays when the sources of these names, folders or patterns are removed. Raises IndexFolderError if a
-    name matches nothing, or nothing would be left."""
+    """Plan an index without the sources that these names, folders or patterns match. Raises IndexFolderError if a name
+    matches nothing, or nothing would be left."""
     kept = dict(previous.manifest.sources)
     for name in names:
         gone = list(match_sources(name, previous.manifest.sources))
@@ -107,8 +108,8 @@ def plan_removed(names: Sequence[str], previous: PreviousIndex) -> list[SourcePl
 
 
 def _parsing_code() -> list[Path]:
-    """Return the source files that affect how documents are parsed, without those that find files, chunk or start
-    processes."""
+    """Return the source files of ragbed that affect parsing, without those that find files, chunk or start processes.
+    """
     (folder,) = map(Path, ragbed.documents.__path__)
     return sorted(path for pattern in _PARSING_CODE for path in folder.glob(pattern))
 
@@ -168,7 +169,7 @@ def stream_files(plan: Sequence[SourcePlan], previous: PreviousIndex | None,
 
 def load_document(source: SourcePlan, result: Document | DocumentError | None, previous: PreviousIndex | None,
                   parsed: ParsedDocuments) -> Incoming | DocumentError:
-    """Return the document of a planned source; `result` is what parsing it now gave, or None."""
+    """Return the document of a planned source; `result` is the result of parsing it now, or None."""
     if source.file is None or source.known is not None:
         assert previous is not None
         name = source.known or source.name
@@ -202,8 +203,7 @@ def stream_documents(documents: Iterable[Document], previous: PreviousIndex | No
 
 
 def rename_document(document: Document, source: str) -> Document:
-    """Return the document as if its bytes had been parsed under this name: without a title, it is titled by its
-    name."""
+    """Return the document as if its bytes had been parsed under this name: the name replaces a missing title."""
     if document.source == source:
         return document
     name = PurePosixPath(document.source).name

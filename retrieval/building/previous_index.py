@@ -1,4 +1,4 @@
-"""Results of earlier builds: the index in the folder, and documents that a killed build has parsed."""
+"""Results of earlier builds: the existing index, and documents that a killed build parsed."""
 from __future__ import annotations
 
 import json
@@ -81,13 +81,13 @@ class ParsedDocuments:
 
 @dataclass(frozen=True, slots=True)
 class Incoming:
-    """A document on its way into the index."""
+    """A document to add to the index."""
 
     document: Document
-    sha256: str  # of the bytes that it was parsed from
+    sha256: str  # hash of the bytes that it was parsed from
     parser: str  # version of the parser
     fresh: bool = False  # whether it was parsed now
-    same: bool = False  # whether the previous index has it under this name, with these renderings
+    same: bool = False  # whether the previous index has it with the same name and renderings
 
 
 class PreviousIndex:
@@ -110,8 +110,8 @@ class PreviousIndex:
             raise IndexFolderError(f"{folder} cannot be read: {error.strerror or error}") from error
 
     def same_windows(self, settings: IndexSettings, embedder: str) -> bool:
-        """Tell whether these settings and the embedder of this identity would chunk and embed unchanged documents as
-        before."""
+        """Tell whether these settings and this embedder's identity give unchanged documents the same chunks and vectors
+        as before."""
         made = self.manifest.settings
         return (made.chunker, made.formats, made.titled, self.manifest.embedder.identity) == (
             settings.chunker, settings.formats, settings.titled, embedder)
@@ -143,7 +143,7 @@ class PreviousIndex:
 
     @cached_property
     def remote_vectors(self) -> Vectors | None:
-        """The vectors, if they are in a store that still has them; None if they are in the folder."""
+        """The vectors, if an external store still has them; None if they are in the folder."""
         if not self.manifest.kind.in_folder:
             with suppress(IndexFolderError):
                 return self._vectors

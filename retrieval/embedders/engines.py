@@ -1,4 +1,4 @@
-"""Engines that compute a sentence-transformers model: ONNX Runtime, the fast one, and PyTorch, which runs every model.
+"""Engines that run sentence-transformers models: ONNX Runtime, which is faster, and PyTorch, which runs every model.
 
 sentence-transformers can export to ONNX itself, but only with the package optimum-onnx, which requires transformers
 below 5. So the export is done here, once per model, and compared with PyTorch's vectors.
@@ -43,7 +43,7 @@ class Engine(Protocol):
 
     @property
     def window(self) -> int:
-        """Tokens that it reads of a text, including special tokens."""
+        """Maximum tokens that the model reads of a text, including special tokens."""
         ...
 
     def tokenizer(self) -> Tokenizer:
@@ -51,8 +51,8 @@ class Engine(Protocol):
         ...
 
     def encode(self, texts: Sequence[str], batch: int | None) -> Matrix:
-        """Return the vectors of one or more texts, float32 of shape (texts, dimension), as the model's modules make
-        them. Longer texts are truncated. `batch` texts are computed at once; None chooses what is fastest."""
+        """Return the output vectors of one or more texts, float32 of shape (texts, dimension). Texts longer than the
+        window are truncated. `batch` texts are computed at once; None chooses the fastest number."""
         ...
 
 
@@ -77,10 +77,10 @@ class TorchEngine:
         return np.asarray(vectors, np.float32)
 
 
-TOKENS = 1_024  # computed at once by each thread: four full windows of 256; more exceed the processor's cache
-_STEP = 8  # lengths are padded to multiples of it, because every new shape of the input costs preparation
-_VERSION = 1  # of the export; increase it to export every model again
-_MIN_COSINE = 0.9999  # between vectors of the export and of PyTorch; float32 reaches 0.999999
+TOKENS = 1_024  # tokens that a thread computes at once: four full windows of 256; more exceed the processor's cache
+_STEP = 8  # lengths are padded to multiples of it, because each new input shape takes time to prepare
+_VERSION = 1  # version of the export; increase it to export every model again
+_MIN_COSINE = 0.9999  # least cosine between vectors of the export and of PyTorch; float32 reaches 0.999999
 _OPSET = 18
 _FACTS, _TOKENIZER, _GRAPH = "facts.json", "tokenizer.json", "model.onnx"
 _TEST_TEXTS = ("Rivers carry sand to the sea.", "", "Die Ausgaben stiegen 2022 um 5,3 % auf 1.234 Mio. Euro; 서울의 "
@@ -91,7 +91,7 @@ Side = Literal["left", "right"]
 
 @dataclass(frozen=True, slots=True)
 class ModelFacts:
-    """What an exported graph does not contain."""
+    """Settings of a model that its exported graph does not contain."""
 
     dimension: int
     window: int  # tokens that the model reads, including special tokens
@@ -133,8 +133,8 @@ class OnnxEngine:
 
 
 def group_by_length(lengths: Sequence[int], size: int | None) -> Iterator[list[int]]:
-    """Group rows of similar length in tokens, longest first, so that no thread is left with a long batch at the end.
-    Groups have `size` rows; if None, as many as have `TOKENS` tokens together."""
+    """Group rows of similar length in tokens, longest first, so that no thread gets a long batch at the end. Groups
+    have `size` rows or, if None, about `TOKENS` tokens each."""
     order = sorted(range(len(lengths)), key=lambda row: (-_round_up(lengths[row]), row))
     for length, group in groupby(order, key=lambda row: _round_up(lengths[row])):
         rows = list(group)
@@ -221,7 +221,7 @@ def _compare(engine: TorchEngine, run: Run, facts: ModelFacts, tokenizer: Tokeni
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Hide warnings of the tracer about what `_compare` checks."""
+    """Hide the tracer's warnings about problems that `_compare` would find."""
     level = logging.root.manager.disable
     logging.disable(logging.WARNING)
     try:
@@ -259,7 +259,7 @@ def _damaged_export(folder: Path) -> ModelError:
     return ModelError(f"the exported model in {folder} is damaged; delete this folder")
 
 
-@lru_cache(2)  # more would fill the memory in a run with several embedders; an older one is loaded again when needed
+@lru_cache(2)  # limits memory in runs with several embedders; an older one is loaded again when needed
 def load_engine(folder: ModelFolder, backend: Literal["onnx", "float32"]) -> Engine:
     """Load a model. Raises ModelError if it cannot be loaded, or its export does not give PyTorch's vectors."""
     return TorchEngine(folder) if backend == "float32" else OnnxEngine(folder)

@@ -21,7 +21,7 @@ from ragbed.retrieval.types import Embedder, Matrix
 
 
 class NoEmbedder:
-    """Gives every passage the same vector and embeds no query: search by words needs no model."""
+    """Gives every passage the same vector and embeds no queries, for indexes that are only searched by words."""
 
     settings = Nothing()
     name = identity = "none"
@@ -29,7 +29,7 @@ class NoEmbedder:
     window = 1 << 20
 
     def windows(self, texts: Sequence[str], header: str = "") -> list[list[Span]]:
-        """Return one span per text, which covers it."""
+        """Return one span per text, which covers the whole text."""
         return [[(0, len(text))] for text in texts]
 
     def embed_queries(self, texts: Sequence[str]) -> Matrix:
@@ -46,7 +46,7 @@ def open_embedder(choice: str | EmbedderKind, index: Path | None = None) -> Embe
     """Open an embedder. The model is loaded when it is first needed.
 
     Args:
-        index: folder whose manifest names the embedder. A stranger may have made it, so a server on another machine is
+        index: folder whose manifest names the embedder. It may come from a stranger, so a server on another machine is
             allowed only if the user named it before.
 
     Raises:
@@ -88,8 +88,8 @@ def check_allowed(url: str, index: Path, use: str, key: str) -> None:
     """Raise SettingsError if only an index, which a stranger may have made, names a server on another machine.
 
     Args:
-        use: what the index uses it for, as in "was embedded by".
-        key: environment variable that the server would be sent, with queries.
+        use: what the index uses the server for, as in "was embedded by".
+        key: environment variable with the key, which the server would receive with queries.
     """
     if _needs_note(url) and not _note(url).exists():
         raise SettingsError(f"{index} {use} a server, {url}, which would receive your queries and {key}; if you trust "

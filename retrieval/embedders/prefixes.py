@@ -1,4 +1,4 @@
-"""Prefixes that embedding models want in front of queries and passages, known from their files or their names."""
+"""Prefixes that embedding models expect in front of queries and passages, found by the model's files or name."""
 from __future__ import annotations
 
 import re
@@ -39,7 +39,8 @@ class Prefixes:
 
     @classmethod
     def choose(cls, name: str, declared: Prefixes, query: str | None, passage: str | None) -> Prefixes:
-        """Return the prefixes that were set. Default: those that the model declares, or else those of its family."""
+        """Return the prefixes in the settings. A missing one is taken from the model's files or, if these declare none,
+        its family."""
         usual = declared if declared != cls() else family_prefixes(name)
         return cls(usual.query if query is None else query, usual.passage if passage is None else passage)
 
@@ -67,11 +68,11 @@ class PrefixedEmbedder:
 
     @cached_property
     def passage_identity(self) -> str:
-        """Text that identifies how passages are embedded; equal for embedders that differ only in the query prefix."""
+        """Identity of the embedding of passages: equal for embedders that differ only in the query prefix."""
         return self.identity_with(None)
 
     def identity_with(self, query_prefix: str | None) -> str:
-        """Return a text that differs between embedders with different vectors. It leaves out a query prefix of None."""
+        """Return a text that differs between embedders with different vectors. A query prefix of None is left out."""
         raise NotImplementedError
 
     @property

@@ -27,7 +27,7 @@ class SentenceEmbedder(PrefixedEmbedder):
         self.prefixes = Prefixes.choose(settings.model, self._declared, settings.query_prefix, settings.passage_prefix)
 
     def identity_with(self, query_prefix: str | None) -> str:
-        """Return the folder's identity, and each setting that changes its vectors."""
+        """Return the model's identity, with each setting that changes its vectors."""
         others = {"backend": self.settings.backend, "long": self.settings.long, "normalise": self.settings.normalise}
         usual = {"backend": "float32", "long": "windows", "normalise": True}
         changed = [f"{name}={value}" for name, value in others.items() if value != usual[name]]

@@ -36,8 +36,8 @@ if TYPE_CHECKING:
     import httpx2
     from openai import OpenAI
 
-_MAX_TEXTS = 256  # embedded at once if a batch is smaller: a kill loses those not yet cached, which then cost again
-_MAX_BYTES = 256 << 20  # of one reply: 2,048 vectors of 4,096 numbers take 180 MB
+_MAX_TEXTS = 256  # least texts to embed at once; a kill loses those not yet cached, which then cost again
+_MAX_BYTES = 256 << 20  # maximum bytes of one reply: 2,048 vectors of 4,096 numbers take 180 MB
 _OPENAI = "https://api.openai.com/v1"
 _MIN_LENGTH = 1e-15  # of a vector; float32 can hold its squares, and those of a vector 1e15 long
 _TOO_LONG = re.compile(r"too (?:large|long)|maximum \w+ length|context (?:size|window|length)", re.IGNORECASE)
@@ -66,11 +66,12 @@ class ServerEmbedder(PrefixedEmbedder):
 
     @property
     def transaction(self) -> int:
-        """Texts to give it at once: enough for all concurrent requests, but not many more."""
+        """Number of texts to pass per call: enough for all concurrent requests, but not many more."""
         return max(min(self.settings.batch * self.settings.concurrency, _MAX_TEXTS), self.settings.batch)
 
     def identity_with(self, query_prefix: str | None) -> str:
-        """Return the served name and a hash of settings and address: another server may use that name differently."""
+        """Return the served name and a hash of settings and address, because another server may use this name for
+        another model."""
         where = "" if self._url == _OPENAI else self._url
         parts = [where, self._served, str(self.settings.dimensions), self.settings.long,
                  query_prefix or "", self.prefixes.passage]
@@ -78,7 +79,7 @@ class ServerEmbedder(PrefixedEmbedder):
 
     @cached_property
     def dimension(self) -> int:
-        """Length of its vectors; asks the server for one if none has come yet."""
+        """Length of the vectors; requests one from the server if none has arrived yet."""
         return self._width or self._request(["dimension"]).shape[1]
 
     def windows(self, texts: Sequence[str], header: str = "") -> list[list[Span]]:
@@ -170,7 +171,7 @@ class ServerEmbedder(PrefixedEmbedder):
 
     @cached_property
     def _client(self) -> OpenAI:
-        """Client that follows no redirects, which would take texts and key elsewhere."""
+        """Client that does not follow redirects, which would send texts and key elsewhere."""
         import httpx2
         import openai
 
@@ -184,7 +185,7 @@ class ServerEmbedder(PrefixedEmbedder):
 
 
 def _read_whole(response: httpx2.Response) -> None:
-    """Read the body, and limit its size and total time, which the client itself does not."""
+    """Read the body with limits on its size and total time, which the client does not have."""
     import httpx2
 
     if is_compressed(response.headers):

@@ -1,4 +1,4 @@
-"""Settings of embedders, one model per kind, and the names that stand for common settings."""
+"""Settings of embedders, one model per kind, and short names for common settings."""
 from __future__ import annotations
 
 from typing import Annotated, Any, Literal
@@ -18,7 +18,7 @@ class EmbedderKind(BaseModel):
     """Settings of an embedder.
 
     Attributes:
-        model: as the user names it.
+        model: name of the model, as the user wrote it.
         long: how to embed a text that is longer than the model reads: `windows` embeds every part of it, `truncated`
             only its beginning, as in most published figures.
     """
@@ -30,7 +30,7 @@ class EmbedderKind(BaseModel):
     long: Literal["windows", "truncated"] = "windows"
 
     def shorthand(self) -> str | None:
-        """Return the name that stands for these settings; None if no name does."""
+        """Return the short name of these settings; None if there is none."""
         raise NotImplementedError
 
 
@@ -41,8 +41,8 @@ class Sentence(EmbedderKind):
         model: a folder or hub name.
         backend: `onnx` computes vectors by ONNX Runtime, which is fast. `float32` uses PyTorch, which also runs models
             that cannot be exported to ONNX.
-        batch: texts computed at once. Default: what suits the backend.
-        query_prefix: put in front of each query. Default: what the model declares or its family expects.
+        batch: texts computed at once. Default: depends on the backend.
+        query_prefix: put in front of each query. Default: the prefix that the model declares or its family expects.
         passage_prefix: put in front of each passage. Default: as for `query_prefix`.
         normalise: scale vectors to unit length, so that scores are cosines.
     """
@@ -85,13 +85,13 @@ class Server(EmbedderKind):
     Attributes:
         model: `openai:NAME` or `http(s)://host/v1#NAME`. The key is read from OPENAI_API_KEY or RAGBED_API_KEY.
         dimensions: sent with each request, for models that can shorten their vectors; if None, not sent.
-        window: tokens that the server reads of one text. Tokens are estimated from characters, rather too many than
-            too few.
+        window: tokens that the server reads of one text. Tokens are estimated from characters, and rather
+            overestimated.
         batch: texts per request.
         concurrency: requests in flight at once.
         seconds: deadline of one request, including its retries.
         attempts: requests sent before a failure is final.
-        query_prefix: put in front of each query. Default: what the family of the model's name expects.
+        query_prefix: put in front of each query. Default: the prefix of the model's family, known from its name.
         passage_prefix: put in front of each passage. Default: as for `query_prefix`.
     """
 
@@ -118,7 +118,7 @@ class Server(EmbedderKind):
 
 
 class Nothing(EmbedderKind):
-    """No model, for an index that only `bm25` searches; it is built within moments."""
+    """No embedder, for an index that only `bm25` searches. It builds within moments."""
 
     kind: Literal["none"] = "none"
     model: Literal["none"] = "none"
@@ -128,7 +128,7 @@ class Nothing(EmbedderKind):
 
 
 def _expand_name(value: Any) -> Any:
-    """Return the settings that a name stands for, as a dictionary. Settings without a kind are of kind `sentence`."""
+    """Expand a short name to settings, as a dictionary. Settings without a kind are of kind `sentence`."""
     if isinstance(value, dict) and "kind" not in value:
         return {"kind": "sentence", **value}
     if not isinstance(value, str):
@@ -142,7 +142,7 @@ def _expand_name(value: Any) -> Any:
 
 
 def _write_name(settings: EmbedderKind, write: pydantic.SerializerFunctionWrapHandler) -> Any:
-    """Write settings as a name if one stands for them."""
+    """Write settings as their short name if they have one."""
     return settings.shorthand() or write(settings)
 
 
@@ -154,7 +154,7 @@ _ADAPTER: TypeAdapter[Sentence | Static | Server | Nothing] = TypeAdapter(Embedd
 
 
 def embedder_settings(choice: str | EmbedderKind) -> EmbedderKind:
-    """Return the settings that a name stands for. Raises SettingsError if the name has no known form."""
+    """Return the settings for a name. Raises SettingsError if the name has no known form."""
     if isinstance(choice, EmbedderKind):
         return choice
     try:

@@ -17,14 +17,14 @@ if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
 _SPECIAL = 4  # tokens that a model may put around a text
-_MIN_ROOM = 16  # tokens that a prefix and a header must leave for the text
+_MIN_ROOM = 16  # least tokens that prefix and header must leave for the text
 
 
 @dataclass(frozen=True, slots=True)
 class Reader:
     """Cuts texts into windows by a model's tokenizer, and embeds them."""
 
-    name: str  # of the model, for messages
+    name: str  # name of the model, for messages
     tokenizer: Tokenizer  # without truncation and padding
     window: int  # tokens that the model reads, including special tokens
     long: Literal["windows", "truncated"]  # what to do with a longer text
@@ -41,8 +41,8 @@ class Reader:
 
     def embed(self, texts: Sequence[str], prefix: str, embed: Callable[[Sequence[str]], Matrix],
               normalise: bool = True) -> Matrix:
-        """Return a vector per text; a text longer than the window gets the mean of its windows' vectors. `embed`
-        returns the vectors of one or more texts, each of which fits the window or may be truncated to it."""
+        """Return a vector per text; a text longer than the window gets the mean of its windows' vectors. The argument
+        `embed` returns the vectors of one or more texts, and may truncate each to the window."""
         spans = self.windows(texts, prefix)
         vectors = embed([prefix + text[start:end] for text, cuts in zip(texts, spans, strict=True)
                          for start, end in cuts])
@@ -53,7 +53,7 @@ class Reader:
 
 
 def pool_windows(vectors: Matrix, counts: Sequence[int], normalise: bool) -> Matrix:
-    """Return for each text the mean of its windows' vectors, float32 of shape (texts, d).
+    """Return the mean of the windows' vectors of each text, float32 of shape (texts, d).
 
     Args:
         counts: number of windows of each text, at least one.
@@ -78,23 +78,23 @@ def to_unit_length(vectors: Matrix) -> Matrix:
 
 
 def _weight(character: str) -> float:
-    """Return the most tokens that a character takes, averaged over whole texts. Latin letters have three or more
-    characters per token in prose and two in names and abbreviations. Some tokenizers give each digit and each
-    punctuation mark its own token. A Korean syllable has up to three in an English vocabulary."""
+    """Return an upper bound of the tokens that a character takes on average. Latin text has three or more characters
+    per token in prose, and two in names and abbreviations. Some tokenizers give each digit and each punctuation mark
+    its own token. With an English vocabulary, a Korean syllable has up to three tokens."""
     if character.isascii():
         return 0.5 if character.isalpha() or character.isspace() else 1.0
     return 3.0 if ord(character) > 0x2E7F else 1.5
 
 
 def estimate_tokens(text: str) -> float:
-    """Return a number of tokens that a tokenizer seldom exceeds."""
+    """Estimate the number of tokens of a text; tokenizers seldom exceed it."""
     return sum(map(_weight, text))
 
 
 def cut_by_estimate(texts: Sequence[str], window: int, header: str) -> list[list[Span]]:
-    """Return for each text spans that cover it and fit the window behind the header, in order and without overlap. A
-    cut falls behind a space if there is one in the second half of the window. Raises ModelError if the header leaves no
-    room."""
+    """Return the spans of each text, in order and without overlap, that cover it and fit the window after the header.
+    Cuts are made after a space if there is one in the second half of the window. Raises ModelError if the header leaves
+    no room."""
     room = window - _SPECIAL - estimate_tokens(header)
     if room < _MIN_ROOM:
         raise ModelError(f"a window of {window} tokens leaves no room for text after a header of {len(header)} "

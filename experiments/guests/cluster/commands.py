@@ -37,7 +37,7 @@ def merge(dirs: Parts, out: Out = None, fresh: Fresh = False, json: AsJson = Fal
 
 
 def _whole(shard: Path) -> Path | None:
-    """Return the folder that a shard's folder is merged into; None if the shard was moved elsewhere."""
+    """Return the folder to merge a shard into; None if the shard was moved elsewhere."""
     place = shard.parent if shard.parent.name else shard.absolute().parent
     return place.with_name(place.name.removesuffix(SUFFIX)) if place.name.endswith(SUFFIX) else None
 

@@ -25,9 +25,9 @@ from ragbed.experiments.terminal.display import Bars, note, stoppable
 from ragbed.retrieval.build import BuildReport
 from ragbed.retrieval.types import Progress
 
-_PARENT_OPTIONS = ("--json", "--launcher")  # not passed to shards
+_PARENT_OPTIONS = ("--json", "--launcher")  # options that are not passed to shards
 MAX_PROCESSES = 256
-Servers = dict[str, tuple[str, str]]  # address and key of a local model's server, by the model's identity
+Servers = dict[str, tuple[str, str]]  # address and key of each local model's server, by the model's identity
 _CHILD = """import runpy, signal, sys
 from ragbed.experiments.guests.local_models.child import die_with
 die_with(int(sys.argv.pop(1)), signal.SIGTERM)
@@ -44,7 +44,7 @@ class Launcher:
         Args:
             launcher: the value of `--launcher`.
             wholes: the output folders, into which the shards are merged.
-            asking: settings of runs or sets. Their local models are served once on each machine.
+            asking: settings of runs or sets that call models. Their local models are served once per machine.
 
         Raises:
             SettingsError: `launcher` is malformed.
@@ -90,8 +90,7 @@ LAUNCHER = Launcher()
 
 class ShardProgress:
     """Adds up the progress of all shards, per stage. Call it with each line that a shard writes to standard error. It
-    shows the total once every shard has reported one, and a note of several shards only once.
-    """
+    shows the total once every shard has reported one. It shows a note only once, even if several shards send it."""
 
     def __init__(self, bars: Bars, count: int) -> None:
         self._bars, self._count = bars, count

@@ -1,7 +1,6 @@
 """Merge the shards of an index, without parsing, chunking or embedding again.
 
-Documents are written in the order of a single build, and the kind of vectors is chosen for all of them together.
-"""
+Documents are written in the order of a single build. The kind of vector index is chosen for all of them together."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
@@ -39,7 +38,7 @@ def merge_indexes(folders: Sequence[Path], out: Path, progress: Progress = silen
 
 
 def find_gap(shards: Mapping[Path, str | None]) -> str | None:
-    """Return why the folders are not all shards of one run or index; None if they are.
+    """Return why the folders are not the complete shards of one run or index; None if they are.
 
     Args:
         shards: the shard that each folder claims to be, such as "3/16"; None if it is not a shard.
@@ -60,7 +59,7 @@ def find_gap(shards: Mapping[Path, str | None]) -> str | None:
 
 
 def _find_difference(shards: Mapping[Path, PreviousIndex]) -> str | None:
-    """Return how a shard was built differently from the first; None if all belong to one build."""
+    """Return the first difference in how the shards were built; None if all belong to one build."""
     first, *others = shards
     for other in others:
         one, made = shards[first].manifest, shards[other].manifest

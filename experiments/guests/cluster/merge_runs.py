@@ -1,4 +1,4 @@
-"""Merge the shards of a run: records, calls and searches go into one folder, and the summary is computed.
+"""Merge the shards of a run: collect their records, calls and searches in one folder, and compute the summary.
 
 The benchmark's files, models and indexes are not needed.
 """
@@ -24,7 +24,7 @@ from ragbed.experiments.runs.store import RunFolder, lock_run, read_run_file, re
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """A shard of a run. Its folder is locked, so nobody is writing to it."""
+    """A shard of a run. Its folder is locked, so that no process writes to it."""
 
     folder: RunFolder
     made: Made
@@ -41,7 +41,7 @@ def merged_run(paths: Sequence[Path], out: Path, fresh: bool = False) -> Iterato
         fresh: remove an earlier run in `out`.
 
     Raises:
-        RunError: a shard is missing, in use, incomplete or of another run, or searched other content.
+        RunError: a shard is missing, in use, incomplete, from another run, or searched other content.
     """
     with ExitStack() as opened:
         parts = [_open(path, opened) for path in paths]
@@ -84,7 +84,7 @@ def _open(path: Path, opened: ExitStack) -> _Part:
 
 
 def _check(part: _Part, first: _Part) -> None:
-    """Raise RunError: `part` belongs to another run than `first`, or is incomplete."""
+    """Raise RunError if `part` belongs to another run than `first`, or is incomplete."""
     there, other = first.folder.path, part.folder.path
     anew = "rerun one of them with --fresh"
     if changes := describe_changes(there, first.config, part.config, part.made.model_dump(mode="json")):

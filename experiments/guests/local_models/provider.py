@@ -1,4 +1,4 @@
-"""Resolve the names of local models: those of the catalogue, `gguf:PATH`, and `hf:OWNER/REPO/FILE.gguf`."""
+"""Resolve the names of local models: names in the catalogue, `gguf:PATH`, and `hf:OWNER/REPO/FILE.gguf`."""
 from __future__ import annotations
 
 from dataclasses import replace

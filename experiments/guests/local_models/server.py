@@ -1,6 +1,5 @@
-"""llama.cpp's OpenAI-compatible server in a child process. In the run's own process it would hold the GIL while it
-loads, and a native crash would end the run.
-"""
+"""Run llama.cpp's OpenAI-compatible server in a child process. In the run's own process it would hold the GIL while
+loading, and a native crash would end the run."""
 from __future__ import annotations
 
 import asyncio
@@ -18,7 +17,7 @@ from ragbed.documents.errors import MissingExtra, ModelError
 from ragbed.documents.http import Address, sanitize_line
 from ragbed.documents.paths import child_environment, count_cores
 
-_END_SECONDS = 5.0  # for a child to end by itself
+_END_SECONDS = 5.0  # seconds for a child to end by itself
 
 
 class LocalServer:
@@ -36,7 +35,7 @@ class LocalServer:
 
     @property
     def pid(self) -> int | None:
-        """Return the child's process id, if it runs."""
+        """Return the child's process id; None if there is no child."""
         return self._child.pid if self._child is not None else None
 
     async def address(self) -> Address:
@@ -92,7 +91,7 @@ class LocalServer:
             await _end(child)
         lines: list[str] = []
         if log is not None:
-            # only after the child has ended: they share the file's position
+            # only after the child has ended, because both share the file's position
             log.seek(0)
             lines = [line for line in log.read().decode(errors="replace").splitlines() if line.strip()]
         await self.aclose()
@@ -101,7 +100,7 @@ class LocalServer:
 
 
 async def _end(child: asyncio.subprocess.Process) -> None:
-    """Close the child's standard input, which ends it, or kill it after a while."""
+    """Close the child's standard input, which ends it. Kill it if it is still running after a while."""
     if child.stdin is not None:
         child.stdin.close()
     try:

@@ -1,4 +1,4 @@
-"""What most pipelines share: a JSON request made from a question, a JSON reply read by JSONPath, and the client."""
+"""Base of most pipelines: build a JSON request from a question, send it, and read the JSON reply by JSONPath."""
 from __future__ import annotations
 
 import contextlib
@@ -71,7 +71,7 @@ def _check_path(path: str) -> str:
 
 
 def _check_request(request: Any) -> Any:
-    as_json = json.dumps(request, default=str)  # YAML has dates
+    as_json = json.dumps(request, default=str)  # YAML turns some text into dates
     if "{question}" not in as_json:
         raise ValueError("{question} is missing; write it where the question's text belongs")
     return json.loads(as_json)
@@ -86,11 +86,11 @@ class JSONPipeline(PipelineSettings):
 
     Attributes:
         request: the JSON to send. `{question}`, `{options}`, `{history}`, `{documents}` and `{id}` are filled in
-            wherever they occur in a string; a string that is only a field becomes its value. A pipeline with
-            `{documents}` is asked under each condition of the run. One without it retrieves by itself, and is one cell.
+            wherever they occur in a string; a string that is only a field becomes its value. With `{documents}`, the
+            pipeline is a cell per condition. Without, it retrieves by itself, and is a single cell.
         answer, contexts, citations, refused, prompt_tokens, completion_tokens, price: where to find each in the reply,
             as JSONPath (RFC 9535). A value that is missing is unknown. A bare string or number is the answer.
-        refusals: how its refusals begin, such as `I don't know`; case and punctuation are ignored.
+        refusals: beginnings of its refusals, such as `I don't know`; case and punctuation are ignored.
     """
 
     request: Request = Field(default={"question": "{question}"})
@@ -117,13 +117,13 @@ class JSONPipeline(PipelineSettings):
 
     @property
     def identity(self) -> str:
-        """Return a hash of the settings and of the files that the pipeline is made of."""
+        """Return a hash of the settings and of the pipeline's source files."""
         settings = self.model_dump_json(exclude={"url", "key_variable", "concurrency", "path"})
         return PIPELINE_PREFIX + digest(settings, *self.sources)
 
     @property
     def sources(self) -> Sequence[str]:
-        """Return hashes of the files that the pipeline is made of. Raises SettingsError: one cannot be read."""
+        """Return hashes of the pipeline's source files. Raises SettingsError: one cannot be read."""
         return ()
 
     @property
@@ -146,7 +146,7 @@ class JSONPipeline(PipelineSettings):
             await client.aclose()
 
     def fill(self, fields: Mapping[str, Any]) -> Any:
-        """Return the request for a question's fields."""
+        """Return the request, filled in with a question's fields."""
         return _fill(self.request, {**fields, "id": opaque_id(fields["id"])})
 
     def read(self, content: Any, fields: Mapping[str, Any]) -> PipelineReply:
@@ -191,7 +191,7 @@ class Channel:
     """A connection to a pipeline, with the methods that a model's chat client has.
 
     Attributes:
-        url: where it leads, for error messages.
+        url: address of the pipeline, for error messages.
         key: the API key that is sent; empty if there is none.
     """
 
@@ -200,11 +200,11 @@ class Channel:
     key: str = ""
 
     def body(self, messages: Sequence[Mapping[str, Any]], parameters: Mapping[str, Any]) -> Any:
-        """Return the request for a message of the recipe, which holds the question's fields as JSON."""
+        """Return the request for a message of the recipe. The message holds the question's fields as JSON."""
         return self.settings.fill(parse_fields(str(messages[0]["content"])))
 
     async def post(self, body: Any) -> Response:
-        """Send a request once. Raises ConnectionError: no complete reply arrived; CallError: it failed for good."""
+        """Send a request once. Raises ConnectionError: no complete reply arrived; CallError: a retry would not help."""
         raise NotImplementedError
 
     async def aclose(self) -> None:
@@ -212,7 +212,7 @@ class Channel:
 
 
 class PipelineClient(ModelClient):
-    """Asks one pipeline. `channel` is None in a replay, which makes no call."""
+    """Client of one pipeline. `channel` is None in a replay, which makes no call."""
 
     def __init__(self, pipeline: JSONPipeline, identity: str, channel: Channel | None, calls: ModelSettings) -> None:
         prices = calls.prices.get(pipeline.cell_model)
@@ -229,12 +229,12 @@ class PipelineClient(ModelClient):
 
     @property
     def estimated(self) -> bool:
-        """Return False: the calls that the pipeline makes to its models are unknown."""
+        """Return False, because the pipeline's calls to its models are unknown."""
         return False
 
     @property
     def fixed_price(self) -> bool:
-        """Return True: a reply without a price makes the run's cost unknown."""
+        """Return True, because a reply without a price makes the run's cost unknown."""
         return True
 
     def parameters(self, action: Generate, max_tokens: int, repeat: int = 0) -> dict[str, Any]:
@@ -243,7 +243,7 @@ class PipelineClient(ModelClient):
 
     async def complete(self, action: Generate, *, max_tokens: int, deadline: float | None = None, repeat: int = 0,
                        tell: OnEvent | None = None) -> Completion:
-        """Make one call, whose answer is not streamed. Raises as `ModelClient.complete`."""
+        """Make one call without streaming. Raises as `ModelClient.complete`."""
         return await super().complete(action, max_tokens=max_tokens, deadline=deadline, repeat=repeat)
 
     def _read(self, answer: Response, at: Address, action: Generate,
@@ -302,7 +302,7 @@ def _read_context(value: Any) -> ReadContext:
 
 
 def _place(cited: Any, names: Sequence[Any]) -> int:
-    """Return the place that a citation names, from 1; 0 if it names nothing known."""
+    """Return the position that a citation refers to, from 1; 0 if it is unknown."""
     if isinstance(cited, Mapping):
         cited = next((cited[name] for name in (*_DOCUMENT, "index") if name in cited), None)
     if isinstance(cited, str):

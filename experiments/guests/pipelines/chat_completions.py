@@ -1,4 +1,4 @@
-"""A pipeline behind OpenAI's chat completions API, whose messages also list the passages that it read and cites."""
+"""A pipeline behind OpenAI's chat completions API. Its messages also list the passages that it read and cites."""
 from __future__ import annotations
 
 import re
@@ -23,7 +23,7 @@ _AZURE_MARK = re.compile(r"\[doc(\d+)\]")
 
 
 class ChatCompletions(URLPipeline):
-    """A service that answers chat completions with its sources: as annotations (OpenAI, OpenRouter, `ragbed serve`), as
+    """A service whose chat completions include its sources: as annotations (OpenAI, OpenRouter, `ragbed serve`), as
     `search_results` or `citations` (Perplexity), or as the message's `context` (Azure). All of these are converted to
     `answer`, `contexts`, `citations` and `refused`.
 
@@ -57,7 +57,7 @@ def _convert(completion: dict[str, Any]) -> dict[str, Any]:
     if errors := [one for one in find_all("$.error.message", completion) if isinstance(one, str)]:
         raise BadReply(f"it failed: {sanitize_line(errors[0])}")  # OpenRouter reports a model's failure with status 200
     pieces = find_all(f"{_MESSAGE}.content | {_MESSAGE}.content[*].text", completion)
-    text = "".join(one for one in pieces if isinstance(one, str))  # one string, or a list of parts
+    text = "".join(one for one in pieces if isinstance(one, str))  # a string or a list of parts
     refusal = next((one for one in find_all(f"{_MESSAGE}.refusal", completion) if isinstance(one, str)), "")
     refused = bool(refusal) or "refused" in find_all("$.ragbed.outcome", completion) or None
     found = {"answer": text or refusal or None, "refused": refused}
@@ -99,7 +99,7 @@ def _objects(path: str, completion: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _context(source: Any) -> dict[str, Any]:
-    """Return a source with the names of a context's fields. A source that is a string is a URL."""
+    """Return a source with the field names of a context. A source that is a string is a URL."""
     if not isinstance(source, dict):
         return {"document": source}
     text, document = (next((source[name] for name in names if isinstance(source.get(name), str)), "") for names in (

@@ -1,4 +1,4 @@
-"""A pipeline that is a command: it reads a question as JSON and writes an answer."""
+"""A pipeline that is a program: it reads a question as JSON and writes an answer."""
 from __future__ import annotations
 
 import asyncio
@@ -24,7 +24,7 @@ from ragbed.retrieval.storage.files import unchanged_sha256
 if TYPE_CHECKING:
     from ragbed.agents.settings import CallLimits
 
-_POLL_SECONDS = 0.05  # between checks of how much the program wrote
+_POLL_SECONDS = 0.05  # seconds between checks of how much the program wrote
 
 
 class Command(JSONPipeline):
@@ -44,7 +44,7 @@ class Command(JSONPipeline):
         return [unchanged_sha256(path) for path in map(Path, self.argv) if path.is_file()]
 
     def open(self, limits: CallLimits) -> CommandChannel:
-        """Find the program. Raises SettingsError: there is none, or it is not executable."""
+        """Find the program. Raises SettingsError: it does not exist, or is not executable."""
         if shutil.which(self.argv[0]) is None:
             raise SettingsError(f"pipeline {self.name}: program {self.argv[0]} not found or not executable")
         return CommandChannel(self, argv=self.argv)
@@ -74,7 +74,7 @@ class CommandChannel(Channel):
                     _check_size(stdout, stderr)
             finally:
                 with contextlib.suppress(ProcessLookupError):
-                    os.killpg(process.pid, signal.SIGKILL)  # with everything that it started
+                    os.killpg(process.pid, signal.SIGKILL)  # kills it with everything that it started
                 await process.wait()
             _check_size(stdout, stderr)
             stdout.seek(0)
@@ -91,8 +91,8 @@ def _check_size(*files: IO[bytes]) -> None:
 
 
 def _as_json(output: bytes) -> bytes:
-    """Return the output as JSON: unchanged, or as a JSON string. A truncated object stays as it is, so that reading it
-    fails."""
+    """Return JSON output unchanged, and other output as a JSON string. A truncated object stays unchanged, so that
+    reading it fails."""
     text = output.decode(errors="replace").strip()
     try:
         loads(text, mend=True)

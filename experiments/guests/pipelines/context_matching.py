@@ -1,4 +1,4 @@
-"""Match the contexts that a pipeline read with the run's documents: by the pipeline's names, by text, or by words."""
+"""Match the contexts that a pipeline read with the run's documents: by name, by text, or by words."""
 from __future__ import annotations
 
 from collections import Counter
@@ -12,13 +12,13 @@ from ragbed.experiments.record import Level
 from ragbed.strategies.normalizing import normalize_answer
 from ragbed.strategies.types import Evidence, Passage
 
-_SHARED = 0.8  # the share of the shorter text's words that makes two texts one passage
-_MIN_WORDS = 8  # that identify a passage without any name
+_SHARED = 0.8  # share of the shorter text's words that must be in the other for them to be one passage
+_MIN_WORDS = 8  # number of words that identify a passage without a name
 
 
 @dataclass(frozen=True, slots=True)
 class MatchedContexts:
-    """Evidence whose contexts are matched with documents of the run.
+    """Evidence after matching its contexts with the run's documents.
 
     Attributes:
         levels: "words" for passages that only their words identify; None for those that name a document of the run
@@ -30,7 +30,7 @@ class MatchedContexts:
 
 
 class ContextMatcher:
-    """Match contexts with a question's chunks, its gold included, and with documents by id or source path."""
+    """Match contexts with a question's chunks, including its gold, and with documents by id or source path."""
 
     def __init__(self, question: Question, documents: Mapping[str, Document], gold: Iterable[Chunk]) -> None:
         self._documents = documents
@@ -41,7 +41,7 @@ class ContextMatcher:
         return {id: _words_of(chunk.content) for id, chunk in self._chunks.items()}
 
     def match(self, evidence: Evidence) -> MatchedContexts:
-        """Return the evidence with every context matched; one without a match stays as the pipeline named it."""
+        """Return the evidence with its contexts matched. A context without a match stays as the pipeline named it."""
         found, levels = [], dict[int, Level | None]()
         for passage in evidence:
             context = passage.chunk
@@ -91,7 +91,7 @@ class ContextMatcher:
         return None
 
     def _by_words(self, context: Chunk) -> Chunk | None:
-        """Match by most of the words, for pipelines that cut or cleaned the documents their own way."""
+        """Match by most of the words, for pipelines that chunk or clean the documents in their own way."""
         words = _words_of(context.content)
         shares = {id: _share(words, own) for id, own in self._words.items()}
         best = max(shares, key=shares.__getitem__, default="")
@@ -103,9 +103,8 @@ def _words_of(text: str) -> list[str]:
 
 
 def _share(one: Sequence[str], other: Sequence[str]) -> float:
-    """Return the share of the shorter text's words that are close together in the other. Without that, a long text
-    would match almost any other.
-    """
+    """Return the share of the shorter text's words that are close together in the other. Words far apart do not count:
+    with them, a long text would match almost any other."""
     short, long = sorted((one, other), key=len)
     if len(short) < _MIN_WORDS or len(set(short).difference(long)) > (1 - _SHARED) * len(short):
         return 0.0

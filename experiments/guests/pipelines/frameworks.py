@@ -17,17 +17,17 @@ from ragbed.experiments.guests.pipelines.python_code import CodeChannel, FilePip
 if TYPE_CHECKING:
     from ragbed.agents.settings import CallLimits
 
-_QUESTION = ("question", "query", "input", "text")  # names of the input that takes the question, the usual one first
+_QUESTION = ("question", "query", "input", "text")  # possible names of the input for the question, the usual one first
 _TAG = "ragbed"
 _LLAMA_SOURCE = re.compile(r"\ASource \d+:\n")
 
 
 class Framework(FilePipeline):
-    """A framework's object, or a function without parameters that returns one. The reply has the fields that the object
-    returns as JSON, and `answer`, `contexts`, `prompt_tokens` and `completion_tokens`.
+    """A framework's object, or a function without parameters that returns one. The reply has the object's output fields
+    as JSON, and adds `answer`, `contexts`, `prompt_tokens` and `completion_tokens`.
 
     Attributes:
-        request: a string is sent as the object's question; a mapping names the inputs.
+        request: a string replaces the question; a mapping has the object's inputs by name.
     """
 
     request: Request = "{question}"
@@ -41,7 +41,7 @@ class Framework(FilePipeline):
         return CodeChannel(self, call=call, to_json=_to_json)
 
     def _caller(self, made: Any, make: Any) -> Callable[[Any], Any]:
-        """Return a function that sends one request to the object. `make` builds another object, if it is a function."""
+        """Return a function that sends one request to the object. `make` is the user's function, if there is one."""
         raise NotImplementedError
 
 
@@ -99,7 +99,7 @@ class Haystack(Framework):
             last = {name: value for sockets in output.values() for name, value in sockets.items()}
             answer = next(iter(last.get("answers") or last.get("replies") or ()), last.get("last_message"))
             own = getattr(answer, "documents", [])
-            # An agent has messages. If there are several replies, each reports the usage of them all.
+            # Agents return messages. If there are several replies, each reports the usage of all of them.
             replies = chain.from_iterable(one.get("messages") or one.get("replies", ())[:1] for one in output.values())
             return {**output, "answer": getattr(answer, "data", getattr(answer, "text", answer)),
                     "contexts": last.get("documents", own),
@@ -147,7 +147,7 @@ class _LlamaReplies:
     """Event handler of LlamaIndex that collects the replies of models for each question."""
 
     def handle(self, event: Any, **about: Any) -> None:
-        """Keep each reply once. A chat built on a completion ends twice."""
+        """Keep each reply once. A chat built on a completion emits two end events."""
         used = event.tags.get(_TAG)
         if used is not None and event.class_name() in ("LLMChatEndEvent", "LLMCompletionEndEvent"):
             raw = getattr(event.response, "raw", None)

@@ -28,7 +28,7 @@ class URLPipeline(JSONPipeline):
     """A pipeline behind a URL.
 
     Attributes:
-        url: without user name, password and query.
+        url: URL without user name, password and query.
         key_variable: environment variable that holds the key, which is sent as a bearer token.
     """
 
@@ -36,7 +36,7 @@ class URLPipeline(JSONPipeline):
     key_variable: str | None = None
 
     def connect(self, url: str, limits: CallLimits) -> HttpChannel:
-        """Return a connection to a URL. Raises ModelError: the key's variable is not set."""
+        """Return a connection to a URL. Raises ModelError: the environment variable of the key is not set."""
         key = "" if self.key_variable is None else os.environ.get(self.key_variable, "").strip()
         if self.key_variable is not None and not (key and key.isascii() and key.isprintable() and " " not in key):
             raise ModelError(f"pipeline {self.name}: no key; set {self.key_variable} to the pipeline's key")

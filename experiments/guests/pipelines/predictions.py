@@ -1,4 +1,4 @@
-"""Read answers from another tool's file, as a pipeline: a row of the file replaces a call."""
+"""Read answers from another tool's file, as a pipeline whose calls look up a row."""
 from __future__ import annotations
 
 import json
@@ -32,8 +32,8 @@ FormatName = Annotated[str, AfterValidator(_check_format), Field(
 
 
 def read_predictions(format: str, path: Path) -> Iterator[Prediction]:
-    """Yield the answers of a file. Raises BenchmarkError: the file cannot be read or a row does not fit, named with
-    file and line; MissingExtra: the package that reads the format is not installed."""
+    """Yield the answers in a file. Raises BenchmarkError, with file and line: the file cannot be read, or a row is
+    invalid. Raises MissingExtra: the package that reads the format is not installed."""
     from ragbed.experiments.guests.pipelines.answer_files.base import check_size
 
     file = expand_path(path)
@@ -43,14 +43,13 @@ def read_predictions(format: str, path: Path) -> Iterator[Prediction]:
 
 
 class Predictions(JSONPipeline):
-    """The answers in a file. A row answers the question with its id or, without an id, with its text; whitespace is
-    ignored.
+    """The answers in a file. A row is matched to its question by id or, without an id, by text, ignoring whitespace.
 
     Attributes:
         format: the tool that wrote the file.
         path: the file.
         run: which of the file's runs to read; required if there are several.
-        others: what to do with rows that answer no question of the run: refuse the run, or skip the rows and count them
+        others: what to do with rows for questions that are not in the run: refuse the run, or skip them and count them
             in its notes.
     """
 
@@ -90,8 +89,8 @@ class Predictions(JSONPipeline):
         return rows
 
     def check(self, questions: Mapping[str, str], repeats: int) -> str | None:
-        """Return a note about rows that are left out. Raises SettingsError: `others` refuses such rows, two rows answer
-        one question, or a row has the id of one question and the text of another. A replay needs no file."""
+        """Return a note about skipped rows. Raises SettingsError: `others` refuses such rows, two rows answer one
+        question, or a row has the id of one question and the text of another. A replay needs no file."""
         if not expand_path(self.path).is_file():
             return None
         rows, by_text = self.read_rows(), {_squeeze(text): id for id, text in questions.items()}

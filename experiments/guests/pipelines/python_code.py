@@ -31,7 +31,7 @@ def _check_factory(factory: str) -> str:
 
 
 class FilePipeline(JSONPipeline):
-    """A pipeline that a Python file defines. A run executes the file with all correctness_metrics of the user.
+    """A pipeline defined in a Python file. A run executes the file with all permissions of the user.
 
     Attributes:
         factory: `FILE.py:NAME`; FILE is relative to the current folder.
@@ -45,7 +45,7 @@ class FilePipeline(JSONPipeline):
         return [hash_file(self._place[0])]
 
     def load(self) -> Any:
-        """Execute the file and return its attribute NAME. Raises SettingsError: there is none, or the file fails."""
+        """Execute the file and return its attribute NAME. Raises SettingsError: it has no such attribute, or fails."""
         file, name = self._place
         module, _ = execute_file(resolve_file(file), str(file))
         if (found := getattr(module, name, None)) is None:
@@ -61,8 +61,7 @@ class FilePipeline(JSONPipeline):
 
 class Python(FilePipeline):
     """A function, plain or async. Its parameters are any of `question`, `options`, `history`, `documents` and `id`, or
-    the keys of `request`. It returns an answer, or an object with one.
-    """
+    the keys of `request`. It returns an answer, or an object that contains one."""
 
     kind: Literal["python"] = "python"
 
@@ -124,8 +123,8 @@ class CodeChannel(Channel):
     to_json: Callable[[Any], Any] = _to_json
 
     async def post(self, body: Any) -> Response:
-        """Call the code once. An error with a server's status that allows a retry becomes that response. Raises
-        CallError, `pipeline`: the code failed in another way."""
+        """Call the code once. An error that carries a retryable HTTP status becomes a response with that status. Raises
+        CallError of kind `pipeline` for any other error."""
         try:
             content = await self._call_in_thread(body)
             if inspect.isawaitable(content):
@@ -133,7 +132,7 @@ class CodeChannel(Channel):
                     content = await content
         except CallError as error:
             if (task := asyncio.current_task()) is not None and task.cancelling():
-                raise asyncio.CancelledError from None  # the caller decides whether it was in time
+                raise asyncio.CancelledError from None  # the caller checks whether it came in time
             if (status := _find_status(error)) == 429 or 500 <= status < 600:
                 return Response(status, {}, json.dumps({"error": {"message": str(error)}}).encode())
             raise
@@ -160,13 +159,13 @@ class CodeChannel(Channel):
             else:
                 result.set_result(content)
 
-        result.set_running_or_notify_cancel()  # so that a caller who stopped waiting causes no error in the thread
+        result.set_running_or_notify_cancel()  # avoids an error in the thread after the caller stopped waiting
         threading.Thread(target=work, name=self.settings.name, daemon=True).start()
         return await asyncio.wrap_future(result)
 
 
 def _find_status(error: BaseException | None) -> int:
-    """Return the server's status among the causes of an error, or 0."""
+    """Return the HTTP status of a server in an error or its causes, or 0."""
     while error is not None:
         if type(status := getattr(error, "status_code", None)) is int:
             return status

@@ -1,4 +1,4 @@
-"""The recipe that asks a pipeline: it sends the question and the placed documents, and receives an answer, the contexts
+"""Recipe that asks a pipeline. It sends the question and any provided documents. It receives an answer, the contexts
 that the pipeline read, and its citations."""
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ class ReadContext(BaseModel):
 
 
 class PipelineReply(BaseModel):
-    """What a pipeline returned, in the form that all kinds of pipeline share.
+    """The reply of a pipeline, in the same form for all kinds of pipeline.
 
     Attributes:
-        contexts: the passages that it read, best first. If empty, it read the documents that it was sent.
-        citations: places in the contexts, from 1, or in the sent documents if there are no contexts. 0 is a citation of
-            something else. Numbers that the answer has in brackets count too.
-        refused: None if unknown: the wording of the answer then decides.
+        contexts: the passages that it read, best first. If empty, it read the documents in the request.
+        citations: positions in the contexts, from 1, or in the sent documents if there are no contexts. 0 cites
+            something else. Numbers in brackets in the answer count too.
+        refused: whether it refused; if None, the wording of the answer decides.
         price: US dollars; None if unknown.
     """
 
@@ -55,7 +55,7 @@ class PipelineReply(BaseModel):
 
 
 def ask_pipeline(task: Task) -> Recipe:
-    """Ask the pipeline in one call. The evidence is what it read or, if it lists no contexts, what it was sent."""
+    """Ask the pipeline in one call. The evidence is its contexts or, if it lists none, the documents sent."""
     sent = yield from task.gather(task.question)
     numbers = tuple(passage.number for passage in sent)
     reply = yield Generate((Message("user", tuple(_request(task, sent))),), "answer", numbers, schema=_SCHEMA)
@@ -63,7 +63,7 @@ def ask_pipeline(task: Task) -> Recipe:
     if returned.contexts:
         shown = yield Contexts(tuple(_chunk(one, sent) for one in returned.contexts))
         numbers = tuple(passage.number for passage in shown)
-    beyond = max(numbers, default=0)  # a citation of nothing known becomes a number above all known ones
+    beyond = max(numbers, default=0)  # an unknown citation becomes a number above all known ones
     number_of = dict(enumerate(numbers, start=1))
     renumbered = replace(reply, parsed={
         "answer": renumber_citations(returned.answer, number_of, beyond), "refused": returned.refused,
@@ -85,7 +85,7 @@ def _request(task: Task, sent: Evidence) -> Iterator[str]:
 
 
 def opaque_id(id: str) -> str:
-    """Return the id to send to a pipeline. The original may reveal the gold, as `refusal-7/12` does."""
+    """Return an id to send to a pipeline instead of the original, which may reveal the gold, as `refusal-7/12` does."""
     return digest(id)[:12]
 
 

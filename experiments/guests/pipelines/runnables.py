@@ -32,7 +32,7 @@ class Listener(BaseCallbackHandler):
         self.usages += [one.usage_metadata for one in messages if isinstance(one, AIMessage)]
 
     def on_retriever_start(self, serialized: Any, query: str, *, run_id: UUID, **about: Any) -> None:
-        """Keep the run's id, to recognise nested retrievers."""
+        """Remember the retriever's run id, to recognise nested retrievers."""
         self._retrievers.add(run_id)
 
     def on_retriever_end(self, documents: Sequence[Document], *, run_id: UUID, parent_run_id: UUID | None = None,

@@ -1,1 +1,1 @@
-"""Score a finished run again, from its records: `ragbed rescore` and `ragbed verify`."""
+"""Rescore and verify a finished run from its records: `ragbed rescore` and `ragbed verify`."""

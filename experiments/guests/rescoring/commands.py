@@ -1,4 +1,4 @@
-"""`ragbed rescore` and `ragbed verify`: a run's figures again, from its records."""
+"""`ragbed rescore` and `ragbed verify`: recompute a run's figures from its records."""
 from __future__ import annotations
 
 from typing import Annotated, Literal
@@ -7,7 +7,7 @@ import typer
 
 from ragbed.experiments.commands.options import AsJson, FinishedRun, Texts
 
-_SHOWN = 10  # differences of one check that a terminal shows
+_SHOWN = 10  # maximum differences of one check that the terminal shows
 
 
 def verify(run: FinishedRun, json: AsJson = False) -> None:

@@ -25,17 +25,16 @@ Rows = Sequence[Mapping[str, Any]]
 
 def show_rescored(path: Path, scoring: Scoring | None, judge: str | None, metrics: Sequence[str], json: bool,
                 plugins: Collection[str] = (), support: str | None = None) -> None:
-    """Read, judge and score again, and show the figures; the run stays as it is.
+    """Parse, judge and score a run again, and show the figures. The run is not changed.
 
     Args:
-        scoring: None for the run's own.
-        judge: None keeps the verdicts of answers that are read as before.
-        metrics: replace the columns of the run's table; by default these and all figures that differ.
+        scoring: None for the scoring of the run.
+        judge: if None, answers that are parsed as before keep their verdicts.
+        metrics: metrics to show. Default: the columns of the run's table and all figures that differ.
         plugins: strategy files that may be executed.
 
-    Exit status 1: a judge was asked and gave no verdict. Raises UserError if there is no finished run, or a metric is
-    unknown.
-    """
+    Exit status 1: a judge was called and gave no verdict. Raises UserError if there is no finished run, or a metric is
+    unknown."""
     with open_finished(path) as run, Bars() as bars:
         check = None if support is None else parse_support(support)
         again = score_anew(run, scoring or run.scoring, judge, bars, metrics, plugins, check)
@@ -81,7 +80,7 @@ def _rows(known: Rows, again: Again, grouped: Mapping[str, str]) -> list[dict[st
 
 
 def _changed(run: Finished, after: Rows) -> list[dict[str, Any]]:
-    """Return every mean that differs. A mean that only one side has is None on the other."""
+    """Return every mean that differs. If only one side has a mean, the other is None."""
     changed = []
     for old, new in zip(run.rows, after, strict=True):
         for metric in dict.fromkeys([*old["metrics"], *new["metrics"]]):

@@ -1,4 +1,4 @@
-"""Judge the answers of a run again, with other judges or several times. Its records stay as they are."""
+"""Judge the answers of a run again, with other judges or several times. The records are not changed."""
 from __future__ import annotations
 
 import contextlib
@@ -74,7 +74,7 @@ def read_material(folder: RunFolder, settings: RunSettings) -> Material:
                        "to judge again")
     graded: dict[JudgedAnswer, GradingInput] = {}
     recorded: dict[JudgedAnswer, Verdict] = {}
-    for result in folder.results(traces=scheme.rubric == "steps"):  # the judge of these reads the reasoning
+    for result in folder.results(traces=scheme.rubric == "steps"):  # their judge also reads the reasoning
         item = result.cell, result.question
         if due := grading_input(result, questions[result.question], scheme, settings.scoring):
             graded[item] = due
@@ -86,9 +86,8 @@ def read_material(folder: RunFolder, settings: RunSettings) -> Material:
 
 
 def find_judges(names: Sequence[str], settings: RunSettings) -> list[Lexical | ModelJudge]:
-    """Return the judges with these names; the run's own judge keeps its settings. Raises SettingsError if two are the
-    same, ModelError if one is unknown.
-    """
+    """Return the judges with these names. The run's own judge keeps its settings. Raises SettingsError if a judge is
+    given twice, ModelError if one is unknown."""
     known: dict[str, str] = {}
     for name in names:
         identity = name if name == "lexical" else resolve_model(name).identity
@@ -102,9 +101,8 @@ def find_judges(names: Sequence[str], settings: RunSettings) -> list[Lexical | M
 
 async def rejudge(folder: RunFolder, settings: RunSettings, material: Material, judges: Sequence[Lexical | ModelJudge],
                   repeats: int, progress: Progress) -> tuple[list[Rater], Cost]:
-    """Grade every answer with every judge, through the run's journal, so that calls made before cost nothing. The
-    lexical judge runs once, because its repeats would be equal. Raises ModelError if every call would fail.
-    """
+    """Grade every answer with every judge. Calls in the run's journal cost nothing. The lexical judge runs once,
+    because its repeats would be equal. Raises ModelError if every call would fail."""
     raters: list[Rater] = []
     spent = Cost()
     journal = Journal(folder.database)
@@ -138,8 +136,8 @@ async def _judged(due: Mapping[JudgedAnswer, Due], asks: Callable[[Due], Awaitab
 
 async def check_support(folder: RunFolder, settings: RunSettings, check: SupportCheck,
                         due: Mapping[JudgedAnswer, Claims], progress: Progress) -> dict[JudgedAnswer, Support]:
-    """Label the support of every answer; a model's calls go through the run's journal. Raises ModelError if every call
-    would fail."""
+    """Label the support of every answer. A model's calls use the run's journal. Raises ModelError if every call would
+    fail."""
     async with contextlib.AsyncExitStack() as opened:
         client = await opened.enter_async_context(
             open_model(check.model, settings.call_settings)) if isinstance(check, ModelSupport) else None

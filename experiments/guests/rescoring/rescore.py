@@ -1,8 +1,7 @@
-"""Score a run again from its records: parse its replies and judge its answers again, without asking any question.
+"""Rescore a run from its records: parse its replies and judge its answers again, without asking the questions again.
 
-Reading a run executes no code that came with it. Plug-in strategies are played only if the user allows it and their
-source is the recorded one; strategies with worked examples only if the examples' file is unchanged.
-"""
+Reading a run executes no code that came with it. Plug-in strategies run only if the user allows it and their source is
+unchanged. Strategies with worked examples run only if the examples' file is unchanged."""
 from __future__ import annotations
 
 import asyncio
@@ -39,8 +38,8 @@ from ragbed.strategies.types import Failure, Generate, Reply, Search
 
 
 def rescore(folder: RunFolder, cells: Sequence[Cell], scheme: Scheme, scoring: Scoring) -> Iterator[Result]:
-    """Yield the cells' results with new scores, without their traces, in the order of the records. Answers and verdicts
-    stay as they were."""
+    """Yield the cells' results with new scores, without traces, in the order of the records. Answers and verdicts do
+    not change."""
     questions = folder.questions()
     known = {cell.id: cell for cell in cells}
     for result in folder.results(traces=True):
@@ -49,9 +48,8 @@ def rescore(folder: RunFolder, cells: Sequence[Cell], scheme: Scheme, scoring: S
 
 
 def explain_hindrance(strategy: Strategy, recorded: Mapping[str, str], allowed: Collection[str]) -> str:
-    """Return why a strategy of a run cannot be played; empty if it can. `recorded` has the source hashes of the run's
-    manifest, `allowed` the files that the user allows to execute. The keys of both are the names in the settings.
-    """
+    """Return why a strategy of a run cannot be played; empty if it can. `recorded` has the source hashes in the run's
+    manifest. `allowed` has the files that may be executed. The keys of both are the names in the settings."""
     for kind in strategy.files:
         place = parse_file_kind(kind)
         assert place is not None
@@ -76,7 +74,7 @@ class Rereader:
         plugins: files that the user allows to execute, as settings name them.
 
     Attributes:
-        hindered: why a cell's replies are not read again, by the cell's id.
+        hindered: reasons why replies are not read again, by cell id.
     """
 
     def __init__(self, folder: RunFolder, plan: Plan, plugins: Collection[str] = ()) -> None:
@@ -94,7 +92,7 @@ class Rereader:
         The result must have its trace.
         """
         if result.outcome == "budget" and result.cell not in self.hindered:
-            return result  # whatever the replies say; the remaining limits of its cell are not recorded
+            return result  # regardless of the replies; the cell's other limits are not recorded
         answer = None if result.cell in self.hindered else self._answer(result, question)
         if answer is None:
             return None
@@ -141,7 +139,7 @@ def _same(call: Generate, step: StoredStep) -> bool:
 
 @dataclass(slots=True)
 class Read:
-    """The number of answers whose reading is unchanged, changed, or not repeated."""
+    """How many answers were parsed as before, parsed differently, or not parsed again."""
 
     same: int = 0
     changed: int = 0
@@ -150,13 +148,13 @@ class Read:
 
 @dataclass(slots=True)
 class Again:
-    """A run that was scored again.
+    """The result of rescoring a run.
 
     Attributes:
-        scheme: the run's scheme, with the wanted metrics as columns and their groups added.
+        scheme: the run's scheme, with the requested metrics as columns and their groups added.
         judge: the judge whose verdicts the scores use; None if the benchmark needs no judge.
         notes: notes for the reader.
-        asked: new verdicts, if a judge was asked.
+        asked: new verdicts, if a judge was called.
     """
 
     scheme: Scheme
@@ -173,14 +171,14 @@ def score_anew(run: Finished, scoring: Scoring, judge: str | None, progress: Pro
                plugins: Collection[str] = (), support: SupportCheck | None = None) -> Again:
     """Read every reply with this version of ragbed, judge if needed, and score.
 
-    Sub-questions keep their answers. Without `judge`, an answer that is read as before keeps its verdict. Others are
-    judged again if the run's judge is the lexical one, and count as unjudged if it is a model.
+    Sub-questions keep their answers. Without `judge`, an answer that is parsed as before keeps its verdict. The lexical
+    judge judges other answers again. If the run's judge is a model, they count as unjudged.
 
     Args:
-        judge: asked about every answer, through the run's journal.
+        judge: judges every answer, using the run's journal.
         metrics: replace the columns of the run's table; their groups must need no other judge.
         plugins: strategy files that may be executed to read their replies, as settings name them.
-        support: a check that labels sentences and nuggets again.
+        support: check that labels sentences and nuggets again.
 
     Raises:
         UserError: the judge or a metric is unknown, or another process works on the run.

@@ -1,4 +1,4 @@
-"""Check that a finished run is unaltered: compute its figures again from its records, and compare its hashes."""
+"""Check that a finished run is unaltered: recompute its figures from its records, and compare its hashes."""
 from __future__ import annotations
 
 import json
@@ -22,7 +22,7 @@ from ragbed.experiments.settings import RunSettings
 from ragbed.strategies.prompting import prompts_hash
 from ragbed.strategies.settings.exemplars import exemplars_hash, read_exemplars
 
-_SHOWN = ("columns", "published")  # of a summary: which figures a table shows, and published figures
+_SHOWN = ("columns", "published")  # parts of a summary: which figures a table shows, and published figures
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,8 +30,8 @@ class Check:
     """One comparison.
 
     Attributes:
-        detail: what was compared, or why no comparison was possible.
-        wrong: each difference with both sides.
+        detail: the comparison made, or why none was possible.
+        wrong: differences, each with both sides.
         checked: False if the other side is not on this machine.
     """
 
@@ -104,7 +104,7 @@ def _figures(run: Finished, plan: Plan) -> Check:
     again = json.loads(json.dumps(summarise(plan, run.folder, shown)))
     known, made = ({name: value for name, value in one.items() if name not in _SHOWN} for one in (run.summary, again))
     both = {view["name"] for view in known["views"]} & {view["name"] for view in made["views"]}
-    for one in (known, made):  # an analysis that one of the two versions lacks is not a difference
+    for one in (known, made):  # an analysis that only one of the versions has is not a difference
         one["views"] = {view["name"]: view for view in one["views"] if view["name"] in both}
     return Check("figures", f"{_leaves(made)} values of summary.json against the records",
                  tuple(differences(known, made, "", "in summary.json", "from the records")))
@@ -116,8 +116,8 @@ def _leaves(value: Any) -> int:
 
 
 def differences(old: Any, new: Any, at: str, named: str, again: str) -> Iterator[str]:
-    """Yield the differences of two JSON values with both sides, called `named` and `again`; the last digits of numbers
-    may differ."""
+    """Yield the differences of two JSON values, with both sides, labelled `named` and `again`. The last digits of
+    numbers may differ."""
     if isinstance(old, Mapping) and isinstance(new, Mapping):
         for key in dict.fromkeys([*old, *new]):
             yield from differences(old.get(key), new.get(key), f"{at}.{key}".lstrip("."), named, again)

@@ -1,8 +1,7 @@
-"""A/B test of served configurations, by the threads that were assigned to them at random.
+"""A/B test of served configurations. Compares the threads that were assigned to them at random.
 
-A thread counts once, because its answers are not independent: by the first thumb of its first rated answer, and for
-refusals and failures by its first answer. Threads whose client requested a configuration are left out.
-"""
+A thread counts once, because its answers are not independent. Thumbs count the first thumb of its first rated answer.
+Refusals and failures count its first answer. Threads whose client requested a configuration are left out."""
 from __future__ import annotations
 
 from collections import Counter
@@ -44,10 +43,10 @@ class _Thread(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class VariantRow:
-    """One measure of one configuration.
+    """The value of one measure for one configuration.
 
     Attributes:
-        share: of its threads, each weighted by 1 / probability of its assignment.
+        share: share of its threads, each weighted by 1 / probability of its assignment.
         difference, low, high: difference to the baseline's share, with its confidence sequence; None for the baseline.
         p: corrected p-value of no difference; None for the baseline.
         blocks: number of blocks of threads that were compared.
@@ -65,11 +64,10 @@ class VariantRow:
 
 
 def compare_variants(traffic: Path, baseline: str | None = None) -> tuple[list[VariantRow], list[str]]:
-    """Return the rows of an A/B test, by measure and configuration, the baseline first, and notes on how to read them.
+    """Return the rows of an A/B test by measure and configuration, baseline first, and notes on how to read them.
 
-    The baseline is the configuration of that name, or the one with the highest probability. Raises RunError if no
-    thread was assigned at random, or there is no such configuration.
-    """
+    The baseline is the named configuration. By default it is the one with the highest probability. Raises RunError if
+    no thread was assigned at random, or there is no such configuration."""
     with closing(open_traffic(traffic)) as database, database.snapshot():
         names = _names(database.read(_RUNS))
         found = {measure: [_Thread(names[run], probability, bool(hit)) for run, probability, hit, _ in

@@ -1,4 +1,4 @@
-"""A served answer as plain JSON, which every route writes in its own form: text, citations, sources, steps, usage."""
+"""Convert a served answer to plain JSON: text, citations, sources, steps, usage. Each route adapts it to its API."""
 from __future__ import annotations
 
 import re
@@ -14,7 +14,7 @@ from ragbed.retrieval.index import Index
 from ragbed.strategies.history import ASKS
 from ragbed.strategies.reading import find_citations, text_outside_answer
 
-_MAX_QUOTE = 2_000  # characters of a passage shown with an answer; its document holds all of it
+_MAX_QUOTE = 2_000  # characters of a passage shown with an answer; the document view shows all of it
 _MAX_REPLY = 8_000  # characters of a call's reply; the record holds all of it
 _SOURCES_LIST = re.compile(r"\n\nSources:(?:\n- \[\d+\] \[[^\n]*>\))+\s*\Z")
 
@@ -22,11 +22,10 @@ AnswerJson = Mapping[str, Any]
 
 
 def display_text(answer: Answer) -> str:
-    """Return the text of an answer as it is shown.
+    """Return the text of an answer as users see it.
 
-    Citations that came in a field of a JSON reply are appended as marks such as `[1]`. For a question that failed, the
-    text says why.
-    """
+    Citations from a field of a JSON reply are appended as marks such as `[1]`. If the question failed, the text says
+    why."""
     text = replace_surrogates(answer.text)
     if answer.outcome not in ("answered", "refused"):
         why = answer.failure.message if answer.failure else "the model's reply holds no answer"
@@ -37,10 +36,10 @@ def display_text(answer: Answer) -> str:
 
 
 def answer_json(answer: Answer, text: str, index: Index, **fields: Any) -> dict[str, Any]:
-    """Return an answer as it is served and kept.
+    """Return an answer as JSON, to serve and to store.
 
     Args:
-        text: as it was shown; offsets in `citations` count its code points.
+        text: text that was shown; offsets in `citations` count its code points.
         fields: further fields, such as the id of its record.
     """
     sources = {passage.number: _source(passage.number, passage.chunk, index, passage.number in answer.cited)
@@ -57,7 +56,7 @@ def answer_json(answer: Answer, text: str, index: Index, **fields: Any) -> dict[
 
 
 def passage_json(number: int, chunk: Chunk, index: Index) -> dict[str, Any]:
-    """Return a passage that a search found, under its number."""
+    """Return a passage that a search found, with its number, as JSON."""
     return _source(number, chunk, index, cited=False)
 
 
@@ -87,7 +86,7 @@ def strip_sources(text: str) -> str:
 
 
 def _reasoning(answer: Answer) -> str:
-    """Return the reasoning that models sent apart from their replies, and the last reply's text before its answer."""
+    """Return the reasoning that models sent separately, and the text of the last reply before its answer."""
     calls = [step for step in answer.trace if isinstance(step, GenerateStep)]
     tagged = bool(calls) and answer.tagged and not calls[-1].text.startswith("{")
     before = text_outside_answer(calls[-1].text) if tagged else ""

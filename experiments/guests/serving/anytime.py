@@ -1,5 +1,5 @@
-"""Test two shares, and compute an interval of their difference: both stay valid however often one looks, and whenever
-one stops.
+"""Test two shares, and compute an interval of their difference. Both stay valid however often you look, and whenever
+you stop.
 
 Both use e-values: products over blocks of observations that do not grow on average if the tested hypothesis is true. So
 by Ville's inequality each ever reaches 1/a with a probability of at most a, exactly and from the first observation on.
@@ -37,10 +37,10 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-PRIOR = 0.18  # of a Beta distribution: minimises regret over all shares (Turner, Ly and Grünwald); safestats' default
+PRIOR = 0.18  # Beta prior that minimises regret over all shares (Turner, Ly and Grünwald); safestats' default
 _RATIOS = 161  # number of odds ratios to try, with logarithms from -_WIDEST to _WIDEST
 _WIDEST = 8.0
-_STEP = 0.01  # between the differences to try
+_STEP = 0.01  # step between the differences to try
 _HALVINGS = 50
 _AT_ONCE = 4_000  # blocks
 _LEAST = 1e-12
@@ -64,16 +64,15 @@ class AnytimeTest:
 
 
 def anytime_test(sides: Sequence[bool], hits: Sequence[bool], alpha: float = ALPHA) -> AnytimeTest:
-    """Test two shares. `sides` and `hits` tell for each observation, in order of time, whether it is of the second side
-    and whether it is a hit.
-    """
+    """Test two shares. For each observation, in order of time, `sides` tells whether it is of the second side, and
+    `hits` whether it is a hit."""
     import numpy as np
 
     blocks = blocks_of(sides, hits)
     if not len(blocks):
         return AnytimeTest(-1.0, 1.0, 1.0, 0)
     differences = np.round(np.arange(_STEP - 1, 1, _STEP), 6)
-    most = np.zeros(len(differences))  # log e of each difference, the largest so far; 0 before the first block
+    most = np.zeros(len(differences))  # largest log e of each difference so far; 0 before the first block
     last = np.zeros(len(differences))
     for ratios in log_ratios(blocks, differences):
         paths = last + np.cumsum(ratios, axis=0)
@@ -84,7 +83,7 @@ def anytime_test(sides: Sequence[bool], hits: Sequence[bool], alpha: float = ALP
 
 
 def blocks_of(sides: Sequence[bool], hits: Sequence[bool]) -> NDArray[np.int64]:
-    """Return for each complete block the observations and hits of the first side, then those of the second."""
+    """Return four numbers per complete block: observations and hits of the first side, then of the second."""
     import numpy as np
 
     found, now = [], [0, 0, 0, 0]
@@ -116,7 +115,7 @@ def log_e_of_test(blocks: NDArray[np.int64]) -> NDArray[np.float64]:
 
 def log_ratios(blocks: NDArray[np.int64], differences: NDArray[np.float64],
                prior: float = PRIOR) -> list[NDArray[np.float64]]:
-    """Return the logarithm of each block's factor of the interval's e-value, in arrays of blocks by differences."""
+    """Return arrays of shape (blocks, differences): log of the factor by which a block multiplies each e-value."""
     import numpy as np
 
     before = np.cumsum(blocks, axis=0) - blocks

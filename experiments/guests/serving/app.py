@@ -1,4 +1,4 @@
-"""The server: what it opens, its routes, and `ragbed serve`, which listens until the process is stopped."""
+"""Open, assemble and run the server of `ragbed serve`."""
 from __future__ import annotations
 
 import asyncio
@@ -49,8 +49,8 @@ _GRACE_SECONDS = 30  # time for running answers to end when the server stops
 async def open_server(settings: Sequence[ConfigurationSettings], traffic: Path, threads: str | None = None, *,
                       url: str = "", citations: Citations = "annotations",
                       explore: float = 0.0) -> AsyncIterator[ServerState]:
-    """Open configurations, traffic and threads, closed at the end; the arguments are the options of `ragbed serve`.
-    Raises UserError if an index, a model, a strategy or a folder cannot be opened."""
+    """Open configurations, traffic and threads, and close them at the end. The arguments are the options of `ragbed
+    serve`. Raises UserError if an index, model, strategy or folder cannot be opened."""
     async with contextlib.AsyncExitStack() as stack:
         try:
             traffic.mkdir(parents=True, exist_ok=True)
@@ -107,8 +107,8 @@ def serve(target: Path, given: Mapping[str, Any], *, host: str, port: int, url: 
           mcp: bool, **options: Any) -> None:
     """Serve a target; see `open_server` for `options`, and `GateSettings` for `limits`.
 
-    Raises UserError if it cannot be opened, the port is taken, or other machines could send requests without a key.
-    """
+    Raises UserError if the target cannot be opened, the port is taken, or other machines could send requests without a
+    key."""
     if mcp:
         asyncio.run(_serve_mcp(target, given, traffic, url=url, **options))
         return
@@ -150,8 +150,8 @@ async def _serve(listening: socket.socket, target: Path, given: Mapping[str, Any
 
 @contextlib.contextmanager
 def _stop_on_signals(server: uvicorn.Server) -> Iterator[None]:
-    """Stop the server on a signal. uvicorn's own handler raises the signal again at the end, which would kill the
-    process before its records are closed."""
+    """Stop the server on a signal. uvicorn's handler would raise the signal again at the end, and so kill the process
+    before its records are closed."""
     before = {number: signal.signal(number, server.handle_exit) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield

@@ -1,4 +1,4 @@
-"""OpenAI's chat completions, and a variant for Open WebUI, which shows passages in a form of its own."""
+"""OpenAI's chat completions, and a variant for Open WebUI, which has its own format for passages."""
 from __future__ import annotations
 
 import time
@@ -62,7 +62,7 @@ class ChatRequest(BaseModel):
 
     Attributes:
         model: name of a configuration.
-        citations: how the answer names its sources, in addition to marks such as `[1]` in its text.
+        citations: how the answer lists its sources, in addition to marks such as `[1]` in its text.
         include_reasoning: return the model's reasoning as `reasoning_content`.
     """
 
@@ -141,8 +141,8 @@ def split_history(messages: Sequence[tuple[str, str]]) -> tuple[str, tuple[Turn,
 
 async def start_turn(server: ServerState, request: Request, model: str, messages: Sequence[tuple[str, str]],
                      earlier: Sequence[Turn] = ()) -> ChatTurn:
-    """Start the last question of a conversation that the client keeps, `earlier` being its first part. Raises
-    HTTPException if it cannot be asked."""
+    """Start the last question of a conversation that the client keeps; `earlier` is the conversation before it. Raises
+    HTTPException if the question cannot be asked."""
     question, turns = split_history(messages)
     turns = (*earlier, *turns)
     owner = request_owner(request)
@@ -173,7 +173,7 @@ async def _complete(server: ServerState, given: ChatRequest, request: Request, o
 
 
 def _task_response(given: ChatRequest, reply: str) -> Any:
-    """Return the model's reply to a client's own request, such as a title, made without search, record or prompts."""
+    """Return the model's reply to the client's own request, such as for a title, without search or record."""
     common = {"id": "chatcmpl-aside", "created": int(time.time()), "model": given.model}
     if given.stream:
         chunk = {**common, "object": "chat.completion.chunk",

@@ -29,7 +29,7 @@ from ragbed.strategies.catalogue import SEARCH_ONLY
 from ragbed.strategies.prompting import prompts_hash
 from ragbed.strategies.settings.strategy_config import parse_strategy
 
-RELOAD_SECONDS = 3.0  # between checks whether an index was replaced
+RELOAD_SECONDS = 3.0  # seconds between checks whether an index was replaced
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,7 @@ class Configuration:
 
     @property
     def description(self) -> str:
-        """Return its parts and its score in one line."""
+        """Return the parts and the score in one line."""
         return f"{self.parts}. {self.measured or 'Not measured'}."
 
 
@@ -97,7 +97,7 @@ class SharedResources:
 
     async def open_all(self, settings: Sequence[ConfigurationSettings],
                        checkpointer: Any) -> dict[str, Configuration]:
-        """Open configurations by name. Raises UserError as `Assistant.open` does."""
+        """Open the configurations, and return them by name. Raises UserError as `Assistant.open` does."""
         return {one.name: await self._open(one, checkpointer) for one in settings}
 
     async def _open(self, given: ConfigurationSettings, checkpointer: Any) -> Configuration:
@@ -118,7 +118,7 @@ class SharedResources:
 @contextlib.asynccontextmanager
 async def open_configurations(settings: Sequence[ConfigurationSettings],
                               checkpointer: Any) -> AsyncIterator[dict[str, Configuration]]:
-    """Open configurations by name, and close them at the end. Raises UserError if an index, a model or a strategy
+    """Yield open configurations by name, and close them at the end. Raises UserError if an index, a model or a strategy
     cannot be opened."""
     async with contextlib.AsyncExitStack() as stack:
         configurations = await SharedResources(stack).open_all(settings, checkpointer)
@@ -130,7 +130,7 @@ async def open_configurations(settings: Sequence[ConfigurationSettings],
 
 
 async def reload_indexes(configurations: dict[str, Configuration], checkpointer: Any) -> None:
-    """Replace, until cancelled, each configuration whose index was replaced in its folder.
+    """Reopen each configuration whose index folder was replaced, until cancelled.
 
     Questions that are being answered keep the old index. If a new index cannot be opened, a warning is logged and the
     old one stays.
@@ -174,11 +174,10 @@ def _reopen_index(old: Assistant) -> Index:
 
 
 def read_target(target: Path, given: Mapping[str, Any]) -> list[ConfigurationSettings]:
-    """Return the configurations of a target: the cells of a finished run or of a settings file, with their scores if
-    the run has finished; or one configuration over an index, with the settings in `given`.
+    """Return the configurations of a target. A run or a settings file gives its cells, with scores if the run has
+    finished. An index gives one configuration, with the settings in `given`.
 
-    Raises UserError if the target is none of these, or nothing in it can be served.
-    """
+    Raises UserError for any other target, or if nothing in it can be served."""
     if (target / MANIFEST).is_file() and not (target / "config.yaml").is_file():
         settings = AssistantSettings(index=target, **given)
         label = str(parse_strategy("reasoning", settings.reasoning).label)
@@ -223,7 +222,7 @@ def _cells_of_run(run: Finished, trusted: bool = False) -> list[ConfigurationSet
 
 def _servable(plan: Plan, cells: Mapping[str, Cell], measured: Mapping[str, Measured],
               where: str) -> list[ConfigurationSettings]:
-    """Return the cells that search an index, without repeats of the same settings."""
+    """Return the cells that search an index, one for each distinct settings."""
     found: dict[str, ConfigurationSettings] = {}
     names: set[str] = set()
     for label, cell in cells.items():
@@ -269,5 +268,5 @@ def _settings(plan: Plan, cell: Cell) -> AssistantSettings | None:
 
 
 def _model_name(label: str) -> str:
-    """Return a label as the name of a model in OpenAI's API."""
+    """Turn a label into a model name for OpenAI's API."""
     return re.sub(r"[^A-Za-z0-9._@+-]+", "-", label).strip("-") or "ragbed"

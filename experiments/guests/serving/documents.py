@@ -1,4 +1,4 @@
-"""Show a document with a highlighted passage: images of its pages, its HTML, or its text."""
+"""Show a document with a highlighted passage, as images of its pages, HTML or text."""
 from __future__ import annotations
 
 import re
@@ -23,9 +23,9 @@ _HEADERS = {
                                "form-action 'none'; frame-ancestors 'self'; sandbox allow-same-origin",
     "Cross-Origin-Opener-Policy": "unsafe-none"}
 _CONTEXT = 200_000  # characters shown before and after a passage
-_CONTEXT_PAGES = 1  # pages shown before and after it
+_CONTEXT_PAGES = 1  # pages shown before and after the passage's
 _MAX_PAGES = 12  # shown at once
-_FOUND = 0.8  # share of a passage's letters that must be found on the image
+_FOUND = 0.8  # least share of a passage's letters to find on the images
 _TAGS = frozenset(("blockquote", "br", "caption", "code", "dd", "dl", "dt", "em", "h1", "h2", "h3", "h4", "h5", "h6",
                    "hr", "li", "ol", "p", "pre", "strong", "sub", "sup", "table", "tbody", "td", "tfoot", "th", "thead",
                    "tr", "ul"))
@@ -67,7 +67,7 @@ def document_page(index: Index, document: Document, chunk: Chunk | None, images:
     """Return a document as HTML with the passage highlighted, as the target of `#page=N` or `#passage`.
 
     Args:
-        page: the page to show of a document with page images; None for that of the passage.
+        page: page to show, if the document has page images; None for the page of the passage.
     """
     passage = (chunk.pages if chunk else None) or (1, 1)
     first, last = (page, page) if page else passage
@@ -107,7 +107,7 @@ def _page_images(document: Document, chunk: Chunk | None, marked: Mapping[int, M
 
 
 def _note(chunk: Chunk | None, marked: list[MarkedPage]) -> str:
-    """Return the text of a passage that could not be highlighted on the images; empty if it was."""
+    """Return the passage's text if it could not be highlighted on the images; otherwise an empty text."""
     if chunk is None or sum(one.found for one in marked) >= _FOUND * sum(one.letters for one in marked):
         return ""
     some = any(one.boxes for one in marked)

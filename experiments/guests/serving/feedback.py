@@ -23,7 +23,7 @@ _FEEDBACK = ("SELECT f.record, t.run, t.configuration, f.thumb, f.comment, t.sta
 
 
 def questions_from_feedback(traffic: Path, thumb: Thumb = "any") -> list[dict[str, Any]]:
-    """Return questions with feedback as lines of the benchmark `jsonl`; the last feedback if one was asked repeatedly.
+    """Return questions with feedback as lines of the benchmark `jsonl`; a repeated question keeps the last.
 
     Args:
         thumb: only answers with this thumb; `any` includes those with a comment alone.
@@ -44,7 +44,7 @@ def questions_from_feedback(traffic: Path, thumb: Thumb = "any") -> list[dict[st
             tags = {"feedback": thumb_given, "comment": comment, "given": result.text, "configuration": configuration,
                     "standalone": standalone}
             key = " ".join((standalone or line["question"]).casefold().split())
-            found.pop(key, None)  # so that it moves to the end
+            found.pop(key, None)  # removed first, so that it moves to the end
             found[key] = {**line, **_candidates(result, thumb_given),
                           "tags": {name: value for name, value in tags.items() if value}}
     lines = [line for line in found.values() if thumb in ("any", line["tags"].get("feedback"))]
@@ -55,7 +55,7 @@ def questions_from_feedback(traffic: Path, thumb: Thumb = "any") -> list[dict[st
 
 
 def _candidates(result: Result, thumb: str | None) -> Mapping[str, Any]:
-    """Return what may be gold: the spans of the cited passages and, with a thumb up, the answer's text."""
+    """Return candidates for gold: the spans of the cited passages and, with a thumb up, the answer's text."""
     cited = {passage.number: passage for passage in result.evidence}
     gold = [{"document": one.source, "format": one.format, "start": one.start, "end": one.end}
             for one in map(cited.__getitem__, result.cited)]

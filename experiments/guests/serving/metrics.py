@@ -1,4 +1,4 @@
-"""Prometheus metrics of a server: requests, answers, latency, tokens, price. No label holds text of a request."""
+"""Prometheus metrics of a server: requests, answers, latency, tokens, price. Labels never contain text of requests."""
 from __future__ import annotations
 
 import time
@@ -42,7 +42,7 @@ class Metrics:
         self._waiting = Gauge("ragbed_waiting", "Requests that are waiting in the queue.", registry=registry)
 
     def watch_queue(self, queue: Queue) -> None:
-        """Report the requests of a queue."""
+        """Report how many requests of a queue run and wait."""
         self._running.set_function(lambda: queue.running)
         self._waiting.set_function(lambda: queue.waiting)
 

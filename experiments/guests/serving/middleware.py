@@ -37,7 +37,7 @@ HEADERS = {
 COOKIE = "ragbed_session"
 _SESSION_SECONDS = 12 * 3600  # lifetime of a cookie
 _MIN_KEY_LENGTH = 16
-_PUBLIC = re.compile(r"/|/health|/favicon\.ico|/assets/.*")  # readable without a key: they reveal nothing
+_PUBLIC = re.compile(r"/|/health|/favicon\.ico|/assets/.*")  # readable without a key, because they reveal nothing
 _UNLIMITED = {"/api/session", "/api/feedback"}  # POST routes that call no model
 _BODY_SECONDS = 30.0  # time for a request's body to arrive
 _BUSY_SECONDS = 5.0  # `Retry-After` when the queue is full
@@ -77,7 +77,7 @@ class Keys:
     def owner(self, key: str) -> str | None:
         """Return the owner of a key; None if it is unknown."""
         given, found = hashlib.sha256(key.encode("utf-8", "replace")).digest(), None
-        for name, hash in self._hashes.items():  # all of them, so that the time taken reveals nothing
+        for name, hash in self._hashes.items():  # compare all keys, so that the time taken reveals nothing
             if hmac.compare_digest(given, hash):
                 found = name
         return found
@@ -125,7 +125,7 @@ class SessionRequest(BaseModel):
 
 
 def session_routes(keys: Keys) -> APIRouter:
-    """Return the route that sets a cookie, since frames and images of the page cannot send a header."""
+    """Return the route that sets a cookie. The page's frames and images need it, because they cannot send a header."""
     router = APIRouter()
 
     @router.post("/api/session")
@@ -165,8 +165,8 @@ class Queue:
     """A limit on concurrent requests with a bounded queue.
 
     Attributes:
-        running: requests that hold a place.
-        waiting: requests that wait for one.
+        running: number of requests that hold a place.
+        waiting: number of requests that wait for a place.
     """
 
     def __init__(self, places: int, max_waiting: int) -> None:
@@ -277,7 +277,7 @@ class RequestGate:
                 await self._app(scope, _replay(body, receive), send)
 
     def _check_origin(self, scope: Scope, headers: Headers) -> None:
-        """Reject requests of other websites, made through their own domain name or across origins."""
+        """Reject requests from other websites: those to an unknown host name, and those from another origin."""
         host = headers.get("host", "")
         name = _hostname(host)
         if not (name in self._settings.names or name == "localhost" or _is_address(name)):
@@ -348,8 +348,8 @@ class _HeaderSender:
         await self._send(message)
 
     async def end(self, error: HTTPException, scope: Scope, receive: Receive) -> None:
-        """End with an error: as the response, or as the last event of a stream that has started. Any other response
-        that has started is broken off."""
+        """Send an error, as the response or as the last event of a stream that has started. Any other response that has
+        started is cut off."""
         if not self._started:
             await JSONResponse(error.detail, error.status_code)(scope, receive, self)
         elif not self._complete and self._kind.startswith("text/event-stream"):
@@ -357,7 +357,7 @@ class _HeaderSender:
 
 
 def _replay(body: bytes, receive: Receive) -> Receive:
-    """Return a `receive` that gives a body that was read already, and then what arrives."""
+    """Return a `receive` that first returns a body that was already read, and then what arrives."""
     left = [body]
 
     async def give() -> Message:
@@ -380,7 +380,7 @@ def _hostname(host: str) -> str:
 
 
 def _is_address(name: str) -> bool:
-    """Tell whether a host is an IP address, which no other site can point its own name to."""
+    """Tell whether a host is an IP address. Another website cannot make its own domain name pass for one."""
     try:
         ipaddress.ip_address(name)
     except ValueError:

@@ -17,7 +17,7 @@ ASSETS = Path(__file__).parent / "assets"
 
 
 class PageQuestion(BaseModel):
-    """A question: the next one of a thread, or the first of a new thread."""
+    """The next question of a thread, or the first of a new thread."""
 
     model_config = ConfigDict(extra="forbid")
 

@@ -20,9 +20,9 @@ from ragbed.retrieval.source_paths import read_source
 Rect = tuple[float, float, float, float]  # x0, y0, x1, y1 in points, from the top left corner
 
 _OPEN_FILES, _CACHED_IMAGES = 2, 48
-_MAX_PIXELS = 3_000_000  # of an image
+_MAX_PIXELS = 3_000_000  # maximum pixels of an image
 _ZOOM = 2.0  # pixels per point, unless that exceeds the maximum
-_MAX_WORDS = 20_000  # of a page; beyond, nothing is highlighted
+_MAX_WORDS = 20_000  # maximum words of a page; longer pages are not highlighted
 _UNIQUE = 16  # letters that hardly occur twice on a page by chance; shorter lines must be whole words
 _MAX_GAP = 40  # letters between a line and the previous one
 _LOCK_SECONDS = 10.0  # time to wait for a page that another request draws
@@ -35,7 +35,7 @@ class MarkedPage:
     """A page with the boxes of a passage.
 
     Attributes:
-        width, height: of the page, in points.
+        width, height: size of the page, in points.
         letters: number of letters of the passage on this page, by its parsed text.
         found: how many of them were found on the image.
     """
@@ -66,7 +66,7 @@ class PageImages:
 
     def mark(self, index: Index, document: Document, pages: Iterable[int],
              chunk: Chunk | None) -> dict[int, MarkedPage] | None:
-        """Find a chunk's text on pages of a document; None if its file has moved or changed since it was indexed."""
+        """Find a chunk's text on a document's pages; None if the file moved or changed after it was indexed."""
         with self._opening(index, document) as (place, file):
             if place is None:
                 return None
@@ -101,7 +101,7 @@ class PageImages:
         return data
 
 
-_Words = Sequence[tuple[str, int, int]]  # each with its block and its line there
+_Words = Sequence[tuple[str, int, int]]  # words, each with the numbers of its block and line
 
 
 def _read(file: Any, page: int) -> tuple[_Words, list[Rect], tuple[float, float]]:
@@ -129,7 +129,7 @@ def _mark(words: _Words, boxes: Sequence[Rect], size: tuple[float, float], lines
 
 
 def _mupdf() -> Any:
-    """Import the library, which has no types, without its messages about damaged files."""
+    """Import MuPDF, which has no types, and silence its messages about damaged files."""
     import pymupdf
 
     mupdf: Any = pymupdf
@@ -139,7 +139,7 @@ def _mupdf() -> Any:
 
 
 def _open(place: _Source) -> Any:
-    """Open a file. Raises LookupError, which the cache does not keep, if there is none."""
+    """Open a file. Raises LookupError, which the cache does not keep, if there is no file."""
     data = read_source(*place)
     if data is None:
         raise LookupError(place)
@@ -170,8 +170,8 @@ def _letters(text: str) -> str:
 
 
 def _found(words: Sequence[str], needles: Sequence[str]) -> dict[int, tuple[int, int]]:
-    """Return the first and last word of each line, by its number. A line that occurs more than once is taken only where
-    it follows the previous one; no position is guessed."""
+    """Return the first and last word of each line that was found, by its number. If a line occurs more than once, it
+    counts only where it follows the previous line; no position is guessed."""
     parts = list(map(_letters, words))
     text, owners = "".join(parts), [place for place, part in enumerate(parts) for _ in part]
     edges = {0, *accumulate(map(len, parts))}

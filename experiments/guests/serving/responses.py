@@ -1,4 +1,4 @@
-"""OpenAI's responses API: the answers of `chat`, as items or as a stream of typed events."""
+"""OpenAI's responses API: returns the same answers as `chat`, as items or as a stream of typed events."""
 from __future__ import annotations
 
 import time
@@ -35,12 +35,12 @@ class ResponseItem(BaseModel):
 
     @property
     def name(self) -> str:
-        """Return the name under which `ragbed.ignored` lists it."""
+        """Return the name of this item in `ragbed.ignored`."""
         return f"{self.role} message" if self.type == "message" else f"{self.type} item"
 
 
 class ReasoningRequest(BaseModel):
-    """Whether to return reasoning: only if a summary is requested."""
+    """Request for reasoning, which is returned only if a summary is requested."""
 
     summary: Literal["auto", "concise", "detailed"] | None = None
 
@@ -92,7 +92,7 @@ def response_routes(server: ServerState) -> APIRouter:
 
 
 async def _load_turns(server: ServerState, request: Request, id: str) -> Sequence[Turn]:
-    """Return the conversation up to an answer, by the id of its response or message."""
+    """Return the conversation up to an answer, given the id of its response or message."""
     turns = await server.sessions.traffic.conversation(id.partition("_")[2], request_owner(request))
     if turns is None:
         raise http_error(404, f"no answer has the id {id!r:.100}", "previous_response_not_found")

@@ -1,4 +1,4 @@
-"""Answer one turn of a chat: its events, its text as it is written, and its record, even if the client disconnects."""
+"""Answer one turn of a chat: emit its events, stream its text, and record it even if the client disconnects."""
 from __future__ import annotations
 
 import asyncio
@@ -39,8 +39,8 @@ class ChatTurn:
     Attributes:
         record: id of its record.
         position: number of turns before it in the thread.
-        owner: name of the key it was asked with; empty if the server needs no key.
-        assistant: answers the question, even if the configuration gets another assistant meanwhile.
+        owner: name of the key that the client used; empty if the server needs no key.
+        assistant: answers the question, even if the configuration's assistant is replaced meanwhile.
         probability: probability of the thread's assignment to this configuration.
         history: earlier turns, sent by a client that keeps its own conversation; None if the thread is kept here.
     """
@@ -58,11 +58,11 @@ class ChatTurn:
 
 @dataclass(slots=True)
 class TurnTimes:
-    """When a turn and its steps started and ended, in seconds since the epoch.
+    """Start and end times of a turn and its steps, in seconds since the epoch.
 
     Attributes:
         first_text: when the first text of the answer was sent.
-        searches, calls: the start of each, and its end once it has ended; calls by their number.
+        searches, calls: start of each, and its end once it has ended; calls by their number.
     """
 
     started: float = field(default_factory=time.time)
@@ -89,7 +89,7 @@ Observer = Callable[[ChatTurn, Answer, TurnTimes], None]  # called with every an
 
 
 class ChatSessions:
-    """Answers turns with the configurations that are served, and records them."""
+    """Answers turns with the served configurations, and records them."""
 
     def __init__(self, configurations: dict[str, Configuration], traffic: Traffic,
                  observers: Sequence[Observer] = ()) -> None:
@@ -129,7 +129,7 @@ class ChatSessions:
         return turn
 
     def play(self, turn: ChatTurn) -> AsyncGenerator[Event]:
-        """Answer a turn in a task of its own, and return its events: steps, pieces of the answer as `text`, and last
+        """Answer a turn in a separate task, and yield its events: steps, pieces of the answer as `text`, and last
         `answer`. If the client stops reading, the question is stopped, and its record says so."""
         events: asyncio.Queue[Event | None] = asyncio.Queue()
         task = asyncio.create_task(self._run(turn, events.put_nowait))
@@ -144,7 +144,7 @@ class ChatSessions:
         return last
 
     async def ask_model(self, configuration: str, text: str) -> Reply | Failure:
-        """Ask a configuration's model something that is not a question about the documents, such as a title."""
+        """Send a configuration's model a request that is not about the documents, such as for a title."""
         assistant = self.configurations[configuration].assistant
         call = Generate((Message("user", (text,)),), "aside", max_tokens=_TASK_TOKENS)
         return (await assistant.model.ask(call, time.monotonic() + assistant.client.limits.seconds)).outcome
@@ -165,14 +165,14 @@ class ChatSessions:
                 if rest:
                     times.add({"event": "text"})
                 shown = await self._record(turn, answer, text, times)
-                if rest and answer.failure is None:  # the reason for a failure is not text of an answer
+                if rest and answer.failure is None:  # the reason for a failure is not part of the answer
                     on_event({"event": "text", "text": rest})
                 on_event({"event": "answer", **shown})
             finally:
                 on_event(None)
 
     async def _answer(self, turn: ChatTurn, text: AnswerStream, emit: Callable[[Event], None]) -> Answer:
-        """Play a turn to its end. If it is cancelled, return what it has so far, as stopped."""
+        """Play a turn to its end. If it is cancelled, return an answer marked as stopped, with the steps so far."""
         session: Session | None = None
         assistant, id = turn.assistant, turn.thread if turn.history is None else turn.record
         if id in self._threads:
@@ -202,7 +202,7 @@ class ChatSessions:
         return failed_answer(_STOPPED)
 
     async def _record(self, turn: ChatTurn, answer: Answer, text: AnswerStream, times: TurnTimes) -> Event:
-        """Keep the answer, and return it as it is shown."""
+        """Store the answer, and return it as JSON."""
         shown = answer_json(answer, text.sent, turn.assistant.index, record=turn.record, thread=turn.thread,
                             configuration=turn.configuration, question=turn.question)
         for observer in self._observers:
@@ -217,7 +217,7 @@ async def _events_of(task: asyncio.Task[None], events: asyncio.Queue[Event | Non
             yield event
             if event["event"] == "answer":
                 return
-        await task  # raises, since there was no answer
+        await task  # raises, because there was no answer
     finally:
         if not task.done():
             _cancel_once(task)
@@ -232,7 +232,7 @@ def _cancel_once(task: asyncio.Task[None]) -> None:
 
 
 def _served_events(event: Event, text: AnswerStream, assistant: Assistant, session: Session | None) -> list[Event]:
-    """Return the event as it is served, a search with its passages, and the new text of the answer."""
+    """Return the event as JSON, with its passages if it is a search, and the new text of the answer."""
     if event["event"] == "search" and session is not None:
         event = {**event, "passages": [passage_json(passage.number, passage.chunk, assistant.index)
                                        for passage in session.passages if passage.number in event["found"]]}
@@ -248,7 +248,7 @@ _PARTIAL_TAG = re.compile(r"</?[a-z]{0,9}\Z", re.IGNORECASE)  # the next piece m
 
 
 class AnswerStream:
-    """Extracts the answer, and the reasoning before it, from a question's events: no tags, no other JSON fields.
+    """Extracts the reasoning and the answer from a question's events, without tags and other JSON fields.
 
     If a strategy does not know in advance which call is its last, nothing is streamed and the answer comes whole.
 
@@ -264,7 +264,7 @@ class AnswerStream:
         self._form: Form = "plain"
 
     def feed(self, event: Mapping[str, Any]) -> tuple[str, str]:
-        """Take an event of `agents.graph`; return the new pieces of reasoning and answer, often empty."""
+        """Process an event of `agents.graph`. Return the new pieces of reasoning and answer, which are often empty."""
         if event["event"] == "asking" and event["answers"]:
             self._call, self._form, self._raw, self._reasoning = event["call"], event["answers"], "", ""
         elif self._call is None or event.get("call") != self._call:
@@ -279,7 +279,7 @@ class AnswerStream:
         return "", ""
 
     def rest(self, text: str) -> str:
-        """Return the part of the final answer that was not sent yet. If the answer differs from what was sent, as after
+        """Return the part of the final answer that was not sent yet. If the answer differs from the sent text, as after
         a retry, return all of it after a blank line."""
         if text.startswith(self.sent):
             return self._advance(text)
@@ -295,7 +295,7 @@ class AnswerStream:
 
 
 def _read_plain(raw: str) -> tuple[str, str]:
-    """Read a reply that is all answer, except for reasoning and tags that nobody asked for."""
+    """Read a reply that consists of the answer, apart from unrequested reasoning and tags."""
     if "<" not in raw:
         return "", raw
     shown = _PARTIAL_TAG.sub("", strip_thinking(raw))

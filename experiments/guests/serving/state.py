@@ -1,4 +1,4 @@
-"""What the routes of a server share: its state, errors in OpenAI's form, and server-sent events."""
+"""Helpers of all routes: the server's state, errors in OpenAI's form, and server-sent events."""
 from __future__ import annotations
 
 import asyncio
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 Citations = Literal["annotations", "markdown", "both"]
 Result = TypeVar("Result")
-LIVE = "live"  # model name for the configuration that a thread is assigned
+LIVE = "live"  # model name that stands for the configuration assigned to a thread
 FAILED_STATUS: Mapping[str, int] = {"error": 502, "timeout": 504, "budget": 503, "too_long": 400}  # by outcome
 
 
@@ -28,9 +28,9 @@ class ServerState:
     """A running server.
 
     Attributes:
-        url: base URL of links in answers; empty to use that of each request.
-        citations: how answers name their sources if the request does not say.
-        explore: share of threads assigned to other configurations than the first; above 0 the model `live` is served.
+        url: base URL of links in answers; if empty, the URL of each request.
+        citations: how answers list their sources by default.
+        explore: share of threads assigned to other configurations than the first; above 0, `live` is a model.
     """
 
     configurations: Mapping[str, Configuration]
@@ -45,7 +45,7 @@ class ServerState:
         return None if model == LIVE and self.explore else model
 
     def find(self, document: str, chunk: str | None = None) -> tuple[Index, Document, Chunk | None] | None:
-        """Return a document with its index, and its chunk if one is named; None if no index holds it."""
+        """Return a document with its index, and the chunk if its id is given; None if no index holds the document."""
         for index in dict.fromkeys(one.assistant.index for one in self.configurations.values()):
             try:
                 passage = index.chunk(chunk) if chunk else None
@@ -96,7 +96,7 @@ def event_stream(events: AsyncIterator[bytes] | Iterator[bytes]) -> StreamingRes
 
 
 async def unless_disconnected(request: Request, work: Awaitable[Result]) -> Result:
-    """Return the result of work, which is cancelled if the client disconnects."""
+    """Await work and return its result; cancel it if the client disconnects."""
     async def disconnected() -> None:
         while (await request.receive())["type"] != "http.disconnect":
             pass

@@ -52,7 +52,7 @@ def open_telemetry() -> Iterator[Sequence[Telemetry]]:
 
 
 class Telemetry:
-    """Sends a trace of each answer, after the answer has ended, so that it costs the client no time."""
+    """Sends a trace of each answer after the answer has ended, so that the client does not wait for it."""
 
     def __init__(self, provider: TracerProvider, content: bool) -> None:
         self._tracer, self._content = provider.get_tracer("ragbed"), content
@@ -118,7 +118,7 @@ def _end(span: Span, at: Sequence[float], failure: str | None) -> None:
 
 
 def _messages(content: bool, prompt: Sequence[tuple[str, str]], reply: str) -> dict[str, str]:
-    """Return the messages and the reply in the form of the conventions."""
+    """Return the messages and the reply in the form of OpenTelemetry's conventions."""
     if not content:
         return {}
     sent = [{"role": role, "parts": [{"type": "text", "content": text}]} for role, text in prompt]

@@ -1,4 +1,4 @@
-"""Traffic: every answer of a server, kept before the client sees its end, and the feedback on it.
+"""Traffic: stores every answer of a server, before the client sees its end, and the feedback on it.
 
     FOLDER/
       traffic.sqlite      threads, their turns, feedback
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 Thumb = Literal["up", "down"]
-VERSION = 1  # of the tables
+VERSION = 1  # version of the tables
 SCHEMA = (
     "CREATE TABLE IF NOT EXISTS secrets (name TEXT PRIMARY KEY, value TEXT NOT NULL)",
     "CREATE TABLE IF NOT EXISTS threads (id TEXT PRIMARY KEY, owner TEXT NOT NULL, configuration TEXT NOT NULL,"
@@ -59,7 +59,7 @@ _KILLED = Failure("interrupted", "the server stopped before the answer ended")
 
 
 def open_traffic(path: Path) -> Database:
-    """Open traffic for reading, by its folder or file. Raises RunError if there is none."""
+    """Open the traffic in a folder or file for reading. Raises RunError if there is none."""
     file = path if path.is_file() else path / TRAFFIC
     if not file.is_file():
         raise RunError(f"{path} holds no traffic: no {TRAFFIC} in it; `ragbed serve --traffic` creates it")
@@ -80,7 +80,7 @@ def assign_variant(salt: str, thread: str, names: Sequence[str], explore: float)
 
 
 class Traffic:
-    """Stores a server's answers. A thread of its own reads and writes, so that the event loop never waits for the disk.
+    """Stores a server's answers. A separate thread reads and writes, so that the event loop never waits for the disk.
     """
 
     def __init__(self, folder: Path, configurations: Sequence[str], explore: float, thread: ThreadPoolExecutor) -> None:
@@ -93,7 +93,7 @@ class Traffic:
     @classmethod
     @asynccontextmanager
     async def open(cls, folder: Path, configurations: Sequence[str], explore: float = 0.0) -> AsyncIterator[Traffic]:
-        """Open the traffic of a folder, which is created if missing, and close it at the end.
+        """Open the traffic in a folder, and close it at the end. A missing folder is created.
 
         Args:
             configurations: their names; the first is the default.
@@ -111,8 +111,8 @@ class Traffic:
                 await traffic._do(traffic._close)
 
     async def choose(self, thread: str, requested: str | None = None) -> tuple[str, float]:
-        """Return the configuration that answers in a thread, and the probability of its assignment: 1 if the client
-        requested it. A thread keeps the configuration that it started with."""
+        """Return the configuration that answers in a thread, and the probability of its assignment, which is 1 if the
+        client requested it. A thread keeps its first configuration."""
         if requested is not None:
             return requested, 1.0
         known = await self._do(self._database.read, "SELECT configuration, probability FROM threads WHERE id = ?",
@@ -122,7 +122,7 @@ class Traffic:
         return assign_variant(self._salt, thread, self._configurations, self._explore)
 
     async def position(self, thread: str, owner: str) -> int:
-        """Return the number of turns in an owner's thread. Raises SettingsError if the owner has no such thread."""
+        """Count the turns in an owner's thread. Raises SettingsError if the owner has no such thread."""
         (count,), = await self._do(self._database.read, "SELECT count(*) FROM turns WHERE thread = ? AND owner = ?",
                                    (thread, owner))
         if not count:
@@ -130,25 +130,25 @@ class Traffic:
         return int(count)
 
     async def start(self, turn: ChatTurn) -> None:
-        """Keep a turn that starts. Raises SettingsError if the thread belongs to another owner, or the turn was started
-        before."""
+        """Store a turn that starts. Raises SettingsError if the thread belongs to another owner, or the turn was
+        already started."""
         await self._do(self._start, turn)
 
     async def end(self, turn: ChatTurn, answer: Answer, shown: Mapping[str, Any]) -> None:
-        """Keep the answer of a turn; it is durable on return, and kept even if the caller is cancelled.
+        """Store the answer of a turn. It is durable on return, and stored even if the caller is cancelled.
 
         Args:
-            shown: the answer as the client sees it, which `thread` returns again; its `standalone` is the question as
-                it was rewritten for the search.
+            shown: answer that the client sees and `thread` returns; its `standalone` is the question rewritten for the
+                search.
         """
         await self._do(self._end, turn, answer, shown)
 
     async def feedback(self, record: str, owner: str, thumb: Thumb | None, comment: str = "") -> bool:
-        """Keep an owner's feedback, replacing any earlier one. Return False if the owner has no such answer."""
+        """Store an owner's feedback in place of any earlier one. Return False if the owner has no such answer."""
         return await self._do(self._rate, record, owner, thumb, storable(comment))
 
     async def threads(self, owner: str, limit: int = 200) -> list[dict[str, Any]]:
-        """Return an owner's threads that are kept here, the latest first."""
+        """Return an owner's threads that are stored here, latest first."""
         # With min(), SQLite takes the other columns from the row that has the minimum.
         rows = await self._do(self._database.read, (
             "SELECT t.thread, t.question, min(t.place), (SELECT max(begun) FROM turns WHERE thread = t.thread) AS last,"
@@ -193,8 +193,8 @@ class Traffic:
             self._recover(record, run)
 
     def _recover(self, record: str, run: str) -> None:
-        """End a turn that a killed process left, by its record if there is one. A run that was deleted does not keep
-        the server from starting."""
+        """End a turn that a killed process left unfinished, using its record if there is one. The server starts even if
+        the run was deleted."""
         if not (self.folder / run).is_dir():
             self._finish(record, "error", "")
             return
@@ -256,7 +256,7 @@ class Traffic:
 
 
 def question_of(database: Database, record: str) -> Question:
-    """Return a question with the turns before it."""
+    """Return a turn's question, with the turns before it."""
     (thread, place, before, text), = database.read(
         "SELECT thread, place, before, question FROM turns WHERE record = ?", (record,))
     turns = [Turn(**turn) for turn in json.loads(before)] if before is not None else [

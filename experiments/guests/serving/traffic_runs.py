@@ -1,9 +1,8 @@
-"""The traffic of one configuration as a run with one cell, whose questions are those that users asked.
+"""Store the traffic of one configuration as a run with one cell, whose questions come from users.
 
-Everything that reads a run reads it too. Its questions have no gold, so no answer is judged. Refusals, the form of the
-reply, and citations of numbers that were never shown are scored. Scores and summary are computed when somebody reads
-the run, not while a client waits for an answer.
-"""
+All commands that read runs read it too. Its questions have no gold, so no answer is judged. Scores cover refusals, the
+form of the reply, and citations of numbers that were never shown. Scores and summary are computed when somebody reads
+the run, not while a client waits for an answer."""
 from __future__ import annotations
 
 import json
@@ -34,9 +33,9 @@ from ragbed.strategies.types import Turn
 if TYPE_CHECKING:
     from ragbed.agents.assistant import Assistant, AssistantSettings
 
-TRAFFIC = "traffic.sqlite"  # in the folder of traffic, which holds the runs
-QUESTIONS = "questions.jsonl"  # in each run: its questions, which `ragbed run` can ask again
-EXEMPLARS = "exemplars.jsonl"  # in each run whose prompts show exemplars
+TRAFFIC = "traffic.sqlite"  # file in the folder of traffic, which holds the runs
+QUESTIONS = "questions.jsonl"  # file in each run: its questions, which `ragbed run` can ask again
+EXEMPLARS = "exemplars.jsonl"  # file in each run whose prompts show exemplars
 SCHEME = Scheme(groups=("answers", "form"), rubric=None,
                 columns=("refused_answerable", "well_formed", "invalid_citations"))
 _MAX_NAME = 60  # characters of a configuration's name in its folder's name
@@ -78,7 +77,7 @@ class TrafficRun:
         return cls(folder)
 
     def add(self, question: Question, answer: Answer, source_of: Callable[[str], str]) -> None:
-        """Keep a question and its answer durably, both or neither. A question that is there already is not doubled."""
+        """Store a question and its answer durably, both or neither. Does nothing if the question is already there."""
         from ragbed.experiments.running.play import make_record, make_result
 
         database, cell = self.folder.database, self.cell
@@ -99,7 +98,7 @@ class TrafficRun:
 
 
 def run_settings(settings: AssistantSettings, path: Path) -> RunSettings:
-    """Return settings of a run that asks a configuration the same questions again."""
+    """Return the settings of a run that asks a configuration the same questions again."""
     fields = settings.model_dump(mode="json")
     retriever = {**fields["retriever"], "k": settings.k, "index": str(settings.index.absolute()),
                  "where": fields["where"]}
@@ -116,8 +115,8 @@ def run_settings(settings: AssistantSettings, path: Path) -> RunSettings:
 def open_run_folder(path: Path) -> Path:
     """Return the folder of a run. In a run of traffic, score new records and update manifest, questions and summary.
 
-    The folder of the traffic itself stands for its run. Raises RunError if it has several, or they cannot be written.
-    """
+    A traffic folder with a single run stands for that run. Raises RunError if it has several, or they cannot be
+    written."""
     if (path / TRAFFIC).is_file():
         runs = runs_of(path)
         if len(runs) != 1:

@@ -1,1 +1,1 @@
-"""Files of answers: one module per tool, which reads and writes its format."""
+"""Answer files of other tools. Each module reads and writes one tool's format."""

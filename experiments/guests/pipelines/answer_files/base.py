@@ -1,4 +1,4 @@
-"""What the formats share: limits, and writing JSON."""
+"""Helpers that all formats share: limits, and writing JSON."""
 from __future__ import annotations
 
 import json
@@ -10,7 +10,7 @@ from ragbed.documents.errors import BenchmarkError
 from ragbed.documents.rows import Row
 from ragbed.experiments.answer_files import Answer, Prediction
 
-_MAX_BYTES = 1 << 30  # of a file, unpacked
+_MAX_BYTES = 1 << 30  # maximum bytes of an unpacked file
 
 
 def check_size(file: Path, size: int) -> None:
@@ -26,7 +26,7 @@ def prediction(row: Row, id: str | None, question: str, content: Mapping[str, An
 
 
 def json_line(content: Any) -> str:
-    """Return content as one line of JSON. Characters that UTF-8 cannot encode are replaced."""
+    """Return content as one line of JSON, replacing characters that UTF-8 cannot encode."""
     return json.dumps(content, ensure_ascii=False).encode("utf-8", "replace").decode() + "\n"
 
 

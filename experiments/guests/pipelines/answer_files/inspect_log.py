@@ -1,7 +1,6 @@
-"""Logs of Inspect (inspect.aisi.org.uk), `.eval` or `.json`: the completion of each sample and epoch.
+"""Read the completion of each sample and epoch from Inspect's logs (inspect.aisi.org.uk), `.eval` or `.json`.
 
-What the model read is in the sample's metadata, under `contexts`, `citations` and `refused`.
-"""
+The sample's metadata may hold `contexts` (what the model read), `citations` and `refused`."""
 from __future__ import annotations
 
 import struct
@@ -31,7 +30,7 @@ def _read(file: Path) -> Iterator[Prediction]:
         log = read_eval_log(file.resolve(), resolve_attachments="core", format="eval" if packed else "json",
                             exclude_fields={"events", "messages", "store"})
     except (AttributeError, EOFError, LookupError, OSError, RuntimeError, TypeError, ValueError, struct.error,
-            zipfile.BadZipFile, JSONError, ZstdError) as error:  # all of these were seen with damaged logs
+            zipfile.BadZipFile, JSONError, ZstdError) as error:  # damaged logs have raised each of these
         why = " ".join(str(error).split())[:_MAX_MESSAGE] or type(error).__name__
         raise BenchmarkError(f"{file}: not a readable Inspect log: {why}") from error
     for sample in log.samples or ():

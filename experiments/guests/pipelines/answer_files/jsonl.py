@@ -1,4 +1,4 @@
-"""Plain JSON Lines: one answer per line. Settings of the pipeline say where answer, contexts and citations are."""
+"""Plain JSON Lines: one answer per line. The pipeline's settings say where to find answer, contexts and citations."""
 from __future__ import annotations
 
 from collections.abc import Iterator

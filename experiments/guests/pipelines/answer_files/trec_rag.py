@@ -1,4 +1,4 @@
-"""TREC RAG 2024 and 2025 (trec-rag.github.io): sentences that cite places in `references`, from 0, or ids.
+"""TREC RAG 2024 and 2025 (trec-rag.github.io): each sentence cites positions in `references`, from 0, or ids.
 
 RAGTIME and other tracks (github.com/hltcoe/rag-run-validator) put run and topic into `metadata`, call the sentences
 `responses`, and cite ids with scores. These files are read too.
@@ -36,8 +36,8 @@ def _read_line(row: Row) -> Prediction:
 
 
 def _read_sentence(sentence: Row, documents: list[str], grow: bool) -> str:
-    """Return a sentence with its citations in brackets, as places from 1. A citation of an unknown document becomes the
-    place after the last, unless `grow` adds the document to the list."""
+    """Return a sentence with its citations in brackets, as positions from 1. A citation of an unknown document becomes
+    the position after the last, unless `grow` adds the document to the list."""
     cited, places = sentence.fields.get("citations") or [], dict[int, None]()
     for one in cited if isinstance(cited, list | dict) else [cited]:
         if not (isinstance(one, str) or (type(one) is int and one >= 0)):
