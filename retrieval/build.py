@@ -74,7 +74,7 @@ def build_index(sources: Sequence[str | Path], out: Path, settings: IndexSetting
             check_sources(job.metadata, names)
             found = [source for source in found if digest(source.relative) in shard]  # id of the source's document
             own = {source.relative for source in found}
-            remember_folders(out, found)  # for the whole index: merging does not see the files
+            remember_folders(out, found)  # all folders, because merging does not see them
             job = replace(job, metadata={name: fields for name, fields in job.metadata.items() if name in own},
                           shard=ShardEntry(part=str(shard), sources=digest(*names)))
         return _build_plan(plan_files(found, job.previous), job, progress, on_estimate)

@@ -11,7 +11,7 @@ from ragbed.retrieval.types import Hit
 
 T = TypeVar("T", bound=Hashable)
 
-DECIMALS = 6  # of a cosine or score; smaller differences are ties, or the number of threads would decide the order
+DECIMALS = 6  # smaller differences of scores are ties; otherwise the number of threads would decide the order
 
 
 def distinct(hits: Sequence[Hit]) -> list[Hit]:
@@ -23,7 +23,7 @@ def distinct(hits: Sequence[Hit]) -> list[Hit]:
 
 
 def number(value: object) -> float | None:
-    """Return a number of any library as a float; None for other values, booleans, and numbers that are not finite."""
+    """Convert a number of any library to a float; None for booleans, other values, and if it is not finite."""
     if isinstance(value, bool) or not isinstance(value, Real):
         return None
     try:
@@ -34,7 +34,7 @@ def number(value: object) -> float | None:
 
 
 def min_max_scale(scores: Sequence[float]) -> list[float]:
-    """Scale scores to 0..1 by their minimum and maximum. Equal scores, or a single one, become 1."""
+    """Scale scores to 0..1 by their minimum and maximum. If all scores are equal, they become 1."""
     least, highest = min(scores, default=0.0), max(scores, default=0.0)
     if highest - least <= 10 ** -DECIMALS * max(abs(least), abs(highest)):
         return [1.0] * len(scores)
@@ -66,9 +66,9 @@ def interleave(lists: Iterable[Sequence[T]]) -> list[T]:
 
 
 def append_rest(first: Sequence[Hit], rest: Iterable[Hit], k: int) -> list[Hit]:
-    """Return at most `k` hits: the reordered `first`, then those of `rest` that are not among them, in their order. The
-    others get the score of the last reordered hit minus 1, 2, 3 ... So a retriever that reorders only the best of
-    another's hits has the same best ones for every `k`."""
+    """Return at most `k` hits: the reordered `first`, then the hits of `rest` that are not in `first`. The latter get
+    the score of the last reordered hit minus 1, 2, 3 ... So a retriever that reorders only the best hits of another has
+    the same best hits for every `k`."""
     known = {hit.chunk.id for hit in first}
     least, count = (first[-1].score, len(first)) if first else (0.0, 0)
     more = (hit for hit in rest if hit.chunk.id not in known)

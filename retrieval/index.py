@@ -1,4 +1,4 @@
-"""Index: opening and searching a folder of chunks and their vectors."""
+"""Open and search an index: a folder of chunks and their vectors."""
 from __future__ import annotations
 
 import threading
@@ -27,7 +27,7 @@ from ragbed.retrieval.storage.manifest import (
 from ragbed.retrieval.storage.parquet import ChunkTable, DocumentTable
 from ragbed.retrieval.types import Embedder, FieldValue, Hit, Matrix
 
-_MAX_RETRIES = 20  # of opening an index that is replaced meanwhile
+_MAX_RETRIES = 20  # attempts to open an index that is replaced meanwhile
 
 
 class Index:
@@ -37,8 +37,8 @@ class Index:
         (hits,) = index.search(["How long is the warranty?"], k=5)
 
     Attributes:
-        folder: where the content was read from.
-        chunks: in the order of documents, formats and offsets; each is read when needed.
+        folder: folder that the content was read from.
+        chunks: chunks in the order of documents, formats and offsets; each is read when needed.
         among: None, because all chunks may be found.
     """
 
@@ -61,9 +61,9 @@ class Index:
 
     @classmethod
     def open(cls, path: str | Path, embedder: Embedder | None = None, verify: bool = False) -> Index:
-        """Open an index folder after comparing every file with its hash; try again if it is replaced meanwhile.
+        """Open an index folder after comparing every file with its hash. Tries again if it is replaced meanwhile.
 
-        A large file that was compared before and has not changed since is not read again for that
+        A large file that has not changed since it was last compared is not read again for this
         (`retrieval.storage.files.unchanged_sha256`). Chunks, documents and vectors are read when needed.
 
         Args:
@@ -95,23 +95,23 @@ class Index:
 
     @property
     def replaced(self) -> bool:
-        """Whether another index has replaced this one. This object keeps the old content."""
+        """Whether another index has replaced this one on disk. This object keeps the old content."""
         return _state(current_folder(self._place)) not in (None, self._state)
 
     @property
     def content(self) -> str:
-        """Hash of the chunks of the index and of their embedder."""
+        """Hash of the chunks and of the embedder."""
         return content_of_index(self.manifest)
 
     @property
     def text_hash(self) -> str:
-        """Hash of the texts that the chunks are searched by."""
+        """Hash of the searched texts of the chunks."""
         return self.manifest.content
 
     @property
     def embedder(self) -> Embedder:
         """The embedder that made the index. Raises ModelError if it is not on this machine. Raises IndexFolderError if
-        the model of this name is a different one."""
+        this name now refers to a different model."""
         with self._lock:
             if self._searching is None:
                 embedder = open_embedder(self.manifest.embedder.choice or self.manifest.embedder.name, self.folder)
@@ -125,13 +125,13 @@ class Index:
 
     def nearest(self, queries: Matrix, k: int, among: NDArray[np.bool_] | None = None) -> list[list[tuple[int, float]]]:
         """Return for each unit vector at most `k` rows of chunks with the cosine of their nearest window, best first.
-        The mask `among`, of shape (chunks,), restricts the search; None allows all. Raises ModelError if a query has
-        another dimension than the index, or numbers that are not finite."""
+        The mask `among`, of shape (chunks,), restricts the search; None allows all. Raises ModelError if a query's
+        dimension differs from the index's, or its numbers are not finite."""
         check_fit(queries, self._vectors.dimension, self.manifest.embedder.name)
         return nearest_chunks(self._vectors, self._owners, queries, k, among)
 
     def vectors(self, chunks: Sequence[Chunk]) -> tuple[Matrix, NDArray[np.intp]]:
-        """Return the vectors of the windows of chunks. They are embedded again if the index has only codes of them."""
+        """Return the vectors of the chunks' windows. They are embedded again if the index stores only codes."""
         return window_vectors(chunks, self._stored, lambda document: self._documents.headers.get(document, ""),
                           lambda: self.embedder)
 
@@ -143,11 +143,11 @@ class Index:
                    "title": titles[document], "format": format, "page": page}
 
     def search(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
-        """Search by vectors. Other retrievers are opened over an index by their settings (`retrieval.retrievers`)."""
+        """Search by vectors. For other retrievers, open their settings over the index (`retrieval.retrievers`)."""
         return DenseRetriever(self).search(queries, k)
 
     def check_embedder(self) -> None:
-        """Raise now the embedder's errors that the first search would raise."""
+        """Raise the embedder's errors now instead of at the first search."""
         _ = self.embedder
 
     def chunk(self, id: str) -> Chunk:
@@ -180,8 +180,8 @@ class Index:
 
 
 def content_of_index(manifest: Manifest) -> str:
-    """Return a hash of what can be found in an index: its chunks, the texts they are searched by, and the embedder. For
-    approximate search it includes the settings of the vectors. All exact searches find the same."""
+    """Return a hash of everything that determines what an index finds: its chunks, their searched texts, and the
+    embedder. It includes the settings of the vectors only if their search is approximate."""
     return digest(manifest.content, manifest.embedder.identity, *filter(None, [manifest.kind.content_key()]))
 
 

@@ -1,8 +1,7 @@
 """Use LangChain's retrievers in ragbed, and ragbed's retrievers in LangChain.
 
-LangChain's documents have no offsets and often no stable id. Documents made here carry their chunk's id in their
-metadata. They are matched to chunks again by this id, or by their text.
-"""
+LangChain's documents have no offsets and often no stable id. Documents made here have their chunk's id in their
+metadata. They are matched to chunks by this id, or by their text."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
@@ -21,8 +20,8 @@ if TYPE_CHECKING:
     from langchain_core.documents import Document as LangChainDocument
     from langchain_core.retrievers import BaseRetriever
 
-_MAX_NAME = 500  # characters of a document's name from metadata; a longer one is replaced by its hash
-_MAX_START = 2 ** 40  # characters; a larger start is invalid
+_MAX_NAME = 500  # maximum characters of a document's name from metadata; a longer one is replaced by its hash
+_MAX_START = 2 ** 40  # maximum start, in characters; a larger one is invalid
 
 
 def as_langchain(retriever: Retriever, k: int = 5, source_of: Callable[[str], str] | None = None) -> BaseRetriever:
@@ -52,15 +51,15 @@ def as_documents(chunks: Iterable[Chunk], source_of: Callable[[str], str] = str)
 class FromLangChain:
     """Use a LangChain retriever as a ragbed retriever.
 
-    A retriever of a vector store, or one with a field `k`, is asked for the wanted number of documents. From any other
+    A retriever of a vector store, or one with a field `k`, returns the requested number of documents. From any other
     retriever, the first `k` documents are used. A hit's score is the metadata `score` or `relevance_score`, if all
-    documents have one and it never increases; otherwise it is 1 / rank.
+    documents have one and it never increases. Otherwise it is 1 / rank.
 
     Args:
-        chunks: all chunks that it may find. A document is matched by the chunk id in its metadata, or else by its text:
-            first in the document that it names, then anywhere. Without chunks, every document becomes its own chunk of
-            plain text, starting at `start_index` or 0, with an id made from its text and from the document or source
-            that it names.
+        chunks: all chunks that it may find. A document is matched by the chunk id in its metadata or, without one, by
+            its text, first in the document that it names, then anywhere. If `chunks` is omitted, every document becomes
+            a chunk of plain text, starting at `start_index` or 0. Its id is made from its text and the document or
+            source that it names.
         name: `found_by` of the hits.
     """
 
@@ -80,7 +79,7 @@ class FromLangChain:
             asked = asked.model_copy(update={"search_kwargs": {**asked.search_kwargs, "k": k}})
         elif "k" in type(asked).model_fields:
             asked = asked.model_copy(update={"k": k})
-        # One at a time: not every retriever is thread-safe.
+        # One at a time, because some retrievers are not thread-safe.
         return [self._hits(found, k) for found in asked.batch(list(queries), {"max_concurrency": 1})]
 
     def _hits(self, found: Any, k: int) -> list[Hit]:
@@ -123,7 +122,7 @@ class _ChunkLookup:
 
 
 def _chunk(document: LangChainDocument) -> Chunk:
-    """Return a new chunk. The metadata may be a stranger's, so it is checked."""
+    """Return a new chunk. The metadata is checked, because it may come from a stranger."""
     text, fields = document.page_content, document.metadata
     name = _name(fields.get("document")) or _name(fields.get("source")) or digest(text)
     begin = fields.get("start_index")

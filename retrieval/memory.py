@@ -18,7 +18,7 @@ def free_memory(proc: Path = PROC, cgroups: Path = CGROUPS) -> int | None:
 
 
 def peak_memory(children: int = 0) -> int | None:
-    """Estimate the peak bytes of this process and its children, each counted as the largest one; None on Windows."""
+    """Estimate the peak bytes of this process and its children, counting each as the largest. None on Windows."""
     if sys.platform == "win32":
         return None
     import resource
@@ -40,7 +40,7 @@ def _free_of_machine(proc: Path) -> int | None:
 
 
 def _free_of_groups(proc: Path, cgroups: Path) -> Iterator[int]:
-    """Yield the free bytes of each control group (version 2) that this process is in, and of the groups above it."""
+    """Yield the free bytes of this process's control group (version 2) and of each group above it."""
     for line in _lines(proc / "self" / "cgroup"):
         own = cgroups / line.removeprefix("0::").strip("/")
         for folder in (own, *own.parents) if line.startswith("0::") else ():

@@ -1,4 +1,4 @@
-"""Models of sentence-transformers: finding their files, loading them on the processor, and cutting texts by tokens."""
+"""Sentence-transformers models: find their files, load them on the CPU, and cut texts by tokens."""
 from __future__ import annotations
 
 import contextlib
@@ -37,7 +37,7 @@ class ModelFolder:
     """A sentence-transformers model on disk.
 
     Attributes:
-        name: what the user called it.
+        name: name that the user gave.
         identity: hash of the weights, the tokenizer and the settings that change a vector (modules, pooling, window,
             prompts). It does not depend on the folder, and is equal only for models that give equal vectors.
     """
@@ -48,9 +48,9 @@ class ModelFolder:
 
 
 def find_model(name: str, what: str = "embedding model") -> ModelFolder:
-    """Find a model by name: a folder, one below `RAGBED_MODELS`, a pulled one, the hub's cache, or the packaged copy. A
-    name without an owner means `sentence-transformers/name`. Raises ModelError if it is not found or a file is damaged;
-    the message calls the model `what`."""
+    """Find a model by name: a folder, a folder below `RAGBED_MODELS`, a pulled model, the hub's cache, or the packaged
+    copy. A name without an owner means `sentence-transformers/name`. Raises ModelError, which calls the model `what`,
+    if it is not found or a file is damaged."""
     path = next((place for place in _folders(name) if (place / "config.json").is_file()), None)
     if path and not (path / WEIGHTS).is_file():
         raise ModelError(f"{path} has no {WEIGHTS}; use a model that is saved as one safetensors file")
@@ -67,7 +67,7 @@ def find_model(name: str, what: str = "embedding model") -> ModelFolder:
 
 
 def find_static(name: str) -> ModelFolder:
-    """Find a static model where `find_model` looks. Raises ModelError if it was not found."""
+    """Find a static model in the places of `find_model`. Raises ModelError if there is none."""
     for place in (*_folders(name), _snapshot(name)):
         for path in (place, place / "0_StaticEmbedding") if place else ():
             if (path / WEIGHTS).is_file() and (path / "tokenizer.json").is_file():
@@ -82,7 +82,7 @@ def _hub_name(name: str) -> str:
 
 def _folders(name: str) -> list[Path]:
     models, short = os.environ.get("RAGBED_MODELS"), name.rsplit("/", 1)[-1]
-    places = [Path(name).expanduser(), cache_dir() / "models" / short.lower()]  # the latter: `ragbed models pull`
+    places = [Path(name).expanduser(), cache_dir() / "models" / short.lower()]  # last: where models are pulled to
     if models:
         places[1:1] = [Path(models).expanduser() / name, Path(models).expanduser() / short]
     return places
@@ -199,8 +199,8 @@ _SLICE = 256  # texts tokenised at once: their offsets are Python objects and wo
 
 
 def cut_by_tokens(tokenizer: Tokenizer, texts: Sequence[str], limit: int) -> list[list[Span]]:
-    """Return for each text spans of at most `limit` tokens that cover it, in order and without overlap. A cut falls
-    between words if there is a word boundary in the second half of the window."""
+    """Return the spans of each text, in order and without overlap, that cover it and have at most `limit` tokens. Cuts
+    are made between words if there is a word boundary in the second half of the window."""
     spans: list[list[Span]] = []
     for first in range(0, len(texts), _SLICE):
         group = list(texts[first:first + _SLICE])
@@ -237,7 +237,7 @@ def _boundary(encoding: Encoding, limit: int) -> int:
     for token in range(limit, limit // 2, -1):
         if words[token] != words[token - 1] and offsets[token][0] > 0:
             return int(offsets[token][0])
-    # Some characters become several tokens (a Korean syllable, an emoji): never cut inside one.
+    # Never cut inside a character that becomes several tokens, such as a Korean syllable or an emoji.
     return max(int(offsets[limit][0]), 1)
 
 
@@ -249,13 +249,13 @@ Precision = Literal["float32", "bfloat16"]
 BATCH = 16  # texts per forward pass: on two cores 8 to 16 full windows were fastest; 64 were less than half as fast
 LOAD_OPTIONS: dict[str, Any] = {"device": "cpu", "local_files_only": True, "trust_remote_code": False,
                                 "model_kwargs": {"use_safetensors": True}}
-_RUNNING = threading.RLock()  # held while a model loads or runs: the number of torch's threads is per process
+_RUNNING = threading.RLock()  # held while a model loads or runs, because the number of torch's threads is per process
 
 
 @contextlib.contextmanager
 def loading(folder: ModelFolder, what: str) -> Iterator[str]:
-    """Yield the path to load a model from, and hide progress bars meanwhile. Raises ModelError if its files cannot be
-    loaded; the message calls the model `what`."""
+    """Yield the path to load a model from, and hide progress bars meanwhile. Raises ModelError, which calls the model
+    `what`, if its files cannot be loaded."""
     os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
     from safetensors import SafetensorError
     from transformers.utils import logging
@@ -276,13 +276,13 @@ def loading(folder: ModelFolder, what: str) -> Iterator[str]:
 
 @contextlib.contextmanager
 def running(precision: Precision, threads: int | None = None) -> Iterator[None]:
-    """Run a model while no other runs in this process, in float32 or in bfloat16.
+    """Run a model in float32 or bfloat16, while no other model runs in this process.
 
     bfloat16 rounds the products of matrices, but not norms and the softmax (PyTorch's automatic mixed precision). It is
     as fast as weights in bfloat16, and 70 times closer to float32.
 
     Args:
-        threads: of torch. Waking a parked second thread cost a single query 130 ms; one thread took 8 ms.
+        threads: number of torch's threads. A single query took 8 ms with one; waking a second one cost 130 ms.
     """
     import torch
 

@@ -1,4 +1,4 @@
-"""Pools of chunks in memory, and retrievers that are opened at their first search."""
+"""Pools of chunks in memory, and searches that open their retriever at first use."""
 from __future__ import annotations
 
 import threading
@@ -39,7 +39,7 @@ class Pool:
 
     Args:
         scopes: chunks by the name of the scope.
-        documents: those that are known, by id.
+        documents: known documents, by id.
     """
 
     def __init__(self, scopes: Mapping[str, Iterable[Chunk]], embedder: CachedEmbedder,
@@ -62,8 +62,8 @@ class Pool:
         return Scope(self, self._scopes[name])
 
     def embed(self, progress: Progress = silent) -> None:
-        """Embed every chunk by windows; texts that were embedded before come from the cache. Raises ModelError if the
-        embedder cannot be loaded. Raises SettingsError if the cache folder cannot be written."""
+        """Embed every chunk by windows. Vectors of texts that were embedded before come from the cache. Raises
+        ModelError if the embedder cannot be loaded. Raises SettingsError if the cache folder cannot be written."""
         if self._vectors is not None:
             return
         contents = [chunk.content for chunk in self.chunks]
@@ -104,7 +104,7 @@ class Pool:
 
 @dataclass(frozen=True)
 class Scope:
-    """Some chunks of a pool as a collection. Search is exact: every window is compared."""
+    """Some chunks of a pool as a collection. Search is exact, because it compares every window."""
 
     pool: Pool
     rows: Sequence[int]
@@ -135,7 +135,7 @@ class Scope:
         return self.pool.documents[id]
 
     def metadata(self) -> Iterator[Mapping[str, FieldValue]]:
-        """Yield for each chunk document, format and first page, and source and title if they are known."""
+        """Yield document, format and first page of each chunk, and source and title if they are known."""
         for chunk in self.chunks:
             known = self.pool.documents.get(chunk.document)
             yield {"document": chunk.document, "source": known.source if known else chunk.document,
@@ -143,7 +143,7 @@ class Scope:
                    "page": chunk.pages[0] if chunk.pages else None}
 
     def nearest(self, queries: Matrix, k: int, among: NDArray[np.bool_] | None = None) -> list[list[tuple[int, float]]]:
-        """Return for each unit vector at most `k` rows of the scope with the cosine of their nearest window."""
+        """Return for each unit vector at most `k` rows of the scope, each with the cosine of its nearest window."""
         rows = np.arange(len(self.rows)) if among is None else np.flatnonzero(among)
         if not len(rows) or k < 1:
             return [[] for _ in queries]
@@ -163,7 +163,7 @@ class Scope:
         return self.pool.windows(np.asarray(self.rows))
 
 
-_MAX_OPEN = 512  # retrievers: a benchmark has a scope per question and asks each several times
+_MAX_OPEN = 512  # retrievers to keep open: a benchmark has a scope per question and asks each several times
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +172,7 @@ class RetrieverChoice:
 
     Attributes:
         where: conditions on chunks, which restrict the search itself.
-        deps: returns what opening the retriever may need; called when it is opened.
+        deps: returns the dependencies for opening the retriever; called when it is opened.
     """
 
     kind: RetrieverKind
@@ -185,7 +185,7 @@ class RetrieverChoice:
         return self.kind.open(filter_collection(collection, self.where), self.deps())
 
     def identity(self) -> str:
-        """Return text that differs if equal collections would give other hits."""
+        """Return text that differs between choices that give different hits on equal collections."""
         where = " and ".join(self.where)
         return f"{self.kind.identity()} where {where}" if where else self.kind.identity()
 
@@ -218,7 +218,7 @@ class ScopedSearch:
         self._lock = threading.Lock()
 
     def search(self, queries: Sequence[ScopedQuery], k: int) -> list[list[Hit]]:
-        if self._how.kind.embeds:  # all at once, which is faster; they are cached
+        if self._how.kind.embeds:  # embeds all chunks at once, which is faster; the vectors are cached
             self.pool.embedder.embed_queries([one.query for one in queries])
         places: dict[str, list[int]] = defaultdict(list)
         for place, one in enumerate(queries):

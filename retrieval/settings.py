@@ -25,12 +25,12 @@ class IndexSettings(BaseModel):
     """Settings that an index is built with; stored in its manifest.
 
     Attributes:
-        embedder: settings, or a name that stands for them, such as that of a sentence-transformers model.
+        embedder: settings of an embedder, or a short name, such as that of a sentence-transformers model.
         chunker: how documents are cut into chunks.
         formats: the renderings of documents whose chunks are indexed.
         vectors: how vectors are searched: a kind or its settings. `auto` chooses by their number and the memory.
-        titled: whether the file's name and the document's title are embedded in front of each chunk (they are not
-            shown): a page of a report seldom says whose report it is.
+        titled: whether to embed the file's name and the document's title in front of each chunk, without showing them.
+            A page of a report seldom says whose report it is.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")

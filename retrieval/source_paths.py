@@ -1,7 +1,6 @@
-"""Where the files of an index were when it was built, so that a viewer can show a document's own file.
+"""Remember where the files of an index were when it was built, so that a viewer can show a document's own file.
 
-The paths are in the cache: an index itself says nothing about the machine that it was built on.
-"""
+The paths are in the cache, because an index contains nothing about the machine that built it."""
 from __future__ import annotations
 
 import hashlib
@@ -16,7 +15,7 @@ from ragbed.documents.sources import MAX_BYTES, Source
 from ragbed.documents.types import digest
 from ragbed.retrieval.storage.files import mark_new, mark_used, write_atomically
 
-_MAX_FOLDERS = 50  # remembered per index
+_MAX_FOLDERS = 50  # folders remembered per index
 
 
 def remember_folders(out: Path, sources: Iterable[Source]) -> None:

@@ -1,4 +1,4 @@
-"""Settings that come in several kinds, such as retrievers: one small model per kind, and the union of them."""
+"""Settings with several kinds, such as those of retrievers: one small model per kind, and a union of the models."""
 from __future__ import annotations
 
 from collections.abc import Iterable
@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Discriminator, Tag, model_validator
 
 
 class KindModel(BaseModel):
-    """Settings of one kind: frozen, without further keys. The bare name of the kind selects its defaults."""
+    """Settings of one kind. They are frozen and reject unknown keys. The bare name of the kind selects its defaults."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 

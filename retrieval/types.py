@@ -1,4 +1,4 @@
-"""The protocols of retrieval, the settings that every retriever has, and `Hit`, which a search returns."""
+"""Protocols of retrieval, base settings of retrievers, and `Hit`, the result of a search."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,9 +21,9 @@ FieldValue = str | int | float | bool | None  # value of a metadata field
 
 
 class Embedder(Protocol):
-    """Turns texts into unit vectors. `name` is what users call the model. `identity` differs between models that give
-    different vectors (it contains a hash of the weights). Reading them does not load the model; reading `dimension` and
-    `window` may."""
+    """Turns texts into unit vectors. `name` is the user's name for the model. `identity` differs between models that
+    give different vectors, because it contains a hash of the weights. Reading these two does not load the model.
+    Reading `dimension` and `window` may load it."""
 
     @property
     def name(self) -> str: ...
@@ -36,7 +36,7 @@ class Embedder(Protocol):
 
     @property
     def window(self) -> int:
-        """Tokens that the model reads of one text, including special tokens."""
+        """Maximum tokens that the model reads of one text, including special tokens."""
         ...
 
     def windows(self, texts: Sequence[str], header: str = "") -> list[list[Span]]:
@@ -89,8 +89,8 @@ class Vectors(Protocol):
     def search(self, queries: Matrix, k: int, among: NDArray[np.bool_] | None = None,
                ) -> tuple[Matrix, NDArray[np.int64]]:
         """Return inner products and rows of the `k` nearest vectors, best first, each of shape (queries, k). If fewer
-        are found, the row is -1 and the product is the smallest float32. The mask `among`, of shape (vectors,),
-        restricts the search itself, not its result; None allows all vectors."""
+        are found, the remaining rows are -1 and their products the smallest float32. The mask `among`, of shape
+        (vectors,), restricts the search itself, not its result; None allows all vectors."""
         ...
 
     def stored(self, first: int, end: int) -> Matrix | None:
@@ -108,12 +108,12 @@ class Collection(Protocol):
 
     @property
     def content(self) -> str:
-        """Hash of the chunks in order, of their embedder, and of which of them may be found."""
+        """Hash of the chunks in order, the embedder, and the mask `among`."""
         ...
 
     @property
     def text_hash(self) -> str:
-        """Hash of what `texts` returns, whatever the embedder and whichever chunks may be found."""
+        """Hash of the result of `texts`. It does not depend on the embedder and on `among`."""
         ...
 
     @property
@@ -123,11 +123,12 @@ class Collection(Protocol):
 
     @property
     def among(self) -> NDArray[np.bool_] | None:
-        """Which rows may be found, of shape (chunks,); None for all. Restricts the search itself, not its result."""
+        """Mask of the rows that may be found, of shape (chunks,); None for all. Restricts the search itself, not its
+        result."""
         ...
 
     def texts(self) -> Iterator[str]:
-        """Yield the text that each chunk is searched by: its content below the header that it was indexed with."""
+        """Yield the searched text of each chunk: the header that it was indexed with, and its content."""
         ...
 
     def nearest(self, queries: Matrix, k: int, among: NDArray[np.bool_] | None = None) -> list[list[tuple[int, float]]]:
@@ -136,8 +137,8 @@ class Collection(Protocol):
         ...
 
     def vectors(self, chunks: Sequence[Chunk]) -> tuple[Matrix, NDArray[np.intp]]:
-        """Return the unit vectors of the chunks' windows, of shape (windows, d), and the first row of each chunk. Give
-        at least one chunk. Those that the collection does not hold, such as widened ones, are embedded now."""
+        """Return the unit vectors of the chunks' windows, of shape (windows, d), and the first row of each chunk. At
+        least one chunk is required. Chunks that are not in the collection, such as widened ones, are embedded now."""
         ...
 
     def document(self, id: str) -> Document:
@@ -149,12 +150,12 @@ class Collection(Protocol):
         ...
 
 
-MAX_PARTS = 32  # retrievers that one retriever may combine: each level of nesting may double the searches
+MAX_PARTS = 32  # maximum retrievers that one may combine, because each level of nesting may double the searches
 
 
 class RetrieverKind(KindModel):
-    """Settings of one kind of retriever, which open it. Guests add kinds in the slot `retriever`. A retriever that
-    combines others has them in a field `of`, annotated with `"RetrieverSettings"`, the union of all kinds."""
+    """Settings of one kind of retriever. Guests add kinds in the slot `retriever`. A retriever that combines others has
+    a field `of`, annotated with `"RetrieverSettings"`, the union of all kinds."""
 
     @model_validator(mode="before")
     @classmethod
@@ -179,8 +180,8 @@ class RetrieverKind(KindModel):
         raise NotImplementedError
 
     def identity(self) -> str:
-        """Return text that differs between retrievers that rank equal collections differently. It covers the settings
-        and the models that they use, except for the collection's embedder. Nothing large is loaded. Raises UserError if
+        """Return text that differs between retrievers that rank equal collections differently. It depends on the
+        settings and their models, but not on the collection's embedder. No large files are loaded. Raises UserError if
         a model or package is missing."""
         raise NotImplementedError
 
@@ -198,7 +199,7 @@ class Scorer(Protocol):
 
 
 class Progress(Protocol):
-    """Reports how far a stage (`parse`, `embed`, `index`, `write`) has come; `total` is None if unknown."""
+    """Reports the progress of a stage (`parse`, `embed`, `index`, `write`); `total` is None if unknown."""
 
     def __call__(self, stage: str, done: int, total: int | None) -> None: ...
 

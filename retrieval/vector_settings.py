@@ -1,4 +1,4 @@
-"""Kinds of vector index, their settings, and which kind suits a number of vectors. Does not import faiss."""
+"""Kinds of vector index, their settings, and the choice of a kind by the number of vectors. Does not import faiss."""
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -20,17 +20,17 @@ WIDTHS: dict[Codes, int] = {"float32": 4, "float16": 2, "sq8": 1}  # bytes per n
 _CODES_PHRASE = {"float32": "", "float16": ", in 16-bit codes", "sq8": ", in 8-bit codes"}
 Count = Annotated[int, Field(ge=1)]
 
-FLAT_LIMIT = 100_000  # vectors; comparing them all takes 6 ms at 384 dimensions, less than embedding the query
+FLAT_LIMIT = 100_000  # maximum vectors to compare one by one: 6 ms at 384 dimensions, less than embedding the query
 _FREE_SHARE = 2  # the index may take this fraction (1/2) of the free memory; the rest is for embedder and queries
-_LINK_SECONDS = 3e-4  # to link a vector of 384 numbers into a graph, on one core
+_LINK_SECONDS = 3e-4  # seconds to link a vector of 384 numbers into a graph, on one core
 
 
 class BuiltVectors(Vectors, Protocol):
-    """Vectors that a build has just indexed and that are to be written."""
+    """Vectors that a build has indexed but not yet written."""
 
     @property
     def settings(self) -> VectorKind:
-        """The kind, with everything filled in that depends on the vectors; stored in the manifest."""
+        """The kind, with all settings resolved for these vectors; stored in the manifest."""
         ...
 
     def describe(self) -> str:
@@ -43,7 +43,7 @@ class BuiltVectors(Vectors, Protocol):
         ...
 
     def remove_outdated(self, previous: Vectors | None) -> None:
-        """Remove what only the `previous` vectors needed, once the new index is in place."""
+        """Remove data that only the `previous` vectors used, once the new index is in place."""
         ...
 
 
@@ -55,21 +55,21 @@ class VectorTask:
     why: str  # why this kind was chosen, for `describe`
     out: Path  # folder of the index
     embedder: str  # identity of the embedder
-    previous: Vectors | None  # vectors of the index that is replaced, if they are not in its folder
+    previous: Vectors | None  # vectors of the replaced index, if they are outside its folder
     advance: Callable[[int], None]  # called with the number of further vectors that were added
 
 
 class VectorKind(KindModel):
     """Settings of one kind of vector index, which build and open it. Guests add kinds in the slot `vectors`."""
 
-    in_folder: ClassVar[bool] = True  # whether the vectors are files of the index folder, not in a store elsewhere
+    in_folder: ClassVar[bool] = True  # whether the vectors are in the index folder, not in an external store
 
     def choose(self, count: int, dimension: int) -> ChosenVectors:
-        """Fill in what depends on the vectors. Raises SettingsError if a setting does not suit them."""
+        """Resolve the settings that depend on the vectors. Raises SettingsError if a setting does not suit them."""
         return ChosenVectors(self, "as set")
 
     def matches(self, built: VectorKind) -> bool:
-        """Tell whether an index that was `built` is what these settings, after `choose`, would build."""
+        """Tell whether these settings, after `choose`, would build the same index as the settings `built`."""
         return self == built
 
     def size(self, count: int, dimension: int) -> int:
@@ -81,11 +81,11 @@ class VectorKind(KindModel):
         return 0.0
 
     def phrase(self) -> str:
-        """Say how the vectors are searched, as the end of the sentence "300 vectors ..."."""
+        """Describe how the vectors are searched, to complete the sentence "300 vectors ..."."""
         raise NotImplementedError
 
     def build(self, task: VectorTask) -> BuiltVectors:
-        """Index vectors; called on what `choose` returned."""
+        """Index vectors. Call it on the result of `choose`."""
         raise NotImplementedError
 
     def open(self, folder: Path, dimension: int) -> Vectors:
@@ -100,11 +100,11 @@ class VectorKind(KindModel):
         """Remember that the user named the server of these settings, if they have one."""
 
     def check_server(self) -> None:
-        """Raise IndexFolderError if these settings have a server, and it does not answer."""
+        """Raise IndexFolderError if these settings name a server that does not answer."""
 
 
 class ChosenVectors(NamedTuple):
-    """A kind with everything filled in, and why it was chosen."""
+    """A kind with all settings resolved, and the reason for its choice."""
 
     settings: VectorKind
     why: str

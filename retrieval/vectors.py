@@ -21,9 +21,9 @@ from ragbed.retrieval.vector_settings import FLAT_LIMIT, Auto, Codes, Flat, Hnsw
 
 FILE = "vectors.faiss"
 BLOCK = 16_384  # vectors added at a time: 25 MB at 384 dimensions
-_MIN_SAMPLE, _MAX_SAMPLE, _SEED = 256, 65_536, 7  # vectors that the range of 8-bit codes is learnt from
+_MIN_SAMPLE, _MAX_SAMPLE, _SEED = 256, 65_536, 7  # vectors to learn the range of 8-bit codes from
 
-_GRAPH_COST = 50  # vectors compared in sequence in the time that one candidate takes in the graph
+_GRAPH_COST = 50  # one candidate in the graph takes as long as comparing this many vectors in sequence
 
 
 class VectorIndex:
@@ -48,7 +48,7 @@ class VectorIndex:
         Args:
             settings: a faiss kind; by default `Auto()`.
             advance: called with the number of further vectors that were added.
-            why: why the kind was chosen; if None, it is chosen now.
+            why: reason for the choice of the kind; if None, the kind is chosen now.
 
         Raises:
             ModelError: a number of a vector is not finite.
@@ -112,7 +112,7 @@ class VectorIndex:
         path = folder / FILE
         try:
             _faiss().write_index(self._index, str(path))
-        except RuntimeError as error:  # of several lines, with the reason in parentheses at the end
+        except RuntimeError as error:  # the error has several lines, with the reason in parentheses at the end
             reason = re.search(r"\(([^()]+)\)\s*$", str(error))
             raise OSError(errno.EIO, reason[1] if reason else "faiss failed to write it", str(path)) from error
 
@@ -121,10 +121,10 @@ class VectorIndex:
 
     @classmethod
     def read(cls, path: Path, settings: VectorKind) -> VectorIndex:
-        """Open an index file whose hash was checked, mapped into memory, so that only what is searched is read.
+        """Open an index file whose hash was checked. It is mapped into memory, so that only searched parts are read.
 
         Args:
-            settings: those that it was built with.
+            settings: settings that the index was built with.
 
         Raises:
             IndexFolderError: this version of faiss cannot read it, or it is of another kind.
@@ -173,13 +173,13 @@ def _block(rows: Matrix) -> Matrix:
 
 
 def _plan_search(settings: VectorKind, index: Any, k: int, allowed: int, selector: dict[str, Any]) -> tuple[Any, Any]:
-    """Return the faiss index to search and its parameters, so that a mask does not lower the share that is found. If a
-    mask allows few vectors, they are all compared: a graph of 60,000 vectors with a mask that allowed half of them,
-    whole clusters, found 0.78 of the ten nearest in 1.6 ms. Comparing them all took 3.9 ms."""
+    """Return the faiss index to search and its parameters, so that a mask does not lower recall. If a mask allows few
+    vectors, all of them are compared. A graph of 60,000 vectors with a mask that allowed half of them, in whole
+    clusters, found 0.78 of the ten nearest in 1.6 ms. Comparing all took 3.9 ms."""
     faiss = _faiss()
     if not isinstance(settings, Hnsw):
         return index, faiss.SearchParameters(**selector)
-    # At least 2k candidates, so that the walk does not end before k neighbours were seen.
+    # At least 2k candidates, so that the walk does not end before it has seen k neighbours.
     candidates = int(max(settings.ef_search, 2 * k) * index.ntotal / allowed)
     if (selector and allowed <= FLAT_LIMIT) or allowed <= _GRAPH_COST * candidates:
         return faiss.downcast_index(index.storage), faiss.SearchParameters(**selector)

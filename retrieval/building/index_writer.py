@@ -129,8 +129,7 @@ class IndexWriter:
         self._waiting.extend(enumerate(chunked.texts, first))
 
     def embed(self, report: Callable[[int], None], rest: bool = False) -> None:
-        """Embed pending windows in whole blocks, or with `rest` all of them. Calls `report` with the number embedded.
-        """
+        """Embed pending windows in whole blocks; with `rest`, all. Calls `report` with the number embedded."""
         while len(self._waiting) >= (1 if rest else BLOCK):
             block, self._waiting = self._waiting[:BLOCK], self._waiting[BLOCK:]
             done = self.embedded
@@ -146,8 +145,7 @@ class IndexWriter:
             report(self.embedded)
 
     def finish(self) -> str:
-        """Complete the files. Return a hash of the chunks in order, and of everything else that searches and filters
-        use."""
+        """Complete the files. Return a hash of the chunks in order, and of all that searches and filters use."""
         with write_errors(self._out):
             self._documents.close()
             self._chunks.close()

@@ -235,7 +235,7 @@ def _quiet() -> Iterator[None]:
 def _load_graph(path: Path) -> Run:
     """Load a graph. Several threads may run one session, each call on its own thread. Raises ModelError if the file is
     damaged."""
-    os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")  # else its import keeps an id of the machine below ~/.cache
+    os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")  # or its import keeps an id of the machine below ~/.cache
     import onnxruntime
 
     onnxruntime.disable_telemetry_events()

@@ -39,8 +39,7 @@ class Prefixes:
 
     @classmethod
     def choose(cls, name: str, declared: Prefixes, query: str | None, passage: str | None) -> Prefixes:
-        """Return the prefixes in the settings. A missing one is taken from the model's files or, if these declare none,
-        its family."""
+        """Return the prefixes in the settings. A missing one comes from the model's files, or else its family."""
         usual = declared if declared != cls() else family_prefixes(name)
         return cls(usual.query if query is None else query, usual.passage if passage is None else passage)
 

@@ -36,10 +36,10 @@ if TYPE_CHECKING:
     import httpx2
     from openai import OpenAI
 
-_MAX_TEXTS = 256  # least texts to embed at once; a kill loses those not yet cached, which then cost again
+_MAX_TEXTS = 256  # maximum texts to embed at once, unless a batch has more; a kill loses those not yet cached
 _MAX_BYTES = 256 << 20  # maximum bytes of one reply: 2,048 vectors of 4,096 numbers take 180 MB
 _OPENAI = "https://api.openai.com/v1"
-_MIN_LENGTH = 1e-15  # of a vector; float32 can hold its squares, and those of a vector 1e15 long
+_MIN_LENGTH = 1e-15  # least length of a vector; float32 can hold its squares, and those of a vector 1e15 long
 _TOO_LONG = re.compile(r"too (?:large|long)|maximum \w+ length|context (?:size|window|length)", re.IGNORECASE)
 
 
@@ -70,8 +70,7 @@ class ServerEmbedder(PrefixedEmbedder):
         return max(min(self.settings.batch * self.settings.concurrency, _MAX_TEXTS), self.settings.batch)
 
     def identity_with(self, query_prefix: str | None) -> str:
-        """Return the served name and a hash of settings and address, because another server may use this name for
-        another model."""
+        """Return the served name and a hash of settings and address: other servers may reuse the name."""
         where = "" if self._url == _OPENAI else self._url
         parts = [where, self._served, str(self.settings.dimensions), self.settings.long,
                  query_prefix or "", self.prefixes.passage]

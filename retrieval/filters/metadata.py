@@ -15,7 +15,7 @@ from ragbed.retrieval.types import FieldValue
 
 FieldType = Literal["text", "number", "boolean"]
 
-_BUILT_IN = ("document", "source", "title", "format", "page")  # fields that an index has of every chunk
+_BUILT_IN = ("document", "source", "title", "format", "page")  # fields that every chunk has in an index
 _NUMBER = re.compile(r"-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?")
 _BOOLEANS = {"true": True, "false": False}
 
@@ -29,7 +29,7 @@ def read_metadata(path: Path) -> dict[str, dict[str, FieldValue]]:
     type; numbers with leading zeros are text. Null and empty values are left out.
 
     Raises:
-        BenchmarkError: a line has no source, a source of another line, or another kind of value. It names the line.
+        BenchmarkError: a line has no source, repeats a source, or has another kind of value. It names the line.
         DocumentError: as for `field_types`.
     """
     rows = _with_types(list(read_csv(path))) if path.suffix.lower() == ".csv" else read_rows(path)
@@ -48,8 +48,8 @@ def read_metadata(path: Path) -> dict[str, dict[str, FieldValue]]:
 
 
 def field_types(metadata: Metadata, where: str = "metadata") -> dict[str, FieldType]:
-    """Return the type of each field by name, in alphabetical order. Raises DocumentError, which names `where`: a field
-    has a name that the index itself uses, or values of two types."""
+    """Return the type of each field by name, in alphabetical order. Raises DocumentError, which names `where`, if a
+    field has values of two types or a name that the index itself uses."""
     types: dict[str, FieldType] = {}
     for source, fields in metadata.items():
         for name, value in fields.items():

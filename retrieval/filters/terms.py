@@ -1,4 +1,4 @@
-"""Filters, such as `page >= 3 and source = reports/*.pdf`: reading conditions and filtering collections by them."""
+"""Filters, such as `page >= 3 and source = reports/*.pdf`: parse conditions, and filter collections by them."""
 from __future__ import annotations
 
 import datetime
@@ -19,7 +19,7 @@ from ragbed.documents.errors import SettingsError
 from ragbed.documents.types import digest, normalize
 from ragbed.retrieval.types import Collection, FieldValue, Matrix
 
-_MAX_LENGTH = 2_000  # characters of a filter; a longer one is a mistake
+_MAX_LENGTH = 2_000  # maximum characters of a filter; a longer one is a mistake
 _ORDERS: Mapping[str, Callable[[Any, Any], bool]] = {"<": lt, "<=": le, ">": gt, ">=": ge}
 _OPERATOR = r"!=|!~|<=|>=|==|=|<|>|~"
 _QUOTED = r'"(?:[^"\\]|\\["\\])*"'
@@ -41,8 +41,8 @@ class FilterTerm:
 
     Attributes:
         operator: `=` and `!=` accept the wildcards `*` and `?`; `~` and `!~` mean contains; `<`, `<=`, `>` and `>=`
-            compare numbers with numbers, dates (2024, 2024-05, 2024-05-31) to the precision that the condition names,
-            and other text by its characters.
+            compare numbers with numbers, dates (2024, 2024-05, 2024-05-31) with the precision of the condition, and
+            other text by its characters.
         literal: the value was quoted, so it is not a pattern, number, boolean or `none`.
     """
 
@@ -79,7 +79,7 @@ class FilterTerm:
 
     @property
     def orders_text(self) -> bool:
-        """Whether this is `<`, `<=`, `>` or `>=` with text that is neither number nor date; no number meets it."""
+        """Whether this orders by text that is neither number nor date, as in `> beta`. No number meets it."""
         return self.operator[0] in "<>" and self._number is None and not _DATE.fullmatch(self._wanted)
 
     @cached_property
@@ -111,8 +111,8 @@ def parse_conditions(where: Iterable[str]) -> list[FilterTerm]:
 
 def normalise_filter(where: Any) -> tuple[str, ...]:
     """Return the distinct conditions of a filter in alphabetical order. A filter is text, a list of texts, or a mapping
-    of fields, as in `{year: ">= 2022", format: plain}`; a list there gives several conditions on one field. Raises
-    SettingsError if it has another form."""
+    of fields, as in `{year: ">= 2022", format: plain}`; a list in a mapping gives several conditions on one field.
+    Raises SettingsError if it has another form."""
     if isinstance(where, str):
         where = [where]
     if isinstance(where, Mapping):
@@ -193,7 +193,7 @@ def _quote(text: str) -> str:
 
 
 def _fold_case(text: str) -> str:
-    """Return text without case and with composed letters; file systems differ in how they compose names."""
+    """Return text without case and with composed letters, because file systems compose names differently."""
     return normalize("NFC", text).casefold()
 
 
@@ -230,7 +230,7 @@ def _matching_rows(collection: Collection, read: Sequence[FilterTerm]) -> NDArra
 
 @dataclass(frozen=True)
 class FilteredCollection:
-    """A collection with a mask, of shape (chunks,), of what may be found. Rows are those of the whole collection."""
+    """A collection with a mask of findable chunks, of shape (chunks,). Rows are those of the whole collection."""
 
     whole: Collection
     mask: NDArray[np.bool_]

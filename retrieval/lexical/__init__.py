@@ -1,1 +1,1 @@
-"""Search by words: tokens of texts, and postings of the chunks that contain them."""
+"""Search by words: split texts into tokens, and keep postings of the chunks that contain them."""

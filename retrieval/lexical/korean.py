@@ -1,4 +1,4 @@
-"""Korean: tokens are the morphemes that carry meaning, found by kiwipiepy. Other scripts are split into words."""
+"""Tokens of Korean: morphemes that carry meaning, found by kiwipiepy. Other scripts are split into words."""
 from __future__ import annotations
 
 import re
@@ -16,7 +16,7 @@ from ragbed.retrieval.lexical.tokens import HANGUL, RULES, WordTokenizer, normal
 _PACKAGES = ("kiwipiepy", "kiwipiepy_model")
 _HANGUL = re.compile(f"[{HANGUL}]")
 _UNREADABLE = re.compile("[\0#@\ud800-\udfff]")  # hashtags and mentions would become one token with their particles
-_FOREIGN = re.compile(r"[a-z]{64,}")  # read as words; the analyser would take seconds for a long run
+_FOREIGN = re.compile(r"[a-z]{64,}")  # split into words, because the analyser would take seconds for a long run
 
 _NOUNS = frozenset({"NNG", "NNP", "NR", "XR", "UN"})
 _VERBS = frozenset({"VV", "VA"})
@@ -114,7 +114,7 @@ def nouns_of(text: str) -> str:
 
 @cache
 def _kiwi() -> Any:
-    """Load the analyser: half a gigabyte, and one or two seconds."""
+    """Load the analyser, which takes half a gigabyte, and one or two seconds."""
     from kiwipiepy import Kiwi
 
     return Kiwi()

@@ -1,6 +1,6 @@
-"""Postings: what each token adds to a chunk's score, by the formulas of bm25s.
+"""Postings: the amount that each token adds to a chunk's score, by the formulas of bm25s.
 
-They are built and searched in blocks of chunks, whose size limits the memory. Large ones are kept on disk and mapped.
+They are built and searched in blocks of chunks, whose size limits memory. Large postings are kept on disk and mapped.
 """
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Block:
         sums = np.zeros(self.chunks, np.float32)
         firsts, ends = (self.starts[np.searchsorted(self.tokens, tokens, side)] for side in ("left", "right"))
         for first, end in zip(firsts.tolist(), ends.tolist(), strict=True):
-            sums[self.rows[first:end]] += self.scores[first:end]  # each token has a row only once
+            sums[self.rows[first:end]] += self.scores[first:end]  # a token lists each row only once
         return sums
 
 
@@ -66,7 +66,7 @@ class Postings:
     """The score of every token in every chunk that contains it. Searching is thread-safe."""
 
     vocabulary: Mapping[str, int]  # number of each token
-    absent: Scores  # by number, the score of a chunk without the token; empty unless the method is BM25L or BM25+
+    absent: Scores  # score of a chunk without the token, by token number; empty unless the method is BM25L or BM25+
     blocks: Sequence[Block]
 
     @classmethod
@@ -97,8 +97,8 @@ class Postings:
                    _map_blocks(folder, sizes, "r"))
 
     def best(self, tokens: Sequence[str], k: int, among: NDArray[np.bool_] | None = None) -> list[tuple[int, float]]:
-        """Return at most `k` rows that contain any of the tokens, with their scores, best first, ties by row. A token
-        that is given twice counts twice. The mask `among`, of shape (chunks,), restricts the search."""
+        """Return at most `k` rows that contain any of the tokens, with their scores, best first, ties by row. A
+        repeated token counts repeatedly. The mask `among`, of shape (chunks,), restricts the search."""
         numbers = np.array([self.vocabulary[token] for token in tokens if token in self.vocabulary], np.int32)
         if not len(numbers) or k < 1:
             return []
@@ -173,13 +173,13 @@ _LOCK = Lock()
 
 
 def cached_postings(key: str, write: Callable[[Path], None]) -> Postings:
-    """Return postings from memory, from the cache folder, or written there now by `write`.
+    """Return postings from memory or the cache folder. If there are none, build them with `write`.
 
-    Damaged postings are built again. If another process is building them, wait for it. Raises SettingsError if the
+    Damaged postings are built again. If another process is building them, it is waited for. Raises SettingsError if the
     cache folder cannot be written.
 
     Args:
-        key: hash of everything that they depend on.
+        key: hash of everything that the postings depend on.
     """
     folder = cache_dir() / "bm25" / key
     with _LOCK:

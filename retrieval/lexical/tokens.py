@@ -16,7 +16,7 @@ class Tokenizer(Protocol):
     """Splits texts into tokens. Equal text always has equal tokens. Thread-safe.
 
     Attributes:
-        many: postings of fewer texts are not kept on disk: building them is as fast as opening them.
+        many: postings of fewer texts are not kept on disk, because building them is as fast as opening them.
     """
 
     many: int
@@ -36,8 +36,8 @@ _POSSESSIVE = re.compile(r"['’]s\b")
 
 
 def normalise(text: str) -> str:
-    """Return text in NFKC, which composes Hangul and narrows full-width letters, and without case, possessive 's and
-    invisible characters such as soft hyphens."""
+    """Return text in NFKC, which composes Hangul and narrows full-width letters. Case, possessive 's and invisible
+    characters such as soft hyphens are removed."""
     if not text.isascii():
         text = _INVISIBLE.sub("", normalize("NFKC", text))
     text = text.casefold()
@@ -57,7 +57,7 @@ def _version(distribution: str) -> str:
         return "absent"
 
 
-HANGUL = "\uac00-\ud7a3\u1100-\u11ff"  # syllables, and the letters that they are made of
+HANGUL = "\uac00-\ud7a3\u1100-\u11ff"  # Hangul syllables, and the letters that form them
 UNSPACED = ("\u3005\u3007\u3041-\u309f\u30a1-\u30fa\u30fc-\u30ff\u31f0-\u31ff"  # kana
             "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003347f"      # Han
             "\u0e01-\u0e3a\u0e40-\u0e4e\u0e80-\u0edf\u1000-\u109f\u1780-\u17d3")  # Thai, Lao, Burmese, Khmer
@@ -69,13 +69,12 @@ MARKS = ("\u0300-\u036f\u0591-\u05bd\u05bf\u05c1\u05c2\u0610-\u061a\u064b-\u065f
 
 _KOREAN = re.compile(f"[{HANGUL}]")
 _MIN_SHARE = 0.05
-_SAMPLE = 2_000  # characters of each text
+_SAMPLE = 2_000  # characters to check of each text
 
 
 def is_korean(texts: Iterable[str]) -> bool:
-    """Tell whether at least 5 % of the characters at the beginning of texts are Hangul. Texts in other languages that
-    mention a few Korean words have less. Pages of a Korean report that are mostly numbers and English terms have
-    more."""
+    """Tell whether at least 5 % of the characters at the beginning of texts are Hangul. Texts in other languages with a
+    few Korean words have less. Even pages of a Korean report with mostly numbers and English terms have more."""
     hangul = characters = 0
     for text in texts:
         seen = text[:_SAMPLE]
@@ -86,7 +85,7 @@ def is_korean(texts: Iterable[str]) -> bool:
 
 
 RULES = 1  # version; increase it when tokens change, because postings and journals were made by older rules
-MAX_TOKEN = 255  # characters; a longer run is cut there, as in Lucene
+MAX_TOKEN = 255  # maximum characters of a word; a longer run is cut there, as in Lucene
 _MAX_STEMS = 100_000
 
 # 1,000 is one number, and so are 3.5 and 1,000.5; 2024.01.05 is three numbers.
@@ -146,7 +145,7 @@ class WordTokenizer:
 
 
 class _Stems(dict[str, str]):
-    """Cache of the first hundred thousand stems. PyStemmer's own cache is slower than none."""
+    """Cache of the first hundred thousand stems. PyStemmer's own cache is slower than no cache."""
 
     def __init__(self, language: str) -> None:
         super().__init__()

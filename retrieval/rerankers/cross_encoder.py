@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
 _WHAT = "reranking model"
-_WINDOW = 512  # tokens, for a model that does not declare its window
+_WINDOW = 512  # tokens of the window of a model that does not declare it
 
 
 class CrossEncoding(Reranker):
@@ -42,7 +42,7 @@ class CrossEncoding(Reranker):
 
     Attributes:
         model: a folder or hub name, found like embedders; never downloaded.
-        precision: of the computation.
+        precision: precision of the computation.
     """
 
     kind: Literal["cross_encoder"] = "cross_encoder"
@@ -60,7 +60,7 @@ class CrossEncoding(Reranker):
 
 @lru_cache(2)
 def cross_scorer(folder: ModelFolder, precision: Precision) -> CrossScorer:
-    """Return the scorer that all retrievers with this model share."""
+    """Return the scorer of this model, which all retrievers share."""
     return CrossScorer(folder, precision)
 
 
@@ -137,13 +137,13 @@ class CrossScorer:
 
 @lru_cache(2)
 def entailment_scorer(folder: ModelFolder) -> EntailmentScorer:
-    """Return the scorer that all users of this model share."""
+    """Return the scorer of this model, which all users share."""
     return EntailmentScorer(folder)
 
 
 class EntailmentScorer(CrossScorer):
-    """Returns the probability that a text, read by windows like a passage, entails a sentence, given as the query. The
-    model is trained for natural language inference and has a class called `entailment`."""
+    """Scores the probability that a text entails a sentence. The text is read by windows like a passage, and the
+    sentence is the query. The model is trained for natural language inference and has a class `entailment`."""
 
     def _predicted(self, pairs: Sequence[tuple[str, str]]) -> list[float]:
         import torch

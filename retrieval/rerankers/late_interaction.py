@@ -1,4 +1,4 @@
-"""Late interaction: comparing every token of the query with every token of the passage."""
+"""Late interaction: compare every token of the query with every token of the passage."""
 from __future__ import annotations
 
 import threading
@@ -36,18 +36,18 @@ if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
 _WHAT = "reranking model"
-_MAX_KEPT = 512 << 20  # bytes of token vectors of passages in memory: about 2,700 abstracts at 384 dimensions
+_MAX_KEPT = 512 << 20  # bytes of passages' token vectors to keep in memory: about 2,700 abstracts at 384 dimensions
 _MULTI = {"MultiVectorEncoder", "ColBERT"}
 
 
 @lru_cache(2)
 def token_vectors(folder: ModelFolder, precision: Precision) -> TokenVectors:
-    """Return the token vectors that all retrievers with this model share."""
+    """Return the token vectors of this model, which all retrievers share."""
     return TokenVectors(folder, precision)
 
 
 def token_store(folder: ModelFolder, precision: Precision) -> VectorStore:
-    """Open the file of the cache that keeps token vectors of passages."""
+    """Open the cache file with the token vectors of passages."""
     file = cache_dir() / "tokens" / f"{digest(folder.identity, precision)}.sqlite"
     store = VectorStore(file, "<f2")
     mark_new(file)
@@ -56,8 +56,8 @@ def token_store(folder: ModelFolder, precision: Precision) -> VectorStore:
 
 class TokenVectors:
     """Vectors of the tokens of texts, computed by a model on the processor. Thread-safe. Vectors of passages have unit
-    length. The last `kept` bytes of them stay in memory in half precision. Fresh ones are rounded too, so that a score
-    does not depend on what was kept."""
+    length. The last `kept` bytes of them stay in memory in half precision. New ones are rounded too, so that a score
+    does not depend on which were kept."""
 
     def __init__(self, folder: ModelFolder, precision: Precision = "float32", kept: int = _MAX_KEPT) -> None:
         self._folder, self._precision, self._room = folder, precision, kept
@@ -114,7 +114,7 @@ class TokenVectors:
 
     @cached_property
     def _window(self) -> int:
-        """Tokens of a passage that fit, without special tokens and the prompt."""
+        """Maximum tokens of a passage, without special tokens and the prompt."""
         model: Any = self._model
         longest = min(size for size in (model.max_seq_length, model[0].document_length, 512 * 64) if size)
         prompt = self._tokenizer.encode(model.prompts.get("document") or "", add_special_tokens=False)
@@ -132,7 +132,7 @@ class TokenVectors:
 
             if is_multi(self._folder):
                 return MultiVectorEncoder(path, **LOAD_OPTIONS)
-            model = SentenceTransformer(path, **LOAD_OPTIONS)  # its layers without the pooling
+            model = SentenceTransformer(path, **LOAD_OPTIONS)  # the model's layers without the pooling
             prompts = {name: text for name, text in model.prompts.items() if text}
             return MultiVectorEncoder(modules=[model[0], MultiVectorMask()], device="cpu", prompts=prompts)
 
@@ -144,7 +144,7 @@ def is_multi(folder: ModelFolder) -> bool:
 
 
 _GROUP = 200_000  # characters whose token vectors are computed together: about 80 MB in memory
-_EMPTY_SCORE = -1.0  # of a passage without tokens; no cosine is lower
+_EMPTY_SCORE = -1.0  # score of a passage without tokens; no cosine is lower
 
 
 class LateInteraction(Reranker):

@@ -1,4 +1,4 @@
-"""The settings that every reranker has, and the reranker that asks a language model."""
+"""Base settings of rerankers, and the reranker that asks a language model."""
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -17,10 +17,10 @@ from ragbed.retrieval.types import Scorer
 
 @dataclass(frozen=True, slots=True)
 class RerankerDeps:
-    """What opening a retriever may need in addition to the collection.
+    """Dependencies for opening a retriever, in addition to the collection.
 
     Attributes:
-        judge: opens the relevance judge of these settings; None if no model can be asked.
+        judge: opens the relevance judge for given settings; None if no model can be called.
     """
 
     judge: Callable[[JudgeReranker], Scorer] | None = None
@@ -35,11 +35,11 @@ class Reranker(KindModel):
         raise NotImplementedError
 
     def weight(self) -> float:
-        """Return the default weight of its score against the score before; 1 ignores the latter."""
+        """Return the default weight of the reranker's score. The rest is the weight of the first retriever's score."""
         return 1.0
 
     def identity(self) -> str:
-        """Return text that differs between rerankers that score differently. Raises UserError if a model is missing."""
+        """Return text that differs between rerankers with different scores. Raises UserError if a model is missing."""
         raise NotImplementedError
 
 
@@ -60,7 +60,7 @@ class JudgeReranker(Reranker):
     max_tokens: int = Field(16, ge=1)
 
     def open(self, deps: RerankerDeps) -> Scorer:
-        """Open the judge. Raises SettingsError if no model can be asked here."""
+        """Open the judge. Raises SettingsError if no model can be called here."""
         if deps.judge is None:
             raise SettingsError(f"the reranker judge calls {self.model}, but no model can be called here; use another "
                                 "reranker")
@@ -71,7 +71,7 @@ class JudgeReranker(Reranker):
 
 
 def judges_of(settings: Any) -> list[JudgeReranker]:
-    """Find the judges in the settings of a retriever, at any depth, each once."""
+    """Find the distinct judges in the settings of a retriever, at any depth."""
     if isinstance(settings, JudgeReranker):
         return [settings]
     parts = settings if isinstance(settings, list | tuple) else \

@@ -1,4 +1,4 @@
-"""BM25: finding chunks that contain the query's words, with rare words counting most."""
+"""BM25: find chunks that contain the query's words. Rare words count most."""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -43,8 +43,8 @@ def make_tokenizer(cut: Cut, language: Stemmed, stemming: bool, stopwords: bool 
 
     Args:
         cut: `words`, `bigrams` (Hangul as pairs of characters, too) or `kiwi` (Korean morphemes).
-        language: of everything but Hangul.
-        stopwords: True for the usual ones of the language and of Korean.
+        language: language of all text except Hangul.
+        stopwords: True for the usual stop words of the language and of Korean.
 
     Raises:
         MissingExtra: `kiwi` needs kiwipiepy, which is not installed.
@@ -56,7 +56,7 @@ def make_tokenizer(cut: Cut, language: Stemmed, stemming: bool, stopwords: bool 
     return WordTokenizer(language, stemming, left_out, UNSPACED + (HANGUL if cut == "bigrams" else ""))
 
 
-_SAMPLE = 64  # chunks, from which the language is detected
+_SAMPLE = 64  # chunks to detect the language from
 
 
 class Bm25(RetrieverKind):
@@ -71,8 +71,8 @@ class Bm25(RetrieverKind):
     de Vries, Boytsov, Lin: Which BM25 do you mean?, ECIR 2020, table 1, which also has the other variants.
 
     Attributes:
-        language: of the stemmer and stop words. `auto` is Korean if 5 % of the chunks' characters are Hangul, and
-            otherwise English. With `korean`, words in Latin letters are treated as English.
+        language: language of the stemmer and stop words. `auto` is Korean if 5 % of the chunks' characters are Hangul,
+            and otherwise English. With `korean`, words in Latin letters are treated as English.
         stemming: whether to stem words (Snowball).
         stopwords: whether to leave out words such as `the`, or the list of words to leave out.
         tokenizer: `words` are runs of letters and digits; `kiwi` finds Korean morphemes, and `words` elsewhere;
@@ -112,7 +112,7 @@ class Bm25(RetrieverKind):
         return self.model_dump(include={"method", "k1", "b", "delta"})
 
     def tokenizer_for(self, collection: Collection) -> Tokenizer:
-        """Choose the tokenizer for a collection. Raises MissingExtra if it is Korean, and kiwipiepy is not
+        """Choose the tokenizer for a collection. Raises MissingExtra if the collection is Korean and kiwipiepy is not
         installed."""
         chunks = collection.chunks
         taken = min(len(chunks), _SAMPLE)
@@ -127,7 +127,7 @@ class Bm25(RetrieverKind):
 
 @dataclass(frozen=True)
 class Bm25Retriever:
-    """BM25 over a collection. Of tied chunks the earlier one wins. Searching is thread-safe."""
+    """BM25 over a collection. Ties are ordered by position. Searching is thread-safe."""
 
     collection: Collection
     tokenizer: Tokenizer
@@ -135,8 +135,8 @@ class Bm25Retriever:
     _lock: Lock = field(default_factory=Lock)
 
     def search(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
-        """Return no hits for a query whose words are in no chunk. Raises SettingsError if the cache folder, which keeps
-        the postings of a large collection, cannot be written."""
+        """Search. A query whose words are in no chunk has no hits. Raises SettingsError if the cache folder, which
+        keeps the postings of a large collection, cannot be written."""
         with self._lock:
             postings = self._postings
         among = self.collection.among

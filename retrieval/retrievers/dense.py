@@ -1,4 +1,4 @@
-"""Dense retrieval: finding the chunks whose vectors are nearest to the query's. Long chunks have several vectors."""
+"""Dense retrieval: find the chunks whose vectors are nearest to the query's. Long chunks have several vectors."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
@@ -38,18 +38,18 @@ def window_vectors(chunks: Sequence[Chunk], known: Callable[[Chunk], Matrix | No
     return (whole[0] if len(whole) == 1 else np.concatenate(whole)), starts
 
 
-BLOCK = 4_000_000  # hits of vectors, for all queries together: about 50 MB of rows and scores
+BLOCK = 4_000_000  # maximum hits of vectors, for all queries together: about 50 MB of rows and scores
 
 
 def nearest_chunks(vectors: Vectors, owners: NDArray[np.intp], queries: Matrix, k: int,
                    among: NDArray[np.bool_] | None = None) -> list[list[tuple[int, float]]]:
-    """Return for each query at most `k` different chunks as (row, score), best first, ties by row.
+    """Return for each query at most `k` distinct chunks as (row, score), best first, ties by row.
 
-    A chunk's score is the highest score of its windows. The search is widened until it has `k` chunks, even if many
-    windows of one chunk are near, and all chunks that tie with the last one.
+    A chunk's score is the highest score of its windows. The search is widened until it has found `k` chunks and all
+    that tie with the last one, even if many near windows belong to one chunk.
 
     Args:
-        owners: the chunk's row of each vector.
+        owners: row of each vector's chunk.
         queries: unit vectors of shape (queries, d).
         among: which chunks may be found, of shape (chunks,); None for all.
     """
@@ -68,7 +68,7 @@ def nearest_chunks(vectors: Vectors, owners: NDArray[np.intp], queries: Matrix, 
                     if row >= 0:
                         best.setdefault(int(owners[row]), round(score, DECIMALS))
                 results[query] = sorted(best.items(), key=lambda item: (-item[1], item[0]))[:k]
-                # Enough if no vector beyond the last one seen can be among the first `k`. A NaN finds nothing.
+                # Stop if no vector after the last one seen can be among the first `k`. A NaN finds nothing.
                 enough = len(best) >= k and results[query][-1][1] > round(float(scores[-1]), DECIMALS)
                 if reach < most and rows[0] >= 0 and not enough:
                     left.append(query)
@@ -77,7 +77,7 @@ def nearest_chunks(vectors: Vectors, owners: NDArray[np.intp], queries: Matrix, 
 
 
 class Dense(RetrieverKind):
-    """Ranks chunks by the cosine of the query's vector and that of the chunk's nearest window."""
+    """Ranks chunks by the cosine between the query and the chunk's nearest window."""
 
     kind: Literal["dense"] = "dense"
 

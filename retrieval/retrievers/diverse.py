@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 
     Numbers = NDArray[np.float64]
 
-_BLOCK = 256  # windows of a chunk compared with all others at once
+_BLOCK = 256  # maximum windows to compare with all others at once
 
 
 class Mmr(RetrieverKind):
-    """Reorders the hits of a retriever: each next chunk is relevant and unlike those already chosen.
+    """Reorders the hits of a retriever: each next chunk is relevant and unlike the chunks before it.
 
     With candidates R and chosen chunks S, the next chunk is (Carbonell, Goldstein: The use of MMR, diversity-based
     reranking for reordering documents and producing summaries, SIGIR 1998):
@@ -86,11 +86,11 @@ class MmrRetriever:
 
 def marginal_relevance(relevant: Numbers | Matrix, alike: Callable[[int], Numbers | Matrix], balance: float,
                        k: int) -> list[tuple[int, float]]:
-    """Return at most `k` positions in order of maximal marginal relevance, each with its value when it was chosen.
+    """Return at most `k` positions by maximal marginal relevance, each with its value at the time of choice.
 
     Args:
         relevant: Sim1 of each candidate, of shape (n,).
-        alike: returns Sim2 of one candidate with each, of shape (n,).
+        alike: returns Sim2 of a candidate with every candidate, of shape (n,).
     """
     worth = balance * relevant.astype(np.float64)
     nearest = np.zeros(len(worth))

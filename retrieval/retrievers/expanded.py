@@ -1,4 +1,4 @@
-"""Parent sections: searching small chunks and returning the sections or windows around them."""
+"""Parent sections: search small chunks, and return the sections or windows around them."""
 from __future__ import annotations
 
 import re
@@ -24,7 +24,7 @@ _LEVEL = re.compile(r"(?:<h([1-6])\b)|(#{1,6}) ")
 
 
 def nested_sections(text: str, format: Format) -> list[Span]:
-    """Return the whole text, the part before the first heading, and each heading with its section, nested."""
+    """Return nested spans: the whole text, the part before the first heading, and each heading's section."""
     spans = [(0, len(text))]
     open_sections: list[tuple[int, int]] = []
     for block in outline(text, format):
@@ -49,7 +49,7 @@ def find_parent(text: str, format: Format, nested: Sequence[Span], span: Span, w
         nested: sections that may contain the span.
         within: limits of the result.
         prefix: put in front of the span, such as a table header; it counts unless the text before the span has it.
-        largest: maximum number of characters. A longer span is returned itself.
+        largest: maximum number of characters. A longer span is returned as it is.
     """
     around = sorted((max(start, within[0]), min(end, within[1])) for start, end in nested
                     if start <= span[0] and span[1] <= end)
@@ -69,7 +69,7 @@ def find_parent(text: str, format: Format, nested: Sequence[Span], span: Span, w
 
 
 def free_range(span: Span, taken: Iterable[Span], length: int) -> Span:
-    """Return how far a span can be widened, in a text of this length, without overlapping taken spans."""
+    """Return the range to which a span can be widened, in a text of this length, without overlapping taken spans."""
     first, last = 0, length
     for start, end in taken:
         if start < span[0]:
@@ -87,8 +87,8 @@ def _first(text: str, format: Format, start: int, limit: int) -> int:
     return min(next_safe_cut(text, start, format), limit)
 
 
-_HITS_PER_PARENT = 4  # to ask for at first; several hits may be in one parent
-_MAX_DOCUMENTS = 64  # whose sections are cached
+_HITS_PER_PARENT = 4  # factor of hits to request at first, because several may be in one parent
+_MAX_DOCUMENTS = 64  # documents whose sections are cached
 
 
 class Expanded(RetrieverKind):

@@ -1,4 +1,4 @@
-"""A custom retriever, created by a function in the user's file or package."""
+"""Custom retrievers, created by a function in the user's file or package."""
 from __future__ import annotations
 
 import importlib
@@ -30,7 +30,7 @@ def _guard(factory: str, fail: Callable[[str], RagbedError] = SettingsError) -> 
 
 
 class External(RetrieverKind):
-    """Uses the retriever that `factory` creates: one of LangChain, or any object with ragbed's `search(queries, k)`.
+    """Uses the retriever that `factory` creates: LangChain's, or any object with ragbed's `search(queries, k)`.
 
     The factory is called with a list of the chunks that may be found, and with `options` as keyword arguments. Hits
     must be among these chunks: a LangChain document is matched by the metadata `chunk` (see
@@ -102,7 +102,7 @@ class External(RetrieverKind):
     def _create(self, chunks: Sequence[Chunk]) -> Retriever:
         with _guard(self.factory):
             made = self._function()(list(chunks), **self.options)
-            # Not imported here: code that created a LangChain retriever has imported it.
+            # No import needed: code that created a LangChain retriever has imported langchain_core.
             theirs: Any = getattr(sys.modules.get("langchain_core.retrievers"), "BaseRetriever", None)
             if theirs is not None and isinstance(made, theirs):
                 return FromLangChain(made, chunks, f"external {self.factory}")
@@ -123,8 +123,8 @@ class ExternalRetriever:
     factory: str
 
     def search(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
-        """Search. Raises CallError, which ends one question: the user's code failed. Raises SettingsError, which ends
-        the run: it returned something other than hits of the given chunks."""
+        """Search. If the user's code fails, raises CallError, which ends the question. If it returns anything but hits
+        of the given chunks, raises SettingsError, which ends the run."""
         if self.inner is None or k < 1 or not queries:
             return [[] for _ in queries]
         with _guard(self.factory, lambda line: CallError(line, "retriever", 0)):
@@ -162,7 +162,7 @@ def _run(path: str, source: bytes) -> ModuleType:
 
 
 class _Source(SourceFileLoader):
-    """Compiles the file itself: Python's cache, which goes by time and size, could return an old version."""
+    """Always compiles the file. Python's cache compares time and size only, and could return an old version."""
 
     def get_code(self, fullname: str) -> CodeType:
         code: CodeType = self.source_to_code(self.get_data(self.path), self.path)

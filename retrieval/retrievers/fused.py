@@ -1,4 +1,4 @@
-"""Fusion: combining the rankings of several retrievers."""
+"""Fusion: combine the rankings of several retrievers."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
@@ -31,13 +31,13 @@ class Fused(RetrieverKind):
         of: two or more different retrievers.
         method: `weighted` is the weighted mean of scores, each scaled to 0..1 by the retriever's lowest and highest
             score for the query (the convex combination of Bruch, Gai, Ingber: An analysis of fusion functions for
-            hybrid retrieval, TOIS 2023). A chunk that a retriever did not find has 0 there; if all its scores are
-            equal, they become 1. `reciprocal_rank` is the sum of weight / (constant + rank) over the retrievers that
-            found the chunk (Cormack, Clarke, Buettcher: Reciprocal rank fusion outperforms Condorcet and individual
-            rank learning methods, SIGIR 2009, with weights of 1).
-        constant: for reciprocal ranks; the larger, the less the first ranks stand out.
+            hybrid retrieval, TOIS 2023). A chunk that a retriever did not find scores 0 there. If a retriever's scores
+            are all equal, they become 1. `reciprocal_rank` is the sum of weight / (constant + rank) over the retrievers
+            that found the chunk (Cormack, Clarke, Buettcher: Reciprocal rank fusion outperforms Condorcet and
+            individual rank learning methods, SIGIR 2009, with weights of 1).
+        constant: for reciprocal ranks; the larger, the smaller the advantage of the first ranks.
         weights: one per retriever. Default: equal weights.
-        depth: hits of each retriever that are fused. Further hits follow, from each retriever in turn.
+        depth: number of hits to fuse per retriever. Further hits follow, from each retriever in turn.
     """
 
     kind: Literal["fused"] = "fused"
@@ -70,7 +70,7 @@ class Fused(RetrieverKind):
 
 
 def labels(kinds: Sequence[RetrieverKind]) -> tuple[str, ...]:
-    """Return the names of retrievers in `found_by`: their kinds, numbered if a kind occurs several times."""
+    """Return the retrievers' names for `found_by`: their kinds, numbered if a kind occurs several times."""
     names = [kind.kind for kind in kinds]
     return tuple(name if names.count(name) == 1 else f"{name}[{names[:place].count(name) + 1}]"
                  for place, name in enumerate(names))

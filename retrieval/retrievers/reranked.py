@@ -1,4 +1,4 @@
-"""Reranking: reordering the hits of a retriever by a slower, more precise scorer."""
+"""Reranking: reorder the hits of a retriever by a slower, more precise scorer."""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -22,15 +22,15 @@ if TYPE_CHECKING:
 class Reranked(RetrieverKind):
     """Reorders the `depth` best hits of a retriever by a reranker's scores.
 
-    A passage is scored by its content, as prompts show it. Hits carry the reranker's score. Ties keep the first
-    retriever's order.
+    The scored text of a passage is its content, as prompts show it. Hits carry the reranker's score. Ties keep the
+    first retriever's order.
 
     Attributes:
         of: finds the candidates.
-        by: scores them.
+        by: scores the candidates.
         depth: candidates per query. Further hits follow in the order of `of`.
-        weight: of the reranker's score in the final score. Default: what suits the reranker, usually 1. Below 1, the
-            first retriever's score has the remaining weight, and both are scaled to 0..1 by the lowest and highest
+        weight: weight of the reranker's score in the final score. Default: that of the reranker, usually 1. If below 1,
+            the first retriever's score has the remaining weight. Both are then scaled to 0..1 by the lowest and highest
             score among the query's candidates.
     """
 
@@ -48,7 +48,7 @@ class Reranked(RetrieverKind):
         return self.reranking(self.of.open(collection, deps), deps)
 
     def reranking(self, first: Retriever, deps: RerankerDeps) -> RerankedRetriever:
-        """Rerank the hits of an open retriever, whatever `of` is."""
+        """Open a reranker of the hits of an open retriever, ignoring `of`."""
         by: Reranker = self.by
         return RerankedRetriever(first, by.open(deps), self, self._weight())
 
@@ -63,7 +63,7 @@ class Reranked(RetrieverKind):
 
 @dataclass(frozen=True, slots=True)
 class RerankedRetriever:
-    """Reranks the hits of `first`. `found_by` has their former ranks, as in `late_interaction(dense 7)`."""
+    """Reranks the hits of `first`. `found_by` shows a hit's former rank, as in `late_interaction(dense 7)`."""
 
     first: Retriever
     scorer: Scorer

@@ -1,4 +1,4 @@
-"""The cache of embeddings: each text is embedded only once. A damaged vector is computed again."""
+"""Cache of embeddings, so that each text is embedded only once. A damaged vector is computed again."""
 from __future__ import annotations
 
 import hashlib
@@ -40,10 +40,10 @@ Advance = Callable[[int], None]
 
 
 class CachedEmbedder:
-    """An embedder whose vectors are kept by the hash of the text. Processes may share the cache.
+    """An embedder that keeps its vectors in a cache, by the hash of the text. Processes may share the cache.
 
-    An embedder may have `passage_identity`, equal for embedders that embed passages alike: they share vectors of
-    passages even if their queries differ. It may also have `at_once`, the number of texts to give it at once.
+    Embedders with equal `passage_identity`, if they have one, share vectors of passages even if their queries differ.
+    An embedder may also have `at_once`, the number of texts to pass per call.
 
     Attributes:
         embedded: number of texts that the model has embedded.
@@ -57,7 +57,7 @@ class CachedEmbedder:
         passages: str = getattr(inner, "passage_identity", inner.identity)
         self._query = "query" if passages == inner.identity else f"query {inner.identity}"
         self._store = VectorStore((folder or cache_dir() / "embeddings") / f"{digest(passages)}.sqlite")
-        self._lock = threading.Lock()  # one for the store and the model: searches come from several threads
+        self._lock = threading.Lock()  # one lock for store and model, because several threads search
 
     @property
     def dimension(self) -> int:
@@ -113,7 +113,7 @@ class CachedEmbedder:
 
 
 def stored_bytes(dimension: int) -> int:
-    """Estimate the bytes that the cache takes per vector. SQLite puts the end of a long one on separate pages."""
+    """Estimate the bytes in the cache per vector. SQLite puts the end of a long vector on separate pages."""
     page = 4_096
     return 500 + page * -(-4 * dimension // page) if dimension > 200 else 100 + 4 * dimension
 
@@ -124,7 +124,7 @@ class VectorStore:
     Raises SettingsError if the folder cannot be written, or the file is damaged.
 
     Args:
-        numbers: numpy's name of the stored type.
+        numbers: numpy's name of the stored number type.
     """
 
     def __init__(self, path: Path, numbers: Literal["<f4", "<f2"] = "<f4") -> None:
@@ -147,8 +147,8 @@ class VectorStore:
                                        "hash BLOB NOT NULL)")
 
     def read(self, keys: Sequence[str]) -> dict[str, Matrix]:
-        """Return the vectors that are there, each flattened to shape (numbers,). A damaged one is left out, so that it
-        is computed again."""
+        """Return the stored vectors, each flattened to shape (numbers,). Damaged ones are left out, so that they are
+        computed again."""
         query = "SELECT key, vector, hash FROM rows WHERE key IN (SELECT value FROM json_each(?))"
         with self._read_errors():
             rows = self._database.execute(query, [json.dumps(list(keys))]).fetchall()

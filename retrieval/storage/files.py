@@ -38,7 +38,7 @@ _UNUSED = 90 * 86_400  # seconds after which unused entries of the cache are rem
 
 def mark_used(entry: Path) -> None:
     """Mark a file or folder of the cache as used, so that it is kept."""
-    with suppress(OSError):  # at worst it is made again
+    with suppress(OSError):  # at worst it is removed and made again
         os.utime(entry)
 
 
@@ -58,12 +58,12 @@ def _remove_unused(folder: Path) -> None:
                 if entry.is_dir() and not entry.is_symlink():
                     shutil.rmtree(entry, ignore_errors=True)
                     continue
-                for end in ("", "-wal", "-shm"):  # of SQLite's files
+                for end in ("", "-wal", "-shm"):  # suffixes of SQLite's files
                     entry.with_name(entry.name + end).unlink(missing_ok=True)
 
 
 _LARGE = 8_000_000  # bytes; reading a smaller file takes less than about 10 ms
-_SETTLED = 2.0  # seconds after a change; a later change has another time
+_SETTLED = 2.0  # seconds after which another change is sure to get another time
 
 
 def sha256_of(path: Path) -> str:
@@ -94,7 +94,7 @@ def unchanged_sha256(path: Path) -> str:
     found = sha256_of(path)
     after = path.stat()
     if (after.st_size, after.st_ctime_ns, after.st_ino) == (state.st_size, state.st_ctime_ns, state.st_ino):
-        with suppress(OSError):  # a cache that cannot be written only costs time
+        with suppress(OSError):  # without a writable cache, the only cost is time
             note.parent.mkdir(parents=True, exist_ok=True)
             write_atomically(note, json.dumps([*seen, found]).encode())
             mark_new(note)
@@ -107,7 +107,7 @@ def unwritable(error: OSError) -> SettingsError:
                          "set RAGBED_CACHE to a writable folder")
 
 
-# What to do if a file cannot be written.
+# Advice if a file cannot be written.
 _REMEDIES: Mapping[int, str] = MappingProxyType({
     errno.ENOENT: "make the folder first", errno.ENOTDIR: "its parent is not a folder; name another path",
     **dict.fromkeys((errno.EISDIR, errno.EBUSY), "a folder has this name; name another file, or move the folder"),
@@ -115,7 +115,7 @@ _REMEDIES: Mapping[int, str] = MappingProxyType({
 
 
 def explain_write_error(error: OSError, again: str = "rerun the command to continue") -> str:
-    """Say why a file of a run cannot be written, and what to do; `again` says how to continue."""
+    """Explain why a file of a run cannot be written, and what to do; `again` says how to continue."""
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return f"cannot write: {error.strerror}; free space, and {again}"
     remedy = _REMEDIES.get(error.errno or 0, "make its folder writable, or copy it to a writable place")
@@ -123,7 +123,7 @@ def explain_write_error(error: OSError, again: str = "rerun the command to conti
 
 
 def write_atomically(path: Path, data: bytes) -> None:
-    """Write a file as a whole or not at all, even if power is lost."""
+    """Write a file completely or not at all, even if power is lost."""
     with replacing_file(path) as partial, partial.open("xb") as stream:
         stream.write(data)
         stream.flush()
@@ -156,7 +156,8 @@ def write_sealed(body: Mapping[str, Any], path: Path) -> None:
 
 
 def read_object(path: Path) -> dict[str, Any] | None:
-    """Read a JSON object without checking its hash; None if the file has none. Raises OSError if it cannot be read."""
+    """Read a JSON object without checking its hash; None if the file contains no object. Raises OSError if it cannot be
+    read."""
     try:
         body = loads(path.read_bytes(), mend=True)  # faster; duplicate names fail the hash
     except ValueError:
@@ -171,9 +172,8 @@ def check_seal(body: Mapping[str, Any]) -> dict[str, Any] | None:
 
 
 def find_changed(files: Mapping[str, str], folder: Path, verify: bool = False) -> Path | None:
-    """Return the first file that is missing or has another hash; None if all are as they were written. With `verify`,
-    every byte is read, even of files that `unchanged_sha256` would not read again. Raises OSError if a file cannot be
-    read."""
+    """Return the first file that is missing or has another hash; None if all are unchanged. With `verify`, every byte
+    is read, even of files that `unchanged_sha256` would not read again. Raises OSError if a file cannot be read."""
     for name, expected in files.items():
         path = folder / name
         if not path.is_file() or (sha256_of(path) if verify else unchanged_sha256(path)) != expected:

@@ -1,4 +1,4 @@
-"""Replace a folder as a whole or not at all, by one process at a time. A link stays, and its target is replaced."""
+"""Replace a folder completely or not at all, by one process at a time. A link stays, and its target is replaced."""
 from __future__ import annotations
 
 import errno
@@ -22,16 +22,17 @@ from ragbed.retrieval.storage.files import find_changed, hash_files, hold, mark_
 
 
 def current_folder(folder: Path) -> Path:
-    """Return where the content is: the folder, or its backup if a process was killed between two renames."""
+    """Return the folder with the content: the folder itself, or its backup if a process was killed between two renames.
+    """
     aside = backup_of(folder)
     try:
         return aside if aside.is_dir() and not folder.exists() else folder
     except OSError:
-        return folder  # reading it raises the error
+        return folder  # reading the folder raises the error
 
 
 def backup_of(folder: Path) -> Path:
-    """Return where the old content is while new content takes its place."""
+    """Return the backup folder, which has the old content while it is being replaced."""
     real = _real(folder)
     return real.parent / f".{real.name}.old"
 
@@ -117,7 +118,7 @@ def _remove(path: Path) -> None:
     if path.is_symlink():
         path.unlink()
     elif path.exists():
-        # Renamed first: a half-removed folder must not be taken for a backup.
+        # Renamed first, because a half-removed folder must not be taken for a backup.
         folder = path.with_name(path.name.removeprefix(".").removesuffix(".old"))
         waste = path.parent / f"{_prefix(folder)}{uuid4().hex}"
         os.rename(path, waste)
@@ -125,7 +126,7 @@ def _remove(path: Path) -> None:
 
 
 def _prefix(folder: Path) -> str:
-    """Return the prefix of new folders' names. It tells on which machine, and in which cache, the lock is held."""
+    """Return the prefix of new folders' names. It identifies the machine and the cache of the lock."""
     return f".{folder.name}.new-{digest(platform.node(), os.path.realpath(cache_dir()))[:8]}-"
 
 
@@ -149,7 +150,7 @@ _SUMS = "sums.json"
 
 
 def is_whole(folder: Path) -> bool:
-    """Tell whether every file of a kept folder is as it was written, and mark the folder as used."""
+    """Tell whether every file of a cache folder is unchanged, and mark the folder as used."""
     try:
         sums = read_object(folder / _SUMS)
         if not sums or find_changed(sums, folder) is not None:
@@ -161,8 +162,8 @@ def is_whole(folder: Path) -> bool:
 
 
 def keep(folder: Path, write: Callable[[Path], None]) -> None:
-    """Write a cache folder with a function that fills a new folder. Hold `exclusive(folder)`. Raises SettingsError if
-    the cache folder cannot be written."""
+    """Write a cache folder by a function that fills a new folder. Hold `exclusive(folder)`. Raises SettingsError if the
+    cache folder cannot be written."""
     try:
         with replacing(folder) as fresh:
             write(fresh)

@@ -14,7 +14,7 @@ from ragbed.retrieval.storage.files import check_seal, find_changed, hash_files,
 from ragbed.retrieval.types import Embedder
 
 MANIFEST = "manifest.json"
-VECTORS = "vectors."  # beginning of the names of the files that the kind of vectors writes
+VECTORS = "vectors."  # prefix of the files that the kind of vectors writes
 CHUNKS = "chunks.parquet"
 DOCUMENTS = "documents.parquet"
 VERSION: Literal[2] = 2
@@ -33,15 +33,15 @@ class EmbedderEntry(ManifestModel):
     identity: str
     dimension: int
     window: int  # in tokens
-    choice: EmbedderSettings | None = None  # settings that open it, with prefixes written out; None if not ragbed's
+    choice: EmbedderSettings | None = None  # settings that open it, including prefixes; None for a custom embedder
 
 
 class SourceEntry(ManifestModel):
     """A source that is in the index."""
 
-    document: str  # id of its document
+    document: str  # id of the source's document
     sha256: str  # of its bytes
-    parser: str | None = None  # version of its parser, if it differs from the manifest's because the source was kept
+    parser: str | None = None  # version of its parser, if the source was kept and the manifest's version differs
 
 
 class Skipped(ManifestModel):
@@ -65,15 +65,15 @@ class Manifest(ManifestModel):
     settings: IndexSettings
     parser: str  # hash of the code and libraries that parsed the sources
     embedder: EmbedderEntry
-    kind: ResolvedVectors  # how the vectors are searched, with all choices made
+    kind: ResolvedVectors  # how the vectors are searched, with all settings resolved
     how: str  # the same in one sentence
-    content: str  # hash of the chunks in order, of what they are searched by, and of the metadata
+    content: str  # hash of the chunks in order, their searched texts, and the metadata
     documents: int
     chunks: int
     windows: int  # number of vectors; a chunk longer than the embedder's window has several
-    sources: dict[str, SourceEntry]  # by path relative to what was indexed
+    sources: dict[str, SourceEntry]  # sources by path, relative to the indexed folder
     skipped: tuple[Skipped, ...]
-    shard: ShardEntry | None = None  # None for a whole index
+    shard: ShardEntry | None = None  # shard of the index; None for a whole index
     fields: dict[str, FieldType] = {}  # type of each metadata field, by name
     files: dict[str, str] = {}  # SHA-256 of every other file of the folder, by name
 
@@ -96,8 +96,7 @@ def write_manifest(manifest: BaseModel, folder: Path) -> None:
 
 def read_manifest(folder: Path) -> Manifest:
     """Read the manifest of an index folder and check its own hash; `check_files` checks the other files. Raises OSError
-    if it cannot be read. Raises IndexFolderError if there is none, it is damaged, or another version of ragbed wrote
-    it."""
+    if it cannot be read. Raises IndexFolderError if it is missing, damaged, or from another version of ragbed."""
     path = folder / MANIFEST
     if not path.is_file():
         if folder.exists() and not folder.is_dir():
@@ -133,7 +132,7 @@ def is_manifest(path: Path) -> bool:
 
 def check_files(manifest: Manifest, folder: Path, verify: bool = False) -> None:
     """Compare every file of the folder with its hash, as `find_changed` does. Raises OSError if a file cannot be read.
-    Raises IndexFolderError, which names it: a file is missing or damaged."""
+    Raises IndexFolderError, which names the file, if one is missing or damaged."""
     path = find_changed(manifest.files, folder, verify)
     if path is not None:
         raise _damaged(path) if path.is_file() else IndexFolderError(f"{path} is missing; rebuild the index")

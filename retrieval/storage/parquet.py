@@ -22,12 +22,12 @@ from ragbed.retrieval.types import FieldValue
 
 T = TypeVar("T")
 
-_CHUNK_GROUPS, _DOCUMENT_GROUPS = 128, 4  # groups of rows that stay in memory after they were read
+_CHUNK_GROUPS, _DOCUMENT_GROUPS = 128, 4  # groups of rows to keep in memory after reading
 
 
 @contextmanager
 def _read_errors(path: Path) -> Iterator[None]:
-    """Raise IndexFolderError for a damaged file. Its hash may still match: a stranger may have written it that way."""
+    """Raise IndexFolderError for a damaged file. Its hash may still match, if a stranger wrote it that way."""
     import pyarrow
 
     try:
@@ -39,7 +39,7 @@ def _read_errors(path: Path) -> Iterator[None]:
 class _Groups(Generic[T]):
     """A Parquet file whose groups of rows are read when needed. Thread-safe.
 
-    It is read, not mapped: if somebody truncates a mapped file, the process crashes.
+    The file is not mapped into memory, because truncating a mapped file crashes the process.
 
     Args:
         kept: number of groups to keep in memory.
@@ -88,7 +88,7 @@ class _Groups(Generic[T]):
             return self._file.read(columns=[name])[name]
 
     def _decoded(self, group: int, names: Sequence[str] = ()) -> dict[str, list[Any]]:
-        """Return Python objects by column: converting a whole group takes as long as converting four single rows."""
+        """Return a group as Python objects by column. Converting a whole group takes as long as four single rows."""
         with self._lock, _read_errors(self.path):
             table = self._file.read_row_group(group, columns=list(names) or None, use_threads=False)
             if any(table[name].null_count for name in table.column_names if not name.endswith("_page")):
@@ -218,7 +218,7 @@ def _document(row: dict[str, Any]) -> Document:
 
 _CHUNKS_PER_GROUP = 256  # reading a chunk reads its group, in about 1 ms
 _DOCUMENTS_PER_GROUP = 16
-_CHARACTERS_PER_GROUP = 4_000_000  # of renderings; a group ends earlier if it has more
+_CHARACTERS_PER_GROUP = 4_000_000  # maximum bytes of renderings in a group, which then ends early
 
 
 class TableWriter:
@@ -256,7 +256,7 @@ class TableWriter:
         """Close a file that will not be finished."""
         with suppress(OSError):
             self._writer.close()
-        self._writer.is_open = False  # otherwise it closes itself again when it is collected
+        self._writer.is_open = False  # or it would close itself again when it is garbage-collected
 
 
 class ChunkWriter(TableWriter):
