@@ -1,4 +1,4 @@
-"""Play strategies against models with a LangGraph state machine, and store calls and searches. Public names are in
+"""Run strategies against models with a LangGraph state machine, and store their calls and searches. Public names are in
 `__init__.pyi`; each is imported on first use."""
 from ragbed.lazy import attach_stub
 

@@ -37,10 +37,10 @@ from ragbed.strategies.settings.plugins import FAMILIES
 from ragbed.strategies.settings.strategy_config import Strategy, parse_strategy
 from ragbed.strategies.types import AnswerFormat, Exemplar, Failure, Framing, Layout, Rules, Task, Turn
 
-_MAX_SEARCHES = 1_000  # kept in memory
+_MAX_SEARCHES = 1_000  # maximum kept in memory
 _LEFT = Failure("stopped", "the question was abandoned")
 Options = tuple[tuple[str, str], ...]
-Strategies = tuple[Strategy, Strategy, Strategy]  # reasoning, retrieval, history
+Strategies = tuple[Strategy, Strategy, Strategy]  # strategies: reasoning, retrieval, history
 
 
 class AssistantSettings(BaseModel):
@@ -77,11 +77,11 @@ class Assistant:
     step, and `resume("mine")` continues it, in this process or another. `agents.graph` shows how to stop before or
     after a step.
 
-    A thread is a conversation. After its last question has ended, ask the next one with the same thread, of this
-    assistant or of one with other settings: the earlier turns become its history.
+    A thread is a conversation. After its last question has ended, ask the next one with the same thread, and the
+    earlier turns become its history. The next question may go to an assistant with other settings.
 
     Attributes:
-        made: settings and the identities of model and index, stored with each question.
+        made: settings, and identities of model and index, stored with each question.
     """
 
     def __init__(self, settings: AssistantSettings, index: Index, client: ModelClient,
@@ -105,11 +105,11 @@ class Assistant:
     @classmethod
     @contextlib.asynccontextmanager
     async def open(cls, settings: AssistantSettings, checkpointer: Any = None) -> AsyncIterator[Assistant]:
-        """Open an assistant, and close it at the end; a LangGraph `checkpointer` saves its questions.
+        """Open an assistant, and close it at the end. A LangGraph `checkpointer` saves its questions.
 
         Raises UserError if its index, model or strategies cannot be opened.
         """
-        # in threads, since a server's event loop must not wait for files
+        # in threads, because a server's event loop must not wait for files
         strategies = await asyncio.to_thread(_chosen, settings)
         index = await asyncio.to_thread(Index.open, settings.index)
         async with (open_model(settings.model, settings.calls) as client,
@@ -121,15 +121,16 @@ class Assistant:
                 assistant.searcher.close()
 
     def judge_notes(self) -> list[str]:
-        """Return a line for each relevance judge: passages graded, and usage."""
+        """Return a line for each relevance judge, with the passages it graded and its usage."""
         return judge_notes(self.deps)
 
     async def ask(self, question: str, options: Options = (), thread: str | None = None) -> Answer:
-        """Answer the next question of a thread, or continue the same question. Raises as `play` does."""
+        """Answer the next question of a thread, or continue the question if it was interrupted. Raises as `play` does.
+        """
         return await self.resume(self.begin(question, options, thread))
 
     async def stream(self, question: str, options: Options = (), thread: str | None = None) -> AsyncGenerator[Event]:
-        """Yield events, tokens included, and last `answer`; see `agents.graph`."""
+        """Yield events, including tokens, and last `answer`; see `agents.graph`."""
         async with contextlib.aclosing(self.play(self.begin(question, options, thread), streaming=True)) as events:
             async for event in events:
                 yield {"event": "answer", **answer_to_json(event)} if isinstance(event, Answer) else event
@@ -180,7 +181,7 @@ class Assistant:
                           for turn in turns or ()], "results": [], "made": self.made}
 
     async def play(self, state: State, streaming: bool = False) -> AsyncGenerator[Event | Answer]:
-        """Play a question from its state; yield events if `streaming`, and last the Answer.
+        """Play a question from its state. Yield events if `streaming`, and last the Answer.
 
         Raises:
             SettingsError: another question of the thread has not ended, or is being answered.
@@ -188,7 +189,7 @@ class Assistant:
         """
         if state["id"] in self._live:
             raise SettingsError(f"the thread {state['id']!r} is already answering a question; wait until it is done")
-        self._live[state["id"]] = None  # before the first await, so that nobody else starts it
+        self._live[state["id"]] = None  # before the first await, so that no other task starts it
         try:
             given, goes_on = await self._given(state)
             play = self.session(given)
@@ -219,7 +220,7 @@ class Assistant:
         if kept is None or kept.get("answer"):
             return
         config: RunnableConfig = {"configurable": {"thread_id": thread}}
-        # The whole state, since a question stopped before its first step is not in the graph yet; but not the results,
+        # Pass the whole state, as the graph lacks a question stopped before its first step, but not the results,
         # which would be appended.
         whole = {name: value for name, value in kept.items() if name != "results" or not value}
         whole["answer"] = answer_to_json(failed_answer(_LEFT))
@@ -248,12 +249,12 @@ class Assistant:
                                                      self.settings.limits))
         if results := state.get("results"):
             restore(play, results)
-        play.streaming = True  # whoever runs the graph itself, such as LangGraph's server, may listen
+        play.streaming = True  # callers that run the graph themselves, such as LangGraph's server, may listen
         return play
 
     async def _given(self, state: State) -> tuple[State, bool]:
-        """Return the state to play, and whether the graph continues it from the checkpointer, because the thread holds
-        this question already. Raises SettingsError if the thread holds another question that has not ended."""
+        """Return the state to play, and whether the checkpointer's thread already holds this question, so that the
+        graph continues it. Raises SettingsError if the thread holds another question that has not ended."""
         kept = await self.saved(state["id"])
         if kept is None:
             return state, False

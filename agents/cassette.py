@@ -1,4 +1,4 @@
-"""Cassettes: the calls and searches of a run in one file, to commit, inspect and replay elsewhere.
+"""Cassettes: store the calls and searches of a run in one file, to commit, inspect and replay elsewhere.
 
 The format is gzip over JSON Lines: a header that describes the run; texts, calls and searches, sorted by key; and last
 their counts and a SHA-256 over all lines before. Equal content gives equal bytes.
@@ -30,9 +30,9 @@ from ragbed.documents.types import Format
 from ragbed.retrieval.storage.files import explain_write_error, replacing_file
 from ragbed.strategies.types import Failure, Reply
 
-VERSION = 3  # of the format
+VERSION = 3  # version of the format
 ENDING = ".cassette.jsonl.gz"
-MAX_BYTES = 1 << 30  # of an unpacked cassette
+MAX_BYTES = 1 << 30  # maximum bytes of an unpacked cassette
 _LEVEL = 6
 Key = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 TextHash = Annotated[str, Field(pattern="^[0-9a-f]{32}$")]
@@ -102,7 +102,7 @@ class HitLine(_Line):
 
 
 class FoundLine(_Line):
-    """Hits as `SearchStore` stores them."""
+    """Hits in the form that `SearchStore` stores."""
 
     hits: list[HitLine]
     notes: list[str]
@@ -134,12 +134,12 @@ _KINDS: Mapping[str, type[Row]] = {"text": TextLine, "call": CallLine, "search":
 
 @dataclass(frozen=True, slots=True)
 class Cassette:
-    """A checked cassette."""
+    """A cassette whose hash was checked."""
 
     path: Path
     ragbed: str  # version of the ragbed that wrote it
-    about: Mapping[str, Any]  # description of its run
-    counts: Mapping[str, int]  # of texts, calls and searches
+    about: Mapping[str, Any]  # description of the run
+    counts: Mapping[str, int]  # number of texts, calls and searches
     hash: str
 
     @classmethod

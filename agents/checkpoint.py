@@ -3,10 +3,10 @@
     async with open_checkpointer("threads.sqlite") as saver, Assistant.open(settings, saver) as assistant:
         await assistant.ask("Who founded it?", thread="mine")
 
-The state of a question is plain JSON. LangGraph's own serialiser could construct whatever classes a database names, so
-`PlainJson` replaces it. A database may come from a stranger: what it holds is validated, compared and replayed, and
-never executed, opened or sent anywhere. Whoever continues a question names strategies, retriever, index and model.
-"""
+The state of a question is plain JSON. LangGraph's own serialiser could construct any class that a database names, so
+`PlainJson` replaces it. A database may come from a stranger, so its content is validated, compared and replayed, but
+never executed, opened or sent anywhere. Strategies, retriever, index and model come from the caller who continues a
+question."""
 from __future__ import annotations
 
 import contextlib
@@ -52,7 +52,7 @@ class SavedCall(_Saved):
 
 
 class SavedStep(_Saved):
-    """A step: hashes of its actions, and chunk ids, calls, or the failure of its searches."""
+    """A step: hashes of its actions, with chunk ids, calls, or the failure of its searches."""
 
     actions: list[str] = Field(min_length=1)
     seconds: float = Field(ge=0, allow_inf_nan=False)
@@ -81,7 +81,7 @@ class SavedState(_Saved):
 
 
 def check_mark(made: Mapping[str, Any], now: Mapping[str, Any]) -> None:
-    """Raise RecipeMismatch, with the differences, unless a question was started with the settings `now`."""
+    """Raise RecipeMismatch, with the differences, if a question was not started with the settings `now`."""
     differing = [name for name in now if made.get(name) != now[name]]
     if differing:
         changes = "; ".join("the index has other content" if name == "index" else
@@ -100,8 +100,8 @@ def check_state(state: Any, place: str) -> State:
 
 
 def restore(play: Session, results: Sequence[Mapping[str, Any]]) -> None:
-    """Replay recorded results in a new session, with their share of its budget. Raises RecipeMismatch if the recipe
-    asks for something other than was recorded, or the index lacks a passage."""
+    """Replay recorded results in a new session, counting them against its budget. Raises RecipeMismatch if the recipe's
+    requests differ from the recorded ones, or the index lacks a passage."""
     for entry in results:
         node = "generate" if "asked" in entry else "search"
         wanted = [*map(search_hash, play.pending_searches()), *map(play.runtime.key, play.pending_calls())]
@@ -119,14 +119,14 @@ def restore(play: Session, results: Sequence[Mapping[str, Any]]) -> None:
         else:
             play.add_replies([CallOutcome.from_json(one) for one in entry["asked"]])
         play.started -= entry.get("seconds", 0.0)
-        play.reported = len(play.trace)  # these steps are not emitted again
+        play.reported = len(play.trace)  # replayed steps are not emitted again
 
 
 class PlainJson:
     """Serialise states of LangGraph's checkpointers as JSON, so that reading constructs no classes."""
 
     def dumps_typed(self, value: Any) -> tuple[str, bytes]:
-        """Write a value; other types than JSON's, such as errors, as text."""
+        """Write a value. Types that JSON lacks, such as errors, become text."""
         return "json", json.dumps(value, default=str).encode()
 
     def loads_typed(self, data: tuple[str, bytes]) -> Any:
@@ -174,7 +174,7 @@ async def _open_sqlite(path: Path, opened: contextlib.AsyncExitStack) -> Any:
     return saver
 
 
-_MAX_CONNECTIONS, _TIMEOUT = 16, 10  # per process; seconds
+_MAX_CONNECTIONS, _TIMEOUT = 16, 10  # connections per process; seconds
 
 
 async def _open_postgres(url: str, opened: contextlib.AsyncExitStack) -> Any:
@@ -188,15 +188,15 @@ async def _open_postgres(url: str, opened: contextlib.AsyncExitStack) -> Any:
         raise MissingExtra("langgraph-checkpoint-postgres", "postgres") from error
     try:
         parts = conninfo_to_dict(url)
-    except psycopg.Error:  # its message would show the password
+    except psycopg.Error:  # the error's own message would show the password
         raise SettingsError("the thread store is not a PostgreSQL URL; write "
                             "postgres://USER:PASSWORD@HOST/DATABASE") from None
     address = make_conninfo(url, connect_timeout=_TIMEOUT)
     try:
-        # One connection first, since the pool would report a timeout instead of the reason.
+        # Open one connection first, because the pool would report a timeout instead of the reason.
         async with AsyncPostgresSaver.from_conn_string(address, serde=PlainJson()) as first:
             await first.setup()
-        pool: Any = AsyncConnectionPool(  # its type does not know the rows of its `kwargs`
+        pool: Any = AsyncConnectionPool(  # the pool's type does not reflect the row type set in `kwargs`
             address, min_size=1, max_size=_MAX_CONNECTIONS, timeout=_TIMEOUT, open=False,
             check=AsyncConnectionPool.check_connection,  # the server may have been restarted
             kwargs={"autocommit": True, "prepare_threshold": 0, "row_factory": dict_row})

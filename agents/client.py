@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """A call that succeeded: requests sent, seconds from the first to the end, and llama.cpp's own timings."""
+    """A successful call: number of requests, seconds from the first to the end, and llama.cpp's own timings."""
 
     reply: Reply
     attempts: int
@@ -43,11 +43,11 @@ class ModelClient:
     """One model behind one endpoint, with deadlines, retries, and as many concurrent calls as its server accepts.
 
     Args:
-        name: the name as the user wrote it, for display.
+        name: name that the user wrote, for display.
         identity: identifies the model in the journal: its served name, or `sha256:` and the weights' hash.
-        served: the name in the request body.
+        served: name in the request body.
         price: US dollars of prompt, completion and cached tokens.
-        temperature: default if an action names none; None never sends one.
+        temperature: used if an action has none; None never sends one.
         effort: sent as `reasoning_effort`; None sends none.
         context: prompts that do not fit are not sent; None if the size is unknown.
     """
@@ -67,7 +67,7 @@ class ModelClient:
 
     @property
     def places(self) -> int:
-        """Return the current number of concurrent calls; at most `limits.concurrency`."""
+        """Return the current limit on concurrent calls; at most `limits.concurrency`."""
         return self._places.count
 
     @property
@@ -82,7 +82,7 @@ class ModelClient:
 
     @property
     def estimated(self) -> bool:
-        """Tell whether tokens can be estimated from the texts if the server does not count them."""
+        """Tell whether to estimate tokens from the texts if the server does not count them."""
         return True
 
     @property
@@ -117,7 +117,8 @@ class ModelClient:
         return sent
 
     async def ready(self) -> None:
-        """Connect, or start a local server, before the first question's clock runs. Raises ModelError if that fails."""
+        """Connect, or start a local server, before the time of the first question runs. Raises ModelError if that
+        fails."""
         await self._connected()
 
     async def complete(self, action: Generate, *, max_tokens: int, deadline: float | None = None,
@@ -126,10 +127,10 @@ class ModelClient:
 
         Args:
             tell: called with pieces of the reply as they arrive; None to not stream.
-            deadline: of the question, in `time.monotonic` seconds. For the call's own deadline see `CallClock`.
+            deadline: deadline of the question, in `time.monotonic` seconds. For that of the call see `CallClock`.
 
         Raises:
-            CallTimeout: the deadline of the call or the question passed; the message says which.
+            CallTimeout: the deadline of the call or of the question has passed; the message says which.
             CallTooLong: the prompt does not fit the model's context.
             CallError: the call failed after all attempts.
             ModelError: every call would fail, because the key is rejected or the model is unknown.
@@ -166,7 +167,7 @@ class ModelClient:
 
     async def _persist(self, action: Generate, parameters: Mapping[str, Any], clock: CallClock, place: CallSlot,
                        progress: _Progress, tell: OnEvent | None) -> Completion:
-        """Send until there is a reply, a final failure, or no time for another attempt."""
+        """Retry until there is a reply, a final failure, or no time for another attempt."""
         messages = [message_to_json(message) for message in action.messages]
         started = 0.0
         while True:
@@ -223,7 +224,7 @@ class ModelClient:
         progress.last = str(failure)
         if progress.failed >= self.limits.attempts:
             raise failure
-        # Jitter on top of the requested wait, so that waiting calls do not all return at once.
+        # Add jitter to the requested wait, so that waiting calls do not all return at once.
         wait = backoff_delay(progress.failed)
         wait = wait if asked is None else asked + min(0.1 * wait, 1.0)
         _check_time(failure, asked, wait, clock.left)

@@ -1,4 +1,4 @@
-"""A SQLite file that survives `kill -9`. Concurrent writers share commits. WAL with synchronous NORMAL loses data
+"""A SQLite file that survives `kill -9`. Concurrent writers share commits. WAL with synchronous NORMAL can lose data
 only if the machine crashes, not if the process does."""
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _UNWRITABLE = {
     sqlite3.SQLITE_IOERR: "if the disk is full, free space; rerun the command to continue",
     **dict.fromkeys((sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM),
                     "file and folder must exist and be writable; copy the folder to a place where they are")}
-_BATCH = 256  # rows
+_BATCH = 256  # rows per batch
 _COMMIT_SECONDS = 0.005  # writes within this time share one commit
 _FOREIGN = "SELECT type, name FROM sqlite_master WHERE type IN ('view', 'trigger')"
 # not WITHOUT ROWID, which makes insertions of long texts three times slower
@@ -31,9 +31,9 @@ def storable(text: str) -> str:
     return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
 
 
-@lru_cache(maxsize=512)  # parts of prompts repeat
+@lru_cache(maxsize=512)  # cached, because parts of prompts repeat
 def text_hash(text: str) -> str:
-    """Return the hash of a text in its stored form."""
+    """Return the hash of a text as stored."""
     return digest(storable(text))
 
 
@@ -43,22 +43,23 @@ def row_hash(*values: str | None) -> str:
 
 
 class Database:
-    """Tables, and a store of texts that their rows refer to by hash.
+    """Tables in a file, and a store of texts that rows refer to by hash.
 
     Args:
         path: the file; created if missing.
         schema: `CREATE TABLE IF NOT EXISTS` statements.
-        version: of the schema; stored in the file.
+        version: version of the schema; stored in the file.
         reading: open a file that is not writable as read-only.
 
     Raises:
-        RunError: the file cannot be opened or written, is not a database, or has another schema. It is left unchanged.
+        RunError: the file cannot be opened or written, is not a database, or has another schema. The file stays
+            unchanged.
     """
 
     def __init__(self, path: Path, schema: Iterable[str], version: int = 0, reading: bool = False) -> None:
         self.path = path
         self._commit: asyncio.Future[None] | None = None
-        self._known: set[str] | None = None  # hashes of all texts, loaded when one is put
+        self._known: set[str] | None = None  # hashes of all texts, loaded when the first one is put
         try:
             self._connection = sqlite3.connect(path, isolation_level=None, timeout=30)
             try:
@@ -80,7 +81,7 @@ class Database:
     def _stamp(self, version: int) -> int:
         """Return the file's version; 0 if it is new."""
         foreign = self._connection.execute(_FOREIGN).fetchone()
-        if foreign:  # a view may never end, and a trigger may delete what is put
+        if foreign:  # a view may never end, and a trigger may delete new rows
             self._connection.close()
             raise RunError(f"{self.path}: contains the unknown {' '.join(foreign)!r}, so it is not a run's file; get "
                            "the file again")
@@ -92,7 +93,7 @@ class Database:
         return int(stamped)
 
     def _reopen_to_read(self) -> None:
-        """Open the file read-only; without a log next to it, it is complete and needs no lock."""
+        """Open the file read-only. Without a write-ahead log next to it, it is complete and needs no lock."""
         self._connection.close()
         log = self.path.with_name(f"{self.path.name}-wal")
         whole = not (log.is_file() and log.stat().st_size)
@@ -115,8 +116,8 @@ class Database:
 
     def rows_by_number(self, table: str, columns: str, rowids: str, values: Sequence[Any] = ()
                  ) -> Iterator[tuple[Any, ...]]:
-        """Yield columns of the rows whose numbers a query returns, in its order, in batches. Raises RunError if another
-        process replaces rows meanwhile."""
+        """Yield columns of the rows whose numbers a query returns, in the query's order. Reads in batches. Raises
+        RunError if another process replaces rows meanwhile."""
         numbers = array("q", (number for (number,) in self.rows(rowids, values)))
         for start in range(0, len(numbers), _BATCH):
             batch = numbers[start:start + _BATCH].tolist()
@@ -127,7 +128,7 @@ class Database:
             yield from (found[number] for number in batch)
 
     def has(self, table: str) -> bool:
-        """Tell whether a table exists: a read-only file may lack those of a newer schema."""
+        """Tell whether a table exists. A read-only file may lack tables of a newer schema."""
         return bool(self.read("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?", (table,)))
 
     @contextmanager
@@ -155,7 +156,7 @@ class Database:
                 self._known = None
 
     def put(self, statement: str, values: Sequence[Any]) -> None:
-        """Execute a write, durable after the next commit."""
+        """Execute a write, which is durable after the next commit."""
         if not self._connection.in_transaction:
             self._execute("BEGIN IMMEDIATE")
         self._execute(statement, values)
@@ -179,7 +180,7 @@ class Database:
         return str(rows[0][0])
 
     def check(self, sound: bool, what: str) -> None:
-        """Raise RunError unless the data read is `sound`."""
+        """Raise RunError if data read from the file is not `sound`."""
         if not sound:
             raise RunError(f"{self.path}: {what} was altered after it was written; give this run another name, or "
                            "start again with --fresh")
@@ -193,7 +194,7 @@ class Database:
         await asyncio.shield(self._commit)
 
     def _settle(self, commit: asyncio.Future[None]) -> None:
-        if self._commit is not commit:  # it was committed and closed meanwhile
+        if self._commit is not commit:  # another task committed and closed it meanwhile
             return
         self._commit = None
         try:
@@ -236,7 +237,7 @@ class Database:
 
 
 def _code(error: sqlite3.Error) -> int:
-    # An error of the module itself has no code of SQLite's.
+    # Errors of the Python module itself have no SQLite code.
     return getattr(error, "sqlite_errorcode", 0) & 0xFF
 
 

@@ -1,4 +1,4 @@
-"""Choose a model if none is named: OpenAI's with a key, one of a server on this machine, or the small local one."""
+"""Choose a default model: OpenAI's if there is a key, one of a server on this machine, or the small local model."""
 from __future__ import annotations
 
 import os
@@ -16,7 +16,7 @@ MODEL_VARIABLE = "RAGBED_MODEL"  # names the default model
 OPENAI = "openai:gpt-4o-mini"
 PORTS = (11434, 1234, 8080, 8000)  # default ports of Ollama, LM Studio, llama.cpp and vLLM
 _OWNERS = {"library": "Ollama", "organization_owner": "LM Studio", "llamacpp": "llama.cpp", "vllm": "vLLM"}
-_NAME = re.compile(r"[\w./\\][\w ./\\:@+,()-]{0,199}")  # safe to show and record
+_NAME = re.compile(r"[\w./\\][\w ./\\:@+,()-]{0,199}")  # names of this form are safe to show and record
 _NO_CHAT = re.compile(r"embed|rerank|minilm|paraphrase|\b(bge|gte|e5|whisper|tts|ocr)\b", re.IGNORECASE)
 _CONNECT, _SECONDS = 0.3, 1.0  # timeouts of a server on this machine
 _BLOCK, _BLOCKS = 1 << 16, 16  # maximum bytes of a list of models
@@ -36,11 +36,11 @@ class LocalEndpoint:
 
 
 def default_model(note: Callable[[str], None]) -> str:
-    """Return the model to use if none is named.
+    """Return the default model.
 
-    It is that of `RAGBED_MODEL`; `openai:gpt-4o-mini` if there is an `OPENAI_API_KEY`; the first chat model of Ollama,
-    LM Studio, llama.cpp or vLLM on this machine; or the small local one. `note` gets a line that says which.
-    """
+    This is the first that exists of: `RAGBED_MODEL`; `openai:gpt-4o-mini` with an `OPENAI_API_KEY`; the first chat
+    model of Ollama, LM Studio, llama.cpp or vLLM on this machine; the small local model. `note` receives a line that
+    names it."""
     if named := os.environ.get(MODEL_VARIABLE, "").strip():
         return named
     if os.environ.get("OPENAI_API_KEY", "").strip():
@@ -70,7 +70,7 @@ def _server(port: int) -> LocalEndpoint | None:
 
 
 def _listed(url: str) -> list[Any]:
-    """Return what a server lists at `/v1/models`; empty if it does not speak OpenAI's protocol."""
+    """Return the models that a server lists at `/v1/models`; empty if it does not speak OpenAI's protocol."""
     import httpx2
 
     try:

@@ -1,8 +1,8 @@
 """The LangGraph state machine that plays a recipe.
 
-Its nodes are `search`, `generate` and `finish`. After each node, the recipe's next request selects the next one. The
-state is JSON: the question and the results so far, each with the hashes of the actions that it answers. A live question
-keeps its generator; a saved one is replayed from its results.
+Its nodes are `search`, `generate` and `finish`. After each node, the recipe's next request selects the next node. The
+state is JSON: the question and the results so far, each with hashes of the actions that led to it. A live question
+keeps its generator. A saved question is replayed from its results.
 
 Each node is a step. With a checkpointer the graph can be interrupted before or after any step and continued later, in
 this process or another. To look at each step before the next:
@@ -26,8 +26,7 @@ Streaming yields events as plain JSON:
 `decision`   the strategy made a decision: `what` and `why`
 `answer`     the end
 
-Events of concurrent calls alternate; each one names its `call`.
-"""
+Events of concurrent calls are interleaved. Each event has the number of its `call`."""
 from __future__ import annotations
 
 import asyncio
@@ -67,7 +66,7 @@ class EventEmitter:
         self._writer({"event": kind, **self._of, "why" if kind == "retry" else "text": text})
 
     async def outcome(self, asked: Awaitable[CallOutcome]) -> CallOutcome:
-        """Await the call's outcome, and emit it; a reply that was not streamed is emitted as one piece first."""
+        """Await the call's outcome, and emit it. If the reply was not streamed, emit it as one piece first."""
         one = await asked
         reply = one.outcome if isinstance(one.outcome, Reply) else Reply("")
         for kind, text in (("reasoning", reply.reasoning), ("token", reply.text)):
@@ -80,7 +79,7 @@ class EventEmitter:
 
 
 def emit_steps(play: Session, writer: StreamWriter) -> None:
-    """Emit the searches and decisions that were not emitted yet."""
+    """Emit the searches and decisions that have not been emitted yet."""
     for step in play.trace[play.reported:] if play.streaming else ():
         if isinstance(step, DecisionStep):
             writer({"event": "decision", "what": step.what, "why": step.why})
@@ -102,14 +101,13 @@ def append_results(results: list[dict[str, Any]], more: list[dict[str, Any]]) ->
 class State(TypedDict, total=False):
     """State of the graph. Input is `question`, and optionally `id`, `options` and the earlier `turns`.
 
-    `made` records the settings that it was made with; see `agents.checkpoint.check_mark`.
-    """
+    `made` records the settings that the question was started with; see `agents.checkpoint.check_mark`."""
 
     id: str
     made: Mapping[str, Any]
     question: str
     options: list[list[str]]
-    turns: list[dict[str, str]]  # each with `question` and `answer`
+    turns: list[dict[str, str]]  # mappings with `question` and `answer`
     results: Annotated[list[dict[str, Any]], append_results]
     answer: dict[str, Any]
 
@@ -127,8 +125,8 @@ def build_graph(player: SessionStore, checkpointer: Any = None, made: Mapping[st
     """Compile the graph; `player` provides strategy, model and retriever.
 
     Args:
-        checkpointer: LangGraph's, saves the state after each step.
-        made: the mark of states that have none.
+        checkpointer: LangGraph checkpointer that saves the state after each step.
+        made: default for states without `made`.
     """
 
     async def search(state: State, writer: StreamWriter) -> Command[Node]:
@@ -168,8 +166,8 @@ def build_graph(player: SessionStore, checkpointer: Any = None, made: Mapping[st
 
 
 async def play_to_end(play: Session) -> None:
-    """Play a question by the steps of the graph, without streaming or saving. LangGraph's scheduling would double the
-    time of a replay."""
+    """Play a question by the steps of the graph, without streaming or saving. Skips LangGraph's scheduling, which would
+    double the time of a replay."""
     while play.node != "finish" and not play.end_if_over_budget():
         await (_search(play) if play.node == "search" else _generate(play))
 
@@ -205,7 +203,7 @@ async def _generate(play: Session, writer: StreamWriter | None = None) -> dict[s
 
 
 async def _gather(items: Sequence[Item], perform: Callable[[Item], Awaitable[Result]]) -> list[Result]:
-    """Perform concurrently, and return the results in order. An error cancels the others."""
+    """Run actions concurrently, and return their results in order. An error cancels the others."""
     if len(items) == 1:
         return [await perform(items[0])]
     results: dict[int, Result] = {}
@@ -218,7 +216,7 @@ async def _gather(items: Sequence[Item], perform: Callable[[Item], Awaitable[Res
 
 
 def answer_to_json(answer: Answer) -> dict[str, Any]:
-    """Return the end of a question as plain JSON: chunks by id, no prompts."""
+    """Return the answer as plain JSON, with chunks by id and without prompts."""
     return {"outcome": answer.outcome, "text": answer.text, "refused": answer.refused,
             "citations": [{"number": passage.number, "chunk": passage.chunk.id} for passage in evidence_of(answer)],
             "invalid_citations": list(answer.invalid_citations),

@@ -19,13 +19,13 @@ _LIMIT = re.compile(r"(?:maximum (?:context|model) length (?:is|of)|context size
                     re.IGNORECASE)
 _SIZE = re.compile(r"(?:resulted in|requested|request has|\(length|request \(|prompt is too long:|contains at least)"
                    r"\s*(\d+)", re.IGNORECASE)
-_MAX_SCANNED = 2_000  # bytes of an error body
+_MAX_SCANNED = 2_000  # maximum bytes of an error body
 
 
 def is_overload(status: int, body: bytes, asked: float | None) -> bool:
-    """Tell whether a request was rate limited, so that others would be rejected too. `asked` are the seconds that the
-    server asks to wait, if it says so."""
-    if status in {429, 529}:  # 529: an overloaded service of Anthropic
+    """Tell whether a request was rate limited, so that others would be rejected too. `asked` is the wait in seconds
+    that the server requests, if any."""
+    if status in {429, 529}:  # 529: Anthropic's status for overload
         return True
     if status != 503:
         return False
@@ -84,7 +84,7 @@ def _quoted(said: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class StreamMode:
-    """How to request one reply."""
+    """The way to request one reply."""
 
     pieces: bool = False  # whether to stream
     counted: bool = False  # whether to request token counts, which whole replies have anyway
@@ -99,7 +99,7 @@ NOT_STREAMED = StreamMode()
 
 class StreamNegotiator:
     """Learns from a server's errors and replies whether it streams, and whether it counts tokens of streams. Requests
-    are concurrent, so each is judged by its own mode."""
+    are concurrent, so each error or reply comes with the mode of its request."""
 
     def __init__(self) -> None:
         self._refused = self._uncounted = self._never_counted = False
@@ -111,7 +111,7 @@ class StreamNegotiator:
         return StreamMode(pieces, pieces and self._counts)
 
     def refuses(self, way: StreamMode, status: int, body: bytes) -> bool:
-        """Tell whether an error concerns streaming, so that the call can be sent again in another mode."""
+        """Tell whether an error is about streaming, so that the call can be sent again in another mode."""
         text = body[:_MAX_SCANNED]
         if status not in {400, 422, 501} or not way.pieces or b"stream" not in text:
             return False
@@ -122,7 +122,7 @@ class StreamNegotiator:
         return True
 
     def came_uncounted(self, way: StreamMode) -> None:
-        """Note a reply without token counts, which budgets need. If it was streamed, the next one is not. If that one
-        has no counts either, streaming is used again."""
+        """Note a reply without token counts, which budgets need. After a streamed one, the next request is not
+        streamed. If its reply has no counts either, later requests are streamed again."""
         self._uncounted = way.pieces and not self._never_counted
         self._never_counted = self._never_counted or not way.pieces

@@ -1,8 +1,7 @@
-"""The journal: model calls by content, so that a run can be continued, and replayed without a model.
+"""The journal: stores model calls by content, so that a run can be continued, and replayed without a model.
 
-A key covers the model's identity, the messages, every parameter, the repeat and the sample, but no host or path.
-Failures are stored too: a replay returns them, and a live run calls again.
-"""
+A key depends on the model's identity, the messages, every parameter, the repeat and the sample, but not on host or
+path. Failures are stored too. A replay returns them, but a live run calls again."""
 from __future__ import annotations
 
 import asyncio
@@ -29,7 +28,7 @@ Mode = Literal["live", "record", "replay"]
 SCHEMA = ("CREATE TABLE IF NOT EXISTS calls (key TEXT PRIMARY KEY, messages TEXT NOT NULL, parameters TEXT NOT NULL,"
           " reply TEXT, failure TEXT, hash TEXT NOT NULL)",)
 _KEEP = "INSERT OR REPLACE INTO calls VALUES (?, ?, ?, ?, ?, ?)"
-_MAX_SEARCHED = 50_000_000  # characters of recorded prompts that are searched for the nearest one
+_MAX_SEARCHED = 50_000_000  # maximum characters of recorded prompts to search for the nearest one
 
 
 def store_call(database: Database, *row: str | None) -> None:
@@ -39,7 +38,7 @@ def store_call(database: Database, *row: str | None) -> None:
 
 def call_key(identity: str, messages: Sequence[Message], parameters: Mapping[str, Any], repeat: int,
              sample: int) -> str:
-    """Return the SHA-256 over everything that determines the reply."""
+    """Return the SHA-256 of everything that determines the reply."""
     content = [identity, [[message.role, message.content, *_of_tools(message)] for message in messages], parameters,
                repeat, sample]
     text = json.dumps(content, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
@@ -68,7 +67,7 @@ class Journal:
 
     def turn(self, key: str) -> AbstractAsyncContextManager[None]:
         """Lock a call while it is made, so that an equal call of another cell waits for its outcome. Otherwise the
-        journal would hold the later of two outcomes, and a replay would differ from the run."""
+        journal would keep only the later outcome, and a replay would differ from the run."""
         if self.database is None or self.mode == "live":
             return nullcontext()
         return self._turns.setdefault(key, asyncio.Lock())
@@ -102,7 +101,8 @@ class Journal:
         await self.database.durable()
 
     def miss(self, key: str, messages: Sequence[Message], parameters: Mapping[str, Any]) -> ReplayMiss:
-        """Return the error to raise if a replay does not find a call. It says how the nearest stored call differs."""
+        """Return the error for a call that a replay does not find. Its message says how the nearest stored call
+        differs."""
         wanted = "\n".join(_compared(message.content, _of_tools(message)) for message in messages)
         said = f"; {self._nearest(wanted, parameters)}" if self._prompts else ", nor any other"
         return ReplayMiss(f"no recorded reply to call {key[:12]}{said}", "replay_miss", 0)
@@ -131,7 +131,8 @@ class Journal:
 
     @cached_property
     def _prompts(self) -> list[tuple[str, str]]:
-        """Return stored prompts with the keys of their calls, sorted; read once, since a replay adds none."""
+        """Return the stored prompts with the keys of their calls, sorted. They are read once, because a replay adds
+        none."""
         if self.database is None:
             return []
         prompts: list[tuple[str, str]] = []
@@ -195,11 +196,11 @@ class Client(Protocol):
 
 
 class Model:
-    """Answers calls from the journal, or else from the client.
+    """Answers calls from the journal or, if they are not there, from the client.
 
     Args:
-        max_tokens: limit on a reply if the action names none.
-        repeat: number of the cell's repeat; part of every key.
+        max_tokens: limit on a reply if the action sets none.
+        repeat: number of the cell's repeat, which is part of every key.
     """
 
     def __init__(self, client: Client, journal: Journal, max_tokens: int, repeat: int = 0) -> None:
@@ -210,7 +211,7 @@ class Model:
         return call_key(self.client.identity, action.messages, self._parameters(action), self.repeat, action.sample)
 
     async def ask(self, action: Generate, deadline: float, tell: OnEvent | None = None) -> CallOutcome:
-        """Return the outcome of a call, after it is durable in the journal.
+        """Make or find a call, and return its outcome once it is durable in the journal.
 
         Args:
             deadline: of the question, in `time.monotonic` seconds.

@@ -12,14 +12,14 @@ from ragbed.documents.http import backoff_delay
 
 
 class CallClock:
-    """The deadlines of a call and of its question, over one `asyncio.timeout`.
+    """The deadlines of a call and of its question, enforced by one `asyncio.timeout`.
 
     The call's time runs while it holds a slot, including retries and the waits that the server asks for. It is paused
     while the call queues behind others. The question's time is never paused.
 
     Args:
-        timeout: the timeout that the call runs under, set to the question's deadline.
-        seconds: time of the call.
+        timeout: timeout that the call runs under, set to the question's deadline.
+        seconds: time limit of the call.
         question: deadline of the question, in the event loop's time; None if it has none.
     """
 
@@ -37,7 +37,7 @@ class CallClock:
         return self._left if self._question is None else min(self._left, self._question - now)
 
     def run(self) -> None:
-        """Start the call's time. Raises TimeoutError if none is left."""
+        """Start the call's time. Raises TimeoutError if no time is left."""
         left = self.left
         if left <= 0 or self._timeout.expired():
             raise TimeoutError  # an expired timeout would let one more request through
@@ -56,11 +56,11 @@ class CallClock:
 
 @dataclass(slots=True)
 class CallSlot:
-    """The claim of one call to be sent."""
+    """One call's claim to a slot."""
 
-    age: int  # number of earlier claims; the oldest call is next
+    age: int  # number of earlier claims; the oldest waiting call is next
     taken: bool = False  # whether the call holds a slot
-    round: int = 0  # number of decreases before it last got a slot
+    round: int = 0  # number of decreases before the call last got a slot
 
 
 class CallSlots:
@@ -87,8 +87,8 @@ class CallSlots:
         self.waiting = self.refusals = 0
         self._ceiling, self._longest = ceiling, longest
         self._size = float(ceiling)
-        self._in_use = self._peak = 0  # slots in use: now, and the maximum since the last decrease
-        self._round = self._in_a_row = 0  # decreases: in total, and since the last success
+        self._in_use = self._peak = 0  # slots in use now, and their maximum since the last decrease
+        self._round = self._in_a_row = 0  # decreases in total, and since the last success
         self._claims = 0
         self._until = 0.0
         self._timer: asyncio.TimerHandle | None = None
@@ -114,7 +114,7 @@ class CallSlots:
         return place.taken and not self.held
 
     async def take(self, place: CallSlot) -> None:
-        """Wait for a slot, behind older calls only, after returning the slot that the call holds."""
+        """Return the slot that the call holds, if any, and wait for a slot, behind older calls only."""
         self.give_back(place)
         turn = asyncio.get_running_loop().create_future()
         heappush(self._queue, (place.age, turn))
@@ -124,7 +124,7 @@ class CallSlots:
             if not turn.done():
                 await turn
         except asyncio.CancelledError:
-            if turn.done() and not turn.cancelled():  # it got a slot that it will not use
+            if turn.done() and not turn.cancelled():  # the call got a slot that it will not use
                 self._free()
             raise
         finally:
@@ -143,7 +143,8 @@ class CallSlots:
         self._size = min(self._size + 1 / self._size, float(self._ceiling))
 
     def refused(self, place: CallSlot, asked: float | None) -> float:
-        """Return the slot of a rate-limited call, and return the seconds to wait; the server `asked` for as many."""
+        """Take back the slot of a rate-limited call, and return the seconds to wait. `asked` is the wait that the
+        server requests."""
         self.refusals += 1
         first = place.round == self._round
         if first:
@@ -167,7 +168,7 @@ class CallSlots:
         self._hand_out()
 
     def _hand_out(self) -> None:
-        """Give free slots to the next calls. They are counted here, so that nobody else takes them."""
+        """Give free slots to the next calls. Slots are counted here, so that no other call takes them."""
         if not self._queue:
             return
         if self.held:
@@ -176,7 +177,7 @@ class CallSlots:
             return
         while self._queue and self._in_use < self.count:
             _, turn = heappop(self._queue)
-            if not turn.done():  # unless it was cancelled
+            if not turn.done():  # unless the call was cancelled
                 turn.set_result(None)
                 self._in_use += 1
         self._peak = max(self._peak, self._in_use)
@@ -190,7 +191,7 @@ Item = TypeVar("Item")
 
 
 async def run_bounded(items: Iterable[Item], window: int, work: Callable[[Item], Awaitable[None]]) -> None:
-    """Work on all items, at most `window` at a time. An error cancels the others, and is raised."""
+    """Process all items, at most `window` at a time. An error cancels the others, and is raised."""
     left = iter(items)
 
     async def drain() -> None:

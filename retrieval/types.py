@@ -123,8 +123,7 @@ class Collection(Protocol):
 
     @property
     def among(self) -> NDArray[np.bool_] | None:
-        """Mask of the rows that may be found, of shape (chunks,); None for all. Restricts the search itself, not its
-        result."""
+        """Mask of the rows that may be found, of shape (chunks,); None for all. It restricts the search itself."""
         ...
 
     def texts(self) -> Iterator[str]:

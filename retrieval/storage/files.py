@@ -156,8 +156,7 @@ def write_sealed(body: Mapping[str, Any], path: Path) -> None:
 
 
 def read_object(path: Path) -> dict[str, Any] | None:
-    """Read a JSON object without checking its hash; None if the file contains no object. Raises OSError if it cannot be
-    read."""
+    """Read a JSON object without checking its hash; None if it is not one. Raises OSError if it cannot be read."""
     try:
         body = loads(path.read_bytes(), mend=True)  # faster; duplicate names fail the hash
     except ValueError:

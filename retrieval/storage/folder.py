@@ -22,8 +22,7 @@ from ragbed.retrieval.storage.files import find_changed, hash_files, hold, mark_
 
 
 def current_folder(folder: Path) -> Path:
-    """Return the folder with the content: the folder itself, or its backup if a process was killed between two renames.
-    """
+    """Return the folder itself, or its backup if a process was killed between two renames."""
     aside = backup_of(folder)
     try:
         return aside if aside.is_dir() and not folder.exists() else folder
