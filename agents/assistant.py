@@ -125,8 +125,7 @@ class Assistant:
         return judge_notes(self.deps)
 
     async def ask(self, question: str, options: Options = (), thread: str | None = None) -> Answer:
-        """Answer the next question of a thread, or continue the question if it was interrupted. Raises as `play` does.
-        """
+        """Answer the next question of a thread, or continue an interrupted one. Raises as `play` does."""
         return await self.resume(self.begin(question, options, thread))
 
     async def stream(self, question: str, options: Options = (), thread: str | None = None) -> AsyncGenerator[Event]:

@@ -117,8 +117,7 @@ class ModelClient:
         return sent
 
     async def ready(self) -> None:
-        """Connect, or start a local server, before the time of the first question runs. Raises ModelError if that
-        fails."""
+        """Connect, or start a local server, ahead of the first question. Raises ModelError if that fails."""
         await self._connected()
 
     async def complete(self, action: Generate, *, max_tokens: int, deadline: float | None = None,

@@ -52,8 +52,7 @@ class Database:
         reading: open a file that is not writable as read-only.
 
     Raises:
-        RunError: the file cannot be opened or written, is not a database, or has another schema. The file stays
-            unchanged.
+        RunError: the file cannot be opened or written, is no database, or has another schema. It stays unchanged.
     """
 
     def __init__(self, path: Path, schema: Iterable[str], version: int = 0, reading: bool = False) -> None:

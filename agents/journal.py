@@ -101,8 +101,7 @@ class Journal:
         await self.database.durable()
 
     def miss(self, key: str, messages: Sequence[Message], parameters: Mapping[str, Any]) -> ReplayMiss:
-        """Return the error for a call that a replay does not find. Its message says how the nearest stored call
-        differs."""
+        """Return the error for a call that a replay does not find, which describes the nearest stored call."""
         wanted = "\n".join(_compared(message.content, _of_tools(message)) for message in messages)
         said = f"; {self._nearest(wanted, parameters)}" if self._prompts else ", nor any other"
         return ReplayMiss(f"no recorded reply to call {key[:12]}{said}", "replay_miss", 0)
@@ -131,8 +130,7 @@ class Journal:
 
     @cached_property
     def _prompts(self) -> list[tuple[str, str]]:
-        """Return the stored prompts with the keys of their calls, sorted. They are read once, because a replay adds
-        none."""
+        """Return the stored prompts, sorted, with the keys of their calls. Reads once: a replay adds none."""
         if self.database is None:
             return []
         prompts: list[tuple[str, str]] = []

@@ -143,8 +143,7 @@ class CallSlots:
         self._size = min(self._size + 1 / self._size, float(self._ceiling))
 
     def refused(self, place: CallSlot, asked: float | None) -> float:
-        """Take back the slot of a rate-limited call, and return the seconds to wait. `asked` is the wait that the
-        server requests."""
+        """Take back the slot of a rate-limited call. Return the seconds to wait; `asked` are the server's."""
         self.refusals += 1
         first = place.round == self._round
         if first:

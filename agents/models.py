@@ -26,11 +26,11 @@ from ragbed.retrieval.rerankers.reranker import RerankerDeps, judges_of
 
 OnProgress = Callable[[int, "int | None"], None]  # bytes received, bytes expected if known
 FORMS = "openai:NAME, http://host/v1#NAME, gguf:PATH, hf:OWNER/REPO/FILE.gguf, recorded:NAME"
-PIPELINE_PREFIX = "pipeline:"  # before a pipeline's name, instead of a model's name
-NO_MODEL = "none"  # for a strategy that calls no model
+PIPELINE_PREFIX = "pipeline:"  # prefix of a pipeline's name, used instead of a model's name
+NO_MODEL = "none"  # model name for a strategy that calls no model
 SHARED_SERVERS = "RAGBED_LOCAL_SERVERS"
 """Environment variable with the local servers that a launcher has started: JSON of address and key by identity."""
-_MAX_SEARCHES = 512  # concurrent questions without a model, whose searches are batched
+_MAX_SEARCHES = 512  # concurrent questions without a model; their searches are batched
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,19 +38,19 @@ class ModelTarget:
     """A named model."""
 
     name: str  # as the user wrote it; never holds a secret
-    identity: str  # identifies it in the journal: its served name, or `sha256:` and the weights' hash
+    identity: str  # identity in the journal: its served name, or `sha256:` and the weights' hash
     served: str  # the name in the request body
     remote: Address | None = None  # its server; None for a local model
-    weights: Path | None = None  # the local model's file; None if it is remote or missing
+    weights: Path | None = None  # file of a local model; None if the model is remote or the file missing
     start: Callable[[LocalSettings], Endpoint] | None = None  # starts the server of a local model
     fetch: Callable[[OnProgress], Path] | None = None  # downloads weights that are missing
 
 
 class ModelProvider(Protocol):
-    """A way to reach models. Guests add one in the slot `provider`, under "PREFIX:" or a model's whole name."""
+    """Resolves names of models. Guests add one in the slot `provider`, under "PREFIX:" or a model's whole name."""
 
     def resolve(self, spec: str, *, calls: bool, known: str | None) -> ModelTarget:
-        """Return the model of a name; see `resolve_model`."""
+        """Return the model with this name; see `resolve_model`."""
         ...
 
     def models(self) -> list[dict[str, Any]]:
@@ -59,14 +59,14 @@ class ModelProvider(Protocol):
 
 
 def resolve_model(spec: str, *, calls: bool = True, known: str | None = None) -> ModelTarget:
-    """Find the model of a name.
+    """Find the model with this name.
 
     Args:
         calls: False in a replay, which needs neither a key nor weights.
-        known: the identity that a run recorded, for a replay without the weights of a `gguf:` or `hf:` model.
+        known: identity that a run recorded, for replaying a `gguf:` or `hf:` model without its weights.
 
     Raises:
-        ModelError: unknown name or form, missing key or file, or wrong hash.
+        ModelError: the name is unknown or malformed, a key or file is missing, or a hash is wrong.
     """
     if spec == NO_MODEL or spec.startswith(PIPELINE_PREFIX):
         return ModelTarget(spec, known or spec, spec)
@@ -89,7 +89,7 @@ def resolve_model(spec: str, *, calls: bool = True, known: str | None = None) ->
 
 
 def describe_model(spec: str, settings: ModelSettings) -> tuple[Context | None, Pricer]:
-    """Return a model's context, None if unknown, and its pricer, without opening it. Needs neither key nor weights."""
+    """Return a model's context (None if unknown) and its pricer without opening it. Needs neither key nor weights."""
     target = resolve_model(spec, calls=False)
     return _context(target, settings), _price(spec, target, settings)
 
@@ -117,7 +117,7 @@ async def open_model(spec: str, settings: ModelSettings, *, calls: bool = True,
         assert target.start is not None
         shared = json.loads(os.environ.get(SHARED_SERVERS, "{}")).get(target.identity)
         endpoint = Address(*shared) if shared else target.start(settings.local)
-        # One slot, since the server caches one prompt's prefix. Two attempts: a prompt that crashes the server twice
+        # One slot, because the server caches one prompt's prefix. Two attempts: a prompt that crashes the server twice
         # fails, and the next question starts it again.
         limits = CallLimits(seconds=limits.seconds, attempts=min(limits.attempts, 2), concurrency=1)
     client = ModelClient(target.name, target.identity, target.served, endpoint, _price(spec, target, settings), limits,
@@ -141,7 +141,7 @@ async def open_reranker_deps(retriever: BaseModel, settings: ModelSettings,
 
 @dataclass(frozen=True, slots=True)
 class NoCalls:
-    """An endpoint that refuses calls, with the reason `why`."""
+    """An endpoint that refuses every call, with the reason `why`."""
 
     why: str
 

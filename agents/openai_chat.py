@@ -1,9 +1,8 @@
-"""The one module that imports `langchain_openai`: it builds request bodies and sends them.
+"""Build request bodies and send them. Only this module imports `langchain_openai`.
 
-`ChatOpenAI` builds the request. The body is sent with its client's `post`, and the reply is returned as bytes: the
-default path drops fields of compatible servers (`reasoning_content`, `timings`), and converting typed bodies twice
-costs more CPU time than the request itself.
-"""
+`ChatOpenAI` builds the request. The body is sent with its client's `post`, and the reply is returned as bytes.
+LangChain's own path drops fields of compatible servers (`reasoning_content`, `timings`), and converts typed bodies
+twice, which costs more CPU time than the request itself."""
 from __future__ import annotations
 
 import json
@@ -30,7 +29,7 @@ from ragbed.documents.http import (
     transport_errors,
 )
 
-_MAX_STREAMED = 4 * MAX_REPLY_BYTES  # each piece of a stream repeats its field names
+_MAX_STREAMED = 4 * MAX_REPLY_BYTES  # factor for streams, in which each piece repeats its field names
 
 
 class Chat(ChatOpenAI):
@@ -38,7 +37,7 @@ class Chat(ChatOpenAI):
 
     def _get_request_payload(self, input_: Any, *, stop: list[str] | None = None, **kwargs: Any) -> dict[str, Any]:
         payload: dict[str, Any] = super()._get_request_payload(input_, stop=stop, **kwargs)
-        # The base class uses OpenAI's new name of the limit, which many compatible servers do not know.
+        # The base class uses OpenAI's new name for the limit, which many compatible servers do not know.
         if "max_completion_tokens" in payload and urlsplit(self.openai_api_base or "").hostname != OPENAI_HOST:
             payload["max_tokens"] = payload.pop("max_completion_tokens")
         return payload
@@ -62,9 +61,9 @@ class Chat(ChatOpenAI):
             return Response(got.status_code, got.headers, got.content)
 
     async def post_streamed(self, body: Mapping[str, Any], tell: OnEvent, key: str) -> Response:
-        """Send a body that requests a stream: call `tell` with each piece, without the server's key, and return the
-        whole reply. An error in the stream becomes its status, or 500. Raises as `post` does, and ValueError for a
-        piece that is not JSON."""
+        """Send a body that requests a stream. Call `tell` with each piece, with the server's key removed, and return
+        the whole reply. An error in the stream sets the reply's status, or 500. Raises as `post` does, and ValueError
+        for a piece that is not JSON."""
         with _named_errors():
             try:
                 got = await self.root_async_client.post("/chat/completions", cast_to=httpx2.Response, body=body,
@@ -114,14 +113,14 @@ def _named_errors() -> Iterator[None]:
 
 
 def connect(address: Address, served: str, connections: int) -> Chat:
-    """Make a chat client for one address and model, without deadlines and retries. Raises ModelError if the proxy or
-    certificates of the environment cannot be used."""
+    """Make a chat client for one address and model, without deadlines and retries. Raises ModelError if the
+    environment's proxy or certificates are unusable."""
     client = bounded_client(address.url, connections)
     chat = Chat(model=served, base_url=address.url, api_key=SecretStr(address.key), max_retries=0, timeout=None,
                 use_responses_api=False, openai_proxy=None, http_async_client=client,
                 # avoids a warning about proxies, which our client does use
                 http_socket_options=(),
-                # never used; the default one would read the proxy variables
+                # never used, but the default would read the proxy variables
                 http_client=httpx2.Client(trust_env=False))
     if urlsplit(address.url).hostname != OPENAI_HOST:
         # do not send OpenAI's organisation and project to other servers

@@ -1,4 +1,4 @@
-"""Play questions that nobody watches or saves, many at once over one compiled graph."""
+"""Play many questions at once over one compiled graph, without streaming or saving."""
 from __future__ import annotations
 
 from collections.abc import Mapping
@@ -18,14 +18,14 @@ NO_NUMBERS: Mapping[str, int] = MappingProxyType({})
 
 
 class QuestionPlayer:
-    """Play recipes to their answers. A question that is interrupted starts again; nothing of it is restored."""
+    """Plays recipes to their answers. An interrupted question starts again from the beginning."""
 
     def __init__(self) -> None:
         self._live: dict[str, Session] = {}
         self._graph: Graph = build_graph(self)
 
     def session(self, state: State) -> Session:
-        """Return the live session of the state's question."""
+        """Return the live session of a state's question."""
         return self._live[state["id"]]
 
     async def play(self, task: Task, recipe: Reasoning, runtime: Runtime, numbers: Mapping[str, int] = NO_NUMBERS,
@@ -34,7 +34,7 @@ class QuestionPlayer:
 
         Args:
             numbers: evidence numbers by chunk id, for a question that is asked again.
-            replay: every reply is in the journal, so the graph's own scheduling would take most of the time.
+            replay: skip the graph's scheduling, which would take most of the time if every reply is in the journal.
         """
         play = self._live[task.id] = Session(task, recipe, runtime, numbers)
         try:
@@ -49,10 +49,10 @@ class QuestionPlayer:
 
 
 def runtime_of(search: SearchFunction, model: Model, limits: Limits) -> Runtime:
-    """Return a runtime whose calls all go to one model."""
+    """Return a runtime that sends all calls to one model."""
     return Runtime(search=search, ask=model.ask, key=model.key, chunk=cannot_restore, limits=limits)
 
 
 def cannot_restore(chunk: str) -> NoReturn:
-    """Refuse to restore a chunk by its id."""
+    """Raise an error, because these questions are never resumed."""
     raise RunError(f"the chunk {chunk} cannot be restored: an unfinished question starts again")

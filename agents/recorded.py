@@ -1,8 +1,7 @@
 """Recorded models: replies come from a cassette, and no call is made.
 
-`recorded:NAME` is a cassette of this package, `recorded:FILE` your own. Everything else, such as searches and scores,
-is computed, so that a recorded model can be compared with others in one run.
-"""
+`recorded:NAME` is a cassette of this package, `recorded:FILE` your own. Searches and scores are still computed, so that
+a recorded model can be compared with others in one run."""
 from __future__ import annotations
 
 from collections.abc import Mapping
@@ -29,7 +28,7 @@ class Recording:
     """The recorded calls of one model, by journal key."""
 
     identity: str
-    questions: int  # number of its benchmark's first questions
+    questions: int  # number of recorded questions, from the beginning of its benchmark
     made_with: Mapping[str, str]  # model, weights, date, machine and server
     outcomes: Mapping[str, Reply | Failure]
 
@@ -64,8 +63,8 @@ class RecordedClient(ModelClient):
 
     async def complete(self, action: Generate, *, max_tokens: int, deadline: float | None = None, repeat: int = 0,
                        tell: OnEvent | None = None) -> Completion:
-        """Return the recorded reply, at no cost. Raises CallError if a failure was recorded, or ReplayMiss if nothing
-        was."""
+        """Return the recorded reply, at no cost. Raises CallError if a failure was recorded, or ReplayMiss if the call
+        was not recorded."""
         parameters: dict[str, Any] = self.parameters(action, max_tokens, repeat)
         key = call_key(self.identity, action.messages, parameters, repeat, action.sample)
         match self._recording.outcomes.get(key):

@@ -19,18 +19,18 @@ from ragbed.strategies.prompting import fill_untrusted_text
 from ragbed.strategies.reading import strip_thinking
 from ragbed.strategies.types import Failure, Generate, Message, Reply, Usage
 
-_CONCURRENT = 16  # passages; more would only delay the calls of questions
+_CONCURRENT = 16  # passages graded at once; more would only delay the calls of questions
 Pair = tuple[str, str]
 Value = TypeVar("Value")
 
-_POLL_SECONDS = 0.5  # between checks whether the event loop is still running
+_POLL_SECONDS = 0.5  # seconds between checks whether the event loop is still running
 
 
 @dataclass(slots=True)
 class JudgeTally:
-    """Passages graded by a judge, and its usage and cost."""
+    """Number of passages that a judge graded, with its usage and cost."""
 
-    graded: int = 0  # including those whose replies were unreadable
+    graded: int = 0  # including passages with unreadable replies
     unreadable: int = 0
     usage: Usage = field(default_factory=Usage)
     cost: Cost = field(default_factory=Cost)
@@ -45,12 +45,11 @@ class JudgeTally:
 
 
 class RelevanceJudge:
-    """Grades passages with one call each, and a second one if the reply is unreadable.
+    """Grades each passage with one call, or with two if the first reply is unreadable.
 
-    If both are unreadable, the passage is counted, and a reranker gives it the lowest grade. If a call fails, no
-    further passages are graded, and the error is raised. The calls run on `loop`, since rerankers use the judge from
-    other threads; each passage has `seconds` of time.
-    """
+    If both are unreadable, the passage is counted, and a reranker gives it the lowest grade. If a call fails, grading
+    stops and the error is raised. The calls run on `loop`, because rerankers use the judge from other threads. Each
+    passage has a time limit of `seconds`."""
 
     def __init__(self, model: Model, settings: JudgeReranker, loop: asyncio.AbstractEventLoop,
                  seconds: float = 900.0) -> None:
@@ -87,7 +86,7 @@ class RelevanceJudge:
         async def grade(pair: Pair) -> None:
             try:
                 grades[pair] = await self._grade(*pair)
-            except CallError as error:  # running calls may end, and the journal stores them
+            except CallError as error:  # running calls may finish, so that the journal stores them
                 failed[pair] = error
 
         await run_bounded(until_one_fails(), _CONCURRENT, grade)

@@ -1,4 +1,4 @@
-"""Read chat completions, whole or streamed, and their prices. Prices are from the settings, or from the table in
+"""Read chat completions, whole or streamed, and price them. Prices come from the settings, or from the table in
 genai-prices, which is never updated over the network."""
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ Pricer = Callable[[int, int, int], "float | None"]
 OnEvent = Callable[[str, str], None]
 """Called with `token` or `reasoning` and a piece of text, or with `retry` and why earlier pieces are void."""
 
-_MAX_TOKENS = 10**9  # of one call, far beyond any context
+_MAX_TOKENS = 10**9  # maximum tokens of one call, far beyond any context
 _MAX_CALLS, _MAX_NAME, _MAX_ARGUMENTS = 64, 200, 20_000  # tool calls of a reply; characters of a name, of arguments
 _KINDS = {"content": "token", "refusal": "token", "reasoning_content": "reasoning", "reasoning": "reasoning"}
 
 
 def read_reply(data: Any, wants_object: bool, price: Pricer) -> Reply:
-    """Return the reply in a parsed body, its text parsed too if it `wants_object`. Raises BadReply if there is none."""
+    """Return the reply in a parsed body; with `wants_object`, also parse its text. Raises BadReply without one."""
     choices = data.get("choices") if isinstance(data, dict) else None
     choice = choices[0] if isinstance(choices, list) and choices else None
     message = choice.get("message") if isinstance(choice, dict) else None
@@ -69,7 +69,7 @@ def _tool_calls(calls: Any) -> tuple[Mapping[str, Any], ...]:
 
 
 def _arguments(given: Any) -> str:
-    """Return arguments as JSON text without unnecessary escapes, behind which an API key could hide."""
+    """Return arguments as JSON text without unnecessary escapes, which could hide an API key."""
     try:
         given = loads(given, mend=True) if isinstance(given, str) and "\\" in given else given
     except ValueError:
@@ -129,8 +129,8 @@ def listed_price(url: str, model: str) -> Pricer:
 
 
 class StreamAssembler:
-    """Assembles a streamed chat completion, and emits its text as it arrives. The first half of a surrogate pair, and
-    what may be the beginning of an API key, are held back until the next piece."""
+    """Assembles a streamed chat completion, and emits its text as it arrives. The first half of a surrogate pair, and a
+    possible beginning of an API key, are held back until the next piece."""
 
     def __init__(self, on_event: OnEvent, key: str) -> None:
         self._on_event, self._keys = on_event, known_keys(key)
@@ -147,7 +147,7 @@ class StreamAssembler:
         return self._finish is not None
 
     def add(self, chunk: Any) -> None:
-        """Add one chunk. Raises BadReply if it is not one, or the reply becomes too large."""
+        """Add one chunk. Raises BadReply if the chunk is invalid, or the reply becomes too large."""
         if not isinstance(chunk, dict):
             raise BadReply("the stream holds something other than chunks of a reply")
         self._rest |= {name: chunk[name] for name in ("usage", "timings") if isinstance(chunk.get(name), dict)}
@@ -158,7 +158,7 @@ class StreamAssembler:
                 self._finish = choice.get("finish_reason") or self._finish
 
     def body(self) -> bytes:
-        """Emit what was held back, and return the body of the whole completion."""
+        """Emit the text that was held back, and return the body of the whole completion."""
         for kind in list(self._held):
             self._emit(kind, "", last=True)
         message: dict[str, Any] = {"role": "assistant", **{name: "".join(self._texts[name]) for name in self._texts}}
@@ -207,7 +207,7 @@ class StreamAssembler:
                 self._grow(part)
 
     def _call(self, piece: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the tool call of a piece by its index, or by its id, since some servers send no index."""
+        """Return the tool call that a piece belongs to, by its index or, as some servers send no index, by its id."""
         index, id = piece.get("index"), piece.get("id")
         at = index if type(index) is int and 0 <= index < len(self._calls) else len(self._calls) - 1
         fresh = type(index) is int and index >= len(self._calls)

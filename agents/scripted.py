@@ -1,4 +1,4 @@
-"""A scripted model, to test a strategy without a server.
+"""A scripted model, for testing a strategy without a server.
 
     from ragbed.agents import Scripted
     from my_strategy import recipe
@@ -40,10 +40,10 @@ def drive(recipe: Reasoning, task: Task,
     """Play a recipe to its end, or until a limit is reached, with functions for replies and searches.
 
     Args:
-        reply: takes concurrent calls, and returns a reply or failure for each.
-        find: takes concurrent searches, and returns the chunks of each, best first, or a failure, which ends the
+        reply: function of concurrent calls that returns a reply or failure for each.
+        find: function of concurrent searches that returns the chunks of each, best first, or a failure, which ends the
             question.
-        limits: of the question; None for the defaults.
+        limits: limits of the question; None for the defaults.
     """
     play = Session(task, recipe, Runtime(_unused, _unused, _unused, _unused, limits or Limits()))
     while play.node != "finish" and not play.end_if_over_budget():
@@ -69,16 +69,16 @@ class Scripted:
     """A model with scripted replies, and a retriever with a scripted library.
 
     Attributes:
-        replies: for each purpose of a call, a reply to every such call or a list with one for each; or a list for all
-            calls in order; or a function of the call. If a call requests JSON, a reply is JSON.
-        library: for each query the texts found, with `""` for all other queries; or texts that every search finds; or
-            a function of the search that returns chunks.
+        replies: a mapping from a call's purpose to one reply or a list of replies in order; or a list for all calls in
+            order; or a function of the call. Replies to calls that request JSON are JSON.
+        library: a mapping from queries to the texts found, with `""` for all other queries; or texts that every search
+            finds; or a function of the search that returns chunks.
         rounds: queries of all searches, with one list per group of concurrent searches.
     """
 
     replies: Mapping[str, ScriptedLine | list[ScriptedLine]] | list[ScriptedLine] | Callable[[Generate], ScriptedLine]
     library: Mapping[str, Sequence[str]] | Sequence[str] | Callable[[Search], Sequence[Chunk]] = ()
-    limits: Limits = field(default_factory=Limits)  # of each question
+    limits: Limits = field(default_factory=Limits)  # limits of each question
     calls: list[Generate] = field(default_factory=list)  # all calls so far
     rounds: list[list[str]] = field(default_factory=list)
 
@@ -127,7 +127,7 @@ class Scripted:
 
 
 def answer_reply(call: Generate, text: str, refused: bool = False) -> Reply:
-    """Return a reply with an answer in the form of the call: with tags, or fields of its schema."""
+    """Return a reply with an answer in the form that the call requests: tags, or fields of its schema."""
     if call.schema is None:
         return Reply(f"<Thinking>The documents say so.</Thinking>\n<Answer>{text}</Answer>", usage=Usage(calls=1))
     fields = example_value(call.schema, text, most=True, items=1)
@@ -152,18 +152,18 @@ complex
 No.
 """
 _FIRST_SHOWN = re.compile(r"^(?P<number>\[\d+\])\n(?P<line>.{,200})", re.MULTILINE)
-_CHARACTERS = 4  # per token of English
+_CHARACTERS = 4  # characters per token of English
 _LINES, _LONGEST, _TOOL_CALLS = 8, 900, 8
 
 
 def unsatisfied_reply(call: Generate, tokens: int = 0, lists: bool = False, tools: bool = True) -> Reply:
-    """Return a reply that is never satisfied, and differs for each prompt: lowest grades, always no, always more to
+    """Return a reply that always demands more, and differs for each prompt: lowest grades, always no, always more to
     search for, and a quote of the first document. A strategy that ends with these replies always ends.
 
     Args:
         tokens: approximate length, filled with a list of questions.
-        lists: return only that list, and the longest instead of the shortest value of a schema.
-        tools: call tools if the call offers some.
+        lists: return only that list. For a schema, return the longest value instead of the shortest.
+        tools: call tools if the call offers any.
     """
     number = crc32(call.messages[-1].content.encode("utf-8", "replace"), call.sample)
     shown = _FIRST_SHOWN.search("\n".join(message.content for message in call.messages))
@@ -183,7 +183,7 @@ def unsatisfied_reply(call: Generate, tokens: int = 0, lists: bool = False, tool
 
 
 def tool_call_reply(calls: Sequence[tuple[str, Any]], text: str = "", id: str = "call_") -> Reply:
-    """Return a reply that calls tools, each given as a name and its arguments, as an object or as text."""
+    """Return a reply that calls tools. Each is given as a name and its arguments, as an object or as text."""
     return Reply(text, finish_reason="tool_calls", usage=Usage(calls=1), tool_calls=tuple(
         {"id": f"{id}{place}", "type": "function", "function": {
             "name": name, "arguments": given if isinstance(given, str) else json.dumps(given)}}
@@ -199,7 +199,7 @@ def numbered_questions(tokens: int) -> str:
 
 
 def example_value(schema: Mapping[str, Any], text: str, most: bool, items: int, share: float = 0.0) -> Any:
-    """Return a value that fits a JSON Schema, with this text as its strings and this many items in arrays, if allowed.
+    """Return a value that fits a JSON Schema, with `text` as strings and this many array items, if allowed.
 
     With `most` it has the last choices, largest numbers, true, and the longest arrays; otherwise the first choices,
     smallest numbers and false. `share` is the relative position in an array.

@@ -1,8 +1,7 @@
-"""Searches of questions, and a store of their results, so that a replay needs neither index nor embedder.
+"""Search for questions, and store the results, so that a replay needs neither index nor embedder.
 
-A retriever blocks, so it runs in a thread, and equal searches run once. A result is stored under the hash of its
-request: JSON with everything that determines what is found, where the index is identified by its content.
-"""
+A retriever blocks, so it runs in a thread. Equal searches run once. A result is stored under the hash of its request,
+which is JSON with everything that determines the result. It identifies the index by its content."""
 from __future__ import annotations
 
 import asyncio
@@ -25,7 +24,7 @@ from ragbed.strategies.types import Search
 
 SCHEMA = ("CREATE TABLE IF NOT EXISTS searches (key TEXT PRIMARY KEY, request TEXT NOT NULL, found TEXT NOT NULL,"
           " hash TEXT NOT NULL)",)
-_MAX_SHOWN = 80  # characters of a query in an error
+_MAX_SHOWN = 80  # maximum characters of a query in an error
 
 Request = Mapping[str, Any]
 
@@ -40,7 +39,7 @@ class FoundHits:
 
     @classmethod
     def placed(cls, chunks: Sequence[Chunk], by: str, notes: tuple[str, ...] = ()) -> FoundHits:
-        """Make hits of chunks that were not scored, in their order."""
+        """Turn chunks without scores into hits, in their order."""
         return cls([Hit(chunk, 0.0, rank, by) for rank, chunk in enumerate(chunks, 1)], notes)
 
     @property
@@ -60,12 +59,12 @@ def request_key(request: Request) -> str:
 
 
 def request_json(request: Request) -> str:
-    """Return a request in its stored form."""
+    """Return a request as it is stored."""
     return json.dumps(request, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
 
 
 class SearchStore:
-    """Reads and stores results in a database's table `searches`; before `begin` it stores nothing. `source_of` returns
+    """Reads and stores results in a database's table `searches`. It stores nothing before `begin`. `source_of` returns
     the source path of a document, or its id."""
 
     def __init__(self, source_of: Callable[[str], str] | None = None) -> None:
@@ -75,11 +74,12 @@ class SearchStore:
         self._reads = False
 
     def begin(self, database: Database, mode: Mode) -> None:
-        """Store in this database, and read from it unless the mode is `live`."""
+        """Store results in this database, and read from it unless the mode is `live`."""
         self._database, self._reads = database, mode != "live"
 
     def find_or_make(self, request: Request, make: Callable[[], FoundHits] | None, name: str) -> FoundHits:
-        """Return the stored result of a request, or make and store one. Raises ReplayMiss if `make` is None."""
+        """Return the stored result of a request. If there is none, make and store one, or raise ReplayMiss if `make` is
+        None."""
         known = self.find(request)
         if known is None:
             if make is None:
@@ -103,7 +103,7 @@ class SearchStore:
                         tuple(fields["notes"]), fields["sources"])
 
     def keep(self, request: Request, found: FoundHits) -> None:
-        """Store a result; it is durable with the next record or call."""
+        """Store a result. It becomes durable with the next record or call."""
         if self._database is None:
             return
         sources = {hit.chunk.document: self._source_of(hit.chunk.document) for hit in found.hits} \
@@ -114,7 +114,7 @@ class SearchStore:
 
 
 def search_miss(request: Request, name: str) -> ReplayMiss:
-    """Return the error to raise if a replay's journal has no result of a search in `name`."""
+    """Return the error for a search in `name` whose result is not in a replay's journal."""
     query = str(request.get("query") or request.get("question") or request.get("gold"))
     shown = query if len(query) <= _MAX_SHOWN else query[:_MAX_SHOWN] + "..."
     return ReplayMiss(f"no recorded result of {name} for {shown!r} ({request_key(request)[:12]})",
@@ -161,13 +161,13 @@ class StoredRetriever(Generic[Asked]):
     """How the searches of one retriever are stored."""
 
     searches: SearchStore
-    name: str  # of the retriever, for errors
-    request: Callable[[Asked, int], Request]  # the JSON request of a query
+    name: str  # name of the retriever, for errors
+    request: Callable[[Asked, int], Request]  # returns the JSON request of a query
 
 
 @dataclass(slots=True)
 class SearchTimes:
-    """Queries and seconds of a retriever: of its first search, which also loads it, and of later ones."""
+    """Queries and seconds of a retriever, separately for its first search, which also loads it, and for later ones."""
 
     first: float | None = None
     alone: int = 0
@@ -196,8 +196,8 @@ class Searcher(Generic[Asked]):
 
     Args:
         retriever: None in a replay, which only returns stored hits.
-        k: number of chunks if a search names none.
-        kept: where hits are read from and stored, if anywhere.
+        k: number of chunks if a search sets none.
+        kept: store to read hits from and write them to, if any.
         most: number of results to remember; None for all.
     """
 
@@ -205,14 +205,14 @@ class Searcher(Generic[Asked]):
                  most: int | None = None) -> None:
         self.retriever, self.k, self.times = retriever, k, SearchTimes()
         self._kept, self._most = kept, most
-        self._asked: dict[tuple[Asked, int], asyncio.Task[list[Hit]]] = {}  # running
+        self._asked: dict[tuple[Asked, int], asyncio.Task[list[Hit]]] = {}  # running searches
         self._found: OrderedDict[tuple[Asked, int], list[Hit]] = OrderedDict()
         self._waiting: list[Asked] = []
         self._turn = asyncio.Lock()
-        self._thread = ThreadPoolExecutor(1, "search")  # one, since the embedder uses every core
+        self._thread = ThreadPoolExecutor(1, "search")  # one thread, because the embedder uses every core
 
     async def hits(self, query: Asked, k: int) -> list[Hit]:
-        """Return the hits of one query. Raises what the retriever raises, or ReplayMiss if there is no retriever."""
+        """Return the hits of one query. Raises the retriever's errors, or ReplayMiss if there is no retriever."""
         key = (query, k)
         if key in self._found:
             self._found.move_to_end(key)

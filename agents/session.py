@@ -1,4 +1,4 @@
-"""Session: one question being answered, with its recipe, evidence numbers, budget and trace."""
+"""Session: the live state of one question, with its recipe, evidence numbers, budget and trace."""
 from __future__ import annotations
 
 import time
@@ -38,30 +38,30 @@ _OUTCOME_OF: Mapping[str, Outcome] = {"timeout": "timeout", "too_long": "too_lon
 
 @dataclass(frozen=True, slots=True)
 class Runtime:
-    """What a session needs to search, to call the model, and to be resumed.
+    """Functions with which a session searches, calls the model, and is resumed.
 
     Attributes:
-        ask: makes one model call; gets the deadline in `time.monotonic` seconds, and a callback for streamed pieces.
+        ask: makes one model call. Takes the deadline in `time.monotonic` seconds, and a callback for streamed pieces.
     """
 
-    search: Callable[[Search], Awaitable[Sequence[Chunk]]]  # the chunks of a search, best first
+    search: Callable[[Search], Awaitable[Sequence[Chunk]]]  # returns the chunks of a search, best first
     ask: Callable[[Generate, float, OnEvent | None], Awaitable[CallOutcome]]
-    key: Callable[[Generate], str]  # the journal key of a call, to check a resumed question
-    chunk: Callable[[str], Chunk]  # a chunk by id, to resume a question
+    key: Callable[[Generate], str]  # returns the journal key of a call, to check a resumed question
+    chunk: Callable[[str], Chunk]  # returns a chunk by id, to resume a question
     limits: Limits
 
 
-_MIN_SECONDS = 2.0  # for a strategy to yield, even after its question's deadline
+_MIN_SECONDS = 2.0  # seconds for a strategy to yield, even after its question's deadline
 
 
 @dataclass(slots=True)
 class Session:
-    """Runs a recipe: holds its pending actions, takes their results, and ends with an Answer.
+    """Runs a recipe: holds its pending actions, receives their results, and ends with an Answer.
 
     Attributes:
         numbers: evidence numbers fixed in advance by chunk id, from 1 without gaps.
-        started: in `time.monotonic` seconds; a resumed question starts as if it had never been interrupted.
-        reported: number of steps of the trace that were emitted as events.
+        started: start in `time.monotonic` seconds, shifted for a resumed question to leave out interruptions.
+        reported: number of the trace's steps that were emitted as events.
         streaming: emit events of steps and tokens.
     """
 
@@ -118,7 +118,7 @@ class Session:
         return sum(isinstance(step, GenerateStep) for step in self.trace)
 
     def end_if_over_budget(self) -> bool:
-        """End the question if its pending actions would exceed its budget; tell whether it has ended."""
+        """End the question if its pending actions would exceed its budget. Return whether it has ended."""
         limits = self.runtime.limits
         searched = sum(isinstance(step, SearchStep) for step in self.trace)
         if self.pending_searches() and searched + len(self.pending) > limits.searches:
@@ -130,7 +130,7 @@ class Session:
         return self.failure is not None
 
     def add_found(self, found: Sequence[Sequence[Chunk]]) -> dict[str, Any]:
-        """Give the pending searches their chunks, and continue. Returns the entry for the state."""
+        """Pass the chunks of the pending searches to the recipe, and continue. Return the entry for the state."""
         searches = self.pending_searches()
         entry = {"actions": [search_hash(search) for search in searches],
                  "found": [[chunk.id for chunk in chunks] for chunks in found], "seconds": self._seconds()}
@@ -141,7 +141,7 @@ class Session:
         return entry
 
     def add_failed_search(self, failure: Failure) -> dict[str, Any]:
-        """End the question because its pending searches failed. Returns the entry for the state."""
+        """End the question because its pending searches failed. Return the entry for the state."""
         searches = self.pending_searches()
         self.trace += [SearchStep(search.query, (), failure) for search in searches]
         self._end(failure)
@@ -149,7 +149,7 @@ class Session:
                 "lost": {"kind": failure.kind, "message": failure.message}, "seconds": self._seconds()}
 
     def add_replies(self, asked: Sequence[CallOutcome]) -> dict[str, Any]:
-        """Give the pending calls their outcomes, and continue. Returns the entry for the state.
+        """Pass the outcomes of the pending calls to the recipe, and continue. Return the entry for the state.
 
         The question ends if it has used too many tokens, even if these were its last calls.
         """
@@ -172,7 +172,7 @@ class Session:
     def answer(self) -> Answer:
         """Return the answer. Cited numbers that no prompt showed are in its `invalid_citations`."""
         if self.node != "finish":
-            self.end_if_over_budget()  # restored results do not say that the budget ended it
+            self.end_if_over_budget()  # restored results do not show that the budget ended the question
         common: dict[str, Any] = {"evidence": self.passages, "shown": self._shown(),
                                   "trace": tuple(self.trace), "usage": self.usage,
                                   "cost": replace(self.cost, seconds=time.monotonic() - self.started)}
@@ -182,7 +182,7 @@ class Session:
         draft = self.draft
         shown = {number for step in self._reasoning_steps() for number in step.shown}
         cited = draft.cited if self.task.separators else ()
-        # Brackets alone may be an answer, such as the list `[3, 7]`, unless documents with these numbers were shown.
+        # Brackets alone may be the answer, such as the list `[3, 7]`, unless documents with these numbers were shown.
         bare = self.task.separators and is_only_citations(draft.text) and shown.issuperset(read_citations(draft.text))
         chosen = not self.task.chooses or read_choice(draft.text, self.task.options) is not None
         outcome: Outcome = ("searched" if draft.gathered is not None else
@@ -193,8 +193,8 @@ class Session:
                       figures=draft.figures, **common)
 
     def _shown(self) -> tuple[int, ...]:
-        """Return the evidence gathered, or shown in prompts of the reasoning strategy, in the order of the last prompt
-        for an answer. If the question ended before any prompt showed evidence, return all that was found."""
+        """Return the evidence that was gathered, or shown in prompts of the reasoning strategy, in the order of the
+        last answer prompt. If the question ended before any prompt showed evidence, return everything found."""
         calls = self._reasoning_steps()
         last = next((call.shown for call in reversed(calls) if call.purpose == "answer"), ())
         order = [*last, *(number for call in calls for number in call.shown)]
@@ -205,12 +205,12 @@ class Session:
         return tuple(shown if shown or self.draft else known)
 
     def _reasoning_steps(self) -> list[GenerateStep]:
-        # without calls that gathered evidence
+        # calls of the reasoning strategy, which did not gather evidence
         return [step for step in self.trace if isinstance(step, GenerateStep) and not step.gathering]
 
     def _end(self, failure: Failure) -> None:
         self.failure = failure
-        with suppress(RecipeFailed):  # errors after the end do not matter
+        with suppress(RecipeFailed):  # errors after the end are ignored
             self._run_recipe(self._recipe.close)
 
     def _seconds(self) -> float:
@@ -220,7 +220,7 @@ class Session:
 
     def _send(self, value: Any) -> None:
         """Run the recipe up to its next actions. The question ends if a user's strategy raises, breaks the protocol, or
-        decides without end."""
+        makes endless decisions."""
         try:
             try:
                 asked = self._next(value)
@@ -231,7 +231,7 @@ class Session:
             self._end(Failure("strategy", redact_keys(str(error))))
 
     def _next(self, value: Any) -> Any:
-        """Return the recipe's next actions, after decisions and empty lists, which need no work."""
+        """Return the recipe's next actions, skipping decisions and empty lists, which need no work."""
         for _ in range(MAX_DECISIONS):
             asked = self._run_recipe(self._recipe.send, value)
             if isinstance(asked, Decision):
@@ -250,7 +250,7 @@ class Session:
             self.numbers.get(chunk.id) or len(self.numbers.keys() | known) + 1, chunk)) for chunk in chunks)
 
     def _read(self, contexts: Contexts) -> tuple[Passage, ...]:
-        """Number the chunks that the last call reports as read; they count as shown to it."""
+        """Number the chunks that the last call reports as read. They count as shown in its prompt."""
         evidence = self._number(contexts.chunks)
         place, last = next((place, step) for place, step in reversed([*enumerate(self.trace)])
                            if isinstance(step, GenerateStep))
@@ -276,7 +276,7 @@ def _token_limit(limits: Limits) -> Failure:
 
 
 def search_hash(search: Search) -> str:
-    """Return the hash of a search's query and number of chunks."""
+    """Return the hash of a search: its query and number of chunks."""
     return digest("search", search.query, str(search.k))
 
 

@@ -1,4 +1,4 @@
-"""Settings and limits of model calls, of questions and of local servers, and the size of a model's context."""
+"""Settings and limits of model calls, questions and local servers, and the size of a model's context."""
 from __future__ import annotations
 
 import re
@@ -23,12 +23,12 @@ class CallLimits(_Settings):
     """Limits per model call.
 
     Attributes:
-        seconds: seconds for a call with all its attempts. Waiting that the server requests counts; waiting for a free
-            slot does not.
+        seconds: seconds for a call with all its attempts. Waits that the server requests count; waits for a free slot
+            do not.
         attempts: requests sent before a failure is final. A rate limit (HTTP 429) is not a failure: the request is sent
             again while there is time.
-        concurrency: largest number of calls in progress per model; fewer while its server rejects some. A local model
-            gets one at a time, because its server caches the beginning of one prompt.
+        concurrency: largest number of concurrent calls per model. It is lowered while the server rejects calls. A local
+            model gets one call at a time, because its server caches the beginning of one prompt.
     """
 
     seconds: float = Field(default=120.0, gt=0)
@@ -68,10 +68,11 @@ class ModelSettings(_Settings):
     """How models are called, including the judge.
 
     Attributes:
-        temperature: temperature, unless the strategy sets one. `null` never sends one, as many reasoning models demand.
+        temperature: default temperature. A strategy may set another. `null` never sends one, as many reasoning models
+            demand.
         reasoning_effort: sent unchanged; the model's documentation has the values.
-        context: tokens that prompt and reply may have together. What cannot fit is not sent. If omitted, the server has
-            to reject what is too long.
+        context: tokens that prompt and reply may have together. Calls that cannot fit are not sent. If omitted, the
+            server has to reject them.
         prices: prices by model name. They override the provider's list.
         calls: limits per call.
         local: how local models are served.
@@ -85,7 +86,7 @@ class ModelSettings(_Settings):
     local: LocalSettings = LocalSettings()
 
     def shared(self, parts: int) -> ModelSettings:
-        """Return the settings of each of several concurrent parts, with its share of the concurrent calls."""
+        """Return the settings for one of several concurrent parts, with its share of the concurrent calls."""
         limits = self.calls.model_copy(update={"concurrency": max(self.calls.concurrency // parts, 1)})
         return self.model_copy(update={"calls": limits})
 
@@ -95,8 +96,8 @@ class Limits(_Settings):
 
     Attributes:
         calls: largest number of model calls.
-        tokens: largest number of tokens in prompts and replies. A question that has used them makes no further call. If
-            its last call exceeds them, it ends without an answer.
+        tokens: largest number of tokens in prompts and replies. After these, a question makes no further call. If its
+            last call exceeds them, it ends without an answer.
         searches: largest number of searches.
         seconds: seconds from the question's start to its end.
         max_tokens: largest number of tokens in a reply, unless the strategy sets one.
@@ -110,10 +111,10 @@ class Limits(_Settings):
 
 
 class Endpoint(Protocol):
-    """A local server, which may have to be started; a remote one is just an `Address`."""
+    """A local server, which may have to be started. A remote server is just an `Address`."""
 
     async def address(self) -> Address:
-        """Return where to send the next request. Raises ModelError if the model cannot be reached."""
+        """Return the address for the next request. Raises ModelError if the model cannot be reached."""
         ...
 
     async def aclose(self) -> None:
@@ -125,7 +126,7 @@ _WORD = re.compile(r"[^\W_]\S*")  # a word with a letter or digit
 # scripts without spaces between words: Thai, Lao, Burmese, Khmer, kana, Han.
 _UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
                        "\U00020000-\U0003ffff]+")
-_CHARACTERS = 8  # of an unspaced script in the longest usual tokens
+_CHARACTERS = 8  # characters of an unspaced script in the longest usual tokens
 
 
 def min_tokens(text: str) -> int:
@@ -141,23 +142,23 @@ def min_tokens(text: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """Size of a model's context. With `whole_reply` a prompt must leave room for the longest reply, as most servers
-    require; llama.cpp's server shortens the reply instead."""
+    """Size of a model's context. With `whole_reply`, a prompt must leave room for the longest reply, as most servers
+    require. llama.cpp's server shortens the reply instead."""
 
-    tokens: int  # of prompt and reply together
+    tokens: int  # tokens of prompt and reply together
     whole_reply: bool = True
 
     def room(self, reply: int) -> int:
-        """Return the maximum tokens of a prompt with a reply of `reply` tokens."""
+        """Return the maximum tokens of a prompt if the reply has `reply` tokens."""
         return self.tokens - (reply if self.whole_reply else 1)
 
     def holds(self, characters: int, reply: int) -> bool:
-        """Tell whether this many characters fit in any case: a word and its space are at least two."""
+        """Tell whether this many characters certainly fit: a word with its space has at least two."""
         return characters // 2 + 1 <= self.room(reply)
 
     def check(self, messages: Sequence[Message], reply: int) -> None:
-        """Raise CallTooLong, with both sizes, if a prompt cannot fit."""
-        # without names of tool calls, whose form depends on the model's template
+        """Raise CallTooLong, with the sizes of prompt and context, if a prompt cannot fit."""
+        # leaves out names of tool calls, whose form depends on the model's template
         functions = [call.get("function") for message in messages for call in message.tool_calls]
         contents = [*(message.content for message in messages),
                     *(str(one.get("arguments", "")) for one in functions if isinstance(one, Mapping))]

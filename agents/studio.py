@@ -1,10 +1,10 @@
-"""The graph as LangGraph's own server and Studio open it, through `langgraph.json`.
+"""The graph for LangGraph's own server and Studio, which open it through `langgraph.json`.
 
     pip install "langgraph-cli[inmem]"
     RAGBED_INDEX=idx RAGBED_MODEL=openai:gpt-4o-mini langgraph dev
 
 The input is `{"question": "..."}`. The server saves the state after each step, so that a question can be inspected,
-interrupted and continued. The stream mode `custom` has the events of `agents.graph`, tokens included.
+interrupted and continued. The stream mode `custom` has the events of `agents.graph`, including tokens.
 
 Environment: `RAGBED_INDEX` is an index folder, and `RAGBED_NAME` any other setting of `AssistantSettings`, as YAML:
 `RAGBED_RETRIEVER='{kind: reranked, of: bm25}'`.
@@ -26,7 +26,7 @@ from ragbed.documents.errors import SettingsError
 
 @contextlib.asynccontextmanager
 async def open_graph() -> AsyncIterator[Graph]:
-    """Open the graph of an assistant with settings from the environment."""
+    """Yield the graph of an assistant with settings from the environment."""
     async with Assistant.open(settings_of_environment()) as assistant:
         yield assistant.graph
 

@@ -14,12 +14,12 @@ Outcome = Literal["answered", "refused", "malformed", "too_long", "budget", "tim
 OUTCOMES: tuple[Outcome, ...] = ("answered", "refused", "malformed", "too_long", "budget", "timeout", "error")
 """Outcomes of questions that a model answers; `searched` is the outcome if evidence was only gathered."""
 
-_MAX_WHAT, _MAX_WHY = 80, 300  # characters of a decision
+_MAX_WHAT, _MAX_WHY = 80, 300  # maximum characters of a decision
 
 
 @dataclass(frozen=True, slots=True)
 class SearchStep:
-    """One search: the evidence numbers found, by rank, or the failure that ended the question."""
+    """One search, with the evidence numbers found, by rank, or the failure that ended the question."""
 
     query: str
     found: tuple[int, ...]
@@ -44,16 +44,16 @@ class GenerateStep:
     """One model call with its prompt and reply."""
 
     purpose: str
-    key: str  # the call's journal key
+    key: str  # key of the call in the journal
     messages: tuple[Message, ...]
-    shown: tuple[int, ...]  # the evidence numbers that the messages showed
+    shown: tuple[int, ...]  # evidence numbers that the messages showed
     text: str
     reasoning: str
     finish_reason: str
     usage: Usage
     failure: Failure | None = None
-    tool_calls: tuple[Mapping[str, Any], ...] = ()  # in the reply, as the server sent them
-    gathering: bool = False  # whether the retrieval strategy made it
+    tool_calls: tuple[Mapping[str, Any], ...] = ()  # tool calls in the reply, as the server sent them
+    gathering: bool = False  # whether the retrieval strategy made the call
 
 
 Step = SearchStep | GenerateStep | DecisionStep
@@ -61,12 +61,12 @@ Step = SearchStep | GenerateStep | DecisionStep
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """Time, requests and money that a question cost now; a replay costs less than the live run."""
+    """Time, requests and money that a question cost in this run. A replay costs less than the live run."""
 
     seconds: float = 0.0
     attempts: int = 0  # requests sent, including retries
     replayed: int = 0  # calls that the journal answered
-    paid: float | None = 0.0  # US dollars; None if a price is unknown
+    paid: float | None = 0.0  # US dollars; None if any price is unknown
     retried: int = 0  # calls that took more than one attempt
 
     def __add__(self, other: Cost) -> Cost:
@@ -77,22 +77,23 @@ class Cost:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The end of one question.
+    """The final answer to one question, or its failure.
 
     Attributes:
-        tagged: whether the answer was in its tags or fields; None if none were requested, or there was no reply.
-        shown: evidence numbers shown in prompts of the reasoning strategy, starting with the last prompt for an answer;
-            all of it, best first, if evidence was only gathered.
+        tagged: whether the answer was in the requested tags or fields; None if none were requested, or there was no
+            reply.
+        shown: evidence numbers shown in prompts of the reasoning strategy, starting with the last answer prompt. If
+            evidence was only gathered, all of it, best first.
     """
 
     outcome: Outcome
     text: str  # the final answer with its citations; may be empty
     refused: bool
     cited: tuple[int, ...]  # evidence numbers cited and shown, in order of first mention
-    invalid_citations: tuple[int, ...]  # cited numbers that no such prompt showed
-    evidence: Evidence  # everything found, in order of arrival
+    invalid_citations: tuple[int, ...]  # cited numbers that no prompt showed
+    evidence: Evidence  # all evidence found, in order of arrival
     trace: tuple[Step, ...]
-    usage: Usage  # as recorded, whether or not it was paid now
+    usage: Usage  # as recorded, even if this run did not pay for it
     tagged: bool | None = None
     notes: tuple[str, ...] = ()  # short tags, such as `no_sub_questions`, `cut`
     failure: Failure | None = None
@@ -113,7 +114,7 @@ class Answer:
 
     @property
     def ranked(self) -> Evidence:
-        """Return all evidence, what was shown first."""
+        """Return all evidence, with shown evidence first."""
         return (*self.in_view, *(passage for passage in self.evidence if passage.number not in self.shown))
 
 
@@ -132,14 +133,15 @@ def _line(text: str, longest: int) -> str:
 class CallOutcome:
     """The outcome of one model call."""
 
-    key: str  # of the journal
+    key: str  # key in the journal
     outcome: Reply | Failure
-    attempts: int = 0  # requests sent now, including retries
-    replayed: bool = False  # whether the journal answered
+    attempts: int = 0  # requests sent in this run, including retries
+    replayed: bool = False  # whether the journal answered the call
 
     @property
     def cost(self) -> Cost:
-        """Return the cost of the call now, without seconds; a failure counts as free, since its price is unknown."""
+        """Return the cost of the call in this run, without seconds. A failure counts as free, because its price is
+        unknown."""
         price = self.outcome.usage.price if isinstance(self.outcome, Reply) else 0.0
         return Cost(0.0, self.attempts, int(self.replayed), 0.0 if self.replayed else price, int(self.attempts > 1))
 
@@ -157,7 +159,7 @@ class CallOutcome:
 
 
 def failure_from_error(error: CallError) -> Failure:
-    """Turn a call's error into data without API keys. Its kind determines the question's outcome."""
+    """Turn a call's error into data without API keys. The kind of error determines the question's outcome."""
     kind = "timeout" if isinstance(error, CallTimeout) else "too_long" if isinstance(error, CallTooLong) else error.kind
     return Failure(kind, redact_keys(str(error)))
 
@@ -181,8 +183,8 @@ def _fields(value: Reply | Failure | Usage) -> dict[str, Any]:
 
 
 def message_to_json(message: Message) -> dict[str, Any]:
-    """Return a message in the form of chat completions. A message that only calls tools has no content, since some
-    servers reject an empty one."""
+    """Return a message in the form of chat completions. A message that only calls tools has no content, because some
+    servers reject empty content."""
     sent: dict[str, Any] = {"role": message.role, "content": message.content}
     if message.tool_calls:
         sent |= {"content": message.content or None, "tool_calls": list(message.tool_calls)}
@@ -204,8 +206,8 @@ def reply_from_json(fields: Mapping[str, Any]) -> Reply:
 
 
 def redact_reply(reply: Reply, key: str) -> Reply:
-    """Replace API keys that a server echoed by `[key]`, also if they are escaped as in JSON. Every reply passes here,
-    complete and before it is stored."""
+    """Replace API keys that a server echoed by `[key]`, even if they are escaped as in JSON. Every complete reply
+    passes through here before it is stored."""
     text = json.dumps(outcome_to_json(reply), ensure_ascii=False)
     hidden = text
     for known in known_keys(key):

@@ -1,4 +1,4 @@
-"""Stop a strategy that does not yield, because all other questions wait for it."""
+"""Stop a strategy that does not yield, since it blocks all other questions."""
 from __future__ import annotations
 
 import math
@@ -14,16 +14,15 @@ from types import FrameType
 from ragbed.agents.session import Session
 from ragbed.documents.errors import RecipeFailed
 
-_MAX_IGNORED = 3  # signals that a strategy may ignore
+_MAX_IGNORED = 3  # number of signals that a strategy may ignore
 
 
 @contextmanager
 def watchdog() -> Iterator[None]:
     """Raise RecipeFailed in a strategy that does not yield in time.
 
-    If it ignores that, end the process with a message; stored results stay. Without signals, on Windows and outside the
-    main thread, this does nothing.
-    """
+    If the strategy ignores the error, end the process with a message; stored results stay. Do nothing on Windows and
+    outside the main thread, where there are no signals."""
     if not hasattr(signal, "setitimer") or threading.current_thread() is not threading.main_thread():
         yield
         return
