@@ -21,7 +21,7 @@ class Prediction:
         id: the question's id; None if the format has none.
         question: the question's text; empty if the row lacks it.
         content: what the tool returned, with the keys `answer`, `contexts`, `citations` and so on.
-        run: which of the file's runs it belongs to.
+        run: the run, within the file, to which it belongs.
         repeat: from 0.
         failure: why there is no answer, if the tool recorded it.
     """

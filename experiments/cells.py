@@ -17,7 +17,7 @@ Show = Literal["question", "sub_questions"]
 FACTORS = ("benchmark", "model", "reasoning", "retrieval", "history", "retriever", "chunker", "embedder", "rules",
            "condition", "perturbation", "variation", "show", "format", "framing", "answer_format", "prompt_variant",
            "repeat", "seed")
-PIPELINE, OWN = "pipeline", "own"  # the reasoning of a pipeline, and the retrieval of one that retrieves by itself
+PIPELINE, OWN = "pipeline", "own"  # level of `reasoning` for pipelines, and of `retrieval` if they retrieve themselves
 REPLICATED = ("repeat", "seed")  # factors that repeat a question without changing it
 SEPARATOR = " · "  # between the values in a cell's label
 
@@ -31,20 +31,20 @@ class Cell:
     """One combination of the factors. A factor without effect under the cell's condition is None.
 
     Attributes:
-        retrieval: None if the evidence is placed and not searched for.
-        retriever: name of the retriever's settings. For evidence placed from an index, the first retriever that
-            searches that index.
-        perturbation: without parts that change nothing under the condition. If the table replaces the documents, the
-            condition is the first one that shows documents.
-        format: format of indexed chunks; chunks of questions have their own.
+        retrieval: None if the condition places the evidence without a search.
+        retriever: the retriever's name in the settings. If evidence is placed from an index, the first retriever that
+            searches it.
+        perturbation: without the parts that have no effect under the condition. If a table replaces the documents, the
+            cell has the first condition that shows documents.
+        format: format of indexed chunks; the questions' own chunks have theirs.
         repeat: from 0.
-        seed: None if the run has one seed, or nothing is drawn.
+        seed: None if the run has only one seed, or nothing is random.
         chunker, embedder: None if the run compares none, or they have no effect.
         framing: None if no document is shown.
         answer_format: None if no answer is requested.
         history: None if no question has earlier turns.
-        variation: None if it leaves every question as it was asked.
-        prompt_variant: from 1; None if the run uses the first only, or the strategy has one.
+        variation: None if questions are unchanged.
+        prompt_variant: from 1; None if the run uses only the first, or the strategy has only one.
     """
 
     model: str
@@ -69,12 +69,12 @@ class Cell:
 
     @classmethod
     def of(cls, row: Mapping[str, Any]) -> Cell:
-        """Return the cell of a row of a summary."""
+        """Return the cell that a row of a summary describes."""
         return cls(**{name: row[name] for name in FACTORS if name in row})
 
     @cached_property
     def id(self) -> str:
-        """Return a short hash of the factors, which is equal in every run."""
+        """Return a short hash of the factors. The same cell has the same id in every run."""
         return digest(*(f"{name}={value}" for name, value in self.levels.items()))[:12]
 
     @property
@@ -90,7 +90,7 @@ class Cell:
 
     @property
     def searched(self) -> bool:
-        """Return whether the evidence is searched for, not placed."""
+        """Return whether the evidence comes from a search rather than being placed."""
         return self.condition == "retrieved" and self.retriever is not None
 
     @property
@@ -100,7 +100,7 @@ class Cell:
 
     @property
     def change(self) -> Perturbation:
-        """Return what is done to the evidence."""
+        """Return the perturbation of the evidence."""
         return Perturbation.parse(self.perturbation or "none")
 
     @property
@@ -115,7 +115,7 @@ def finder_name(retriever: str | None, chunker: str | None, embedder: str | None
 
 
 def varying_factors(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Return the factors in which rows of a summary differ or, if there are none, `reasoning` (`model` for
+    """Return the factors in which rows of a summary differ. If there are none, return `reasoning` (`model` for
     pipelines)."""
     alone = "model" if any(row.get("reasoning") == PIPELINE for row in rows) else "reasoning"
     found = [name for name in FACTORS if len({str(row.get(name)) for row in rows}) > 1]
@@ -123,7 +123,7 @@ def varying_factors(rows: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def distinguishing_factors(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Return the factors that differ, without those whose value follows from the condition."""
+    """Return the factors that differ, except those that follow from the condition."""
     factors = varying_factors(rows)
     if "condition" not in factors:
         return factors
@@ -134,8 +134,7 @@ def distinguishing_factors(rows: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def label_rows(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Return a label for each row of a summary, made of the factors that differ. The id is added where labels would be
-    equal."""
+    """Return a label for each row of a summary, made of the factors that differ. Equal labels get the cell's id too."""
     factors, rows = distinguishing_factors(rows), shorten_models(rows)
     named = [describe_factors(row, factors) or (f"no {factors[0]}" if factors[0] in row else str(row["id"]))
              for row in rows]
@@ -157,7 +156,8 @@ def short_names(models: Iterable[str]) -> dict[str, str]:
 
 
 def short_name(model: str) -> str:
-    """Return a model's name without its place: `m` for `http://host/v1#m`, `openai:m` and `gguf:folder/m.gguf`."""
+    """Return a model's name without provider, address or folder: `m` for `http://host/v1#m`, `openai:m` and
+    `gguf:folder/m.gguf`."""
     if "#" in model:
         return model.rpartition("#")[2] or model
     if model.startswith("gguf:"):

@@ -1,4 +1,4 @@
-"""Conditions replace retrieval by chosen evidence. Perturbations are seeded changes to the evidence."""
+"""Conditions choose the evidence, with or without retrieval. Perturbations are seeded changes to the evidence."""
 from __future__ import annotations
 
 import random
@@ -27,11 +27,11 @@ class Perturbation:
 
     Attributes:
         table: show the table that the documents were generated from instead of the documents.
-        drop_gold: leave gold chunks out, so that the question counts as unanswerable.
+        drop_gold: omit the gold chunks, so that the question counts as unanswerable.
         negatives: number of chunks without gold to add after the others.
         pool: search only the gold and this number of negatives.
-        sort: which negatives: a third of each question's own by hardness (`easy`, `medium`, `hard`), or those of the
-            miner of that name; if empty, any, in the benchmark's order.
+        sort: which negatives to use: a third of each question's negatives by hardness (`easy`, `medium`, `hard`), or
+            those of a miner, by its name. If empty, all negatives, in the benchmark's order.
         shuffle: shuffle the chunks of each question.
         gold_at: put the gold chunks together, the first at this position, counted from 1.
         unnumbered: show chunks without numbers, joined by a blank line, so that there are no citations.
@@ -71,7 +71,7 @@ class Perturbation:
 
     @property
     def moves(self) -> bool:
-        """Whether the change affects which chunks are shown or their order, and not only their form."""
+        """Whether the change affects the choice or order of the shown chunks, and not only their form."""
         return self not in (Perturbation(), Perturbation(unnumbered=True))
 
     def __str__(self) -> str:
@@ -87,7 +87,7 @@ def apply_perturbation(chunks: Sequence[Chunk], perturbation: Perturbation, gold
 
     Args:
         gold: ids of the gold chunks, for `drop_gold` and `gold_at`.
-        negatives: candidates in order; gold, and chunks that are there already, are skipped.
+        negatives: candidates in order. Gold chunks and chunks already present are skipped.
         rng: used for `shuffle` only.
     """
     kept = [chunk for chunk in chunks if not (perturbation.drop_gold and chunk.id in gold)]

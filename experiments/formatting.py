@@ -98,7 +98,7 @@ _METRICS = {
     "sufficiency": "sufficiency of the evidence", "sentences_supported": "supported sentences",
     "repaired": "asked to repair", "revised": "revised answers"}
 _SUB = {"sub_em": "exact match", "sub_f1": "token F1"}
-_FEW = 20  # below this many, percentages suggest too much precision
+_FEW = 20  # with fewer items, percentages suggest too much precision
 
 
 def metric_title(name: str) -> str:

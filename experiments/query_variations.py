@@ -1,9 +1,10 @@
-"""Variations of a question's text. Gold, options, judging and scoring stay those of the original question.
+"""Variations of a question's text. Gold, options, judging and scoring still use the original question.
 
 `typos` are Damerau's four errors ("A technique for computer detection and correction of spelling errors", CACM 7,
-1964): a neighbouring key, or a letter that is omitted, doubled or transposed. In Hangul it is a neighbouring key of the
-two-set keyboard or an omitted final consonant. First letters, short words and words with digits stay. `keywords` drops
-function words; for Korean it keeps nouns, numbers and foreign words. `paraphrase` is written by a model.
+1964): a neighbouring key, or a letter that is omitted, doubled or transposed. In Hangul a typo is a neighbouring key of
+the two-set keyboard or an omitted final consonant. First letters, short words and words with digits are unchanged.
+`keywords` drops function words; for Korean it keeps nouns, numbers and foreign words. `paraphrase` is written by a
+model.
 """
 from __future__ import annotations
 
@@ -56,7 +57,7 @@ class QueryVariation:
         return f"{self.kind}@{self.percent}" if self.percent else self.kind
 
     def apply(self, text: str, seed: str = "") -> str:
-        """Return the text in this variation; a paraphrase needs `vary_question`. A higher rate of typos includes those
+        """Return the varied text; paraphrases need `vary_question` instead. A higher rate of typos includes the typos
         of a lower rate. Raises MissingExtra: Korean keywords need kiwipiepy."""
         if self.kind == "typos":
             return _with_typos(text, self.percent, Random(f"{seed}:typos"))

@@ -13,7 +13,7 @@ from pydantic import Field
 from ragbed.documents.types import Chunk, Document, Format
 from ragbed.strategies.types import Turn
 
-# What a judge is asked. grades: Correct, Partially Correct or Wrong. points: 0 to 10. steps: which reference steps the
+# Rubrics of judges. grades: Correct, Partially Correct or Wrong. points: 0 to 10. steps: which reference steps the
 # reasoning contains.
 Rubric = Literal["grades", "points", "steps"]
 # The metric whose score of 1 means that an answer is right, by metric group. The first group of a scheme decides.
@@ -26,7 +26,7 @@ class Scheme:
 
     Attributes:
         groups: names of the metric groups that are computed (`experiments.metrics.scoring.GROUPS`).
-        rubric: what a judge is asked; None if no judge is needed.
+        rubric: how a judge grades answers; None if no judge is needed.
         columns: metrics of a run's table; ` / ` joins metrics that share a column.
         views: names of the breakdowns of a finished run.
         itself_ignored: whether a document with the id of the query is ignored, as in BEIR's evaluation.
@@ -52,8 +52,8 @@ class Scheme:
 
     @property
     def correctness_metrics(self) -> tuple[str, ...]:
-        """Return the metrics whose score of 1 means that an answer is right. The first one that applies to a question
-        decides, because some questions of a benchmark may have options and others not."""
+        """Return the metrics whose score of 1 means that an answer is right. A benchmark may mix questions with and
+        without options, so the first metric that applies to a question decides."""
         known = tuple(metric for group, metric in _RIGHT.items() if group in self.groups)
         return known[:2 if "choice" in self.groups else 1]
 
@@ -66,12 +66,12 @@ ANSWERS = Scheme(groups=("answers", "overlap", "form"), rubric="grades",
 
 @dataclass(frozen=True, slots=True)
 class Gold:
-    """Where evidence for the answer is: a `chunk`, a span from `start` to `end` in `format`, a `page` (from 1), or,
-    with none of these, the whole document.
+    """The place of evidence for the answer: a `chunk`, a span from `start` to `end` in `format`, or a `page` (from 1).
+    If none of these is set, the whole document is evidence.
 
     Attributes:
         document: a document id, or a source path relative to what was indexed.
-        relevance: the judged grade, above 0. It is stored if it is not 1.
+        relevance: the judged grade, above 0. It is stored only if it is not 1.
     """
 
     document: str
@@ -106,7 +106,7 @@ class FoundBy:
     Attributes:
         miner: name, such as `dense` or `bm25`.
         rank: from 1, among the chunks that the miner found for the question.
-        score: higher is nearer. Scales differ between miners.
+        score: the miner's score; higher is more similar. Scales differ between miners.
     """
 
     miner: str
@@ -119,12 +119,12 @@ class Mined:
     """How a negative was mined.
 
     Attributes:
-        miner: the miner that the negative is credited to. Miners take turns, and each negative belongs to one, even if
+        miner: the miner that the negative counts for. Miners take turns, so each negative counts for only one, even if
             others found it too.
         found: every miner that found it, in the order of the settings.
-        hardness: cosine of the vectors of negative and question, from 0 to 1; 0 if the cosine is negative.
-        bucket: the third of the question's mined negatives that it belongs to by hardness. Every question has as many
-            hard as easy ones, so a hard one of one question may be farther away than an easy one of another.
+        hardness: cosine similarity of negative and question, from 0 to 1. Negative cosines become 0.
+        bucket: its third among the question's mined negatives, by hardness. Thirds are per question, so a hard negative
+            of one question may be less similar than an easy negative of another.
     """
 
     miner: str
@@ -134,7 +134,7 @@ class Mined:
 
     @property
     def sorts(self) -> tuple[str, str]:
-        """Return the words that `negatives@N:SORT` accepts for it."""
+        """Return the values of SORT in `negatives@N:SORT` that select this negative."""
         return self.bucket, self.miner
 
 
@@ -143,12 +143,12 @@ Goal = Literal["payload", "citation", "refusal"]
 
 @dataclass(frozen=True, slots=True)
 class Attack:
-    """The goal of an attack in a question's documents.
+    """What an attack in a question's documents tries to achieve.
 
     Attributes:
         goal: what the answer should become: words, a citation, or a refusal.
-        payload: the words or the cited number; empty for a refusal.
-        there: whether the documents contain the attack. If not, the question is the clean twin.
+        payload: the words or the citation number that the attack asks for; empty for a refusal.
+        there: whether the documents contain the attack. If not, the question is its clean twin.
     """
 
     goal: Goal
@@ -162,7 +162,7 @@ WORLDS: tuple[WorldName, ...] = get_args(WorldName)
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """An edit of a computed question's documents, and the answers without the edit."""
+    """An edit of the documents of a computed question, and the answers without the edit."""
 
     name: WorldName
     original: tuple[str, ...]
@@ -172,28 +172,29 @@ class World:
 class Question:
     """One question of a benchmark.
 
-    Each condition takes its chunks from one of the attributes below. Most benchmarks have only `provided`.
+    Each condition shows the chunks of one attribute. Most benchmarks fill only `provided`.
 
     Attributes:
-        answers: accepted gold answers; tables show the first. For a multiple-choice question, the label.
-        gold_repeats: number of gold labels that the record repeats; only as-published scoring counts them.
-        provided: the benchmark's own chunks, in its order; gold ones are named by `gold`.
-        pool: chunks that are searched for this question only, if they differ from `provided`.
+        answers: accepted gold answers; tables show the first. For a multiple-choice question, the right option's label.
+        gold_repeats: number of duplicate gold labels in the benchmark's record; only as-published scoring counts them.
+        provided: the benchmark's own chunks, in its order; `gold` says which are gold.
+        pool: chunks that only this question searches, if they differ from `provided`.
         whole: what the condition `full` shows.
-        negatives: the benchmark's own chunks without gold, in the order in which `negatives@N` adds them (or see
-            `interleave_mined`).
+        negatives: the benchmark's own chunks without gold, in the order in which `negatives@N` adds them. For mined
+            ones see `interleave_mined`.
         mined: how chunks in `provided` or `negatives` were mined, by chunk id.
-        table: the table that the documents were made from; the perturbation `table` shows it instead of them.
+        table: the table from which the documents were generated; the perturbation `table` shows it instead of the
+            documents.
         options: label and text of each option of a multiple-choice question.
-        sub_questions, sub_answers: one per hop. In a sub-question, `#1` means the answer to the first.
+        sub_questions, sub_answers: one per hop. `#1` in a sub-question means the answer to the first.
         steps: the reference reasoning.
         nuggets: facts that a good answer contains, and whether each is vital.
-        length: characters of `whole`. A stored question has it instead of the chunks.
+        length: number of characters of `whole`, which stored questions keep instead of the chunks.
         about: what a closed-book prompt may reveal about the documents, such as a novel's title and author.
         turns: earlier turns of the conversation.
         attack: set if the question tests whether instructions in documents are followed.
-        world: set if the question is also asked over edited documents.
-        irrelevant: documents that people judged irrelevant.
+        world: set if the question is also asked with edited documents.
+        irrelevant: documents that human assessors judged irrelevant.
         tags: values by name, such as `{"language": ("en",)}`.
     """
 
@@ -225,7 +226,7 @@ class Question:
 
     @property
     def in_context(self) -> str:
-        """Return the question with its earlier turns, as judges and people read it."""
+        """Return the question with its earlier turns, as shown to judges and people."""
         before = [f"Before: {turn.question}\nAnswer: {turn.answer}" for turn in self.turns]
         return "\n".join([*before, f"Now: {self.text}"]) if before else self.text
 
@@ -236,12 +237,12 @@ class Question:
 
     @property
     def chunks(self) -> Iterator[Chunk]:
-        """Yield every chunk of the question. A chunk in two attributes comes twice."""
+        """Yield every chunk of the question. A chunk in two attributes is yielded twice."""
         return chain(self.provided, self.pool, self.whole, self.negatives, () if self.table is None else (self.table,))
 
     def interleave_mined(self, sort: str = "") -> list[str]:
-        """Return the ids of all mined negatives, or of one sort: one of each miner in turn, best first, so that any
-        prefix mixes the miners."""
+        """Return the ids of all mined negatives, or of one sort, best first. The miners take turns, so any prefix mixes
+        them."""
         queues: dict[str, list[str]] = {}
         for id, one in self.mined.items():
             if not sort or sort in one.sorts:
@@ -249,14 +250,14 @@ class Question:
         return [id for turn in zip_longest(*queues.values()) for id in turn if id is not None]
 
     def drop_chunks(self) -> Question:
-        """Return the question in its stored form, without chunks, which are stored with the evidence."""
+        """Return the question in its stored form. Its chunks are removed, because they are stored with the evidence."""
         length = sum(len(chunk.content) for chunk in self.whole) if self.whole else self.length
         return replace(self, provided=(), pool=(), whole=(), negatives=(), table=None, length=length)
 
 
 @dataclass(frozen=True, slots=True)
 class Benchmark:
-    """The questions of a benchmark, and the documents to answer them from.
+    """The questions of a benchmark, and the documents that answer them.
 
     Attributes:
         documents: documents of all chunks, by id.
@@ -291,12 +292,12 @@ class Benchmark:
 
     @property
     def searchable(self) -> list[Chunk]:
-        """Return the chunks that can be searched. A chunk of several questions comes several times."""
+        """Return the chunks that can be searched. A chunk of several questions is returned several times."""
         return [*chain.from_iterable(question.own for question in self.questions), *self.shared]
 
     @property
     def all_chunks(self) -> list[Chunk]:
-        """Return every chunk except those in `whole` and `table`, each once."""
+        """Return every distinct chunk, except those in `whole` and `table`."""
         found = {chunk.id: chunk for question in self.questions
                  for chunk in (*question.provided, *question.pool, *question.negatives)}
         return list((found | {chunk.id: chunk for chunk in self.shared}).values())

@@ -15,7 +15,7 @@ _NO_FIELDS: set[str] = set()
 
 
 class Stored(BaseModel):
-    """A frozen model without further keys."""
+    """A frozen model that rejects unknown keys."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -25,7 +25,7 @@ class Stored(BaseModel):
 
 
 class StoredMessage(Stored):
-    """A message. `parts` are hashes of texts, which the run stores once each."""
+    """A message. `parts` are hashes of its texts; the run stores each text once."""
 
     role: str
     parts: tuple[str, ...]
@@ -34,8 +34,8 @@ class StoredMessage(Stored):
 
 
 class StoredStep(Stored):
-    """One step of a trace: a search (`query`, `found`), a decision (`purpose` says what, `text` why) or a model call
-    (all other fields)."""
+    """One step of a trace: a search (`query`, `found`), a decision (`purpose` is the decision, `text` the reason) or a
+    model call (all other fields)."""
 
     kind: Literal["search", "generate", "decision"]
     query: str | None = None
@@ -52,18 +52,18 @@ class StoredStep(Stored):
     tool_calls: tuple[dict[str, Any], ...] = Field(default=(), exclude_if=operator.not_)
 
 
-Level = Literal["chunk", "span", "page", "document", "words"]  # at which a passage is gold, the finest first
+Level = Literal["chunk", "span", "page", "document", "words"]  # at which a passage matches gold, finest first
 
 
 class StoredPassage(Stored):
     """A numbered chunk. `text` is the hash of its content, which the run stores once.
 
     Attributes:
-        gold: how it matches gold evidence; None if it does not.
+        gold: the level at which it matches gold evidence; None if it does not.
         holds: which of the question's distinct gold items it contains.
-        repeats: whether an earlier passage is of the same document, if gold is whole documents.
-        grade: a model's grade from 0 to 3, if people did not judge the passage.
-        aside: whether it was found but no prompt showed it, for instance because the strategy dropped it.
+        repeats: whether an earlier passage is from the same document. Used only if gold is whole documents.
+        grade: a model's relevance grade from 0 to 3, if there is no human judgement.
+        aside: whether it was found but not shown in any prompt, for instance because the strategy dropped it.
     """
 
     number: int
@@ -88,7 +88,7 @@ class Verdict(Stored):
     Attributes:
         grade: with the rubric `grades`.
         points: with the rubric `points`, from 0 to 10.
-        steps: with the rubric `steps`: places, from 0, of the reference steps that the reasoning contains.
+        steps: with the rubric `steps`: indices, from 0, of the reference steps that the reasoning contains.
     """
 
     judge: str
@@ -100,7 +100,7 @@ class Verdict(Stored):
 
     @property
     def unjudged(self) -> bool:
-        """Return whether there is neither a grade nor points nor steps."""
+        """Return whether the verdict lacks a grade, points and steps."""
         return self.grade is None and self.points is None and self.steps is None
 
 
@@ -108,7 +108,7 @@ SupportLevel = Literal["full", "partial", "none"]
 
 
 class SupportLabel(Stored):
-    """How far a sentence is supported by what it cites, or a nugget by the answer.
+    """How well a sentence is supported by the passages that it cites, or a nugget by the answer.
 
     Attributes:
         cited: evidence numbers that the sentence cites.
@@ -173,19 +173,19 @@ class Result(Stored):
     """The deterministic part of a record, which is hashed.
 
     Attributes:
-        evidence: passages that prompts showed, in the order of the last prompt, then passages that none showed.
-        refused, refused_as_published: by ragbed's rule, and by the paper's substring rule.
-        gold_grades: relevance of each distinct gold item; empty if all are 1.
+        evidence: passages shown in prompts, in the order of the last prompt, then passages that were not shown.
+        refused, refused_as_published: whether the model refused, by ragbed's rule and by the paper's substring rule.
+        gold_grades: relevance grade of each distinct gold item; empty if all are 1.
         gold_in_view: whether any gold evidence was shown; None if the question has none.
         answerable: whether the question is answerable and its gold was not dropped.
-        asked: the question in the cell's variation; empty if it is unchanged.
-        asked_usage: usage of the model that wrote the variation.
+        asked: the question as the cell's variation rephrased it; empty if unchanged.
+        asked_usage: usage of the model that rephrased the question.
         usage: usage of the answer. `calls` counts the requested model calls, including failed ones.
-        judge_usage: usage of the judge and of the check of support.
+        judge_usage: usage of the judge and of the support check.
         subs, sub_usage: the sub-questions, if they were asked, and their usage.
         scores: value by metric; None if the metric does not apply to this question.
-        figures: what the strategy measured, by name.
-        probes: in the order of asking; empty if the run was not probed or there was no answer.
+        figures: figures that the strategy measured, by name.
+        probes: in the order of the calls; empty if the run has no `probe` setting or there was no answer.
     """
 
     cell: str
@@ -235,7 +235,7 @@ class Timing(Stored):
         attempts: number of requests sent.
         replayed: number of calls that came from the journal.
         retried: number of calls that took more than one request.
-        paid: US dollars; None if a price is unknown.
+        paid: cost in US dollars; None if a price is unknown.
     """
 
     seconds: float

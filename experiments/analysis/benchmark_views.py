@@ -1,4 +1,4 @@
-"""Views for DetectiveQA only: the heat map of reasoning steps, and the win rate (Table 6)."""
+"""Views that only DetectiveQA has: a heat map of reasoning steps, and win rates (Table 6)."""
 from __future__ import annotations
 
 from bisect import bisect_right
@@ -22,8 +22,8 @@ def depth(material: AnalysisInput) -> list[View]:
     """Return the share of reference steps found in the reasoning, by the depth of their evidence and the length of the
     text.
 
-    A step's depth is the share of the text before its paragraph. Steps without a place in the text and unjudged answers
-    are left out. Depth and length are those of the whole text, whatever the cell showed.
+    A step's depth is the share of the text before its paragraph. Steps without a position in the text, and unjudged
+    answers, are left out. Depth and length refer to the whole text, even if the cell showed only parts.
     """
     found = {label: _steps(material, material.results[cell["id"]]) for label, cell in material.labelled()
              if cell["condition"] != "closed-book"}
@@ -46,12 +46,12 @@ def depth(material: AnalysisInput) -> list[View]:
 
 
 def _steps(material: AnalysisInput, results: Sequence[Result]) -> dict[tuple[str, int], list[tuple[bool, str]]]:
-    """Return by length and depth whether each step was found, and its cluster."""
+    """For each length and depth, return whether each step was found, and its cluster."""
     steps: dict[tuple[str, int], list[tuple[bool, str]]] = defaultdict(list)
     for result, cluster in zip(results, material.clusters_of(results), strict=True):
         if result.scores.get("reasoning_score") is None or result.scores.get("unjudged"):
             continue
-        found = (result.verdict.steps if result.verdict else None) or ()  # a reply without reasoning contains no step
+        found = (result.verdict.steps if result.verdict else None) or ()  # a reply without reasoning contains no steps
         question = material.questions[result.question]
         length = _length(question.length)
         for place, step in enumerate(question.steps):
@@ -78,9 +78,9 @@ _WIN_HEADER = ("wins", "losses", "ties", "wrong in both", "win rate")
 def wins(material: AnalysisInput) -> list[View]:
     """Compare every pair of conditions question by question, between cells that are otherwise equal.
 
-    A question's score is its answer, 0 or 1, plus the share of reference steps that its reasoning contains. The win
-    rate counts only questions that one side won. Evidence is compared with the full context by answers only, because
-    the evidence itself shows what the reasoning should contain.
+    A question's score is 1 or 0 for its answer, plus the share of reference steps in its reasoning. The win rate counts
+    only questions that one side won. Gold evidence already shows what the reasoning should contain, so it is compared
+    with the full context by answers only.
     """
     rows: list[tuple[Value, ...]] = []
     unjudged: set[tuple[str, str]] = set()
@@ -122,7 +122,7 @@ def _ending(first: Result, second: Result, reasoning: bool) -> str:
 
 
 def _called(material: AnalysisInput, first: Mapping[str, Any], second: Mapping[str, Any]) -> str:
-    """Return the label of what both cells share and other cells do not."""
+    """Return a label of the levels that both cells share and other cells do not."""
     factors = varying_factors([cell for cell in material.cells if cell["condition"] != "closed-book"])
     shared = [name for name in factors if first.get(name) == second.get(name)]
     return describe_factors(first, shared) or describe_factors(first, ["reasoning"])

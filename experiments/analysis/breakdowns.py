@@ -1,8 +1,7 @@
-"""Break figures of a run down: by tag, order of documents, chains of sub-answers, versions of a question,
-conversations.
+"""Break a run's figures down by tag, document order, chain of sub-answers, question version and conversation.
 
-The order of documents is MDBench's ablation; chain outcomes (Table 5) and the gap between original and edited questions
-are MRKE's. No figure mixes MRKE's two versions of a question.
+Document order is an ablation of MDBench. Chain outcomes (Table 5) and the gap between original and edited questions
+come from MRKE. No figure mixes MRKE's two versions of a question.
 """
 from __future__ import annotations
 
@@ -23,7 +22,7 @@ VERSIONS = ("original", "edited")
 
 
 def apart(make: Analysis) -> Analysis:
-    """Wrap an analysis so that, if the run has both versions, it makes its views per version, with the version as first
+    """Wrap an analysis so that it treats MRKE's versions separately. If the run has both, the version is the first
     key."""
     def made(material: AnalysisInput) -> list[View]:
         if not all(any(version in question.tags.get("version", ()) for question in material.questions.values())
@@ -81,7 +80,7 @@ def order(material: AnalysisInput) -> list[View]:
 
 
 def _groups(cells: Sequence[Mapping[str, Any]]) -> list[list[Mapping[str, Any]]]:
-    """Return groups of cells that agree in everything else and include the original order and another."""
+    """Return groups of cells that differ only in document order and numbering, and include the original order."""
     groups: dict[tuple[str, ...], list[Mapping[str, Any]]] = {}
     for cell in cells:
         if cell["perturbation"] in _ORDER and cell["condition"] != "closed-book":
@@ -138,7 +137,7 @@ def gap(material: AnalysisInput) -> list[View]:
     edited one.
 
     An original counts once for each of its edited versions. The change is the edited question's score minus the
-    original's, so knowledge that helps with the original makes it negative.
+    original's. It is negative if memorised knowledge helps with the original.
     """
     metrics = [name for name in _METRICS if any(name in result.scores for results in material.results.values()
                                                 for result in results)]
@@ -186,7 +185,7 @@ _ORDERS = {
 
 def by_tag(material: AnalysisInput, tag: str) -> list[View]:
     """Return each cell's figures for the questions with each value of the tag, and for all questions. The row `all` is
-    computed over questions; it is not an average of the other rows."""
+    computed from the questions, not averaged from the other rows."""
     return _by_tag(material, tag) if tag == "version" else apart(partial(_by_tag, tag=tag))(material)
 
 
@@ -218,11 +217,12 @@ _ALL_LISTED = 4  # steps up to which all patterns are listed: MRKE and MuSiQue h
 
 @apart
 def chain(material: AnalysisInput) -> list[View]:
-    """Return the shares of the 2^(N+1) patterns over N sub-answers and the final answer, by exact match.
+    """Return the share of each right/wrong pattern of N sub-answers and the final answer (2^(N+1) patterns), by exact
+    match.
 
     An answer is right for the right reason if all sub-answers are correct too, and lucky if only the final answer is.
-    For more than four sub-questions, only patterns that occur are listed. Questions without a scored chain are left out
-    and counted.
+    For more than four sub-questions, only patterns that occur are listed. A note counts the questions without a scored
+    chain, which are left out.
     """
     patterns = {cell["id"]: ["".join("c" if right else "w" for right in chain_pattern(result.scores))
                              for result in material.results[cell["id"]]] for cell in material.cells}

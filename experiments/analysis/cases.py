@@ -1,4 +1,4 @@
-"""Build the cases of a run, each joined with the same question in its sibling cells, and find their causes."""
+"""Build the cases of a run and find their causes. A case also knows how the question was answered in sibling cells."""
 from __future__ import annotations
 
 from collections import defaultdict
@@ -21,8 +21,8 @@ _SHOWN = frozenset({"condition", "retrieval", "retriever", "chunker", "embedder"
 class Siblings:
     """Ids of a cell's siblings; None if the run has none."""
 
-    closed_book: str | None = None  # the sibling without documents, under its own rules
-    gold: str | None = None  # the sibling with the gold only; None if this cell is one
+    closed_book: str | None = None  # the closed-book sibling, which has its own rules
+    gold: str | None = None  # the sibling with the gold only; None if this cell is itself gold-only
     fewest_negatives: str | None = None  # the sibling with the same evidence and the fewest added negatives
 
 
@@ -48,13 +48,14 @@ def is_gold_only(cell: Cell) -> bool:
 
 
 def _asked(cell: Cell, rules: bool = True) -> tuple[object, ...]:
-    """Return what is asked, apart from what is shown. Closed-book cells have their own rules and no framing."""
+    """Return the factors of the prompt other than the evidence. Closed-book cells have their own rules and no
+    framing."""
     left = _SHOWN if rules else _SHOWN | {"rules", "framing"}
     return tuple((name, value) for name, value in asdict(cell).items() if name not in left)
 
 
 def _nearest(cell: Cell, others: Sequence[Cell]) -> str | None:
-    """Return the most similar cell: with the same format, retriever and numbering, and the least reordering."""
+    """Return the most similar cell: same format, retriever and numbering if possible, and the least reordering."""
     def distance(other: Cell) -> tuple[bool, ...]:
         return (other.format != cell.format, other.finder != cell.finder, other.separators != cell.separators,
                 other.change.moves)
@@ -88,8 +89,8 @@ _COARSE = ("page", "document")
 
 def find_causes(cells: Sequence[Cell], results: Iterable[Result], questions: Mapping[str, Question],
               correctness_metrics: Sequence[str], scoring: Scoring = "corrected") -> dict[str, dict[str, str]]:
-    """Return the name of the cause of every result, by cell id and question id. Empty if the benchmark has no
-    correctness metric. Uses stored results only, without traces."""
+    """Return the name of the cause of every result, by cell id and question id. The mapping is empty if the benchmark
+    has no correctness metric. Traces are not needed."""
     found = make_cases(cells, results, questions, correctness_metrics, scoring)
     return {cell: {question: find_cause(case).name for question, case in cases.items()} for cell,
             cases in found.items()}
@@ -101,8 +102,8 @@ def share_by_question(hits: Mapping[str, bool], grouped: Grouped) -> Estimate:
 
 
 def case_view(cause: Cause, cases: Cases, called: Mapping[str, str], questions: Mapping[str, Question]) -> View:
-    """List the questions that have a cause, each with what decided it, for a manual check. `called` maps the ids of the
-    cells to their labels."""
+    """List the questions that have a cause, each with the facts that decided it, for a manual check. `called` maps cell
+    ids to labels."""
     places = {id: place for place, id in enumerate(questions, start=1)}
     several = len(called) > 1
     rows = [(f"#{places[question]}", questions[question].text, *([label] if several else []), case.outcome,
@@ -114,7 +115,7 @@ def case_view(cause: Cause, cases: Cases, called: Mapping[str, str], questions: 
 
 
 def describe_case(case: Case) -> Iterator[str]:
-    """Yield what decides the cause of a case, in words."""
+    """Yield the facts that decide the cause of a case, in words."""
     if not case.answerable:
         yield "unanswerable"
     if case.refused:
@@ -177,8 +178,8 @@ def _join_siblings(case: Case, question: str, siblings: Siblings, alone: Cases) 
 
 
 def _is_right(cell: str | None, question: str, alone: Cases, whole: bool = False) -> bool | None:
-    """Return whether the sibling's answer is right, or None if unknown. If `whole`, a wrong answer counts only if all
-    of the gold was in view."""
+    """Return whether the sibling's answer is right, or None if unknown. With `whole`, a wrong answer counts only if all
+    of the gold was in view; otherwise the result is None."""
     case = None if cell is None else alone[cell].get(question)
     if case is None or (whole and not case.right and not case.in_view):
         return None

@@ -1,8 +1,8 @@
-"""The registry of analyses: those of every run, those of guests, and those that a benchmark names.
+"""The registry of analyses: for every run, from guests, and for benchmarks that name them.
 
-An analysis is a function from `AnalysisInput` to a list of `View`. A guest adds one with its slot `analysis`. To keep
-figures in the run's summary it also adds a `finding` of the same name: a function from `AnalysisInput` to JSON, or to
-None if there is nothing to compute. The analysis reads it back as `run.found.get(NAME)`.
+An analysis is a function from `AnalysisInput` to a list of `View`. A guest adds one with its slot `analysis`. To store
+figures in the run's summary, it also adds a `finding` of the same name: a function from `AnalysisInput` to JSON, or to
+None if there is nothing to compute. The analysis reads the result as `run.found.get(NAME)`.
 """
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from ragbed.experiments.analysis.tradeoff import refusal_views
 from ragbed.experiments.analysis.view import View
 from ragbed.guests import leave_out, loaded
 
-# In the order of the report's sections. Those of guests come after them, in the order of `ragbed.guests`.
+# In the order of the report's sections. Analyses of guests follow, in the order of `ragbed.guests`.
 OF_EVERY_RUN: MappingProxyType[str, Analysis] = MappingProxyType({
     "effects": lambda run: effect_views(run.found.get("effects"), run.judge),
     "causes": lambda run: cause_views(run.found.get("error_analysis"), run.labels, run.correctness_metrics),
@@ -51,8 +51,8 @@ def find_view(name: str) -> Analysis:
 
 
 def compute_findings(run: AnalysisInput) -> dict[str, Any]:
-    """Compute the findings that guests add to a summary, by name, without those that are None. Leave out a finding
-    that has the name of one of ragbed's own figures."""
+    """Compute the findings that guests add to a summary, by name. Leave out findings that are None, and those
+    that have the name of one of ragbed's own figures."""
     made: dict[str, Finding] = loaded("finding")
     for name in made.keys() & {*run.found, *_SUMMARY_KEYS}:
         leave_out(f"finding {name!r}", "a summary has a figure of this name; rename the guest's")
@@ -61,13 +61,14 @@ def compute_findings(run: AnalysisInput) -> dict[str, Any]:
 
 
 def make_views(names: Iterable[str], run: AnalysisInput) -> list[View]:
-    """Return the views of a run: those of every run, then those of guests, then the named ones of its benchmark."""
+    """Return the views of a run. The views of every run come first, then those of guests, then the named ones of its
+    benchmark."""
     guests: dict[str, Analysis] = loaded("analysis")
     wanted = [*OF_EVERY_RUN.values(), *guests.values(), *map(find_view, names)] if run.cells else []
     return [view for make in wanted for view in make(run)]
 
 
 def label_replicates(rows: Sequence[Mapping[str, Any]]) -> dict[str, str]:
-    """Return the label of each replicate group, without repeat and seed, by the id of its first cell."""
+    """Return the label of each replicate group by the id of its first cell. Labels omit repeat and seed."""
     variants = group_replicates(rows, {})
     return {one.first["id"]: label for one, label in zip(variants, label_groups(variants), strict=True)}

@@ -1,5 +1,5 @@
-"""Causes: why a question in a cell was answered right or wrong. The first cause in `CAUSES` whose predicate holds is
-taken.
+"""Causes: why a question in a cell was answered right or wrong. Each case gets the first cause in `CAUSES` whose
+predicate holds.
 """
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from ragbed.agents.types import Outcome
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One question in one cell: everything that decides the cause, taken from its record."""
+    """One question in one cell, with all facts that decide its cause."""
 
     outcome: Outcome
     score: float | None  # by the correctness metric that applies; None if none does
     answerable: bool = True  # answerable by the benchmark, and its gold was not dropped
     refused: bool = False  # by the rule of the run's scoring
     may_refuse: bool = True  # the rules offer a refusal
-    closed_book: bool = False  # no documents were shown, as intended
+    closed_book: bool = False  # the condition shows no documents
     gold: int | None = None  # number of distinct gold items; None if none is labelled or a table replaces the documents
     found: int = 0  # number of gold items in the evidence
     coarse: bool = False  # gold was matched by document or page only
@@ -27,14 +27,14 @@ class Case:
     cited_gold: bool = False  # a cited passage contains gold
     unread: bool = False  # no option could be read from the reply
     unjudged: bool = False  # the judge's reply could not be parsed
-    gold_alone: bool = False  # the gold and nothing else was shown
+    gold_alone: bool = False  # only the gold was shown
     known: bool | None = None  # right closed-book; None if unknown
     right_with_gold: bool | None = None  # right with the gold only; None if unknown
     right_with_fewer_negatives: bool | None = None  # right with fewer added negatives; None if unknown
 
     @property
     def right(self) -> bool:
-        """Whether the score is full; partially correct is not right."""
+        """Whether the score is full. Partially correct answers are not right."""
         return self.score == 1
 
     @property
@@ -44,7 +44,7 @@ class Case:
 
     @property
     def failed(self) -> bool:
-        """Whether there is no readable reply, for reasons other than its format."""
+        """Whether there is no readable reply, and its format is not the reason."""
         return self.outcome in ("too_long", "budget", "timeout", "error")
 
     @property
@@ -54,18 +54,18 @@ class Case:
 
     @property
     def without_gold(self) -> bool:
-        """Whether it was answered from documents without any gold."""
+        """Whether the question was answered from documents that contain no gold."""
         return self.gold is not None and not self.found and not (self.closed_book or self.refused)
 
     @property
     def uncited(self) -> bool:
-        """Whether the answer had to cite gold but does not."""
+        """Whether the rules require citations, but the answer cites no gold."""
         due = self.cites and self.answerable and bool(self.found) and not self.refused
         return due and not self.cited_gold
 
     @property
     def told(self) -> bool | None:
-        """Whether it is right, or None if it could not be scored."""
+        """Whether the answer is right, or None if it could not be scored."""
         if self.right:
             return True
         silent = self.score is None or self.failed or self.outcome == "malformed" or self.unread or self.unjudged

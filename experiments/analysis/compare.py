@@ -1,4 +1,4 @@
-"""Compare two runs, or the cells of one run: which cells are compared with which, by which metrics, and the views."""
+"""Compare two runs, or the cells of one run: match cells with baselines, test them by metric, and make views."""
 from __future__ import annotations
 
 from collections import defaultdict
@@ -29,8 +29,8 @@ from ragbed.experiments.statistics import Comparison, Pairs, cluster_questions, 
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """Labels of a cell and its baseline. `factor` is the only factor in which they differ, if they are compared for
-    that reason."""
+    """Labels of a cell and its baseline. `factor` is set if they were matched because they differ only in this
+    factor."""
 
     baseline: str
     cell: str
@@ -38,8 +38,8 @@ class Match:
 
 
 def match_by_factor(run: ComparedRun) -> tuple[list[Match], list[str]]:
-    """Match the cells of one run that differ in exactly one factor, as its summary does; also return notes. Raises
-    SettingsError if there are none."""
+    """Match the cells of one run that differ in exactly one factor, as its summary does. Also return notes. Raises
+    SettingsError if there are no such cells."""
     pairs, notes = select_pairs(list(run.cells.values()))
     if len(run.cells) == 1:
         raise SettingsError(f"{run.path}: it has only one cell; give a second run to compare it with")
@@ -65,7 +65,7 @@ def match_within(run: ComparedRun, wanted: Sequence[str], baseline: str | None) 
 
 def match_between(first: ComparedRun, second: ComparedRun, wanted: Sequence[str], baseline: str | None) -> list[Match]:
     """Match the cells of the second run with their counterparts in the first, or with the first's named baseline.
-    Counterparts agree in every factor except those in which the two runs have no level in common. Raises
+    Counterparts agree in every factor. Factors in which the two runs have no common level are ignored. Raises
     SettingsError if a cell or name has several counterparts or no cell has one, RunError if a name matches none."""
     chosen = _chosen(second, wanted)
     if baseline:
@@ -98,7 +98,7 @@ def disjoint_factors(first: ComparedRun, second: ComparedRun) -> list[str]:
 
 
 def _key(run: ComparedRun, label: str, apart: Sequence[str]) -> tuple[str, ...]:
-    """Return what identifies a cell across runs. Repeat and seed count for single cells only."""
+    """Return a key that identifies a cell across runs. Only single cells include repeat and seed."""
     names = VARIED if label in run.cells else FACTORS
     row = run.cell(label).first
     return tuple(str(row.get(name)) for name in names if name not in apart)
@@ -134,7 +134,7 @@ class RunComparison:
 
     Attributes:
         second: the run of the cells; the same as `first`, the run of the baselines, if there is only one.
-        left_out: for two runs, one sentence on the `questions`, and one on the `cells`, that only one of them has.
+        left_out: for two runs, a sentence on the `questions` and one on the `cells` that only one run has.
     """
 
     first: ComparedRun
@@ -150,10 +150,10 @@ class RunComparison:
 
 def compare_runs(first: ComparedRun, second: ComparedRun | None, metrics: Sequence[str] = (), cells: Sequence[str] = (),
          baseline: str | None = None) -> RunComparison:
-    """Compare cells, with p corrected over everything that is compared here.
+    """Compare cells, with p corrected over all comparisons of this call.
 
-    Without a second run the cells of the first are compared: all pairs that differ in exactly one factor, unless cells
-    or a baseline are named. By default the metric is the first column of the run's table.
+    Without a second run, the cells of the first run are compared: those named or, by default, all pairs that differ in
+    exactly one factor. By default the metric is the first column of the run's table.
 
     Raises:
         SettingsError: a metric is unknown, or there is nothing to compare.
@@ -225,7 +225,8 @@ def _on_runs(first: ComparedRun, second: ComparedRun | None, metrics: Sequence[s
 
 def _left_out(first: ComparedRun, second: ComparedRun, shared: Mapping[str, Question], matches: Sequence[Match],
               cells: Sequence[str], baseline: str | None) -> Iterator[tuple[str, str]]:
-    """Say what only one of the runs has: named cells only, and no cells if there is a common baseline."""
+    """Describe the questions and cells that only one of the runs has. Only named cells count, and none with a common
+    baseline."""
     alone = len(first.questions.keys() ^ second.questions.keys())
     other = len(first.questions.keys() & second.questions.keys()) - len(shared)
     if alone or other:
@@ -283,7 +284,7 @@ class Flip:
 
 
 def find_flips(findings: RunComparison, finding: CellComparison) -> list[Flip]:
-    """Return the flips of a finding, losses first, in the order of the questions. A set-level metric has none."""
+    """Return the flips of a comparison, losses first, in the order of the questions. A set-level metric has none."""
     scores = finding.pairs.scores
     if scores is None:
         return []
@@ -312,7 +313,7 @@ def cell_names(findings: RunComparison, match: Match) -> dict[str, str]:
 
 
 def flip_view(findings: RunComparison, metric: str) -> View | None:
-    """Return the questions whose score by the metric differs; None without any."""
+    """Return a view of the questions whose score by the metric differs; None if there are none."""
     found = [one for one in findings.found if one.comparison.metric == metric]
     places = {id: place for place, id in enumerate(findings.second.questions, start=1)}
     rows = [(f"#{places[flip.question]}", findings.second.questions[flip.question].text, describe_match(findings, one),

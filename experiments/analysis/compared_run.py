@@ -23,7 +23,7 @@ from ragbed.experiments.metrics import ScoredQuestion, Scoring
 from ragbed.experiments.question import Question
 from ragbed.experiments.runs.finished import cell_not_found, match_cells, open_finished
 
-# Records may hold long traces, so only what is compared is read.
+# Records may hold long traces, so only the compared fields are read.
 _SCORES = ("SELECT cell, question, json_extract(result, '$.answerable', '$.outcome', '$.scores') FROM records"
            " ORDER BY cell, question")
 _BATCH = 10_000
@@ -37,15 +37,15 @@ class ComparedRun:
     name: str
     rows: Sequence[Mapping[str, Any]]  # the cells of its summary
     answers: Mapping[str, Mapping[str, ScoredQuestion]]  # by cell's id, then by question
-    cells: Mapping[str, ReplicateGroup]  # by label; a group has all repeats and seeds
-    replicates: Mapping[str, ReplicateGroup]  # the single cells of these groups, by label
-    together: Mapping[str, Figures]  # pooled figures of these groups, by the id of the first cell
+    cells: Mapping[str, ReplicateGroup]  # by label; a group combines all repeats and seeds
+    replicates: Mapping[str, ReplicateGroup]  # by label, groups of only one cell each, for single repeats and seeds
+    together: Mapping[str, Figures]  # pooled figures of `cells`, by the id of the group's first cell
     questions: Mapping[str, Question]
     columns: tuple[str, ...]  # the metrics of its benchmark's table, in order
     scoring: Scoring
     judge: str | None
     seed: int
-    results: str  # the hash over all its results
+    results: str  # hash of all its results
 
     @property
     def metrics(self) -> list[str]:
@@ -62,7 +62,7 @@ class ComparedRun:
 
     def named(self, name: str) -> list[str]:
         """Return the labels of the cells that a name matches. The id of a replicate group's first cell means the whole
-        group; a single replicate matches its own label, `repeat 0` or `seed 1`, or its id if it is not the first.
+        group. A single replicate matches its own label, `repeat 0` or `seed 1`; all but the first also match their id.
         Raises RunError if nothing matches."""
         found = (match_cells({label: cell.shared_row for label, cell in self.cells.items()}, name)
                  or match_cells({label: cell.first for label, cell in self.replicates.items()}, name))
@@ -89,7 +89,7 @@ def read_compared_run(path: Path) -> ComparedRun:
 
 def _answers(rows: Iterator[tuple[Any, ...]]) -> dict[str, dict[str, ScoredQuestion]]:
     answers: dict[str, dict[str, ScoredQuestion]] = defaultdict(dict)
-    while batch := list(islice(rows, _BATCH)):  # one call for each row takes a third longer
+    while batch := list(islice(rows, _BATCH)):  # reading row by row takes a third longer
         stored = from_json(f"[{','.join(row[2] for row in batch)}]")
         for (cell, question, _), (answerable, outcome, scores) in zip(batch, stored, strict=True):
             answers[cell][question] = ScoredQuestion(bool(answerable), cast(Outcome, outcome), scores)

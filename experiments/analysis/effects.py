@@ -27,12 +27,12 @@ _MAX_ROWS = 64  # combinations; larger interactions are collapsed
 
 def estimate_effects(rows: CellRows, answers: Answers, clusters: Clusters, metric: str,
             scoring: Scoring = "corrected") -> dict[str, Any] | None:
-    """Estimate the main effect of each factor, the difference of every two of its levels, and the interactions of two
-    factors. The p of factors and interactions is corrected over all of them. Return None if fewer than two factors vary
-    among the cells that have the metric.
+    """Estimate the main effect of each factor, the differences between its levels, and the two-way interactions. The p
+    of factors and interactions is corrected over all of them. Return None if fewer than two factors vary among the
+    cells that have the metric.
 
-    Levels are compared only under combinations of the other factors with which all of them were run, over the questions
-    with a score in all of these cells (`statistics.factorial`). Repeats and seeds are pooled.
+    Levels are compared only under those combinations of the other factors for which all levels were run. Only questions
+    with a score in all of these cells count (`statistics.factorial`). Repeats and seeds are pooled.
     """
     every = group_replicates(rows, answers)
     having = [one for one in every if any(row.scores.get(metric) is not None for row in one.answers.values())]
@@ -104,7 +104,7 @@ def _interaction(one: Mapping[str, Any], names: Mapping[str, str], metric: str) 
 
 
 def _figures(row: Mapping[str, Any], test: Mapping[str, Any]) -> tuple[Value, ...]:
-    """Return the figures of a row. A factor's test is shown with its first level only."""
+    """Return the figures of a row. Only the row of a factor's first level shows the factor's test."""
     return (row["n"], make_figure(row["mean"], row["low"], row["high"], row["n"]),
             make_figure(row["effect"], row["effect_low"], row["effect_high"], row["n"]),
             test.get("p"), test.get("p_holm"))
@@ -112,9 +112,9 @@ def _figures(row: Mapping[str, Any], test: Mapping[str, Any]) -> tuple[Value, ..
 
 def score_table(variants: Sequence[ReplicateGroup], clusters: Clusters, metric: str,
              scoring: Scoring) -> tuple[list[str], Floats, NDArray[np.intp], NDArray[np.intp], int]:
-    """Return the questions that have a score in every group; the scores, groups by questions; each question's split and
-    cluster; and the number of questions with a score in some groups only. For `unified`, a question that is
-    answerable in one group and not in another is left out."""
+    """Return five values: the questions that have a score in every group, the scores (groups by questions), each
+    question's split and cluster, and the number of questions that only some groups score. For `unified`, a question
+    that is answerable in one group but not in another is left out."""
     import numpy as np
 
     having = [{name for name, row in variant.answers.items() if row.scores.get(metric) is not None}
@@ -136,7 +136,8 @@ def score_table(variants: Sequence[ReplicateGroup], clusters: Clusters, metric: 
 
 @dataclass(frozen=True, slots=True)
 class _Term:
-    """A factor or two interacting ones, over the cells that determine it and the questions with a score in all of them.
+    """One factor or two interacting ones, with the cells that determine the effect and the questions scored in all of
+    them.
     """
 
     names: Term
@@ -159,7 +160,7 @@ class _Term:
                    fit(table, split, groups, metric), len(questions), left_out)
 
     def levels(self) -> Iterator[dict[str, Any]]:
-        """Yield the row of each level. n counts answers: all questions in all cells with the level."""
+        """Yield the row of each level. `n` counts the answers: questions times cells with the level."""
         means = self.fitted.estimates(self.means, apart=False)
         effects = self.fitted.estimates(self.effects, apart=True)
         for at, (mean, between), (effect, about) in zip(self.combinations, means, effects, strict=True):
@@ -171,7 +172,7 @@ class _Term:
                    "n": cells * self.n}
 
     def contrasts(self) -> list[dict[str, Any]]:
-        """Return, for every two levels, the second minus the first, with p corrected by Holm over the factor's
+        """For each pair of levels, return the second minus the first. p is corrected by Holm over the factor's
         contrasts."""
         pairs = list(combinations(range(len(self.combinations)), 2))
         lines = [self.means[second] - self.means[first] for first, second in pairs]

@@ -20,7 +20,7 @@ _DIGITS = 10
 
 
 def _answer_notes(cells: Sequence[Cell], cases: Cases, questions: Mapping[str, Question]) -> Iterator[str]:
-    """Yield notes on how answers were counted, and on conditions that are missing to determine causes."""
+    """Yield notes on how answers were counted, and on conditions without which some causes cannot be determined."""
     every = [case for of_cell in cases.values() for case in of_cell.values()]
     conditions = {cell.condition for cell in cells}
     names = [find_cause(case).name for cell in cells if cell.retrieval != OWN for case in cases[cell.id].values()]
@@ -45,7 +45,7 @@ def _answer_notes(cells: Sequence[Cell], cases: Cases, questions: Mapping[str, Q
 
 
 def _pair_notes(cases: Cases, joint: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """Yield warnings: a model that is sometimes right by chance looks distracted, or as if better retrieval would help.
+    """Yield warnings about lucky guesses, which make a model look distracted, or as if better retrieval would help.
     """
     rows = [row for row in joint if any(find_cause(case).name == "distracted" for case in cases[row["cell"]].values())]
     if chance := sum(row["p_holm"] is None or row["p_holm"] >= ALPHA or row["lost"] <= row["gained"] for row in rows):
@@ -73,8 +73,7 @@ def compare_with_gold(cells: Sequence[Cell], cases: Cases, grouped: Grouped, see
 
 
 def _paired(cells: Sequence[Cell]) -> list[tuple[str, str]]:
-    """Pair each cell with its sibling with the gold only, and closed-book cells with every cell that has them as
-    siblings."""
+    """Pair each cell with its gold-only sibling, and each closed-book cell with every cell whose sibling it is."""
     siblings = find_siblings(cells)
     of = {cell.id: [one] for cell in cells if (one := siblings[cell.id].gold) is not None}
     for cell in cells:

@@ -21,8 +21,8 @@ class Gate:
     """A condition: the metric is below (`<`) or above (`>`) the baseline's plus `offset`.
 
     Attributes:
-        bound: which end of the difference's interval to use instead of the difference. `unified.high < baseline` holds
-            if the whole interval is below; `unified.low < baseline - 0.02` if a loss of 0.02 cannot be ruled out.
+        bound: the end of the difference's interval to use instead of the difference. `unified.high < baseline` holds if
+            the whole interval is below 0. `unified.low < baseline - 0.02` holds if a loss of 0.02 cannot be ruled out.
     """
 
     text: str

@@ -1,4 +1,4 @@
-"""`AnalysisInput`, the input of every analysis, and functions that compute figures over a part of a run."""
+"""The input of every analysis (`AnalysisInput`), and functions that compute figures for a part of a run."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -26,7 +26,7 @@ class AnalysisInput:
     clusters: Mapping[str, str] = field(default_factory=dict)  # by question; a question without one is its own cluster
     found: Mapping[str, Any] = field(default_factory=dict)  # findings of the summary, such as `effects`
     published: Sequence[str] = ()  # names of published tables to show with the run's figures
-    correctness_metrics: Sequence[str] = ()  # a score of 1 by the first that applies means right
+    correctness_metrics: Sequence[str] = ()  # an answer is right if the first that applies scores 1
 
     @property
     def metrics(self) -> list[str]:
@@ -40,7 +40,7 @@ class AnalysisInput:
 
     @property
     def each(self) -> list[str]:
-        """The columns that are one metric with a value for each question."""
+        """The columns that show a single metric with a value per question."""
         scored = {name for results in self.results.values() for result in results for name in result.scores}
         return [column for column in self.columns if column in scored]
 
@@ -71,7 +71,7 @@ class AnalysisInput:
         return list(zip(label_rows(self.cells), self.cells, strict=True))
 
     def shown(self, metric: str) -> str:
-        """Return the metric's name, with the judge's if it rests on one."""
+        """Return the metric's name, with the judge's name if it uses grades."""
         return name_with_judge(metric, self.judge)
 
 

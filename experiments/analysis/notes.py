@@ -1,4 +1,4 @@
-"""Notes: sentences that tell a reader how to read a run's figures."""
+"""Notes: sentences that help a reader to interpret a run's figures."""
 from __future__ import annotations
 
 import re
@@ -38,7 +38,7 @@ def note_unranked(questions: Iterable[Question]) -> list[str]:
 
 
 def note_ranked_chunks(results: Mapping[str, Sequence[Result]], names: Mapping[str, str]) -> list[str]:
-    """Note that chunks were searched but documents are ranked. `names` labels the cells."""
+    """Note that searches return chunks, but metrics rank documents. `names` labels the cells."""
     found = []
     for cell, own in results.items():
         if any(passage.repeats for result in own for passage in result.in_view):
@@ -75,7 +75,7 @@ def note_models(models: Sequence[str], known: Mapping[str, str] | None = None) -
 
 
 def note_judge(judge: str | None, used: Usage) -> list[str]:
-    """Note how answers were graded, and the usage of a judge model, which the cells' figures leave out."""
+    """Note how answers were graded, and how much a judge model used. The cells' figures exclude that usage."""
     if judge == "lexical":
         return [LEXICAL]
     if not used.calls:
@@ -101,7 +101,7 @@ def note_gold_filled(filled: str, results: Iterable[Result]) -> list[str]:
 
 
 def note_unjudged(verdicts: Iterable[Verdict | None]) -> list[str]:
-    """Note how many answers are unjudged and why, since they look like failures of strategies."""
+    """Note how many answers are unjudged and why, since readers may take them for failures of strategies."""
     said = describe_unjudged(verdicts)
     return [f"{said}. They count as 0 in the judge's metrics; as published, some means leave them out."] if said else []
 
@@ -163,7 +163,7 @@ def note_small_halves(rows: Iterable[Mapping[str, Any]]) -> list[str]:
 
 
 def note_late_clues(questions: Collection[Question]) -> list[str]:
-    """Note questions with a clue that no condition shows, because it comes where the answer is revealed."""
+    """Note questions with a clue that no condition shows, because the text is cut before the answer is revealed."""
     late = sum("late" in question.tags.get("clues", ()) for question in questions)
     return [f"In {late} of {len(questions)} questions a clue comes where the novel reveals the answer, or later: "
             "neither gold nor full shows it."] if late else []
@@ -179,7 +179,8 @@ def note_undroppable(perturbations: Iterable[str], questions: Collection[Questio
 
 
 def note_missing_negatives(perturbed: Iterable[tuple[str | None, Result]]) -> list[str]:
-    """Note questions with fewer negatives, or with the gold at an earlier position, than their perturbation asks for.
+    """Note questions whose perturbation could not be fully applied: too few negatives, or the gold at an earlier
+    position.
     """
     asked: dict[str, set[str]] = {}
     had: dict[tuple[str, str], dict[str, int]] = {}
@@ -197,7 +198,7 @@ ON_MINERS = "Some negatives were mined by a retriever that searches among them"
 
 
 def note_miners(finders: Mapping[str, Finder], cells: Iterable[Cell], questions: Iterable[Question]) -> list[str]:
-    """Note retrievers that search among negatives that they, or one of their parts, mined."""
+    """Note retrievers whose search includes negatives that they, or one of their parts, mined."""
     miners = dict.fromkeys(found.miner for question in questions for one in question.mined.values()
                            for found in one.found)
     searching = {cell.finder or "" for cell in cells if cell.searched and cell.format is None} if miners else ()

@@ -32,7 +32,7 @@ from ragbed.experiments.statistics import Clusters, Comparison
 
 MAX_PAIRS = 400  # each pair takes tens of milliseconds
 _Pair = tuple[str, ReplicateGroup, ReplicateGroup]
-_FIRST = ("reasoning", "condition")  # factors, before all others
+_FIRST = ("reasoning", "condition")  # these factors come before all others
 _ON_TABLES = ("Every two cells that differ in exactly one factor are compared over the same questions. Up and down "
               "count the questions that score higher and lower after the change; detectable is the smallest difference "
               "that the test would find with a power of 80 %.")
@@ -120,9 +120,9 @@ def _values(key: Sequence[Value], one: Comparison, lonely: bool) -> Iterator[Val
 
 
 def describe_change(factor: str | None, first: ReplicateGroup, second: ReplicateGroup, before: str, after: str) -> str:
-    """Return the change from one cell to another, such as `direct → chain_of_thought, evidence`: both levels of the
-    factor, and the rest of the second cell's label. A part of the first label that the second lacks is added to the
-    first level."""
+    """Describe the change from one cell to another, such as `direct → chain_of_thought, evidence`: both levels of the
+    factor, then the rest of the second cell's label. Parts that only the first label has are added to the first
+    level."""
     if factor is None:
         return after
     names = short_names(str(one.first["model"]) for one in (first, second))
@@ -139,9 +139,9 @@ def count_pairs(rows: CellRows) -> int:
 
 
 def select_pairs(variants: Sequence[ReplicateGroup]) -> tuple[list[_Pair], list[str]]:
-    """Return the pairs that differ in exactly one factor, with the factor, and a note if pairs were left out. If there
-    are too many, only pairs with the factor's first level are kept; if these are too many, only those with the first
-    cell."""
+    """Return the pairs that differ in exactly one factor, with that factor, and a note if pairs were left out. If there
+    are too many, only pairs with the factor's first level are kept. If that is still too many, only pairs with the
+    first cell are kept."""
     every = list(pair_by_factor(variants))
     if len(every) <= MAX_PAIRS:
         return every, []

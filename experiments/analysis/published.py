@@ -33,7 +33,7 @@ class PublishedColumn(_Closed):
 
     name: str
     metric: str | None = None  # ragbed's metric; None if no metric corresponds
-    pattern: str | None = None  # the chain outcome whose share this is, such as `c w c`
+    pattern: str | None = None  # the chain outcome whose share the column shows, such as `c w c`
     tags: dict[str, str] = {}  # tags of its questions, in addition to the table's
     cell: dict[str, Factor] = {}  # factor levels of its cells, in addition to the table's
     percent: bool = False  # the paper gives percentages
@@ -82,7 +82,8 @@ def load_published(name: str) -> PublishedTable:
 
 def match_figures(table: PublishedTable, cell: Mapping[str, Any], results: Sequence[Result],
                 questions: Mapping[str, Question], scoring: Scoring, seed: int) -> list[Estimate | None]:
-    """Return a cell's figure for each column, or None if no figure corresponds. Shares are not converted to percent."""
+    """Return the cell's figure for each column, or None if the run has no such figure. Shares are not converted to
+    percent."""
     grouped = cluster_questions(questions.values()).of
     known: dict[tuple[tuple[str, str], ...], dict[str, Estimate]] = {}
     found: list[Estimate | None] = []
@@ -114,7 +115,8 @@ def _is_of(cell: Mapping[str, Any], wanted: Mapping[str, Factor]) -> bool:
 
 
 def paper_views(material: AnalysisInput) -> list[View]:
-    """Return the papers' tables, in each column's unit, with the run's rows first if any of its figures corresponds."""
+    """Return the papers' tables, in each column's unit. If any figure of the run corresponds, the run's rows come
+    first."""
     return [_paper(load_published(name), material) for name in material.published]
 
 

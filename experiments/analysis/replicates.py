@@ -16,9 +16,9 @@ CellRows = Sequence[Mapping[str, Any]]  # the cells of a summary
 Figures = Mapping[str, Mapping[str, Any]]  # Estimates by metric
 
 VARIED = tuple(name for name in FACTORS if name not in REPLICATED)
-_PIPELINE_FACTORS = ("benchmark", "model", "condition", "perturbation")  # the first two of every pipeline
-_UNCHANGED = {"perturbation": "none", "variation": "as_asked"}  # the level that None means
-_FOLLOW_CONDITION = ("rules", "perturbation")  # these have no effect closed-book, although the cell has them
+_PIPELINE_FACTORS = ("benchmark", "model", "condition", "perturbation")  # every pipeline has the first two
+_UNCHANGED = {"perturbation": "none", "variation": "as_asked"}  # None means this level
+_FOLLOW_CONDITION = ("rules", "perturbation")  # closed-book cells have these factors, but without effect
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +106,8 @@ def differing_factors(first: ReplicateGroup, second: ReplicateGroup) -> list[str
 
 
 def pair_by_factor(groups: Sequence[ReplicateGroup]) -> Iterator[tuple[str, ReplicateGroup, ReplicateGroup]]:
-    """Yield the factor and the groups of all pairs that differ in exactly one factor: by factor, then in order."""
+    """Yield all pairs of groups that differ in exactly one factor, with that factor. Pairs are ordered by factor, then
+    by group."""
     found = [(factors[0], first, second) for place, first in enumerate(groups) for second in groups[place + 1:]
              if len(factors := differing_factors(first, second)) == 1]
     yield from sorted(found, key=lambda pair: VARIED.index(pair[0]))
@@ -122,8 +123,8 @@ def average_metrics(group: ReplicateGroup, clusters: Mapping[str, str], scoring:
 
 def compare_groups(metric: str, couples: Iterable[tuple[ReplicateGroup, ReplicateGroup]], clusters: Mapping[str, str],
                    scoring: Scoring, seed: int) -> list[Comparison | None]:
-    """Compare the second group of each couple with the first, with p corrected over all couples. A couple that shares
-    no question gives None."""
+    """Compare the second group of each couple with the first, with p corrected over all couples. The result is None for
+    a couple without common questions."""
     made = [pair_scores(metric, first.answers, second.answers, clusters, scoring,
                         first.offers_refusal and second.offers_refusal) for first, second in couples]
     found = iter(compare([pairs for pairs in made if pairs.n], seed))
@@ -132,11 +133,11 @@ def compare_groups(metric: str, couples: Iterable[tuple[ReplicateGroup, Replicat
 
 def summarise_replicates(rows: CellRows, answers: Answers, clusters: Clusters, scoring: Scoring,
                          seed: int = 0) -> list[dict[str, Any]]:
-    """Return the figures of each group of several cells, for a summary's `repeated`.
+    """Return the figures of each group that has several cells, for the summary's key `repeated`.
 
-    Each entry has `cell`, the id of the group's first cell, `cells`, their number, and `metrics`. A question's score is
-    its mean over the cells, so that no question counts twice, and intervals shrink only by averaging out the variation
-    of its answers.
+    Each entry has `cell` (the id of the group's first cell), `cells` (their number) and `metrics`. A question's score
+    is its mean over the cells, so no question counts twice. Repeats narrow an interval only by averaging out the
+    variation of a question's answers.
     """
     return [{"cell": group.first["id"], "cells": group.size,
              "metrics": average_metrics(group, clusters.of, scoring, seed)}
@@ -149,14 +150,14 @@ def pool_replicates(repeated: Iterable[Mapping[str, Any]]) -> dict[str, Figures]
 
 
 def find_figures(group: ReplicateGroup, pooled: Mapping[str, Figures]) -> Figures:
-    """Return a group's figures: those of its one cell, or pooled over its cells. Empty if they are unknown."""
+    """Return a group's figures, pooled if it has several cells. The result is empty if they are unknown."""
     found: Figures = group.first.get("metrics", {}) if group.size == 1 else pooled.get(group.first["id"], {})
     return found
 
 
 def use_own_intervals(found: Comparison, first: Figures, second: Figures) -> Comparison:
-    """Use the interval of the run's table for each side whose questions all have a pair, so that the same figure has
-    the same interval everywhere."""
+    """For each side whose questions all have a pair, use the interval in the run's table. So the same figure has the
+    same interval everywhere."""
     before, after = first.get(found.metric, {}), second.get(found.metric, {})
     if _is_same(before, found.before, found.n):
         found = replace(found, before_low=before["low"], before_high=before["high"])

@@ -1,8 +1,8 @@
 """The refusal trade-off: how many questions are answered, and how many of the answers are wrong.
 
 These are coverage and selective risk of selective classification (El-Yaniv and Wiener, "On the Foundations of
-Noise-free Selective Classification", JMLR 11, 2010, section 2), with a loss of 0 for a right answer and 1 for any
-other.
+Noise-free Selective Classification", JMLR 11, 2010, section 2), with loss 0 for right answers and loss 1 for all
+others.
 """
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ _ANSWERED, _WRONG = "answered, not refused", "wrong among answered"
 
 def estimate_tradeoff(cells: Sequence[Cell], cases: Cases, grouped: Grouped, sweeps: Sweeps,
                 seed: int = 0) -> list[dict[str, Any]] | None:
-    """Return the summary's `tradeoff`: a row for each cell whose rules offer a refusal. None if there is none, or if
-    the benchmark has no correctness metric.
+    """Return the summary's `tradeoff`: a row for each cell whose rules offer a refusal. Return None if there are no
+    such cells, or if the benchmark has no correctness metric.
 
-    `answered` is the share of all questions that got an answer, `refused` the share refused; the rest failed or could
-    not be read. `risk` is the share of scored and judged answers that are wrong. Partially correct answers, and all
-    answers to unanswerable questions, count as wrong.
+    `answered` and `refused` are shares of all questions. The other questions failed or have no readable reply. `risk`
+    is the share of scored and judged answers that are wrong. Partially correct answers, and all answers to unanswerable
+    questions, count as wrong.
 
-    Cells that differ only in their strategy's threshold form a sweep: they share `sweep`, and have their `threshold`,
-    the shares of unanswerable (`rightly`) and answerable (`needlessly`) questions that they refuse, and `area`, the
-    area under the curve of risk over coverage as scikit-learn's `auc` computes it.
+    Cells that differ only in their strategy's threshold form a sweep. Their rows have the same `sweep`, the cell's
+    `threshold`, the shares of unanswerable (`rightly`) and answerable (`needlessly`) questions that it refuses, and
+    `area`. This is the area under the risk-coverage curve, as scikit-learn's `auc` computes it.
     """
     if not cases:
         return None
@@ -52,7 +52,7 @@ def estimate_tradeoff(cells: Sequence[Cell], cases: Cases, grouped: Grouped, swe
 
 
 def _area(points: Sequence[Mapping[str, Case]], grouped: Grouped, seed: int) -> Estimate | None:
-    """Compute the area under the curve through these cells' points, with the bootstrap's interval by cluster."""
+    """Compute the area under the curve through these cells' points, with a bootstrap interval by cluster."""
     import numpy as np
 
     shared = sorted(set(points[0]).intersection(*points[1:])) if len(points) > 1 else []
@@ -138,7 +138,7 @@ def _chart(own: Sequence[Mapping[str, Any]], rows: Sequence[Mapping[str, Any]], 
             row.get("sweep") or "", (
                 truncate(label), *at, f"answers {format_percent(answered['mean'])} of {answered['n']}",
                 f"wrong in {format_percent(risk['mean'])} of {risk['n']} answered")))
-    shares = set()  # of answerable questions; None if unknown
+    shares = set()  # shares of answerable questions; None if unknown
     for row in (row for row in rows if any(row["id"] == one["cell"] for one in own)):
         over, right = (row["metrics"].get(name, {}).get("n", 0) for name in ("refused_answerable", "refusal_accuracy"))
         shares.add(over / (over + right) if over + right else None)

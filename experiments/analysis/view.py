@@ -20,16 +20,16 @@ class Point:
     """A point of a chart, or a part of a bar."""
 
     series: str  # what the colour stands for: a curve, a cell, a cause
-    x: float | str  # a number; for bars, the cell
+    x: float | str  # a number, or the cell if the chart has bars
     y: float
-    low: float | None = None  # interval of y; `x_low` and `x_high`: of x
+    low: float | None = None  # interval of y; `x_low` and `x_high` are that of x
     high: float | None = None
     x_low: float | None = None
     x_high: float | None = None
-    cell: str = ""  # label of the cell that it links to
-    line: str = ""  # points of one line are joined in order
+    cell: str = ""  # label of the cell to which the point links
+    line: str = ""  # points with the same value are joined in order
     words: tuple[str, ...] = ()  # its tooltip
-    questions: Mapping[str, str] | None = None  # filter of the questions behind it; n: the denominator of y
+    questions: Mapping[str, str] | None = None  # filter that shows the point's questions; n: the denominator of y
     n: int | None = None
     mark: Mark = ""
 
@@ -55,8 +55,8 @@ class Chart:
     points: tuple[Point, ...]
     least: float = 0.0  # the lowest possible value of y
     ticks: tuple[tuple[float, str], ...] = ()  # labels of x that are not numbers
-    series: tuple[str, ...] = ()  # all series in the order of their colours; by default the order of points
-    percent: bool = False  # both axes are shares, in percent; `costs`: the unit of x if it is a cost
+    series: tuple[str, ...] = ()  # all series in the order of their colours; by default in the order of the points
+    percent: bool = False  # both axes are shares in percent; `costs`: the unit if x is a cost
     costs: Literal["", "dollars", "tokens"] = ""
     goal: Goal | None = None
     caption: str = ""  # what a reader needs to know
@@ -69,12 +69,12 @@ class View:
     name: str  # such as `by:language`; the part before the colon is the analysis
     title: str
     header: tuple[str, ...]
-    rows: tuple[tuple[Value, ...], ...]  # values under the header; the first `keys` identify the row
+    rows: tuple[tuple[Value, ...], ...]  # values per column; the first `keys` identify the row
     keys: int = 1
     main: int | None = None  # column that represents the row; by default the second after the keys
     notes: tuple[str, ...] = ()
     signed: tuple[str, ...] = ()  # columns of differences, shown with a sign
-    p: tuple[str, ...] = ()  # columns of tests; a row is significant if the last is below 0.05
+    p: tuple[str, ...] = ()  # columns of p values; a row is significant if the last is below 0.05
     shaded: tuple[float, float] | None = None  # values with the faintest and the strongest shade, for a heat map
     charts: tuple[Chart, ...] = ()
     section: str = "Breakdowns"  # of the report; the terminal shows `Breakdowns` when a run ends
@@ -82,7 +82,7 @@ class View:
 
     @classmethod
     def of(cls, stored: Mapping[str, Any]) -> View:
-        """Return the view that `as_json` stored."""
+        """Rebuild a view from the output of `as_json`."""
         view: View = _adapter(View).validate_python(stored)
         return view
 

@@ -1,4 +1,4 @@
-"""What every benchmark has: a description, its files, and a selection of its questions by filter, sample and limit."""
+"""Base classes of benchmarks: a description, files, and the selection of questions by filter, sample and limit."""
 from __future__ import annotations
 
 import re
@@ -24,10 +24,10 @@ class About:
 
     Attributes:
         paper: title, authors and year, with its address.
-        licence: of the data.
+        licence: licence of the data.
         size: the number of questions, and of what kind.
-        get: where the files are, and which of them `path` names.
-        settings: settings of a run in the paper, if they are not ragbed's defaults.
+        get: where to get the files, and which of them `path` names.
+        settings: settings of the paper's runs that differ from ragbed's defaults.
         as_published: settings of the benchmark that as-published scoring implies.
     """
 
@@ -58,14 +58,14 @@ def files_below(path: Path, suffixes: tuple[str, ...] = (".parquet", ".jsonl", "
 
 
 class Selection(BaseModel):
-    """The settings of a benchmark. They choose its questions in this order:
+    """The settings of a benchmark. They select its questions in this order:
 
     Attributes:
-        filter: tag to value; a question must have them all.
+        filter: tag to value; a question must have all of these values.
         sample: number of questions to draw at random with `seed`; they keep the benchmark's order.
         limit: number of questions to keep, from the first.
         seed: seed of `sample` and of everything else that the benchmark draws.
-        skip_bad: leave out records that do not fit and name them in the run's notes, instead of refusing the file.
+        skip_bad: skip invalid records and name them in the run's notes, instead of rejecting the file.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -98,11 +98,11 @@ class Selection(BaseModel):
 
     @classmethod
     def run_as(cls, fields: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return the settings of a run in the paper. `fields` are settings of this benchmark, which may be invalid."""
+        """Return the settings of the paper's runs. `fields` are settings of this benchmark, which may be invalid."""
         return cls.about.settings
 
     def select(self, benchmark: Benchmark) -> Benchmark:
-        """Return the benchmark with the selected questions, the documents that they bring, and their scheme. Raises
+        """Return the benchmark with only the selected questions, their documents and their scheme. Raises
         BenchmarkError if no question is left."""
         chosen = [question for question in benchmark.questions
                   if all(value in question.tags.get(tag, ()) for tag, value in self.filter.items())]
@@ -158,7 +158,7 @@ class RecordFiles(Selection):
         return chain.from_iterable(map(read_rows, self.files()))
 
     def loaded(self) -> Iterable[Loaded]:
-        """Yield the question of each record, in order, with its documents."""
+        """Yield each record's question and documents, in order."""
         return convert_records(self.question, self.rows())
 
     def question(self, row: Row) -> Loaded:
@@ -168,7 +168,7 @@ class RecordFiles(Selection):
 
 
 class SplitFiles(RecordFiles):
-    """A benchmark of record files that are named after their split.
+    """A benchmark whose record files are named after their split.
 
     Attributes:
         split: which files of a folder are read, by their path (`validation` counts as `dev`). A single file, or a
@@ -192,8 +192,8 @@ class SplitFiles(RecordFiles):
 
 
 def last_matches(path: Path, words: re.Pattern[str]) -> dict[Path, str]:
-    """Return the last match of `words` in the path of the file, or of each file below a folder; empty if there is none.
-    So a file's own name counts more than its folder's. Raises BenchmarkError if there is no file."""
+    """Return the last match of `words` in the path of the file, or of each file below a folder; empty without a match.
+    So a file's own name takes precedence over its folder's. Raises BenchmarkError if there is no file."""
     above = path.parent if path.is_file() else path
     return {file: ["", *words.findall(file.relative_to(above).as_posix().lower())][-1] for file in files_below(path)}
 

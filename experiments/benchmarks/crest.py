@@ -4,7 +4,7 @@ Paper: Khang, Park, Hong, Jung, "CReSt: A Comprehensive Benchmark for Retrieval-
 Reasoning over Structured Documents", arXiv:2505.17503. Code: github.com/UpstageAI/CReSt. Data: `upstage/CReSt` on the
 Hugging Face hub, CC BY-NC 4.0, not included in this project. Two splits, `refusal` and `non_refusal`.
 
-One made-up row in the published shape (`documents`, `citation_ids` and `meta` are JSON *text*):
+One invented row in the published format (`documents`, `citation_ids` and `meta` are JSON *text*):
 
     {"id": 7, "query": "How many parcels left the Aster depot in 2021?", "answer": "1,577 parcels",
      "documents": "[{"docid": 40, "content": "<table><tr><td>2021</td><td>1,577</td></tr></table>",
@@ -38,7 +38,7 @@ _SPLIT = re.compile(r"non[_-]?refusal|refusal")
 
 
 def _files(path: Path) -> dict[Split, list[Path]]:
-    """Return the files of each split by name: one file, or all below a folder whose path names the split."""
+    """Return the files of each split: a single file, or all files below a folder whose paths name the split."""
     named = {file: _SPLITS[word == "refusal"] for file, word in last_matches(path, _SPLIT).items() if word}
     if path.is_file() and not named:
         raise BenchmarkError(f"{path}: expected a .parquet or .jsonl file with refusal or non_refusal in its name")
@@ -77,7 +77,7 @@ class Crest(Selection):
         """Return all questions. The two splits alternate, so that a limit includes both."""
         splits = []
         for split, files in _files(fetch_files(self.path)).items():
-            seen: Counter[str] = Counter()  # ids may repeat within a split: each language may count from 1
+            seen: Counter[str] = Counter()  # ids may repeat within a split, since each language may count from 1
             splits.append(list(convert_records(partial(_question, split=split, seen=seen),
                                        chain.from_iterable(map(read_rows, files)))))
         return Benchmark("crest", *collect_questions(interleave(splits)))
@@ -90,11 +90,11 @@ def _question(row: Row, split: Split, seen: Counter[str]) -> Loaded:
     id = unique_id(_id(row, split), seen)
     made = [_document(record, unique_id(f"{id}/{docid}", same)) for docid, record in zip(docids, records, strict=True)]
     chunks = tuple(chunk for _, chunk in made)
-    by_docid = dict(zip(docids, chunks, strict=True))  # the last one with a docid counts
+    by_docid = dict(zip(docids, chunks, strict=True))  # of chunks with the same docid, the last counts
     cited = _citations(row, docids, split)
     gold = [gold_chunk(by_docid[docid]) if docid in by_docid else Gold(f"{id}/{docid}")
             for docid in dict.fromkeys(cited)]
-    # `citation_ids`, which people checked, are the gold; documents state their own in `ground`.
+    # `citation_ids` are the gold, because people checked them; `ground` in documents may differ.
     grounds = {docid for docid, record in zip(docids, records, strict=True) if record.fields.get("ground")}
     ground = "agrees" if grounds == set(cited) else "differs"
     answer = row.optional("answer") if split == "refusal" else row.filled("answer")
@@ -124,8 +124,8 @@ def _document(row: Row, id: str) -> tuple[Document, Chunk]:
 
 
 def _citations(row: Row, docids: Sequence[int], split: Split) -> list[int]:
-    """Return the gold docids as stated, repeats included. The gold documents of an unanswerable question may be
-    missing."""
+    """Return the stated gold docids, including duplicates. For an unanswerable question, they may name missing
+    documents."""
     if row.fields.get("citation_ids") is None:
         return []
     cited: list[int] = row.decoded("citation_ids", list, "a list of docids")

@@ -5,7 +5,7 @@ arXiv:2409.02465. Data: `Phospheneser/DetectiveQA` on the Hugging Face hub, Apac
 authors'. It is not included in this project. Annotations are in files such as `anno_data_en/human_anno/117.json`, the
 text of the novel in `novel_data_en/117-Title-Author.txt`, one paragraph a line: `[740] She had left her luggage.`
 
-One made-up record. `clue_position` may be called `evidence_position`; -1 marks a step that is inferred:
+One invented record. `clue_position` may be called `evidence_position`; -1 marks a step that is inferred:
 
     {"novel_id": 7, "num_paragraphs": 12, "time_cost": 40, "questions": [
       {"question": "Who moved the lamp?", "options": {"A": "Ida", "B": "Otto", "C": "Nell", "D": "Nobody"},
@@ -81,8 +81,8 @@ class DetectiveQa(Selection):
 
 
 def _records(path: Path) -> Iterator[tuple[Question, Row]]:
-    """Return the questions without their novels. Records that share a novel continue its numbering, separately for each
-    annotation."""
+    """Yield the questions without their novels. Questions are numbered per novel and kind of annotation, across
+    records."""
     seen: Counter[str] = Counter()
 
     def parts(row: Row) -> list[tuple[str, str, Row]]:
@@ -115,7 +115,8 @@ def _question(row: Row) -> Question:
 
 
 def _over(question: Question, row: Row, novel: Novel) -> Loaded:
-    """Return the question with its novel up to the paragraph before the answer, whole and by paragraph."""
+    """Return the question with its novel up to the paragraph before the answer, both whole and split into
+    paragraphs."""
     answered, positions, steps = row.number("answer_position"), _positions(row), question.steps
     pool, whole = novel.before(answered)
     if not pool or answered > novel.last + 1:
@@ -128,7 +129,7 @@ def _over(question: Question, row: Row, novel: Novel) -> Loaded:
                       for step, start in zip(steps, starts, strict=True))
     clues = dict.fromkeys(position for position in positions if position != _INFERRED)
     gold = tuple(gold_chunk(novel.paragraphs[position]) if position in novel.paragraphs
-                 else Gold(f"{novel.document.id}#{position}") for position in clues)  # counted, never found
+                 else Gold(f"{novel.document.id}#{position}") for position in clues)  # counts, but no search finds it
     return replace(question, pool=pool, whole=(whole,), gold=gold, steps=steps, about=novel.about), [novel.document]
 
 
@@ -141,7 +142,7 @@ def _positions(row: Row) -> list[int]:
 
 
 def _annotation(file: Path) -> str:
-    """Return the kind of annotation that the name of the file or its folder gives, such as `human_anno`."""
+    """Return the kind of annotation, such as `human_anno`, from the name of the file or its folder."""
     names = [name for name in (file.parent.name, file.stem) if "anno" in name.lower() and language_named(name) is None]
     return names[0] if names else "annotation"
 
@@ -200,7 +201,7 @@ class Shelf:
 
 
 def key(name: str) -> str:
-    """Return the first number in a file name or an id, else the text before the first dash."""
+    """Return the first number in a file name or id. Without a number, return the text before the first dash."""
     number = re.search(r"\d+", name)
     return number[0].lstrip("0") or "0" if number else name.split("-")[0].strip()
 
@@ -212,12 +213,12 @@ def language_named(path: str) -> str | None:
 
 
 def language_of(text: str) -> str:
-    """Return `zh` if at least a tenth of the text is Chinese characters, else `en`."""
+    """Return `zh` if at least a tenth of the characters are Chinese, otherwise `en`."""
     return "zh" if len(_CJK.findall(text)) * 10 >= max(len(text), 1) else "en"
 
 
 def _paragraphs(file: Path) -> Iterator[tuple[int, str]]:
-    """Return number and text of each paragraph; a line without the next number continues the paragraph before it."""
+    """Yield number and text of each paragraph. A line without the next number continues the previous paragraph."""
     number, lines, form = 0, [""], None
     for at, line in enumerate(read_text(file).split("\n"), start=1):
         if form is None and line.strip():
@@ -242,7 +243,7 @@ def _paragraphs(file: Path) -> Iterator[tuple[int, str]]:
 
 
 def _titles(folder: Path) -> dict[str, str]:
-    """Return the description of each novel by id from a folder's table: `{"117": {"title": …, "author": …}}`, or
+    """Return the description of each novel by id, from a table in the folder: `{"117": {"title": …, "author": …}}`, or
     columns."""
     table, columns = (folder / name for name in TITLES)
     rows: list[Row] = []

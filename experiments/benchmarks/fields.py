@@ -1,4 +1,4 @@
-"""Helpers of loaders: chains of sub-questions, passages as documents of one chunk, and options."""
+"""Helpers for loaders: sub-question chains, passages as one-chunk documents, and multiple-choice options."""
 from __future__ import annotations
 
 import re
@@ -22,10 +22,9 @@ _COMMON = ("yes", "no")
 def mask_answers(sub_questions: Sequence[str], sub_answers: Sequence[str]) -> tuple[tuple[str, ...], Chain]:
     """Return the sub-questions with earlier sub-answers replaced by `#N`, and the kind of the chain.
 
-    A sub-answer matches in any case, and without the qualifier of a title, as in `Superstore (TV series)`. Answers of
-    one character, `yes` and `no` are too common to match. The kind is `masked` if references were put in,
-    `placeholders` if the record has its own `#N`, and `plain` if sub-questions do not refer to earlier answers, or not
-    literally.
+    Matching ignores case and a title's qualifier, as in `Superstore (TV series)`. Answers of one character, `yes` and
+    `no` are too common to match. The kind is `masked` if references were inserted, `placeholders` if the record already
+    has `#N`, and `plain` if sub-questions do not literally contain earlier answers.
     """
     masked = tuple(_masked(text, sub_answers[:place]) for place, text in enumerate(sub_questions))
     if masked != tuple(sub_questions):
@@ -34,7 +33,7 @@ def mask_answers(sub_questions: Sequence[str], sub_answers: Sequence[str]) -> tu
 
 
 def fill_references(text: str, answers: Sequence[str]) -> str:
-    """Return the sub-question with each `#N` that refers to an earlier answer replaced by that answer."""
+    """Return the sub-question with each `#N` replaced by the earlier answer to which it refers."""
     def one(found: re.Match[str]) -> str:
         place = int(found[1])
         return answers[place - 1] if 1 <= place <= len(answers) else found[0]
@@ -43,7 +42,8 @@ def fill_references(text: str, answers: Sequence[str]) -> str:
 
 
 def _masked(text: str, earlier: Sequence[str]) -> str:
-    """Replace earlier answers, the longest first, since a shorter one may be a part of it; of equal ones the last."""
+    """Replace earlier answers by `#N`. Longer answers come first, since they may contain shorter ones. Of equal
+    answers, the last is used."""
     forms = [(form, place) for place, answer in enumerate(earlier, start=1)
              for form in dict.fromkeys((answer.strip(), _QUALIFIER.sub("", answer.strip())))
              if len(form) >= _SHORTEST and form.lower() not in _COMMON]
@@ -61,7 +61,7 @@ MAX_LETTERS = 26
 def passage(text: str, title: str = "", id: str | None = None) -> tuple[Document, Chunk]:
     """Return a passage as a plain-text document and its one chunk, which begins with the title.
 
-    Equal passages are one document in all questions, unless `id` names them; the source is the title, or `id`.
+    Without `id`, equal passages share one document across questions. The document's source is the title, or `id`.
     """
     content = f"{title}\n{text}" if title else text
     name = digest("passage", title, text)[:16] if id is None else id
@@ -70,7 +70,8 @@ def passage(text: str, title: str = "", id: str | None = None) -> tuple[Document
 
 
 def pieces(document: Document, texts: Iterable[str]) -> dict[int, Chunk]:
-    """Cut the texts of a passage into chunks by place, each under the title, without blank ones."""
+    """Make a chunk of each text of a passage, headed by the title. Blank texts are skipped. Keys are the texts'
+    positions."""
     heading = f"{document.title}\n" if document.title else ""
     chunks, at = {}, len(heading)
     for place, text in enumerate(texts):
@@ -88,7 +89,7 @@ def gold_chunk(chunk: Chunk) -> Gold:
 
 
 def split_by_field(rows: Iterable[Row], field: str) -> tuple[list[Row], list[Row]]:
-    """Return the records without the field, and those with it."""
+    """Return two lists: the records without the field, and the records with it."""
     parts: tuple[list[Row], list[Row]] = ([], [])
     for row in rows:
         parts[field in row.fields].append(row)
@@ -96,7 +97,7 @@ def split_by_field(rows: Iterable[Row], field: str) -> tuple[list[Row], list[Row
 
 
 def make_tags(**values: str) -> dict[str, tuple[str, ...]]:
-    """Return tags of one value each, without empty ones."""
+    """Return single-valued tags; empty values are left out."""
     return {name: (value,) for name, value in values.items() if value}
 
 
@@ -112,8 +113,8 @@ def letter_options(options: Iterable[str]) -> Options:
 
 
 def choices(row: Row, field: str, most: int = MAX_LETTERS) -> Options:
-    """Return the options of a record: a list of texts, or texts under A, B, C and so on, without nulls. Raises
-    BenchmarkError if they have another form, are fewer than two, or more than `most`."""
+    """Return the options of a record, which has a list of texts or a mapping from A, B, C and so on to texts; nulls are
+    skipped. Raises BenchmarkError if they have another form, or are fewer than two or more than `most`."""
     stated = row.fields.get(field)
     if isinstance(stated, dict):
         made = tuple((label, stated[label]) for label in sorted(stated) if stated[label] is not None)
@@ -126,7 +127,7 @@ def choices(row: Row, field: str, most: int = MAX_LETTERS) -> Options:
 
 
 def find_letter(row: Row, options: Options) -> str:
-    """Return the letter of the right option. Raises BenchmarkError if the record's answer is none of them."""
+    """Return the letter of the right option. Raises BenchmarkError if the record's answer is not one of the options."""
     labels, answer = [label for label, _ in options], row.text("answer").strip()
     return answer if answer in labels else row.fail("answer", f"one of the letters {', '.join(labels)}", answer)
 
@@ -142,7 +143,7 @@ _LABEL = re.compile(r"[^\W_]{1,20}")
 
 def parse_options(row: Row, options: Sequence[str] | dict[str, str]) -> Options:
     """Return label and text of each option; a list gets the labels A to Z. Raises BenchmarkError if labels or texts are
-    ambiguous, or a label could not be read in a reply."""
+    ambiguous, or if a label could not be recognised in a reply."""
     if not options:
         return ()
     if not isinstance(options, dict) and len(options) > MAX_LETTERS:
@@ -161,8 +162,9 @@ def parse_options(row: Row, options: Sequence[str] | dict[str, str]) -> Options:
 
 
 def find_label(row: Row, answers: tuple[str, ...], options: Options) -> tuple[str, ...]:
-    """Return the label of the right option, its text, and other words for it. The record may name the option by label
-    or text. Raises BenchmarkError if its first answer names no option, or two, or a later one names another option."""
+    """Return the label of the right option, its text, and alternative answers. The record may name the option by label
+    or text. Raises BenchmarkError if the first answer does not name exactly one option, or a later answer names another
+    option."""
     if not answers:
         return ()
     named = [label for label, text in options if answers[0].strip() in (label, text.strip())]
@@ -176,6 +178,6 @@ def find_label(row: Row, answers: tuple[str, ...], options: Options) -> tuple[st
 
 
 def join_sentences(sentences: Sequence[str]) -> str:
-    """Join sentences to one text; some files begin each with a space, others do not."""
+    """Join sentences into one text. In some files each sentence begins with a space, in others not."""
     return "".join(sentence if not place or sentence[:1].isspace() else f" {sentence}"
                    for place, sentence in enumerate(sentences))

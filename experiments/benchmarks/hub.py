@@ -1,4 +1,4 @@
-"""Benchmarks by name from the Hugging Face hub, through its own cache."""
+"""Load benchmarks by name from the Hugging Face hub, through its own cache."""
 from __future__ import annotations
 
 import json
@@ -30,7 +30,7 @@ def fetch_files(path: str, also: tuple[str, ...] = ()) -> Path:
     """Return the local path of a benchmark.
 
     `hub:OWNER/NAME` or `hub:OWNER/NAME@REVISION` means the Parquet and JSON files of a data set on the hub, and files
-    that match the patterns `also`. They are fetched unless they are cached or `HF_HUB_OFFLINE=1` is set. Raises
+    that match the patterns in `also`. They are downloaded unless they are cached or `HF_HUB_OFFLINE=1` is set. Raises
     BenchmarkError if they are not cached and cannot be fetched.
     """
     if not path.startswith(_PREFIX):

@@ -7,8 +7,9 @@ Only `question` is required. Two lines:
     {"question": "Who insures the warranty?", "answerable": false}
 
 `options` make it a multiple-choice question. `sub_questions` with `sub_answers` make it a chain. `steps` are compared
-with the model's reasoning. `nuggets`, each a `text` and an `importance` (vital or okay), are what the setting `support`
-looks for in the answer. `turns`, each a `question` and an `answer`, precede it in a conversation.
+with the model's reasoning. With the setting `support`, the answer is checked for the `nuggets`, each with a `text` and
+an `importance` (vital or okay). `turns`, each with a `question` and an `answer`, are the earlier turns of the
+conversation.
 
 The bundled demo set is such a file: 96 questions over small pages, cut from HotpotQA (CC BY-SA 4.0), ClapNQ
 (Apache-2.0) and TabFact (MIT). `data/demo/ATTRIBUTION.md` names the source of every page and question. A third are
@@ -144,7 +145,7 @@ class OwnQuestions(Selection):
 
 
 def read_questions(path: Path) -> tuple[Question, ...]:
-    """Return all questions of the file in its order. Raises BenchmarkError if a line does not fit, or an id, or a
+    """Return all questions of the file in its order. Raises BenchmarkError if a line is invalid, or if an id, or a
     question without an id, appears twice."""
     seen: dict[str, int] = {}
 
@@ -161,8 +162,8 @@ def read_questions(path: Path) -> tuple[Question, ...]:
 
 
 def to_question(row: Row) -> Question:
-    """Return the question of one line. Raises BenchmarkError with file, line, field and what was expected if it does
-    not fit."""
+    """Return the question of one line. If the line is invalid, raises BenchmarkError with file, line, field and the
+    expected value."""
     answer = row.fields.get("answer", "left out")
     if answer is None or (isinstance(answer, str) and not answer.strip()):
         row.fail("answer", 'an answer; if the documents have none, write "answerable": false instead', answer)

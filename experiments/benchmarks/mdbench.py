@@ -4,7 +4,7 @@ Paper: "MDBench: A Synthetic Multi-Document Reasoning Benchmark Generated with K
 arXiv:2506.14927. Code and data: github.com/jpeper/MDBench, `data/datasets/mdbench_dataset.json`, a list of
 records; the licence is not stated, and the data is not included in this project.
 
-One made-up record in the published shape; its second document is the text of a dictionary, as some are:
+One invented record in the published format. Some documents, like the second here, are a Python dictionary as text:
 
     {"question": "Which light was lit first?", "ground_truth": "Aster Point, in 1871.",
      "documents": "Document 1: Aster Point was lit in 1871.\n\nDocument 2: {'text': \"Boral Rock came in 1880.\"}",
@@ -12,8 +12,8 @@ One made-up record in the published shape; its second document is the text of a 
      "characteristic_breakdown": {"multi-hop": 2, "temporal": 4, "numeric": 3, "information_aggregation": 3,
       "soft_reasoning": 1}}
 
-Raw files, one record each, add `validity_scalar` (1 to 5; 4 and 5 are valid) and `example_id`; generation logs are read
-too. One published record has no documents, so `provided` shows none.
+Raw files have one record each, with additional `validity_scalar` (1 to 5; 4 and 5 are valid) and `example_id`.
+Generation logs are read too. One published record has no documents, so `provided` shows none.
 """
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ _HINTS = ("generation context", "document context")
 
 
 def unwrapped(document: str) -> str:
-    """Return the texts of a document that is the text of a dictionary, such as `{'title': "…", 'text': "…"}`.
+    """Extract the texts from a document that is a Python dictionary as text, such as `{'title': "…", 'text': "…"}`.
 
-    The texts keep their order, separated by blank lines; numbers are written out. Any other document is returned
-    unchanged, as is a dictionary that cannot be read. Nothing is evaluated.
+    The texts keep their order and are separated by blank lines; numbers become text. Other documents, and dictionaries
+    that cannot be parsed, are returned unchanged. No code is evaluated.
     """
     if not (document.startswith("{") and document.endswith("}") and len(document) <= _LONGEST):
         return document
@@ -47,7 +47,7 @@ def unwrapped(document: str) -> str:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # raised for escapes that Python does not know
             texts = list(_texts(ast.parse(document, mode="eval").body))
-        "".join(texts).encode("utf-8")  # refuses lone surrogates, which no store accepts
+        "".join(texts).encode("utf-8")  # rejects lone surrogates, which cannot be stored
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return document
     return "\n\n".join(text for text in texts if text.strip()) or document
@@ -64,9 +64,9 @@ def _texts(node: ast.expr) -> Iterator[str]:
 
 
 def pipe_table(table: str) -> str:
-    """Turn a bar-separated table into a GitHub Markdown table, without the columns of hints to the generator.
+    """Turn a bar-separated table into a GitHub Markdown table, without the columns that instruct the generator.
 
-    A shorter row is filled up; none is cut. A table on one line whose rows cannot be separated is returned unchanged.
+    Short rows are padded, and no row is cut. A table on one line is returned unchanged if its rows cannot be separated.
     """
     rows = [[cell.strip() for cell in line.strip().removeprefix("|").removesuffix("|").split("|")]
             for line in table.splitlines() if line.strip()]
@@ -93,7 +93,7 @@ def _numbered(cells: list[str]) -> list[list[str]]:
 CHARACTERISTICS = ("multi-hop", "temporal", "numeric", "information_aggregation", "soft_reasoning")
 _VALID = 4
 _HEADER = re.compile(r"^Document (\d{1,9}): ", re.MULTILINE)
-# Names of a record's fields in the generation log.
+# Field names of a record in the generation log.
 _IN_LOGS = {
     "Resultant Generated Question": "question", "Resultant Generated Answer": "ground_truth",
     "Generated Document Set": "documents", "Resultant Generated Table -- Bar-separated": "table",
@@ -127,7 +127,7 @@ class Mdbench(RecordFiles):
     only_valid: bool = True
 
     def loaded(self) -> Iterable[Loaded]:
-        """Yield the questions; those without an id are numbered."""
+        """Yield the questions. Questions without an id are numbered."""
         seen: Counter[str] = Counter()
 
         def made(numbered: tuple[int, Row]) -> Loaded | None:
@@ -161,7 +161,7 @@ def _renamed(row: Row) -> Row:
 
 
 def _documents(row: Row) -> list[str]:
-    """Return the documents of the one text; a heading counts only if it has the next number."""
+    """Split the record's text into documents. A heading counts only if it has the next number."""
     text, starts, ends = row.text("documents"), list[int](), list[int]()
     for heading in _HEADER.finditer(text):
         if int(heading[1]) == len(starts) + 1:

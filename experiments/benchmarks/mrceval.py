@@ -4,14 +4,14 @@ Paper: Ma, Peng, Hou, Li, "MRCEval: A Comprehensive, Challenging and Accessible 
 Benchmark", arXiv:2503.07144. Code: github.com/THU-KEG/MRCEval. Data: `THU-KEG/MRCEval` on the Hugging Face hub, one
 Parquet file; MIT by its page, CC BY-SA 4.0 by the paper. It is not included in this project.
 
-One made-up row in the published shape. The sub-task may also be the name of the file or its folder:
+One invented row in the published format. The sub-task may also be given by the name of the file or its folder:
 
     {"context": "The Aster ferry carried 40 people on Monday and twice as many on Tuesday.",
      "question": "How many people did the ferry carry on Tuesday?",
      "choices": ["40", "80", "120", "None of the above"], "answer": "B", "subtask": "arithmetic"}
 
-Tasks and sub-tasks are those of the paper's Table 1. It counts 24 relation, 18 event and 145 world items, while the
-figures of Table 2 imply 110, 28 and 200. The figures of a run are over the items in the file.
+Tasks and sub-tasks follow the paper's Table 1. That table counts 24 relation, 18 event and 145 world items, but the
+figures of Table 2 imply 110, 28 and 200. A run covers all items in the file.
 """
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ TASKS = {
     "temporal": "Reasoning",
 }
 
-# Folded words that name a sub-task: other spellings, and the data set that all its items come from.
+# Case-folded words that name a sub-task: other spellings, and the data set from which all its items come.
 _NAMES = {
     **{fold(name): name for name in TASKS},
     "entities": "entity", "relations": "relation", "events": "event", "inconsistency": "inconsistent",
@@ -79,13 +79,13 @@ class Mrceval(RecordFiles):
     path: str = "hub:THU-KEG/MRCEval"
 
     def loaded(self) -> Iterable[Loaded]:
-        """Yield the questions; those without an id are numbered by sub-task."""
+        """Yield the questions. Questions without an id are numbered by sub-task."""
         seen: Counter[str] = Counter()
         return convert_records(partial(_question, seen=seen), self.rows())
 
 
 def _question(row: Row, seen: Counter[str]) -> Loaded:
-    """Return the question of one record, and its documents; a question about knowledge may have no context."""
+    """Return the question of one record, and its documents. Knowledge questions may have no context."""
     tags, options, context = _tags(row), choices(row, "choices", len("ABCD")), row.optional("context")
     if "context" not in row.fields:
         row.fail("context", "text or null", None)
@@ -106,7 +106,8 @@ def _id(row: Row, tags: Mapping[str, tuple[str, ...]], seen: Counter[str]) -> st
 
 
 def _tags(row: Row) -> dict[str, tuple[str, ...]]:
-    """Return the sub-task and its task, from the record's field, else from the name of the file or its folder."""
+    """Return the sub-task and its task. They come from the record or, if it has no such field, from the name of the
+    file or folder."""
     stated = {field: row.text(field) for field in _SUBTASK_FIELDS if row.fields.get(field) is not None}
     names = list(stated.values()) or [row.file.stem, row.file.parent.name]
     subtask = next((known for name in names if (known := named_subtask(name))), None)

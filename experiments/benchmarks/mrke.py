@@ -1,13 +1,13 @@
 """MRKE: multi-hop questions over edited facts, each with its sub-questions and their answers.
 
 Paper: Wu, Yang, Okumura, Zhang, "MRKE: The Multi-hop Reasoning Evaluation of LLMs by Knowledge Edition",
-arXiv:2402.11924. Its address for the data is an anonymous review copy,
-anonymous.4open.science/r/LLM_multihop_eval-055C. The licence is not stated; HotpotQA, which it edits, is under CC BY-SA
-4.0. It is not included in this project.
+arXiv:2402.11924. The paper links an anonymous review copy of the data,
+anonymous.4open.science/r/LLM_multihop_eval-055C. No licence is stated; the edited questions come from HotpotQA (CC
+BY-SA 4.0). The data is not included in this project.
 
-One made-up record. Passages may be texts, `[title, [sentence, ...]]` as in HotpotQA, or records with `title` and
-`text`; the unedited original may be missing, or be in fields that begin with `original_`. `supporting_facts`, if
-present, names passages by `[title, sentence number]`, or by place from 0, as records with equal titles need it:
+One invented record. Passages may be texts, `[title, [sentence, ...]]` as in HotpotQA, or records with `title` and
+`text`. The unedited original may be missing, or be in fields that begin with `original_`. The optional
+`supporting_facts` names passages by `[title, sentence number]` or, if titles are equal, by position from 0:
 
     {"id": "orl-2", "context": ["The Orlo family founded the Tessel hotels.", "Tessel has its head office in Marn."],
      "question": "In which city is the head office of the hotels that the Orlo family founded?", "answer": "Marn",
@@ -37,7 +37,7 @@ from ragbed.experiments.benchmarks.fields import (
 )
 from ragbed.experiments.question import Question, Scheme
 
-# The names under which a field is read; the first that is present counts.
+# Accepted names of each field; the first one that is present counts.
 _NAMES = {
     "context": ("context", "passages", "paragraphs"),
     "question": ("question", "multihop_question"),
@@ -52,7 +52,7 @@ _HOPS = re.compile(r"([1-9])[\s_-]*hops?|([1-9])", re.IGNORECASE)
 
 
 class Mrke(RecordFiles):
-    """MRKE from local files. A record with its unedited original is two questions with one `pair`.
+    """MRKE from local files. A record with its unedited original becomes two questions with the same `pair`.
 
     Attributes:
         versions: the edited questions, the originals, or both. Originals are easier, and a model may remember them, so
@@ -77,7 +77,7 @@ class Mrke(RecordFiles):
     versions: Literal["edited", "original", "both"] = "edited"
 
     def loaded(self) -> Iterable[Loaded]:
-        """Yield the questions, an original right before its edited version; those without an id are numbered."""
+        """Yield the questions, each original right before its edited version. Questions without an id are numbered."""
         seen: Counter[str] = Counter()
 
         def made(numbered: tuple[int, Row]) -> list[Loaded]:
@@ -89,7 +89,7 @@ class Mrke(RecordFiles):
 
 
 def _questions(row: Row, id: str) -> Iterator[Loaded]:
-    """Return the original, if the record has it, and the question itself."""
+    """Yield the original, if the record has one, and then the question itself."""
     original: Row | None = None
     if row.fields.get(_ORIGINAL) is not None:
         original = row.part(_ORIGINAL, row.fields[_ORIGINAL])
@@ -109,7 +109,7 @@ def _questions(row: Row, id: str) -> Iterator[Loaded]:
 
 
 def _question(row: Row, id: str, tags: dict[str, tuple[str, ...]]) -> Loaded:
-    """Return the question; an original may have no sub-questions."""
+    """Return one version of the question. An original may have no sub-questions."""
     found = {field: next((name for name in names if name in row.fields), None) for field, names in _NAMES.items()}
     row = replace(row, fields={**row.fields, **{field: row.fields[name] for field, name in found.items() if name}})
     asked, answered = tuple[str, ...](), tuple[str, ...]()
@@ -148,7 +148,7 @@ def _passage(row: Row, field: str, item: Any) -> tuple[str, str]:
 
 
 def _supporting(row: Row, passages: int) -> set[str | int]:
-    """Return the supporting passages, if the record names them: by title, as HotpotQA does, or by place from 0."""
+    """Return the supporting passages, if the record names them: by title, as in HotpotQA, or by position from 0."""
     facts = row.fields.get("supporting_facts") or []
     if isinstance(facts, list) and all(type(fact) is int and 0 <= fact < passages for fact in facts):
         return set(facts)
@@ -159,7 +159,7 @@ def _supporting(row: Row, passages: int) -> set[str | int]:
 
 
 def _hops(row: Row, asked: int) -> str:
-    """Return the stated number of hops, else the number of sub-questions."""
+    """Return the stated number of hops. If it is missing, return the number of sub-questions."""
     stated = row.fields.get("hops")
     if stated is None:
         return str(asked or "")

@@ -1,4 +1,4 @@
-"""Judged documents, for BEIR folders and TREC test collections: qrels, topics and a corpus of passages."""
+"""Read BEIR folders and TREC test collections: relevance judgements (qrels), topics and a corpus of passages."""
 from __future__ import annotations
 
 import re
@@ -50,7 +50,7 @@ def read_topics(files: Iterable[Path]) -> dict[str, str]:
 
 
 def _once(known: dict[str, Any], id: str, value: Any, what: str) -> None:
-    """Keep the value. Raises BenchmarkError if the id already has another one."""
+    """Store the value under its id. Raises BenchmarkError if the id already has a different value."""
     if known.setdefault(id, value) != value:
         raise BenchmarkError(f"{what} {id} appears twice, as {str(known[id])[:60]!r} and as {str(value)[:60]!r}; "
                              "keep one")
@@ -59,8 +59,8 @@ def _once(known: dict[str, Any], id: str, value: Any, what: str) -> None:
 def read_qrels(file: Path) -> Qrels:
     """Read relevance by query and document, in the file's order.
 
-    A file has three columns (query, document and relevance) with or without a header, TREC's four, of which the second
-    is ignored, or records `{"query-id", "corpus-id", "score"}`. Raises BenchmarkError if a line does not fit.
+    A file has three columns (query, document and relevance) with or without a header, TREC's four columns (the second
+    is ignored), or records `{"query-id", "corpus-id", "score"}`. Raises BenchmarkError if a line does not fit.
     """
     qrels: Qrels = {}
 
@@ -75,7 +75,7 @@ def read_qrels(file: Path) -> Qrels:
 
 
 def judged_questions(qrels: Qrels, topics: Mapping[str, str], where: Path) -> tuple[Question, ...]:
-    """Return every judged query, with documents of relevance above 0 as gold, by their grade, and those of relevance 0.
+    """Return every judged query. Documents of relevance above 0 become graded gold, those of relevance 0 `irrelevant`.
     A negative relevance is not a judgement, as in trec_eval's code. Raises BenchmarkError if a query has no text."""
     def made(judged: tuple[str, dict[str, int]]) -> Question:
         query, grades = judged
@@ -89,8 +89,8 @@ def judged_questions(qrels: Qrels, topics: Mapping[str, str], where: Path) -> tu
 
 
 def collection_files(folder: Path, name: str, suffixes: tuple[str, ...] = RECORDS) -> list[Path]:
-    """List the file `name` with one of the suffixes, or the files of the folder `name`. Raises BenchmarkError if there
-    is neither."""
+    """List the file `name` with one of the suffixes, or the files in the folder `name`. Raises BenchmarkError if
+    neither exists."""
     if (folder / name).is_dir():
         return files_below(folder / name, suffixes)
     found = [file for suffix in suffixes if (file := folder / f"{name}{suffix}").is_file()]
@@ -100,7 +100,7 @@ def collection_files(folder: Path, name: str, suffixes: tuple[str, ...] = RECORD
 
 
 def _read(file: Path, keep: Callable[[Row], None], row: Callable[[Path, tuple[int, str]], Row | None]) -> None:
-    """Read a file of records with `keep`, or the numbered lines of any other file with `row`."""
+    """Pass each record of a file to `keep`. If it is not a file of records, `row` parses its numbered lines."""
     if file.suffix in RECORDS:
         rows: Iterable[Row | None] = read_rows(file)
     else:

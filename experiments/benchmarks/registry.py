@@ -1,4 +1,4 @@
-"""The benchmarks that settings can name: the five papers', those of guests, the demo and the user's own."""
+"""The benchmarks that settings can name: from the five papers, from guests, the demo and the user's own questions."""
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Union

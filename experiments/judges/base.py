@@ -20,7 +20,7 @@ from ragbed.strategies.prompting import fill_untrusted_text
 
 GRADES: tuple[Grade, ...] = get_args(Grade)  # from the best to the worst
 JudgeExchange = Exchange[Verdict]
-JudgeResult = ExchangeResult[Verdict | None]  # None if no verdict is needed
+JudgeResult = ExchangeResult[Verdict | None]  # its value is None if no verdict is needed
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ class Judge(Protocol):
 
 
 def judge_by_name(value: Any) -> Any:
-    """Replace `lexical` or a model's name by the settings of that judge."""
+    """Turn `lexical` or a model's name into the settings of that judge."""
     if not isinstance(value, str):
         return value
     return {"kind": "lexical"} if value == "lexical" else {"kind": "model", "model": value}
@@ -76,7 +76,8 @@ def template(name: str) -> str:
 
 
 def fill(name: str, fields: Mapping[str, str]) -> str:
-    """Fill in a prompt's fields, escaping what could end their delimiters. Raises KeyError: the fields do not match."""
+    """Fill in a prompt's fields, and escape text that could end their delimiters. Raises KeyError: the fields do not
+    match."""
     return fill_untrusted_text(template(name), f"{name} of the judge", fields)
 
 
@@ -89,8 +90,8 @@ def prompts_hash() -> str:
 
 
 def read_label(text: str, label: str) -> str | None:
-    """Return the text after `label:` at the start of a line, without emphasis and final full stop; None if no line has
-    the label, or several have it with different texts."""
+    """Return the text after `label:` at the start of a line, without emphasis and final full stop. Return None if no
+    line has the label, or if several lines have it with different texts."""
     lines = re.findall(rf"^[*_`#> \t-]*{label}[*_`#> \t]*[:：][\s*_`#>]*(.*)$", text, re.IGNORECASE | re.MULTILINE)
     found = {strip_emphasis(line).lower(): strip_emphasis(line) for line in lines}
     return next(iter(found.values())) if len(found) == 1 else None
@@ -102,11 +103,11 @@ def strip_emphasis(text: str) -> str:
 
 
 def grading_input(result: Result, question: Question, scheme: Scheme, scoring: Scoring) -> GradingInput | None:
-    """Return what a judge reads of a finished answer; None if no verdict is needed.
+    """Return the judge's input for a finished answer; None if no verdict is needed.
 
-    An answer is graded if the question is answerable and has a gold answer. Refusals and failures need no judge: they
-    are wrong, and an unanswerable question is scored by refusal alone. As-published scoring grades every text that is
-    not empty, including refusals. Reasoning is always graded.
+    An answer is graded if the question is answerable and has a gold answer. Refusals and failures are wrong without a
+    judge, and unanswerable questions are scored only by refusal. As-published scoring grades every text that is not
+    empty, including refusals. Reasoning is always graded.
     """
     rubric = scheme.rubric
     if rubric == "steps":
@@ -126,5 +127,5 @@ def grading_input(result: Result, question: Question, scheme: Scheme, scoring: S
 
 async def ask_judge(judge: Judge, model: Model | None, graded: GradingInput | None,
                     deadline: Callable[[], float]) -> JudgeResult:
-    """Return the judge's verdict, if one is needed."""
+    """Run the judge and return its verdict; without `graded`, none is needed."""
     return ExchangeResult(None) if graded is None else await complete_with_repair(model, judge.judge(graded), deadline)

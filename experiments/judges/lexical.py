@@ -1,8 +1,8 @@
 """The lexical judge compares text, numbers and dates without a model.
 
-It is weak: it recognises neither paraphrases nor negations, so its scores are always shown with its name. Points follow
-from the grade: Correct 10, Partially Correct 5, Wrong 0. A reference step counts as contained if the reasoning mentions
-the same things, whatever it says about them.
+It recognises neither paraphrases nor negations, so its scores are always shown with its name. Points follow from the
+grade: Correct 10, Partially Correct 5, Wrong 0. A reference step counts as contained if the reasoning mentions the same
+things, even if it makes a different claim about them.
 """
 from __future__ import annotations
 

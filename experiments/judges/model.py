@@ -1,15 +1,16 @@
-"""A model as a judge. Corrected scoring asks it again if its reply cannot be parsed.
+"""A language model as the judge. With corrected scoring it is asked again if its reply cannot be parsed.
 
 The prompt is `prompts/RUBRIC.md`; the repair prompt is `prompts/RUBRIC_repair.md`.
 
-`grades`: Correct, Partially Correct or Wrong, and the type of an error (CReSt, section 4.1 and Figure 13).
+`grades`: Correct, Partially Correct or Wrong, and the type of error (CReSt, section 4.1 and Figure 13).
 
 `points`: an integer from 0 to 10, as in MDBench. As published (github.com/jpeper/MDBench, `scripts/eval/evaluate.py`),
 a model first shortens the reply to its final answer. If the strategy asks for reasoning and the reply has `ANSWER: `,
 only the text between it and the next `ANSWER: ` counts. Corrected scoring grades the answer without its citations.
 
 `steps`: which reference steps the reasoning states or presupposes (DetectiveQA, section 4). The prompt shows everything
-outside the answer. If that exceeds the judge's context, the answer is unjudged; nothing is cut.
+that the model wrote outside the answer. If that exceeds the judge's context, the answer is unjudged, because nothing is
+cut.
 """
 from __future__ import annotations
 
@@ -111,8 +112,8 @@ _ERROR_TYPES: dict[str, ErrorType] = {kind.lower(): kind for kind in get_args(Er
 
 
 def read_grade(text: str) -> tuple[Grade, ErrorType | None] | None:
-    """Read grade and error type from a judge's reply; None unless exactly one grade is on a separate line. The error
-    type is None for Correct, and if it is missing or unknown."""
+    """Read grade and error type from a judge's reply. Return None unless exactly one grade is on a separate line. The
+    error type is None for Correct, or if it is missing or unknown."""
     grade = _GRADES_BY_WORD.get((read_label(text, "Grade") or "").lower())
     if grade is None:
         return None
@@ -126,8 +127,8 @@ _POINTS = re.compile(r"(10|[0-9])(?:\s*(?:/|out of)\s*10)?", re.IGNORECASE)
 
 
 def read_points(text: str) -> int | None:
-    """Read the points, 0 to 10, from a judge's reply: after `Grade:` on a separate line, or the whole reply. None if
-    there is not exactly one such integer."""
+    """Read the points, 0 to 10, from a judge's reply: either after `Grade:` on a separate line, or the whole reply.
+    Return None if there is not exactly one such integer."""
     grade = read_label(text, "Grade")
     match = _POINTS.fullmatch(strip_emphasis(text) if grade is None else grade)
     return int(match[1]) if match else None
@@ -138,8 +139,8 @@ _NUMBERS = re.compile(r"\s*[0-9]{1,4}\s*(?:,\s*[0-9]{1,4}\s*)*")
 
 
 def read_steps(text: str, count: int) -> tuple[int, ...] | None:
-    """Read the numbers, from 0, in the list at the end of a judge's reply, sorted and without duplicates. None if the
-    reply does not have exactly one list at its end, or the list has anything but numbers below `count`."""
+    """Read the step numbers, from 0, from the list at the end of a judge's reply; sort them and drop duplicates. Return
+    None unless the reply ends with exactly one list, of numbers below `count`."""
     lists = _BRACKETS.findall(text)
     if len(lists) != 1 or not strip_emphasis(text).endswith("]"):
         return None
@@ -152,5 +153,5 @@ def read_steps(text: str, count: int) -> tuple[int, ...] | None:
 
 
 def number_steps(steps: tuple[str, ...]) -> str:
-    """Return the steps on one line each, numbered from 0."""
+    """Return the steps numbered from 0, one per line."""
     return "\n".join(f"{number}. {' '.join(step.split())}" for number, step in enumerate(steps))

@@ -1,4 +1,4 @@
-"""Let a model grade retrieved passages that have no human judgement. Its grades do not affect a record's metrics."""
+"""A model grades retrieved passages that have no human judgement. Its grades do not affect a record's metrics."""
 from __future__ import annotations
 
 from collections.abc import Mapping
@@ -12,14 +12,14 @@ from ragbed.experiments.question import Question
 from ragbed.experiments.record import Result
 from ragbed.retrieval.rerankers import JudgeReranker
 
-HELPS = 2  # the lowest grade of a passage that answers at least in part
+HELPS = 2  # lowest grade of a passage that answers the question at least in part
 
 
 class Grader(JudgeReranker):
     """Settings of the model that grades retrieved passages.
 
     Attributes:
-        depth: how many of the first passages found for a question are graded.
+        depth: how many of a question's top passages are graded.
     """
 
     depth: int = Field(default=10, ge=1)
@@ -27,8 +27,8 @@ class Grader(JudgeReranker):
 
 async def add_grades(result: Result, question: Question, judge: RelevanceJudge, texts: Mapping[int, str],
                       depth: int) -> Result:
-    """Return the result with grades for its unjudged passages. If a call fails, the result has no such grades, and its
-    note `not_graded` says why.
+    """Return the result with grades for its unjudged passages. If a call fails, no grades are added, and the note
+    `not_graded` gives the reason.
 
     Args:
         texts: text of each passage by its number.

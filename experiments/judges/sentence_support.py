@@ -2,8 +2,8 @@
 
 `lexical` compares words, numbers and dates (`strategies/support/lexical.py`). `nli` uses a cross-encoder trained for
 entailment, as ALCE does (Gao et al., "Enabling Large Language Models to Generate Text with Citations", EMNLP 2023).
-`model` asks a language model, and once more if its reply cannot be parsed. After that the sentence has no level. This
-differs from the level `none`.
+`model` asks a language model, and once more if its reply cannot be parsed. If that fails too, the sentence has no
+level, which is different from the level `none`.
 """
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ MAX_NUGGETS = 20
 
 @dataclass(frozen=True, slots=True)
 class Claims:
-    """What a check reads of one answer.
+    """The input of a support check for one answer.
 
     Attributes:
-        passages: text by the number that sentences cite.
-        answer: text in which nuggets are looked for; empty for a refusal or a failure.
+        passages: text of each passage by its evidence number.
+        answer: text that may contain nuggets; empty for a refusal or a failure.
         nuggets: whether each nugget is vital, by its text.
-        gold: texts from which nuggets are made if the question has none.
+        gold: texts from which to make nuggets if the question has none.
     """
 
     question: str
@@ -52,7 +52,7 @@ class Claims:
 
 def extract_claims(result: Result, question: Question, cell: Cell, passages: Mapping[int, str], check: SupportCheck,
               gold: Sequence[str] = ()) -> Claims | None:
-    """Return what a check reads of a record; None if there is nothing to check.
+    """Return a support check's input for a record; None if there is nothing to check.
 
     If no sentence has a citation, as in a JSON reply, each one cites everything that the answer cites. Nuggets come
     from the question or the record; if neither has any, a check may make them from the gold.
@@ -94,11 +94,12 @@ class SupportCheck(BaseModel):
 
     def level(self, statement: str, sources: Sequence[str], question: str,
               nugget: bool = False) -> Exchange[LevelResult]:
-        """Return how far the sources together support a statement."""
+        """Return how well the sources together support a statement."""
         raise NotImplementedError
 
     def judge(self, claims: Claims) -> Exchange[Support]:
-        """Label each sentence by what it cites, and each nugget by the answer. Without sources, the level is `none`."""
+        """Label each sentence by the support of its cited passages, and each nugget by the support of the answer.
+        Without sources, the level is `none`."""
         labels: list[SupportLabel] = []
         for one in claims.sentences:
             shown = [claims.passages[number] for number in one.cited if number in claims.passages]
@@ -123,8 +124,8 @@ class _ByValue(SupportCheck):
     """A check that computes a value from 0 to 1.
 
     Attributes:
-        full: least value of full support.
-        partial: least value of partial support.
+        full: smallest value that counts as full support.
+        partial: smallest value that counts as partial support.
     """
 
     full: float
@@ -132,13 +133,13 @@ class _ByValue(SupportCheck):
 
     def level(self, statement: str, sources: Sequence[str], question: str,
               nugget: bool = False) -> Exchange[LevelResult]:
-        """Return the level of the value. For a nugget the question is ignored."""
+        """Return the support level of the computed value. For nuggets the question is ignored."""
         value = self.value(statement, sources, "" if nugget else question)
         return "full" if value >= self.full else "partial" if value >= self.partial else "none", ""
         yield
 
     def value(self, statement: str, sources: Sequence[str], question: str) -> float:
-        """Return how far the sources support the statement, from 0 to 1."""
+        """Return how well the sources support the statement, from 0 to 1."""
         raise NotImplementedError
 
 
@@ -203,13 +204,13 @@ class ModelSupport(SupportCheck):
         return level, flaw
 
     def _make_nuggets(self, claims: Claims) -> Exchange[tuple[dict[str, bool], str]]:
-        """Return nuggets made from the gold, and why there are none if the reply cannot be read."""
+        """Return nuggets made from the gold. If the reply cannot be parsed, return none, and the reason."""
         fields = {"question": claims.question, "source": "\n\n".join(claims.gold), "most": str(MAX_NUGGETS)}
         facts, flaw = yield from self._ask("nuggets", fields, lambda text: _MADE.findall(read_answer(text)[0]))
         return {fact.strip(): vital.lower() == "vital" for vital, fact in (facts or [])[:MAX_NUGGETS]}, flaw
 
     def _ask(self, name: str, fields: Mapping[str, str], read: Callable[[str], Any]) -> Exchange[tuple[Any, str]]:
-        """Return what was read from a reply, or None and the reason."""
+        """Ask the model and return the parsed reply, or None and the reason."""
         messages = [Message("user", (fill(name, fields),))]
         for purpose in ("support", "support_repair"):
             reply = yield Generate(tuple(messages), purpose, max_tokens=self.max_tokens, see_failure=True)
@@ -236,7 +237,7 @@ SupportSettings = Annotated[
 
 async def ask_support(check: SupportCheck, model: Model | None, claims: Claims | None,
                       deadline: Callable[[], float]) -> ExchangeResult[Support | None]:
-    """Return the check's labels, if there is anything to check. A cross-encoder runs in a separate thread."""
+    """Run the check and return its labels, if there is anything to check. A cross-encoder runs in a separate thread."""
     if claims is None:
         return ExchangeResult(None)
     exchange: Exchange[Support | None] = check.judge(claims)

@@ -28,7 +28,7 @@ class Estimate(TypedDict):
 
 @dataclass(frozen=True, slots=True)
 class ScoredQuestion:
-    """A question with scores but without a record: a stored one, means over repeats, or another program's."""
+    """A question's scores without its record: read from storage, averaged over repeats, or from another program."""
 
     answerable: bool
     outcome: Outcome
@@ -36,7 +36,7 @@ class ScoredQuestion:
 
 
 def count_outcomes(rows: Sequence[ScoredRow]) -> dict[str, int]:
-    """Count the questions per outcome, including outcomes with none."""
+    """Count the questions per outcome. Outcomes that do not occur count 0."""
     counts: dict[str, int] = dict.fromkeys(OUTCOMES, 0)
     for row in rows:
         counts[row.outcome] = counts.get(row.outcome, 0) + 1
@@ -44,12 +44,12 @@ def count_outcomes(rows: Sequence[ScoredRow]) -> dict[str, int]:
 
 
 def make_sample(rows: Sequence[ScoredRow], clusters: Sequence[str] | None = None) -> Sample:
-    """Return the rows' scores by unit, independent of their order. A unit is a row or, if any rows share one, a
-    cluster."""
+    """Sum the rows' scores by unit; the order of rows does not matter. Units are rows or, if any rows share a cluster,
+    clusters."""
     import numpy as np
 
     names = score_names(rows)
-    own = [name for name in names if "&" not in name]  # they come first, and None is nan
+    own = [name for name in names if "&" not in name]  # these come first; None becomes nan
     table = np.array([[row.scores.get(name) for name in own] for row in rows], dtype=np.float64)
     of_several = np.array([[get_score(row, name) for name in names[len(own):]] for row in rows], dtype=np.float64)
     table = np.hstack([table.reshape(len(rows), len(own)), of_several.reshape(len(rows), len(names) - len(own))])
@@ -72,17 +72,17 @@ def aggregate(rows: Sequence[ScoredRow], scoring: Scoring = "corrected", seed: i
               refusing: bool = True, clusters: Sequence[str] | None = None) -> dict[str, Estimate]:
     """Compute the mean of every metric over the questions that it applies to, with a 95 % interval.
 
-    The interval of a share is Wilson's score interval, which is valid for shares of 0 and 1 and for few questions; if
-    questions share clusters, over their effective number (`intervals.effective_questions`). Other metrics use the
+    The interval of a share is Wilson's score interval, which is valid for shares of 0 and 1 and for few questions. If
+    questions share clusters, it uses their effective number (`intervals.effective_questions`). Other metrics use the
     bootstrap (`sample.draw_resamples`, `intervals.bootstrap_interval`) of questions or whole clusters. If a split has
     little spread, such as one question or equal scores, its interval is widened within the range of its scores
-    (`intervals.room`, `intervals.widen`). Set-level metrics are computed from the means of the set and of the same
-    resamples; a metric that is not finite in some resample has no interval.
+    (`intervals.room`, `intervals.widen`). Set-level metrics are computed from the means of the set, and their intervals
+    from the means of the same resamples. A metric that is not finite in some resample has no interval.
 
     Equal rows in any order give equal figures, rounded to 10 digits.
 
     Args:
-        refusing: whether the rules offer a refusal; if not, unanswerable questions have no unified score.
+        refusing: whether the rules offer a refusal. If not, unanswerable questions have no unified score.
         clusters: the cluster of each row's question.
 
     Returns estimates by name, in the order of the groups and of their metrics; a family's metrics are sorted by cut.
@@ -114,7 +114,7 @@ def estimate_share(count: int, n: int) -> Estimate:
 
 
 def estimate_clustered_share(hits: Sequence[bool], clusters: Sequence[str]) -> Estimate:
-    """Compute the share of hits with its 95 % interval, by cluster if any two hits share one."""
+    """Compute the share of hits with its 95 % interval, by cluster if any two questions share one."""
     totals = Counter(clusters)
     if len(totals) == len(hits):
         return estimate_share(sum(hits), len(hits))

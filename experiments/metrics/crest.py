@@ -1,6 +1,6 @@
 """CReSt's metrics: ragbed's corrected version, and the version that the published code computes.
 
-Corrected, every expected question counts: an outcome other than `answered` and `refused` scores 0 in `unified`,
+In corrected scoring every expected question counts. Outcomes other than `answered` and `refused` score 0 in `unified`,
 `correct`, `partial` and every citation metric. An unreadable verdict is `unjudged` and also scores 0.
 
 The published code (github.com/UpstageAI/CReSt, `evaluation/crest.py`) differs:
@@ -48,13 +48,12 @@ def score_corrected(item: Scored) -> Scores:
     """Score one question.
 
     `unified` is Table 2 of the paper: an answerable question scores 1 if Correct, 0.5 if Partially Correct, 0 if Wrong,
-    and -1 if refused. An unanswerable one scores 1 if refused, otherwise 0. None for an answerable question without a
-    gold answer. A refusal is graded Wrong; under rules that offer none, refusals are not scored.
+    and -1 if refused. An unanswerable one scores 1 if refused, otherwise 0. An answerable question without a gold
+    answer has None. A refusal is graded Wrong. If the rules offer no refusal, refusals are not scored.
 
-    For citations, P is the set of cited chunks that were shown, and G the set of all gold items, shown or not; a chunk
-    is in G if it contains a gold item. Precision is |P∩G|/|P|, recall (gold items that a cited chunk contains)/|G|, and
-    both are 0 without citations. Recall in view counts the gold items that were shown. None for a question without gold
-    labels.
+    For citations, P is the set of cited chunks that were shown, and G the set of all gold items, shown or not. A chunk
+    is in G if it contains a gold item. Precision is |P∩G|/|P|, and recall is (gold items in cited chunks)/|G|. Both are
+    0 without citations. Recall in view counts only gold items that were shown. A question without gold labels has None.
     """
     scores = _refusals(item, item.outcome == "refused")
     if item.answerable and item.answers:
@@ -99,8 +98,7 @@ def _refusals(item: Scored, refused: bool) -> Scores:
 
 
 def cited_overlap(item: Scored) -> tuple[float, float]:
-    """Return the share of cited chunks that contain gold, and the share of gold that they contain, for a question with
-    gold labels."""
+    """Return two shares for a question with gold labels: cited chunks that contain gold, and gold in cited chunks."""
     held = [bool(item.hits.get(number)) for number in dict.fromkeys(item.cited) if item.read]
     return sum(held) / len(held) if held else 0.0, len(_found(item)) / item.gold_total
 

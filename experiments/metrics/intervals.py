@@ -1,7 +1,7 @@
-"""Intervals of figures: of shares, of bootstrapped figures, and for samples without spread.
+"""Confidence intervals of shares, of bootstrapped figures, and of samples without spread.
 
 Wilson's formula and the expanded percentiles are written out because scipy.stats and statsmodels take 0.7 s to import
-and support neither effective numbers of questions nor percentiles widened for small samples.
+and support neither effective sample sizes nor percentiles widened for small samples.
 """
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ if TYPE_CHECKING:
     from ragbed.experiments.metrics.metric import Floats
 
 LEVEL = 0.95
-ALPHA = 0.05  # significance level of tests: one minus the level of intervals
+ALPHA = 0.05  # significance level of tests; intervals have the level 1 - ALPHA
 TAIL = (1 - LEVEL) / 2
 Z = 1.959963984540054  # quantile of the normal distribution at that level
-FEW = 8  # units below which percentiles alone are too narrow
+FEW = 8  # with fewer units, percentiles alone are too narrow
 _EQUAL = 1e-12
 
 
@@ -32,7 +32,7 @@ NO_INTERVAL = Interval(None, None)
 
 
 def wilson(share: float, n: float) -> Interval:
-    """Compute Wilson's score interval (1927) for n questions, or an effective number of them."""
+    """Compute Wilson's score interval (1927). `n` is the number of questions, or their effective number."""
     scale = 1 + Z**2 / n
     middle = (share + Z**2 / (2 * n)) / scale
     half = Z / scale * math.sqrt(share * (1 - share) / n + Z**2 / (4 * n**2))
@@ -40,14 +40,14 @@ def wilson(share: float, n: float) -> Interval:
 
 
 def effective_questions(sums: Floats, counts: Floats) -> float:
-    """Compute the effective number of independent questions of clusters, for the interval of a share.
+    """Compute how many independent questions the clusters are worth, for the interval of a share.
 
     This many independent questions would have the same variance as the clusters (Kish's design effect, "Survey
-    Sampling", 1965). The number is reduced, because few clusters determine that variance poorly, by using Student's
-    quantile instead of the normal one, as Korn and Graubard do (Survey Methodology 24, 1998). Together with Wilson's
-    interval, coverage is good for rare shares too (Dean and Pagano, Journal of Survey Statistics and Methodology 3,
-    2015). If all answers are equal it is the effective number of clusters. Each cluster has a sum of right answers and
-    a count of questions, at least one.
+    Sampling", 1965). Few clusters determine that variance poorly. So the number is reduced by using Student's quantile
+    instead of the normal one, as Korn and Graubard do (Survey Methodology 24, 1998). With Wilson's interval, coverage
+    is good for rare shares too (Dean and Pagano, Journal of Survey Statistics and Methodology 3, 2015). If all answers
+    are equal, the result is `effective_size`. `sums` counts each cluster's right answers, `counts` its questions (at
+    least one).
     """
     n, clusters, weighs = float(counts.sum()), len(counts), effective_size(counts)
     share = float(sums.sum()) / n
@@ -65,14 +65,14 @@ def effective_size(counts: Floats) -> float:
 
 def degrees_of_freedom(*parts: tuple[float, float]) -> float:
     """Compute the degrees of freedom of a sum of independent variances (Satterthwaite, Biometrics Bulletin 2, 1946;
-    Welch, Biometrika 34, 1947); 1 if all are zero."""
+    Welch, Biometrika 34, 1947). The result is 1 if all variances are zero."""
     spread = math.fsum(variance**2 / own for variance, own in parts)
     return math.fsum(variance for variance, _ in parts) ** 2 / spread if spread else 1.0
 
 
 def effective_units(sums: Floats, counts: Floats) -> float:
-    """Compute the effective number of units of the mean of two splits' means, given sums and counts by unit and split:
-    its degrees of freedom plus one, so that a small split with much of the variance counts only as its few units."""
+    """Compute the effective number of units of the mean of two splits' means: its degrees of freedom plus one. A small
+    split with most of the variance thus counts only as its few units. Both arrays are units by splits."""
     known = []
     for own, many in zip(sums.T, counts.T, strict=True):
         own, many = own[many > 0], many[many > 0]
@@ -94,14 +94,14 @@ def student_quantile(freedom: float) -> float:
 
 
 def bootstrap_interval(value: float, spread: Floats, units: float) -> Interval:
-    """Compute the bootstrap's 95 % interval of a figure.
+    """Compute the 95 % bootstrap interval of a figure.
 
     It is the expanded percentile interval, which is wider for few units, like Student's distribution (Hesterberg, "What
-    Teachers Should Know About the Bootstrap", 2015). Below `FEW` units, where few distinct resamples exist, it is the
-    union with Student's interval. There are no bounds if the figure is infinite in some resample or nowhere finite.
+    Teachers Should Know About the Bootstrap", 2015). Below `FEW` units few distinct resamples exist, so the union with
+    Student's interval is returned. There are no bounds if the figure is infinite in any resample or finite in none.
 
     Args:
-        spread: the figure of every resample; nan is left out.
+        spread: the figure in every resample; nan values are ignored.
         units: effective number of units.
     """
     from scipy.special import ndtr
@@ -116,7 +116,8 @@ def bootstrap_interval(value: float, spread: Floats, units: float) -> Interval:
 
 
 def percentiles(spread: Floats, tail: float = TAIL) -> Interval:
-    """Compute the percentiles between the tails of a figure's resamples, without bounds if any is infinite."""
+    """Compute the interval that cuts the share `tail` off each end of a figure's resamples. It has no bounds if any is
+    infinite."""
     import numpy as np
 
     usable = spread[~np.isnan(spread)]
@@ -139,7 +140,7 @@ def _widening(units: float) -> float:  # a resample's variance divides by n, not
 
 
 def max_unseen_share(n: float) -> float:
-    """Compute the largest share of a population that n draws may all miss: 1 - 0.025^(1/n).
+    """Compute the largest share of a population that n draws can plausibly all miss: 1 - 0.025^(1/n).
 
     It is Clopper and Pearson's upper limit (1934) for 0 of n. The rule of three approximates its one-sided form (Hanley
     and Lippman-Hand, "If nothing goes wrong, is everything all right?", JAMA 249, 1983).
@@ -148,16 +149,16 @@ def max_unseen_share(n: float) -> float:
 
 
 def room(sums: Floats, counts: Floats, low: Floats, high: Floats) -> tuple[Floats, Floats]:
-    """Compute how far the true mean may be below and above the sample's if the sample has little spread.
+    """Compute how far below and above the sample mean the true mean may be, for samples with little spread.
 
     If all n values equal c, at most the share `max_unseen_share` of the population differs from c, by values between
-    `low` and `high`. So the mean is within [c - unseen (c - low), c + unseen (high - c)]. For counts without an upper
-    bound, the room follows from Garwood's exact interval of a Poisson rate (1936); for differences of counts, from its
-    wider half. n is the effective number of units.
+    `low` and `high`. So the mean is within [c - unseen (c - low), c + unseen (high - c)]. Counts without an upper bound
+    use Garwood's exact interval of a Poisson rate (1936). Differences of counts use its wider half. n is the effective
+    number of units.
 
-    If the values differ, the room is multiplied by (1 - s / S)^(n - 1): s is their standard deviation, S the largest
-    possible for this mean and range (Bhatia and Davis, American Mathematical Monthly 107, 2000), or 1 without a range.
-    So the interval does not jump when equal values begin to differ.
+    If the values differ, the room is multiplied by (1 - s / S)^(n - 1). Here s is their standard deviation. S is the
+    largest possible one for this mean and range (Bhatia and Davis, American Mathematical Monthly 107, 2000), or 1
+    without a range. So one deviating value does not make the interval jump.
 
     Args:
         sums, counts: units by splits by names.
@@ -180,7 +181,7 @@ def room(sums: Floats, counts: Floats, low: Floats, high: Floats) -> tuple[Float
 
 
 def _left(value: float, n: float, least: float, most: float) -> tuple[float, float]:
-    """Return the room of a mean of n equal values."""
+    """Return the room below and above a mean of n equal values."""
     if math.isinf(least):  # a difference of counts
         return (max(_of_counts(abs(value), n)),) * 2
     if math.isinf(most):
@@ -189,7 +190,7 @@ def _left(value: float, n: float, least: float, most: float) -> tuple[float, flo
 
 
 def _of_counts(value: float, n: float) -> tuple[float, float]:
-    """Return the room of a mean of counts as a Poisson rate (Garwood, Biometrika 28, 1936)."""
+    """Return the room below and above a mean of counts, treated as a Poisson rate (Garwood, Biometrika 28, 1936)."""
     from scipy.special import gammaincinv
 
     least = float(gammaincinv(value * n, TAIL)) / n if value > 0 else 0.0
@@ -200,8 +201,8 @@ def widen(value: float, interval: Interval, corners: Sequence[float] | Floats, t
     """Widen a figure's interval by the room of splits with little spread, within the figure's range.
 
     For independent splits the squared distances add up, as variances do (MOVER: Zou and Donner, Statistics in Medicine
-    27, 2008); for splits that share units, the distances themselves add up. `corners` are the figure with the first
-    split's room used downwards, with the second's, both upwards, and at both ends of its range.
+    27, 2008). For splits that share units (`together`), the distances themselves add up. `corners` has the figure for
+    each of the six variants of `Sample.corners`.
     """
     if interval.low is None or interval.high is None or not all(map(math.isfinite, corners[:4])):
         return NO_INTERVAL

@@ -91,8 +91,8 @@ ANSWERS = MetricGroup((
 
 
 def points(item: Scored, scoring: Scoring = "corrected") -> Scores:
-    """Score answerable questions with a gold answer. A failure scores 0 without a judge; so does a refusal with
-    corrected scoring."""
+    """Score answerable questions with a gold answer. A failure scores 0 without a judge. In corrected scoring, so does
+    a refusal."""
     names = ("graded_accuracy", "graded_em", "unjudged")
     if not item.answerable or not item.answers:
         return dict.fromkeys(names)
@@ -111,8 +111,9 @@ POINTS = MetricGroup((
 
 
 def steps(item: Scored, scoring: Scoring = "corrected") -> Scores:
-    """Score `reasoning_score`: the share of the reference steps that the judge found, whatever the answer. A reply
-    without reasoning or a failure is 0 without a judge. Reasoning without a readable verdict is 0 and `unjudged`."""
+    """Score `reasoning_score`: the share of the reference steps that the judge found, whether or not the answer is
+    right. A failure, or a reply without reasoning, scores 0 without a judge. Reasoning without a readable verdict
+    scores 0 and is `unjudged`."""
     if not item.step_count:
         return {"reasoning_score": None, "unjudged": None}
     if not item.reasoned or item.steps is None:
@@ -125,7 +126,7 @@ _BOTH = ("accuracy", "reasoning_score")
 
 
 def _of_steps(sizes: Sizes, scoring: Scoring, refusing: bool) -> dict[str, SetFigure]:
-    """Derive `gm`: sqrt(mean accuracy x mean reasoning score), over the questions that have both."""
+    """Derive `gm` = sqrt(mean accuracy x mean reasoning score), over the questions that have both scores."""
     names = (joint("accuracy", _BOTH), joint("reasoning_score", _BOTH))
     return {"gm": SetFigure(names, lambda pooled, splits: pooled.prod(axis=1) ** 0.5)} if names[0] in sizes else {}
 

@@ -29,8 +29,8 @@ def is_korean(text: str) -> bool:
 
 def contains_answer(text: str, answer: str) -> bool:
     """Return whether the normalised text contains the normalised answer as whole words, or anywhere in scripts without
-    spaces. Korean joins particles to the preceding word, so Korean answers may match inside a word; answers of up to
-    three characters match only at its beginning."""
+    spaces. Korean joins particles to the preceding word, so a Korean answer may match inside a word. If it has at most
+    three characters, it matches only at the beginning of a word."""
     if not answer:
         return False
     if is_korean(answer):
@@ -54,16 +54,16 @@ def tokens(text: str, bigrams: bool = False) -> list[str]:
 
 
 def exact_match(text: str, answers: Sequence[str], published: bool = False) -> float:
-    """Return 1.0 if the normalised text equals a normalised answer, else 0.0. Corrected, a text that is empty after
-    normalisation is compared unnormalised."""
+    """Return 1.0 if the normalised text equals a normalised answer, otherwise 0.0. In corrected scoring, a text that is
+    empty after normalisation is compared unnormalised."""
     own, *others = (normalised_as_published(one) if published else
                     normalize_answer(one) or normalize("NFKC", one).strip() for one in (text, *answers))
     return float(own in others)
 
 
 class Overlap(NamedTuple):
-    """Precision and recall: the shares of a text's tokens and of an answer's tokens that both have, counted with
-    repeats."""
+    """Precision and recall: the number of common tokens, counted with repeats, over the text's tokens and over the
+    answer's."""
 
     precision: float
     recall: float
@@ -85,8 +85,9 @@ def overlap(text: str, answer: str, published: bool = False) -> Overlap:
 
 
 def shared_tokens(text: str, answer: str, published: bool = False) -> Overlap:
-    """Compute precision and recall of the words or, for a Korean answer, of characters without spaces as in KorQuAD
-    1.0's evaluation script (Lim, Kim, Lee, 2019), whose published form removes only its own list of punctuation marks.
+    """Compute precision and recall over words. A Korean answer is compared by characters without spaces, as in KorQuAD
+    1.0's evaluation script (Lim, Kim, Lee, 2019). As published, only that script's list of punctuation marks is
+    removed.
     """
     if is_korean(answer):
         return _shared(*("".join((one.lower().translate(_KORQUAD) if published else normalize_answer(one)).split())
@@ -101,13 +102,13 @@ def _shared(found: Sequence[str], gold: Sequence[str]) -> Overlap:
 
 
 def token_f1(text: str, answer: str) -> float:
-    """Compute the F1 of the shared words as `overlap` does; for a Korean answer of character bigrams, which distinguish
-    sentences better than characters."""
+    """Compute the F1 of shared words as `overlap` does. A Korean answer uses character bigrams, which distinguish
+    sentences better than single characters."""
     return _shared(tokens(text, True), tokens(answer, True)).f1 if is_korean(answer) else overlap(text, answer).f1
 
 
 def best_overlap(text: str, answers: Sequence[str], published: bool = False) -> Overlap:
-    """Return the overlap with the accepted answer of the highest F1, or 0 if there is none."""
+    """Return the overlap with the accepted answer that gives the highest F1; zeros if there is no answer."""
     found = (overlap(text, answer, published) for answer in answers)
     return max(found, key=lambda one: one.f1, default=Overlap(0.0, 0.0))
 
@@ -121,9 +122,9 @@ def compare_answer(outcome: Outcome, text: str, answers: Sequence[str], publishe
 
 
 def gives_answer(text: str, answers: Sequence[str]) -> bool:
-    """Return whether a reply gives an accepted answer: it equals the answer or contains it in few words, with numbers
-    and dates compared by value. A bare number equals that number with a unit; a longer number is rounded to a
-    shorter one's places."""
+    """Return whether a reply gives an accepted answer: it equals the answer or is short and contains it. Numbers and
+    dates are compared by value. A bare number equals that number with a unit. The reply's number is rounded to the
+    decimals of the answer."""
     said = strip_citations(text)
     own = with_values(said)
     short = len(own.split()) <= _FEW_WORDS
@@ -132,8 +133,7 @@ def gives_answer(text: str, answers: Sequence[str]) -> bool:
 
 
 def same_answer(one: tuple[Outcome, str], other: tuple[Outcome, str]) -> bool:
-    """Return whether two replies, each an outcome and a text, are the same: both refuse, or one gives the other's
-    answer."""
+    """Return whether two replies, each an outcome and a text, agree: both refuse, or one gives the other's answer."""
     outcomes, texts = {one[0], other[0]}, [strip_citations(one[1]), strip_citations(other[1])]
     return outcomes == {"refused"} or (outcomes == {"answered"} and (
         gives_answer(texts[0], texts[1:]) or gives_answer(texts[1], texts[:1])))
@@ -155,8 +155,8 @@ def _rounds(text: str, answer: str) -> bool:
 
 
 def contains_words(text: str, words: str) -> bool:
-    """Return whether the folded text contains the words as whole words. In languages without spaces the last may be
-    followed by a suffix, such as a Korean particle."""
+    """Return whether the case-folded text contains the words as whole words. A suffix, such as a Korean particle, may
+    follow the last word in languages without spaces."""
     wanted = fold(words)
     end = " " if wanted[-1:].isascii() else ""
     return f" {wanted}{end}" in f" {fold(text)} "

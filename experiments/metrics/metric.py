@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 ANSWERABLE = "answerable questions"
-Sizes = Mapping[str, tuple[int, int]]  # numbers of answerable and unanswerable questions with a score, by name
+Sizes = Mapping[str, tuple[int, int]]  # by score name: how many answerable and unanswerable questions have it
 BY_SPLIT = "unified"  # the metric that is the mean of two splits' means
 _LONGEST_CUT = 9
 
@@ -29,12 +29,12 @@ class Metric:
     name: str
     description: str
     over: str = "all questions"  # the questions that it applies to
-    share: bool = False  # each question has 0 or 1, so the mean is a share
-    judged: bool = False  # it rests on a judge's grades
-    of_set: bool = False  # it is computed from a set; single questions have none
+    share: bool = False  # each question scores 0 or 1, so the mean is a share
+    judged: bool = False  # it uses a judge's grades
+    of_set: bool = False  # it is defined only for a set of questions, not for a single one
     cut: int | None = None  # the number after `@`; 0 for the family itself
-    uncut: bool = False  # the family's name is a metric too, as `mrr` and `mrr@10`
-    low: float = 0.0  # range of a question's value; `high` is None if unbounded
+    uncut: bool = False  # the name without a cut is a metric too: `mrr` as well as `mrr@10`
+    low: float = 0.0  # `low` and `high` bound a question's value; `high` is None if unbounded
     high: float | None = 1.0
     low_unanswerable: float | None = None  # lower bound for unanswerable questions, if different
 
@@ -43,7 +43,7 @@ class Metric:
 
     @property
     def is_whole(self) -> bool:
-        """Whether it is the metric of a family without a cut."""
+        """Whether this is a family's metric without a cut."""
         return self.uncut and self.cut == 0
 
     @property
@@ -52,13 +52,13 @@ class Metric:
         return self.name if self.cut is None else f"{self.name}[@N]" if self.uncut else f"{self.name}@N"
 
     def at(self, cut: int) -> Metric:
-        """Return the family's metric with that cut. Raises SettingsError if the metric takes no cut."""
+        """Return the same metric with this cut, such as `recall@5`. Raises SettingsError if the metric takes no cut."""
         if self.cut is None or cut < 1:
             raise SettingsError(f"the metric {self.name} takes no @{cut}")
         return replace(self, cut=cut)
 
 
-# Whatever the rubric: a scheme has only one.
+# One metric for all rubrics, since a scheme has only one rubric.
 UNJUDGED = Metric("unjudged", "share of judged answers whose verdict could not be parsed",
                   "questions that a judge grades", share=True, judged=True)
 
@@ -75,12 +75,12 @@ def cut_of(name: str) -> int:
 
 
 class SetFigure(NamedTuple):
-    """A figure of a set, computed from means of its scores.
+    """A figure of a set of questions, computed from the means of their scores.
 
     Attributes:
         names: the scores whose means it uses. The figure covers the questions that have the first score.
-        value: computes the figure from these means over all questions (array of shape draws x names) and over the
-            answerable and the unanswerable ones (draws x 2 splits x names). The mean of no questions is nan.
+        value: computes the figure from two arrays: the means over all questions (draws x names), and those over
+            answerable and unanswerable questions (draws x 2 splits x names). The mean over no questions is nan.
     """
 
     names: tuple[str, ...]
@@ -93,7 +93,7 @@ def pooled_mean(pooled: Floats, splits: Floats) -> Floats:
 
 
 def joint(name: str, names: Sequence[str]) -> str:
-    """Return the name of a metric's score over the questions that have all of these metrics, including itself."""
+    """Name the variant of a score that covers only the questions that have all of the metrics `names`."""
     return "&".join([name, *(other for other in names if other != name)])
 
 
@@ -102,11 +102,12 @@ class MetricGroup:
     """The metrics of one subject.
 
     Attributes:
-        score: the values of one question by name, without the `of_set` metrics; None if one does not apply.
-        derive: the figures of a set that are not pooled means, given the number of scores, the scoring, and whether the
-            rules offer a refusal.
-        together: metrics whose means `derive` uses over the questions that have all of them (`joint`).
-        at: the value of one question for a name with a cut that `score` does not return.
+        score: computes a question's values by metric name, without the `of_set` metrics. A value is None if the metric
+            does not apply.
+        derive: returns the set's figures that are not pooled means. It gets the number of scores, the scoring, and
+            whether the rules offer a refusal.
+        together: metrics that `derive` averages over only those questions that have all of them (`joint`).
+        at: computes a question's value for a cut that `score` does not return.
         material: returns what `score` needs beyond the other fields of `Scored`, given a result and a function that
             returns whether a result's answer is right. `score` finds it as `item.extra[NAME OF THE GROUP]`. Unless it
             returns None, the group is scored for every benchmark. A group without `material` is scored only if a scheme

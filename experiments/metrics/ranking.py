@@ -1,9 +1,9 @@
 """The group `ranking`: the ranks at which gold was found, with the formulas of trec_eval.
 
 A ranking consists of gold items, in the order in which the question's searches found the evidence. A gold item in
-several chunks counts at the first of them; the others are misses unless they contain another gold item. A chunk with
-several items counts as all of them in succession, so a first chunk with all of the gold scores 1 in every metric. Cuts
-count chunks: `recall@5` is over five chunks, however many items they contain.
+several chunks counts at the first of them. The other chunks are misses unless they contain another gold item. A chunk
+with several items counts as these items in succession, so a first chunk with all of the gold scores 1 in every metric.
+Cuts count chunks: `recall@5` is over five chunks, however many items they contain.
 
 If all gold is whole documents, the ranking consists of documents, each at the rank of its best chunk, and cuts count
 documents, as in TREC and BEIR.
@@ -46,8 +46,8 @@ Spans = Mapping[tuple[str, str], Sequence[tuple[int, int]]]
 
 
 def spans(item: Scored, scoring: Scoring = "corrected") -> Scores:
-    """Score characters of the first five chunks: 0 if nothing was found or the question failed. None for placed
-    evidence, and for other kinds of gold."""
+    """Score the characters of the first five chunks. Scores are 0 if nothing was found or the question failed. They are
+    None for placed evidence, and if gold is not spans."""
     return {name: spans_at(item, name) for name in _SPAN_NAMES}
 
 
@@ -63,8 +63,8 @@ def spans_at(item: Scored, name: str) -> float | None:
 
 
 def precision_omega(chunks: Iterable[Extent], gold: Sequence[Extent]) -> float:
-    """Compute the gold's share of the characters of all chunks that contain any of it, each character once; as in the
-    report's code, gold in no chunk is included. 0 if no chunk contains gold."""
+    """Compute the share of gold among the characters of all chunks that contain gold, counting each character once. As
+    in the report's code, gold outside all chunks is included. The result is 0 if no chunk contains gold."""
     wanted = merge_extents(gold)
     holding = merge_extents(one for one in chunks if overlap_length(wanted, merge_extents([one])))
     both = overlap_length(wanted, holding)
@@ -109,7 +109,8 @@ Grades = tuple[int, ...]
 
 
 def ranking(item: Scored, scoring: Scoring = "corrected") -> Scores:
-    """Score a ranking: 0 if nothing was found or the question failed; None for placed evidence, or without gold."""
+    """Score a ranking. Scores are 0 if nothing was found or the question failed, and None for placed evidence or
+    without gold."""
     if not _applies(item):
         return dict.fromkeys(_RANKED_NAMES)
     return dict(_figures(new_items(item), _ideal(item), _RANKED_NAMES))
@@ -129,7 +130,7 @@ def _ideal(item: Scored) -> Grades:
 
 
 def new_items(item: Scored) -> tuple[Grades, ...]:
-    """Return the grades of the gold items that each rank is the first to contain, in order, up to the last rank with
+    """For each rank, return the grades of the gold items that occur there for the first time, up to the last rank with
     gold. A rank is a chunk or, if gold is whole documents, a document."""
     seen: set[int] = set()
     new: list[Grades] = []
@@ -153,7 +154,7 @@ def _figure(name: str, new: Sequence[Grades], ideal: Grades) -> float:
     taken = new[:cut or None]
     if family == "precision":  # counts ranks with new gold; a rank with several items counts once
         return sum(map(bool, taken)) / cut
-    gains = [grade for grades in taken for grade in grades or (0,)]  # of each item in order, 0 for a miss
+    gains = [grade for grades in taken for grade in grades or (0,)]  # grade of each item in order, 0 for a miss
     if family == "ndcg":
         return _ndcg(gains, ideal, cut)
     ranks = [rank for rank, gain in enumerate(gains, 1) if gain]  # of gold items
@@ -180,7 +181,7 @@ def _dcg(gains: Iterable[int]) -> float:
 
 
 def judgements(item: Scored, scoring: Scoring = "corrected") -> Scores:
-    """Score how much of a ranking is judged: 0 if nothing was found; None as for `ranking`."""
+    """Score how much of a ranking is judged. Scores are 0 if nothing was found, and None as for `ranking`."""
     return {name: judgements_at(item, name) for name in ("judged@10", "bpref")}
 
 
@@ -209,8 +210,8 @@ GOLD = "gold "  # prefix of the names of gold items
 
 
 def judged_ranking(item: Scored) -> tuple[list[str], dict[str, int]]:
-    """Return the names of what was found, and the grade of everything that is judged. The first passage with a gold
-    item gets that item's name."""
+    """Return the names of the found passages or documents in order, and the grade of every judged name. The first
+    passage with a gold item gets that item's name."""
     seen: set[int] = set()
     ranked: list[str] = []
     for number in (one for one in item.hits if one not in item.repeats):

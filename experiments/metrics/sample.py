@@ -1,4 +1,4 @@
-"""The scores of a set, summed by the units that are resampled; its bootstrap resamples and their figures."""
+"""Scores of a set of questions, summed by the units that are resampled, and their bootstrap resamples."""
 from __future__ import annotations
 
 import math
@@ -40,7 +40,7 @@ class Totals(NamedTuple):
     counts: Floats
 
     def whole(self) -> Totals:
-        """Return the totals of the set itself, as a single draw of every unit."""
+        """Return the totals of the whole set, in the shape of a single draw."""
         return Totals(*(array.sum(axis=0)[None] for array in self))
 
     def side(self, side: int) -> Totals:
@@ -54,12 +54,12 @@ class Sample:
 
     names: Sequence[str]  # of the scores, from `scoring.score_names`
     units: Totals
-    limits: tuple[Floats, Floats]  # lower and upper bounds of a score, splits x names: infinite or nan if none
-    shares: frozenset[str]  # names of scores that are 0 or 1 for every question; a mean over repeats may be in between
+    limits: tuple[Floats, Floats]  # bounds of scores, splits x names; infinite if unbounded, nan if unknown
+    shares: frozenset[str]  # names of scores that are 0 or 1 per question; means over repeats may lie between
 
     @property
     def sizes(self) -> dict[str, tuple[int, int]]:
-        """The number of questions of each split that have a score, by name."""
+        """By score name, how many questions of each split have it."""
         first, second = self.units.counts.sum(axis=0)
         return {name: (int(first[at]), int(second[at])) for at, name in enumerate(self.names)}
 
@@ -85,8 +85,8 @@ class Sample:
         return widen(value, found, self.values(figure, corners), shared)
 
     def corners(self) -> Totals:
-        """Return six variants of the totals. Two use the room for little spread (`intervals.room`) downwards, in one
-        split each. Two use it upwards. The last two have all scores at their lower, or upper, bounds."""
+        """Return six variants of the totals. The first two lower one split each by its `intervals.room`. The next two
+        raise one split each. The last two set all scores to their lower, or upper, bounds."""
         import numpy as np
 
         down, up = room(*self.units, *self.limits)
@@ -164,7 +164,7 @@ def _product(batches: Iterable[Floats], table: Floats) -> Floats:
 
 
 def mix_tables(tables: Sequence[Floats], mix: Callable[[Floats], Floats]) -> list[Floats]:
-    """Apply `mix`, a matrix product from the left, to all tables at once, leaving out columns of zeros."""
+    """Apply `mix`, a matrix product from the left, to all tables at once. Columns of zeros are skipped."""
     import numpy as np
 
     used = [table.any(axis=0) for table in tables]

@@ -49,13 +49,13 @@ class Extent(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Scored:
-    """What metrics see of one question, taken from its record and the question itself.
+    """The facts about one question that metrics use, taken from its record and the question itself.
 
     Attributes:
         answerable: whether the question is answerable by the benchmark, and its gold was not dropped.
         text: the final answer with its citations; empty if there is none.
-        refused: whether it refused by ragbed's rule: the answer begins with the refusal sentence, or the structured
-            reply refuses.
+        refused: whether the reply is a refusal by ragbed's rule: the answer begins with the refusal sentence, or the
+            structured reply refuses.
         answers: accepted gold answers, or the label of a multiple-choice question; empty if the question has none.
         options: label and text of each option of a multiple-choice question.
         grade, points, steps: the judge's verdict, by rubric; None if the judge was not asked or its reply could not be
@@ -63,13 +63,14 @@ class Scored:
         step_count: number of reference steps.
         reasoned: whether any reply contains reasoning; see `extract_reasoning`.
         subs: the sub-questions in order.
-        cited: evidence numbers cited and shown.
-        invalid: numbers cited that no prompt of this question showed.
+        cited: evidence numbers that are cited and were shown.
+        invalid: cited numbers that were not shown in any prompt of this question.
         hits: by evidence number, in the order of retrieval, the gold items that the passage contains.
         gold_total: number of distinct gold items, shown or not.
-        gold_repeats: number of repeated gold labels in the record.
-        rules: the prompt's rules; metrics of citations or refusals apply only if the rules ask for or offer them.
-        separators: whether documents were shown with numbers; without numbers there are no citations.
+        gold_repeats: number of duplicate gold labels in the benchmark's record.
+        rules: the prompt's rules. Citation metrics apply only if they ask for citations, refusal metrics only if they
+            offer a refusal.
+        separators: whether documents were shown with numbers, which citations need.
         searched: whether the evidence was searched for, rather than placed.
         grades: relevance of the gold items, in order; empty if all are 1.
         repeats: evidence numbers of further chunks of a document, if gold is whole documents; see `GoldView`.
@@ -77,10 +78,10 @@ class Scored:
         judged: the relevance of judged passages other than gold, by these names; 0 for irrelevant ones.
         found: places of the evidence, in the order of retrieval.
         marked: places of the gold, if all of it is spans of characters.
-        attack: what an attack in the documents asks for, if there is one.
+        attack: the attack in the documents, if there is one.
         world: the edit of the documents, if there is one.
-        figures: what the strategy measured, by name.
-        extra: what the material of metric groups returned, by group.
+        figures: figures that the strategy measured, by name.
+        extra: the results of metric groups' `material`, by group.
         support: support labels of the answer's sentences and nuggets, if they were checked.
     """
 
@@ -145,7 +146,7 @@ def may_refuse(rules: Rules) -> bool:
 
 
 def make_scored(result: Result, question: Question, rules: Rules, separators: bool, searched: bool) -> Scored:
-    """Make the input of metrics from a finished record, without its evidence's texts and without a model."""
+    """Make the input of metrics from a finished record. Neither the evidence's texts nor a model are needed."""
     verdict = result.verdict or (_UNASKED_REFUSAL if result.refused else Verdict(judge=""))
     marked = _marked(question.gold)
     return Scored(
@@ -190,8 +191,8 @@ def _found(evidence: Sequence[StoredPassage], marked: Sequence[Extent]) -> tuple
 
 def text_as_published(result: Result) -> str:
     """Return the answer as CReSt's published code cuts it from the last reply (`evaluation/method/baseline.py`): the
-    text after the last `<Answer>` and before the next `</Answer>`, in that case and with its whitespace; without
-    tags, the whole reply. An answer that is not a single reply, such as a vote or the fields of a schema, stays
+    text after the last `<Answer>` and before the next `</Answer>`, case-sensitive and including whitespace. Without
+    tags, it is the whole reply. An answer that is not a single reply, such as a vote or the fields of a schema, stays
     unchanged."""
     reply = next((step.text for step in reversed(result.trace) if step.purpose == "answer"), "")
     if read_answer(reply)[0] != result.text:

@@ -1,4 +1,4 @@
-"""Look up metrics by name, ragbed's and those of guests, and score one question."""
+"""Look up metrics of ragbed and of guests by name, and score one question."""
 from __future__ import annotations
 
 import math
@@ -74,7 +74,7 @@ def collect_groups() -> dict[str, MetricGroup]:
     return groups
 
 
-# Guests' groups come after ragbed's, and what strategies measured themselves comes last.
+# Guests' groups come after ragbed's. Figures measured by strategies come last.
 GROUPS: Mapping[str, MetricGroup] = _Registry(collect_groups)
 _WITH_MATERIAL = _Registry(lambda: {name: group for name, group in GROUPS.items() if group.material})
 _SCORED = _Registry(lambda: {metric.name: metric for group in GROUPS.values() for metric in group.metrics})
@@ -95,8 +95,8 @@ def find_metric(name: str) -> Metric:
 
 def score(item: Scored, scoring: Scoring = "corrected", groups: Sequence[str] = ANSWERS_SCHEME.groups,
           wanted: Iterable[str] = ()) -> Scores:
-    """Score one question by the groups' metrics, in order, with `wanted` cuts of their families such as `recall@50`;
-    None if a metric does not apply. Figures that the strategy measured come last."""
+    """Score one question by the groups' metrics, in order, and by `wanted` cuts such as `recall@50`. A score is None if
+    the metric does not apply. Figures that the strategy measured come last."""
     scores: Scores = {}
     for name in groups:
         scores |= GROUPS[name].score(item, scoring)
@@ -133,7 +133,7 @@ def custom_metrics(cells: Iterable[Mapping[str, Any]]) -> list[str]:
 
 
 def name_with_judge(metric: str, judge: str | None) -> str:
-    """Return a metric's name for tables, with the judge if it rests on one."""
+    """Return a metric's name for tables, with the judge if it uses grades."""
     known = METRICS.get(family_of(metric))
     return f"{metric} ({judge})" if judge and known is not None and known.judged else metric
 
@@ -150,8 +150,8 @@ def is_share(name: str) -> bool:
 
 
 def score_range(name: str, answerable: bool = True) -> tuple[float, float]:
-    """Return the bounds of a question's score, given the score's name: infinite if unbounded, nan if it is not a
-    metric."""
+    """Return the bounds of a question's score by the score's name: infinite if unbounded, nan if no metric has that
+    name."""
     known = METRICS.get(family_of(name.partition("&")[0]))
     if known is None:
         return math.nan, math.nan
@@ -177,7 +177,7 @@ def score_names(rows: Iterable[ScoredRow]) -> list[str]:
 
 
 def get_score(row: ScoredRow, name: str) -> float:
-    """Return the row's score by a name of `score_names`; nan if it lacks one of the scores that the name joins."""
+    """Return the row's score under a name of `score_names`; nan if the row lacks any score that the name joins."""
     scores = [row.scores.get(part) for part in name.split("&")]
     return math.nan if None in scores or scores[0] is None else scores[0]
 
@@ -192,7 +192,7 @@ def count_scores(rows: Sequence[ScoredRow]) -> Sizes:
 
 
 def set_figures(sizes: Sizes, scoring: Scoring, refusing: bool) -> dict[str, SetFigure]:
-    """Return every figure of a set with these scores: a metric's mean, or what a group derives."""
+    """Return every figure of a set with these scores: means of metrics, and figures that groups derive."""
     figures = {name: SetFigure((name,), pooled_mean) for name in sizes if "&" not in name}
     for group in GROUPS.values():
         figures |= group.derive(sizes, scoring, refusing)

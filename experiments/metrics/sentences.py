@@ -1,4 +1,4 @@
-"""Metrics of an answer's sentences against what they cite, and of its nuggets, from the labels of a support check.
+"""Metrics from the labels of a support check: how well citations support sentences, and how many nuggets an answer has.
 
 The group `sentences`: Thakur et al., "Support Evaluation for the TREC 2024 RAG Track: Comparing Human versus LLM
 Judges", 2025, arXiv:2504.15205. Full support counts 1, partial 0.5, none 0. Weighted precision is the mean over the
@@ -26,8 +26,9 @@ _LEVELS = ("full", "partial", "none")
 
 
 def sentences(item: Scored, scoring: Scoring = "corrected") -> Scores:
-    """Score the sentences of the answer to an answerable question. A refusal or failure has precision and recall 0, an
-    answer without citations precision 0. None under rules without citations and if nothing was checked."""
+    """Score the sentences of the answer to an answerable question. A refusal or failure has precision and recall 0, and
+    an answer without citations has precision 0. All are None if the rules ask for no citations or nothing was
+    checked."""
     scores: Scores = dict.fromkeys(metric.name for metric in SENTENCES.metrics)
     if not item.cites or not item.answerable:
         return scores
@@ -44,7 +45,7 @@ def sentences(item: Scored, scoring: Scoring = "corrected") -> Scores:
 
 
 def nuggets(item: Scored, scoring: Scoring = "corrected") -> Scores:
-    """Score the nuggets of an answerable question; a refusal or failure contains none of them."""
+    """Score the nuggets of an answerable question. A refusal or failure contains none."""
     scores: Scores = dict.fromkeys(metric.name for metric in NUGGETS.metrics)
     labels = item.support.nuggets if item.support and item.answerable else ()
     if not labels:

@@ -1,8 +1,8 @@
-"""Bounds of the calls and tokens that a question uses, found by playing its recipe over scripted replies.
+"""Bounds of the calls and tokens that a question uses, found by running its strategy on scripted replies.
 
 The lower bound comes from the shortest replies. The upper bound comes from a model that is never satisfied: each reply
-uses its token limit and asks for more. A strategy may give up because of that. Then the model is satisfied with one
-more round or kind of calls, repeatedly, as long as this makes the strategy use more calls.
+uses its token limit and asks for more. Such replies may make a strategy give up early. So the model is also satisfied
+with one more round, or one more kind of call, as long as this leads to more calls.
 """
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from ragbed.strategies.types import Evidence, Failure, Generate, Reply, Search, 
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """Calls, with the tokens of their prompts and of replies that use their whole limit."""
+    """Calls, with the tokens of their prompts and of replies of maximum length."""
 
     calls: float = 0
     prompt: float = 0
@@ -40,7 +40,7 @@ class Use:
         return Use(self.calls + other.calls, self.prompt + other.prompt, self.completion + other.completion)
 
     def times(self, factor: float) -> Use:
-        """Return the use of `factor` times as many questions."""
+        """Return the use for `factor` times as many questions."""
         return Use(self.calls * factor, self.prompt * factor, self.completion * factor)
 
     def priced(self, price: Pricer) -> float | None:
@@ -53,13 +53,13 @@ class Use:
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """The least and the most that questions use.
+    """The least and the most calls and tokens that questions use.
 
     Attributes:
         too_long: the number of questions with a prompt that cannot fit the context.
-        probes: calls of follow-ups, which are part of the upper bound.
+        probes: calls of follow-ups, which the upper bound includes.
         ended: the number of questions that can reach one of their limits.
-        limits: the limits that ended them, in words.
+        limits: the limits that these questions can reach, in words.
     """
 
     least: Use = Use()
@@ -75,7 +75,7 @@ class Bounds:
                       tuple(dict.fromkeys([*self.limits, *other.limits])))
 
     def times(self, factor: float) -> Bounds:
-        """Return the bounds of `factor` times as many questions."""
+        """Return the bounds for `factor` times as many questions."""
         return Bounds(self.least.times(factor), self.most.times(factor), self.too_long * factor,
                       self.probes * factor, self.ended * factor, self.limits)
 
@@ -116,7 +116,7 @@ def _bounds(uses: Sequence[Use]) -> Bounds:
 
 @dataclass(frozen=True, slots=True)
 class _Played:
-    """One play; `rounds` counts calls that are made together as one."""
+    """The result of one play. `rounds` counts concurrent calls as one."""
 
     answer: Answer
     use: Use
@@ -125,7 +125,7 @@ class _Played:
     searches: int
 
 
-_Says = Callable[[Generate, int, int], Reply]  # the reply to a call with a token limit, by the number of its round
+_Says = Callable[[Generate, int, int], Reply]  # returns the reply, given the call, its token limit and its round
 
 
 class _Plays:
@@ -134,8 +134,8 @@ class _Plays:
         self._limits = tasks.settings.limits
 
     def all(self) -> list[_Played]:
-        """Play the task with each kind of scripted replies: the shortest, satisfied ones, lists, and those that make
-        the strategy use most."""
+        """Play the task with each kind of scripted reply: the shortest, satisfied ones, lists, and those that cause the
+        most calls."""
         doubt = self._doubting()
         played = [doubt, self._play(self._brief, finds_more=False), self._play(lambda call, limit, turn: _satisfied(
             call, limit), finds_more=False), self._play(lambda call, limit, turn: unsatisfied_reply(

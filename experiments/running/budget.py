@@ -1,4 +1,4 @@
-"""Count what a run spends, and stop it at its budget."""
+"""Count a run's calls, tokens and dollars, and stop the run at its budget."""
 from __future__ import annotations
 
 import asyncio
@@ -32,16 +32,16 @@ _RECORDED = ("SELECT total(json_extract(reply, '$.usage.price')), total(json_ext
 
 
 class Spending:
-    """What earlier sessions and this one have spent, and whether the budget allows more. A replay (`mode`) has no
+    """The spending of this session and earlier ones, and whether the budget allows more. A replay (`mode`) has no
     budget.
 
     Attributes:
         under_way: calls in progress.
-        calls: calls of this session, however they ended; `retried` counts those that took more than one request.
-        dollars: paid in this session, as far as prices are known.
+        calls: calls of this session, including failed ones; `retried` counts those that took more than one request.
+        dollars: dollars paid in this session, as far as prices are known.
         unpriced: whether a call was sent whose price is unknown.
-        estimated: calls of this session for which the server reported no tokens, so that they are estimated.
-        stopped: whether the budget has prevented anything.
+        estimated: calls of this session whose tokens are estimated, because the server reported none.
+        stopped: whether the budget has stopped any work.
     """
 
     def __init__(self, budget: Budget, mode: Mode = "record") -> None:
@@ -54,7 +54,7 @@ class Spending:
         self.stopped = False
 
     def recall(self, database: Database) -> None:
-        """Add what earlier sessions spent, from the journal and from `note`."""
+        """Add the spending of earlier sessions, from the journal and from `note`."""
         self._database = database
         if self.is_limited:
             (dollars, prompt, completion), = database.read(_RECORDED)
@@ -62,8 +62,8 @@ class Spending:
             self._before = dollars + more, int(prompt + completion + tokens)
 
     def note(self, id: str, tokens: int, dollars: float | None) -> None:
-        """Keep the tokens of a call for which the server reports none. Before the call, this is the most that it may
-        use, in case the process is killed; after it, an estimate. Zero tokens remove the note."""
+        """Store the tokens of a call for which the server reports none. Before the call, store the most that it may
+        use, in case the process is killed. After the call, store an estimate. Zero tokens remove the note."""
         if self._database is None:
             return
         if tokens:
@@ -193,8 +193,8 @@ class Metered:
 def estimate_tokens(text: str) -> int:
     """Estimate the tokens of a text: one token for five letters of a word, for two digits, or for any other character.
 
-    Compared with SmolLM2's tokeniser the estimate is 0.9 to 1.1 for English prose and web pages, 0.8 for pages of
-    figures, where each digit is a token, and 0.4 for Korean, which that tokeniser splits into bytes.
+    The ratio of the estimate to SmolLM2's tokeniser is 0.9 to 1.1 for English prose and web pages. It is 0.8 for pages
+    of figures, where each digit is a token, and 0.4 for Korean, which that tokeniser splits into bytes.
     """
     count = 0
     for piece in _PIECES.findall(text):
@@ -212,7 +212,7 @@ def estimate_prompt_tokens(call: Generate) -> int:
 
 
 def check_prices(settings: RunSettings, models: Iterable[str]) -> None:
-    """Raise SettingsError if there is a budget in dollars and the price of a model is unknown, judges' included."""
+    """Raise SettingsError if there is a budget in dollars and the price of any model, judges included, is unknown."""
     if settings.budget.dollars is None:
         return
     for name in dict.fromkeys([*models, *settings.other_models]):

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from ragbed.experiments.running.plan import Plan
     from ragbed.experiments.runs.finished import Finished
 
-LEFT_OUT = ("out", "budget")  # settings that say where a run is and when it stops; they are not recorded
+LEFT_OUT = ("out", "budget")  # settings for where a run is stored and when it stops, which are not recorded
 FORMATS = ("html", "plain")
 TAKEN = ("name", "out", "set")  # options that may be given with a cassette
 _KIND = "replay_miss"
@@ -53,7 +53,7 @@ class RecordedRun(BaseModel):
         models: identities by name.
         pins: hashes of what was searched, by `fingerprint.content_name`.
         cells: their labels.
-        results: a hash of all results; a replay with the same settings gives the same hash.
+        results: a hash of all results. A replay with the same settings has the same hash.
         made_with: notes on the model, the machine and the date, by whoever recorded it.
     """
 
@@ -74,7 +74,7 @@ class RecordedRun(BaseModel):
 
 @dataclass(frozen=True)
 class Replay:
-    """A cassette that a run is made from."""
+    """A cassette that is replayed as a run."""
 
     cassette: Cassette
     about: RecordedRun
@@ -100,7 +100,7 @@ class Replay:
         return check_settings(self.about.settings, str(self.path), checked=True)
 
     def same_settings(self, settings: RunSettings) -> bool:
-        """Return whether a run with these settings is the recorded one, wherever its files are."""
+        """Return whether these settings are the recorded ones, ignoring where files are."""
         known, now = (yaml.safe_dump({**portable_settings(yaml.safe_load(one.to_yaml())), "name": ""})
                       for one in (self.recorded, settings))
         return difference(known, now, same_questions=True) is None
@@ -116,8 +116,8 @@ class Replay:
                            f"{self.path}; name the files with the recorded questions by --set benchmark.path=PATH")
 
     def explained(self, error: BenchmarkError, settings: RunSettings) -> BenchmarkError:
-        """Return the error of unreadable files; if their path comes from the cassette, add the advice to give another
-        path.
+        """Return the error of unreadable files. If their path comes from the cassette, the message suggests giving
+        another path.
         """
         path = self._place_of(settings)
         if path is None or path != self._place_of(self.recorded):
@@ -129,7 +129,8 @@ class Replay:
         return getattr(settings.benchmark, "path", None)
 
     def pins(self, plan: Plan) -> dict[str, str]:
-        """Return the recorded content hashes of what a plan searches, for retrievers with the same settings."""
+        """Return the recorded content hashes of everything that a plan searches, for retrievers with the same
+        settings."""
         before, now = ({name: one.retriever.model_copy(update={"name": "", "k": 1}) for name, one in finders.items()}
                        for finders in (list_finders(self.recorded, list_retrievers(self.recorded)), plan.finders))
         names = {one for name, searches in now.items() if before.get(name) == searches
@@ -173,8 +174,8 @@ def settings_of_cassette(replay: Replay, options: Mapping[str, Any], part: Part)
 
 
 def check_named(settings: RunSettings, replay: Replay, texts: Sequence[str]) -> None:
-    """Raise SettingsError if a file would be executed that the user did not name, since the cassette may come from a
-    stranger."""
+    """Raise SettingsError if the run would execute a file that the user did not name, since the cassette may come from
+    a stranger."""
     files = [file for family in list_strategies(settings).values() for one in family.values() for file in one.files]
     unnamed = next((file for file in files if not any(file in text for text in texts)), None)
     if unnamed is not None:
@@ -206,8 +207,8 @@ def export_cassette(run: Finished, out: Path | None = None,
 def export_set_cassette(folder: Path, out: Path | None = None) -> tuple[Path, Mapping[str, int]]:
     """Write the cassette of a set that `ragbed construct` built: a folder with a card, and the calls in `build/`.
 
-    Returns the file, and how many texts, calls and searches it holds. Raises RunError: the file exists and is not a
-    cassette, or it cannot be written.
+    Returns the file, and the number of texts, calls and searches in it. Raises RunError if the file exists and is not a
+    cassette, or cannot be written.
     """
     path = out or Path(f"{folder.name}{ENDING}")
     if path.exists() and not is_cassette(path):
@@ -221,7 +222,7 @@ def export_set_cassette(folder: Path, out: Path | None = None) -> tuple[Path, Ma
 
 
 def describe_cassette(replay: Replay) -> dict[str, Any]:
-    """Describe the run of a cassette and count its content; the price is what its calls would cost now."""
+    """Describe the run of a cassette and count its content. The price is at today's prices."""
     used, failed = Usage(), 0
     for line in replay.cassette.rows():
         if isinstance(line, CallLine):

@@ -26,8 +26,8 @@ Strategies = Mapping[Family, Mapping[str, Strategy]]  # by their label in tables
 
 def expand_matrix(settings: RunSettings, benchmark: Benchmark, combinations: Sequence[Combination],
                   retrievers: Mapping[str, RetrieverFactor], strategies: Strategies) -> tuple[Cell, ...]:
-    """Return the distinct cells of the combinations, in their order. `retrievers` has every one of the settings, by
-    name."""
+    """Return the distinct cells of the combinations, in their order. `retrievers` has every retriever of the settings,
+    by name."""
     make = _CellMaker(settings, benchmark, combinations, retrievers, strategies)
     return tuple(dict.fromkeys(map(make.cell, combinations)))
 
@@ -44,7 +44,7 @@ class _CellMaker:
             QueryVariation.parse(name).apply(question.text) != question.text for question in benchmark.questions)}
         self._worded = any(one.prompt_variant > 1 for one in combinations)
         self._turns = any(question.turns for question in benchmark.questions)
-        # If one reply has to answer all sub-questions, the prompt shows them all.
+        # If one reply must answer all sub-questions, the prompt shows all of them.
         self._answers_subs = self._subs and settings.sub_answers == "in_prompt" and "chain" in benchmark.scheme.groups
 
     def cell(self, one: Combination) -> Cell:
@@ -55,7 +55,7 @@ class _CellMaker:
         found = None if change.table else self._finder(one)
         searched = condition == "retrieved" and not change.table
         retriever = self._retrievers[one.retriever]
-        own = found is not None and retriever.index is None  # the run itself cuts and embeds
+        own = found is not None and retriever.index is None  # the run itself chunks and embeds
         show: Show = "sub_questions" if self._answers_subs else one.show if self._subs else "question"
         is_pipeline = one.reasoning == PIPELINE
         asked = one.reasoning != SEARCH_ONLY and not is_pipeline
@@ -75,7 +75,7 @@ class _CellMaker:
                 part.kind in CRESTS for part in self._strategies["reasoning"][one.reasoning].parts) else None)
 
     def _uses_seed(self, change: Perturbation, one: Combination, searched: bool) -> bool:
-        """Return whether a seed may change anything. ragbed's own strategies are not random; plug-ins may be."""
+        """Return whether the seed can have an effect. ragbed's own strategies are not random, but plug-ins may be."""
         used = [] if one.reasoning == PIPELINE else [self._strategies["reasoning"][one.reasoning]]
         used += [self._strategies["retrieval"][one.retrieval]] if searched and one.retrieval != OWN else []
         used += [self._strategies["history"][one.history]] if self._turns else []
@@ -83,12 +83,13 @@ class _CellMaker:
                 or any(strategy.has_plugins for strategy in used))
 
     def _finder(self, one: Combination) -> str | None:
-        """Return the retriever that the evidence comes from; None if the questions contain it, or there is none."""
+        """Return the finder that supplies the evidence; None if the questions contain the evidence, or there is
+        none."""
         if one.condition == "retrieved":
             return one.retriever if one.retrieval not in ("none", OWN) else None
         if {"gold": self._benchmark.gives_chunks, "full": self._benchmark.has_whole}.get(one.condition, True):
             return None
-        wanted = self._retrievers[one.retriever]  # one retriever is enough for all that search the same index
+        wanted = self._retrievers[one.retriever]  # retrievers of one index place the same evidence
         return next(name for name, other in self._retrievers.items()
                     if (other.index, other.build) == (wanted.index, wanted.build))
 
@@ -98,7 +99,7 @@ def effective_change(change: Perturbation, condition: Condition, retrieval: str,
     if condition == "closed-book":
         return Perturbation()
     if condition == "retrieved" and retrieval == "none":
-        return Perturbation(unnumbered=change.unnumbered)  # no documents, but no citations either
+        return Perturbation(unnumbered=change.unnumbered)  # unnumbered also means no citations
     if not any(question.gold for question in benchmark.questions):
         change = replace(change, drop_gold=False, gold_at=0)
     if condition != "retrieved" or benchmark.corpus is not None:
@@ -110,7 +111,7 @@ def effective_change(change: Perturbation, condition: Condition, retrieval: str,
 
 
 def _max_chunks(change: Perturbation, condition: Condition, benchmark: Benchmark) -> int | None:
-    """Return the largest number of chunks that a question shows; None if that is unknown before it is asked."""
+    """Return the largest number of chunks that a question shows; None if it is unknown before the search."""
     if change.table:
         return 1 + change.negatives
     if condition == "gold":
@@ -123,12 +124,12 @@ def _max_chunks(change: Perturbation, condition: Condition, benchmark: Benchmark
 
 
 def has_index(retriever: RetrieverFactor, benchmark: Benchmark) -> bool:
-    """Return whether the retriever searches an index, rather than chunks of the questions."""
+    """Return whether the retriever searches an index rather than the questions' chunks."""
     return retriever.index is not None or benchmark.corpus is not None
 
 
 def matrix_notes(combinations: Sequence[Combination], cells: Sequence[Cell], strategies: Strategies) -> list[str]:
-    """Return notes on combinations that were merged into one cell, and on what the seeds change."""
+    """Return notes on combinations that were merged into one cell, and on the effect of seeds."""
     notes = [] if len(combinations) == len(cells) else [
         f"{len(combinations)} combinations of the settings are {len(cells)} cells: combinations that differ only in "
         "factors without effect under their condition are one cell, run once."]

@@ -37,9 +37,9 @@ from ragbed.experiments.settings.spending import format_amount
 from ragbed.experiments.statistics import Clusters, cluster_questions, describe_assumptions, planned_difference
 from ragbed.strategies.types import Reply
 
-_SEEDS = 4  # a dry run plays at most this many, in turn
+_SEEDS = 4  # a dry run plays at most this many seeds, in turn
 _FILLER = "The records of the town say who built the bridge, and when it was opened to the public. "
-_INDEX_SAMPLE = 200  # chunks of an index that represent all of it
+_INDEX_SAMPLE = 200  # chunks that are sampled to represent an index
 _DOCUMENT_CHUNKS = 10  # assumed number of chunks of a document of unknown size
 
 
@@ -55,8 +55,8 @@ class CellPlan:
 
 
 def plan_run(settings: RunSettings) -> dict[str, Any]:
-    """Return what the run would ask, use and cost, as `ragbed run --dry-run --json` prints it. Raises UserError if the
-    run could not begin."""
+    """Return the run's planned questions, calls, tokens and cost, as `ragbed run --dry-run --json` prints them. Raises
+    UserError if the run could not begin."""
     plan = Plan.of(settings)
     benchmark, cells = plan.benchmark, plan.cells
     check_prices(settings, plan.models)
@@ -79,8 +79,8 @@ def plan_run(settings: RunSettings) -> dict[str, Any]:
 class PlannedEvidence:
     """Stand-ins for the chunks that searches will return.
 
-    Placed chunks are those that the run will place. A search returns chunks drawn from those that it searches. If an
-    index is not built yet, its chunks are filler text of the size that its chunker makes.
+    Placed chunks are the real ones. A search returns chunks drawn at random from what it searches. If an index is not
+    built yet, its chunks are filler text of its chunker's size.
     """
 
     def __init__(self, plan: Plan, resources: Resources) -> None:
@@ -90,8 +90,8 @@ class PlannedEvidence:
         self.guessed = False
 
     def chunks(self, cell: Cell, question: Question, k: int | None = None, turn: int = 0) -> Sequence[Chunk]:
-        """Return what a search for `k` chunks finds under the cell's condition. Each turn finds new chunks as long as
-        there are any."""
+        """Return the chunks that a search for `k` chunks finds under the cell's condition. Each turn finds new chunks
+        as long as there are any."""
         if cell.retriever is None:
             return self._resources.placed(cell, question).chunks
         retriever = self._finders[cell.finder or ""].retriever
@@ -118,7 +118,7 @@ class PlannedEvidence:
         return self._resources.benchmark.searchable
 
     def _open(self, retriever: RetrieverFactor, format: Format) -> bool:
-        """Open the index, if it exists, for its chunks alone."""
+        """Open the index, if it exists, to read its chunks only."""
         key, folder = (retriever.name, format), index_folder(self._settings, retriever, format)
         if key not in self._resources.indexes and (retriever.index is not None or folder.exists()):
             index = self._resources.indexes[key] = self._resources.index(folder)
@@ -128,7 +128,8 @@ class PlannedEvidence:
         return key in self._resources.indexes
 
     def _sizes(self, cell: Cell, question: Question, retriever: RetrieverFactor) -> list[int]:
-        """Return the characters of each chunk that a condition will show; of a whole document, the bytes of its file.
+        """Return the size of each chunk that a condition will show, in characters. For a whole document it is the file
+        size in bytes.
         """
         gold = unique_gold(question.gold)
         if cell.condition != "full":
@@ -150,7 +151,7 @@ def _filler(size: int, id: str) -> Chunk:
 
 
 class _Planner:
-    """Plan cells. Cells with equal prompts are played once, and a few seeds are used for all."""
+    """Plan cells. Cells with equal prompts are played once, and a few seeds represent all."""
 
     def __init__(self, plan: Plan, resources: Resources) -> None:
         settings = plan.settings
@@ -168,7 +169,7 @@ class _Planner:
         if key not in self._played:
             self._played[key] = self._play(replace(alike, model=cell.model), context)
         bounds, judge = self._played[key]
-        if cell.reasoning == PIPELINE:  # ragbed does not see the calls that it makes itself
+        if cell.reasoning == PIPELINE:  # ragbed does not see the pipeline's own model calls
             calls = replace(bounds, least=Use(bounds.least.calls), most=Use(bounds.most.calls))
             return CellPlan(cell, calls, judge, None, None)
         return CellPlan(cell, bounds, judge, replace(bounds.least, completion=0).priced(price),
@@ -189,7 +190,7 @@ class _Planner:
         return bounds.times(factor), judge.times(factor)
 
     def judge(self, use: Use) -> dict[str, Any] | None:
-        """Return what the judge uses at most; None if no model judges."""
+        """Return the judge's largest use; None if no model judges."""
         if not isinstance(self.settings.judge, ModelJudge):
             return None
         name = self.settings.judge.model
@@ -199,8 +200,8 @@ class _Planner:
 
 
 def max_judge_use(settings: RunSettings, rubric: Rubric | None, question: Question, answerable: bool) -> Use:
-    """Return the most that the judge uses for one question: the answer has its maximum length, and no reply of the
-    judge can be parsed. `answerable`: whether the question is answerable in the cell."""
+    """Return the judge's largest use for one question: the answer has maximum length, and no reply of the judge can be
+    parsed. `answerable`: whether the question is answerable in the cell."""
     due = question.steps if rubric == "steps" else answerable and question.answers
     if rubric is None or not due:
         return Use()
@@ -220,8 +221,8 @@ def max_judge_use(settings: RunSettings, rubric: Rubric | None, question: Questi
 
 def detectable_difference(benchmark: Benchmark, cells: Sequence[Cell], clusters: Clusters,
                           pairs: int) -> dict[str, Any]:
-    """Return the smallest difference in the main metric that the questions can detect, for one pair of cells, and for
-    all `pairs` that the run's summary will compare. `clusters` are those of the run's tests."""
+    """Return the smallest detectable difference in the main metric, for one pair of cells, and for all `pairs` that the
+    run's summary will compare. `clusters` are the clusters of the run's tests."""
     metric = benchmark.scheme.columns[0].split(" / ")[0]
     ways = sorted({(cell.rules, cell.ranked) for cell in cells})
     asked = [question for question in benchmark.questions if any(score(
@@ -290,7 +291,7 @@ def _notes(plan: Plan, planner: _Planner, plans: Sequence[CellPlan]) -> Iterator
 
 
 def _folder_notes(plan: Plan, planner: _Planner, plans: Sequence[CellPlan]) -> Iterator[str]:
-    """Yield what the run's folder holds already, and whether the budget is enough for the rest."""
+    """Yield notes on what the run's folder already holds, and on whether the budget suffices for the rest."""
     settings = plan.settings
     folder, known = settings.folder, read_config(settings.folder)
     changes = known and describe_settings(folder, known, settings.to_yaml(), plan.questions_hash)

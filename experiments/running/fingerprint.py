@@ -1,4 +1,4 @@
-"""What identifies a run: its manifest, how two runs differ, and hashes of what it searches."""
+"""Fingerprints of runs: the manifest, differences between two runs, and hashes of everything that is searched."""
 from __future__ import annotations
 
 import json
@@ -31,17 +31,17 @@ if TYPE_CHECKING:
 
 _PACKAGES = ("ragbed", "langgraph", "langchain-openai", "faiss-cpu", "sentence-transformers", "torch",
              "beautifulsoup4", "pymupdf", "pydantic", "xllamacpp")
-_SHOWN, _BEFORE = 60, 20  # characters of a value in a message, and those before the first difference
-# Settings that say where something is. Its content is compared instead.
+_SHOWN, _BEFORE = 60, 20  # characters of a value in a message, in total and before the first difference
+# Settings that hold paths. The content there is compared instead.
 _PLACES = ("out", "exemplars")
 _QUESTIONS = ("benchmark.path", "benchmark.corpus", "benchmark.novels", "benchmark.topics")
-_PACE = ("budget.", "concurrency.", "calls.calls.")  # settings of how fast and how far a run goes
+_PACE = ("budget.", "concurrency.", "calls.calls.")  # settings for the speed and the end of a run
 
 
 def manifest_for(plan: Plan, known: Mapping[str, str]) -> dict[str, Any]:
     """Return the manifest of a run (`runs.manifest.Made`), with the versions of packages.
 
-    `known` has the models' identities that an earlier session recorded. Raises as `identities`.
+    `known` has the models' identities that an earlier session recorded. Raises the errors of `identities`.
     """
     settings, benchmark = plan.settings, plan.benchmark
     return {"settings": digest(settings.to_yaml()),
@@ -57,7 +57,7 @@ def manifest_for(plan: Plan, known: Mapping[str, str]) -> dict[str, Any]:
 
 
 def identities(plan: Plan, known: Mapping[str, str]) -> dict[str, str]:
-    """Return the identity of every model by name, those of judges included.
+    """Return the identity of every model, judges included, by name.
 
     Raises ModelError if a model is unknown, and SettingsError if two names mean the same model, because the journal
     would return the first one's replies for the second.
@@ -80,7 +80,7 @@ def _pipeline_identity(pipeline: PipelineSettings, known: str | None) -> str:
     try:
         return pipeline.identity
     except SettingsError:
-        if known is None:  # a replay elsewhere does not need the pipeline's files
+        if known is None:  # a replay on another machine does not need the pipeline's files
             raise
         return known
 
@@ -94,8 +94,8 @@ def _version(package: str) -> str | None:
 
 
 def describe_changes(path: Path, known: str, config: str, manifest: Mapping[str, Any]) -> str | None:
-    """Return how the run in a folder differs from one with these settings and this manifest, in words; None if it is
-    the same run. `known` and `config` are resolved settings, of the run in the folder and of the new one."""
+    """Describe how the run in a folder differs from a new run; return None if they are the same. `known` and `config`
+    are the resolved settings of the folder's run and of the new one, and `manifest` is the new one's."""
     made, now = read_manifest(path), Made.model_validate(manifest)
     if difference := describe_settings(path, known, config, manifest["benchmark"]["hash"]):
         return difference
@@ -113,8 +113,8 @@ def describe_changes(path: Path, known: str, config: str, manifest: Mapping[str,
 
 
 def describe_settings(path: Path, known: str, config: str, questions: str) -> str | None:
-    """Return how a folder's run differs in its settings and questions, in words; None if both are the same.
-    `questions` is the hash of the new run's."""
+    """Describe how a folder's run differs in settings and questions; return None if both are the same. `questions` is
+    the hash of the new run's questions."""
     same_questions = read_manifest(path).benchmark.get("hash") == questions
     if known != config and (found := difference(known, config, same_questions)):
         return f"other settings: {found}"
@@ -122,11 +122,11 @@ def describe_settings(path: Path, known: str, config: str, questions: str) -> st
 
 
 def difference(known: str, now: str, same_questions: bool) -> str | None:
-    """Return the first setting that differs between two resolved YAML texts, with both values; None if they describe
-    the same run.
+    """Describe the first setting that differs between two resolved YAML texts, with both values. Return None if they
+    describe the same run.
 
-    A run may be moved, and so may its data if both ask the same questions. It may continue faster, slower, or with
-    another budget, and a finished run may be probed.
+    Some differences are allowed. A run may be moved, and so may its data if the questions stay the same. Its speed and
+    its budget may change, and a finished run may get the setting `probe`.
     """
     try:
         old, new = yaml.safe_load(known), yaml.safe_load(now)
@@ -155,7 +155,7 @@ def _differences(old: Any, new: Any, place: str = "") -> Iterator[tuple[str, Any
 
 
 def _show_both(old: Any, new: Any) -> str:
-    """Return both values; of long ones, the text around their first difference."""
+    """Return both values. Long values are cut to the text around their first difference."""
     texts = [json.dumps(value, ensure_ascii=False, default=str) for value in (old, new)]
     first = next((at for at, (ours, theirs) in enumerate(zip(*texts, strict=False)) if ours != theirs),
                  min(map(len, texts)))
@@ -171,8 +171,8 @@ _NAMES = {"index": "the index of {} in {}", "chunks": "the chunks that {} search
 
 
 def content_name(of: Literal["index", "chunks", "embedder", "how"], *names: str | None) -> str:
-    """Return the name under which a run keeps the hash of something that it searches: the index of a retriever and
-    format, the chunks of a pool, its embedder, or a retriever's way of searching."""
+    """Return the name under which a run stores a content hash: of the index of a retriever and format, of a pool's
+    chunks or embedder, or of a retriever's method."""
     return _NAMES[of].format(*names)
 
 
@@ -180,7 +180,7 @@ class SearchCache:
     """Store the results of searches in indexes and pools, keyed by their content, so that a replay needs neither.
 
     Attributes:
-        pins: in a replay, the recorded content hashes by `content_name`; None if the run makes its searches.
+        pins: in a replay, the recorded content hashes by `content_name`; None if the run searches itself.
     """
 
     def __init__(self, indexes: Mapping[IndexKey, Index], source_of: Callable[[str], str]) -> None:
@@ -189,30 +189,31 @@ class SearchCache:
         self._indexes = indexes
 
     def content(self, key: IndexKey) -> str:
-        """Return a hash of what the index holds; empty if a replay lacks it, so that nothing is stored."""
+        """Return a hash of the index's content. It is empty if a replay lacks it, and then nothing is stored."""
         index = self._indexes.get(key)
         return ((self.pins or {}).get(content_name("index", *key), "") if index is None
                 else content_of_index(index.manifest))
 
     def take(self, key: IndexKey, request: Request, make: Callable[[Index], FoundHits]) -> FoundHits:
-        """Return the kept result of a request to an index, or make it. Raises ReplayMiss if neither is possible."""
+        """Return the stored result of a request to an index, or compute it. Raises ReplayMiss if neither is
+        possible."""
         index = self._indexes.get(key)
         return self.searches.find_or_make({"of": self.content(key), **request},
                                    None if index is None else lambda: make(index), content_name("index", *key))
 
     def index_searches(self, key: IndexKey, how: str) -> StoredRetriever[str]:
-        """Return the kept searches of an index by a retriever with this identity."""
+        """Return a retriever that stores and reuses the searches of an index, for a retriever with this identity."""
         content = self.content(key)
         return StoredRetriever(self.searches, content_name("index", *key),
                             lambda query, k: {"of": content, "query": query, "k": k, "how": how})
 
     def pool_searches(self, name: str, content: Callable[[str], str], how: str) -> StoredRetriever[ScopedQuery]:
-        """Return the kept searches of a pool. `content` hashes the chunks of a scope in their order, which decides
-        ties, and the embedder; whatever else the pool holds does not matter."""
+        """Return a retriever that stores and reuses the searches of a pool. `content` hashes a scope's embedder and its
+        chunks in their order, which decides ties. The pool's other chunks do not matter."""
         return StoredRetriever(self.searches, content_name("chunks", name), lambda asked, k: {
             "of": content(asked.scope), "query": asked.query, "k": k, "how": how})
 
 
 def gold_request(gold: Iterable[Gold]) -> list[list[object]]:
-    """Return gold items as a request identifies them: by their place only."""
+    """Return gold items in the form that identifies a request: only their places."""
     return [[item.document, item.chunk, item.format, item.start, item.end, item.page] for item in gold]

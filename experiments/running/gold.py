@@ -23,16 +23,16 @@ LEVELS: tuple[Level, ...] = ("chunk", "span", "page", "document", "words")
 
 @dataclass(frozen=True, slots=True)
 class GoldView:
-    """What a question's evidence showed of its gold.
+    """Which gold a question's evidence contains.
 
     Attributes:
-        levels: for each evidence number, the finest level at which it is gold, or None.
+        levels: for each evidence number, the finest level at which it matches gold, or None.
         hits: for each evidence number, the indices of the gold items that it holds.
         total: the number of distinct gold items.
         grades: their relevance; empty if all are 1.
-        repeats: evidence numbers of further chunks of a document, if all gold is whole documents. They take no rank,
-            since documents are ranked by their best chunk (MaxP: Dai and Callan, "Deeper Text Understanding for IR with
-            Contextual Neural Language Modeling", SIGIR 2019).
+        repeats: if all gold is whole documents, evidence numbers of a document's chunks after its first. They take no
+            rank, since documents are ranked by their best chunk (MaxP: Dai and Callan, "Deeper Text Understanding for
+            IR with Contextual Neural Language Modeling", SIGIR 2019).
     """
 
     levels: Mapping[int, Level | None]
@@ -53,14 +53,14 @@ class GoldView:
 
 def match(gold: Sequence[Gold], evidence: Iterable[Passage], source_of: SourceOf,
           itself: str | None = None, placed: Mapping[int, Level | None] = MappingProxyType({})) -> GoldView:
-    """Match every passage with every gold item.
+    """Find which gold items each passage contains.
 
-    A passage matches at the finest level that both sides know: the gold chunk, the gold span, the gold page, or the
-    gold document, which is named by id or source path.
+    A passage and a gold item are compared at the finest level that both have: chunk, span, page or document. Gold names
+    a document by its id or source path.
 
     Args:
-        itself: the id of a document that is the query; it takes no rank.
-        placed: levels that are known already, by evidence number; None for a passage that is never gold.
+        itself: the id of the document that is itself the query; it takes no rank.
+        placed: already known levels by evidence number; None for a passage that cannot be gold.
     """
     items = unique_gold(gold)
     whole = bool(items) and all((item.chunk, item.start, item.page) == (None, None, None) for item in items)
@@ -96,20 +96,21 @@ def _level(gold: Gold, chunk: Chunk, source: str) -> Level | None:
 
 
 def gold_by_source(gold: Iterable[Gold], own: Mapping[str, Document]) -> tuple[Gold, ...]:
-    """Return the gold as an index can hold it. For chunks of the benchmark's own documents (`own`, by id) this is the
+    """Return the gold in a form that matches an index. Gold in the benchmark's own documents (`own`, by id) becomes a
     source path."""
     return tuple(Gold(own[item.document].source, relevance=item.relevance) if item.document in own else item
                  for item in gold)
 
 
 def missing_documents(gold: Iterable[Gold], known: Collection[str]) -> tuple[str, ...]:
-    """Return the gold documents that are not the id or source path of an indexed one. They are probably mistyped."""
+    """Return the gold documents that match neither the id nor the source path of an indexed document. They are probably
+    mistyped."""
     named = (item.document for item in gold if item.document)
     return tuple(name for name in dict.fromkeys(named) if name not in known)
 
 
 class Places:
-    """Chunks by the names that a gold item may use, so that not every chunk is compared with every item."""
+    """Look up chunks by the names that gold items use, instead of comparing every chunk with every item."""
 
     def __init__(self, chunks: Sequence[Chunk], source_of: SourceOf) -> None:
         self.chunks = chunks
@@ -137,7 +138,7 @@ class ShownTexts:
             self.add(chunk)
 
     def lacks(self, chunk: Chunk) -> bool:
-        """Return whether neither the chunk's text nor any part of its span is shown."""
+        """Return whether neither the chunk's text nor any part of its span has been shown."""
         spans = self._spans.get((chunk.document, chunk.format), ())
         return chunk.content not in self._texts and not any(
             chunk.start < end and start < chunk.end for start, end in spans)
@@ -147,7 +148,7 @@ class ShownTexts:
         self._spans.setdefault((chunk.document, chunk.format), []).append((chunk.start, chunk.end))
 
 
-PLACING = ("no_table", "negatives", "pool", "gold_at")  # kinds of notes on what could not be placed
+PLACING = ("no_table", "negatives", "pool", "gold_at")  # kinds of notes on evidence that could not be placed
 _TOO_COMMON = frozenset({"yes", "no", "true", "false", "noanswer"})
 
 
@@ -170,15 +171,15 @@ class Perturber:
                 seed: int, more: Sequence[Chunk] = ()) -> Changed:
         """Return the chunks after the perturbation.
 
-        Negatives are taken in this order: the benchmark's own, chunks of the question that are not shown, then chunks
-        drawn from other questions and from `more`. A drawn chunk contains no gold answer and is not from a document of
-        the question. A mined benchmark uses its mined negatives alone, the miners in turn
-        (`Question.interleave_mined`), so that all doses of a dose-response curve have the same kind of negatives.
+        Negatives are taken first from the benchmark's own, then from the question's chunks that are not shown, then at
+        random from other questions and from `more`. A drawn chunk contains no gold answer and is not from a document of
+        the question. A mined benchmark uses only its mined negatives, the miners in turn (`Question.interleave_mined`),
+        so that all doses of a dose-response curve have the same kind of negatives.
 
         Args:
-            gold: as the chunks can be matched with it.
-            seed: of the order and of the draws.
-            more: chunks of an index, to draw from.
+            gold: in the form that matches the chunks.
+            seed: seed of the order and of the random draws.
+            more: chunks of an index that may be drawn as negatives.
 
         Returns:
             the chunks, with the note `negatives:3 of 5` if there are too few negatives, and `gold_at:3 of 5` if there
@@ -201,8 +202,8 @@ class Perturber:
         return Changed(after, tuple(notes))
 
     def searched(self, change: Perturbation, question: Question, own: Sequence[Chunk], seed: int) -> Changed:
-        """Return what is searched under `pool`: negatives and the gold of `own`, unless it is dropped. `own` are the
-        chunks that the question is otherwise searched over."""
+        """Return the chunks to search under `pool`: negatives, and the gold among `own` unless it is dropped. `own` are
+        the chunks that the question searches without `pool`."""
         golden = self._golden(question.gold, own)
         gold = [chunk for chunk in own if chunk.id in golden]
         negatives = self._negatives(change, question, gold, question.gold, seed, own)
@@ -258,8 +259,8 @@ def _short(word: str, found: int, wanted: int) -> list[str]:
 
 
 def revealing_answers(question: Question) -> tuple[str, ...]:
-    """Return the normalised gold answers whose presence in a chunk gives them away; for an option, its text. `yes`, a
-    single digit or a letter is too common to count."""
+    """Return the normalised gold answers that a chunk gives away by containing them; for an option, its text. `yes`,
+    single digits and single letters are omitted as too common."""
     options = dict(question.options)
     answers = (normalize_answer(options.get(answer, answer)) for answer in question.answers)
     return tuple(answer for answer in answers if len(answer) > 1 and answer not in _TOO_COMMON)

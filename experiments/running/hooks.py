@@ -1,4 +1,4 @@
-"""Interfaces by which a guest changes a run: which questions each cell is asked, and follow-ups about an answer.
+"""Interfaces through which a guest changes a run: a schedule of the questions for each cell, and follow-ups on answers.
 
 The setting `race` looks up the scheduler `race` in `ragbed.guests`, and `probe: NAME` the follow-up `NAME`.
 """
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 
 class Schedule(Protocol):
-    """Decide from the answers so far which (cell, question) pairs are asked. The runner asks the pairs that are due,
-    then checks again, until no new pair is due."""
+    """Choose the next (cell, question) pairs from the answers so far. The runner asks the pairs that are due, then
+    checks again, until no new pair is due."""
 
     def due(self, answers: Answers) -> set[tuple[str, str]]: ...
 
@@ -37,13 +37,12 @@ class Schedule(Protocol):
 
 
 class FollowUp(Protocol):
-    """Ask more about a question that was answered, such as the same question without one of its passages."""
+    """Ask further calls about an answered question, such as the same question without one of its passages."""
 
     def is_due(self, result: Result, question: Question, plan: Plan) -> bool: ...
 
     def repeats(self, passages: int) -> int:
-        """Return the largest number of times that a question is asked again, given the number of passages in its
-        prompt."""
+        """Return how often a question is asked again at most, given the number of passages in its prompt."""
         ...
 
     async def ask(self, result: Result, question: Question, runner: Callable[[int], CellRunner], repeat: int,
@@ -54,7 +53,7 @@ class FollowUp(Protocol):
 
 def make_schedule(cells: list[dict[str, Any]], questions: dict[str, Question], clusters: Clusters, metric: str,
                   scoring: str, seed: int) -> Schedule:
-    """Return the schedule of a race. Raises SettingsError if these cells cannot have one."""
+    """Return the schedule of a race. Raises SettingsError if these cells cannot be raced."""
     made: Schedule = load(entries("scheduler")["race"])(cells, questions, clusters, metric, scoring, seed)
     return made
 

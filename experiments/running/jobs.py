@@ -1,4 +1,4 @@
-"""Jobs: what is asked, in an order in which a server can reuse the cached prefix of prompts."""
+"""Jobs, each a question in a cell, in an order in which servers can reuse cached prompt prefixes."""
 from __future__ import annotations
 
 from collections import defaultdict
@@ -19,7 +19,7 @@ from ragbed.experiments.running.resources import Resources
 from ragbed.strategies.prompting import show_documents
 from ragbed.strategies.types import Layout, Passage
 
-SAMPLE = 100  # questions that an estimate uses, evenly spread
+SAMPLE = 100  # size of the evenly spread sample of questions for estimates
 _GROUP = 16  # questions whose jobs may be reordered together, so that progress stays by question
 
 
@@ -76,10 +76,10 @@ def group_turns(jobs: Sequence[Job], by_cell: bool) -> list[list[Job]]:
 
 
 def sort_by_prefix(jobs: Iterable[Job], prefix: Callable[[Job], Prefix]) -> Iterator[Job]:
-    """Yield jobs, which come by question, so that those with the same beginning of a prompt follow each other.
+    """Yield jobs, given in question order, so that those whose prompts begin alike follow each other.
 
-    These are prompts of several questions over one document, and of repeats and seeds with the same evidence. Jobs
-    move only within groups of a few questions; their order is otherwise kept.
+    Prompts begin alike for questions about one document, and for repeats and seeds with the same evidence. Jobs move
+    only within groups of a few questions.
     """
     questions = (list(group) for _, group in groupby(jobs, key=lambda job: job.question.id))
     while group := list(chain.from_iterable(islice(questions, _GROUP))):
@@ -92,8 +92,8 @@ def sort_by_prefix(jobs: Iterable[Job], prefix: Callable[[Job], Prefix]) -> Iter
 
 
 def prompt_prefix(job: Job, layout: Layout, resources: Resources) -> Prefix:
-    """Return the beginning of the job's prompts, as far as it is known before a search. With the layout
-    `as_published`, rules, instruction and question precede the documents, so only repeats and seeds share them."""
+    """Return the beginning of the job's prompts, as far as it is known before a search. With the layout `as_published`,
+    rules, instruction and question precede the documents, so only repeats and seeds share a beginning."""
     cell, question = job.cell, job.question.id
     if layout == "as_published":
         return Prefix((question, cell.rules, cell.reasoning, cell.show))
@@ -111,8 +111,8 @@ def sample_evenly(questions: Sequence[Question]) -> Sequence[Question]:
 
 
 def prefix_notes(plan: Plan, resources: Resources) -> Iterator[str]:
-    """Yield a note on the prompt tokens that the layout `documents_first` would save a server with a prefix cache, if
-    several strategies send the same placed documents under `as_published`."""
+    """Yield a note if several strategies send the same placed documents under `as_published`. It says how many prompt
+    tokens `documents_first` would save on a server with a prefix cache."""
     if plan.settings.layout != "as_published":
         return
     cells = [(cell, plan.tasks(cell)) for cell in plan.cells if not cell.searched and cell.reasoning != PIPELINE]

@@ -39,9 +39,9 @@ async def open_resources(plan: Plan, resources: Resources, session: RunSession,
                          mode: Mode | None, progress: Progress) -> AsyncIterator[None]:
     """Open the models, indexes and pools that the cells need, and close them at the end.
 
-    A replay opens no model, and no index or embedder if every search was recorded. `mode` is None if no question is
-    left; then no model is opened either. Raises SettingsError if an index has another format, and ModelError or
-    IndexFolderError as `open_model` and `Index.open`.
+    A replay opens no model, and no index or embedder if every search was recorded. If no question is left, `mode` is
+    None, and no model is opened either. Raises SettingsError if an index has another format, and the errors of
+    `open_model` and `Index.open`.
     """
     async with contextlib.AsyncExitStack() as stack:
         if mode is not None:
@@ -72,7 +72,8 @@ async def _open_models(plan: Plan, calls: bool, known: Mapping[str, str], resour
 
 
 def open_searching(plan: Plan, resources: Resources, progress: Progress) -> None:
-    """Open what the cells search. Raises UserError if an index, a model or a package is missing."""
+    """Open the indexes and pools that the cells search. Raises UserError if an index, a model or a package is
+    missing."""
     for cell in plan.cells:
         if cell.finder is None:
             continue
@@ -112,7 +113,8 @@ def retriever_choice(retriever: RetrieverFactor, resources: Resources) -> Retrie
 
 
 def _identity(how: RetrieverChoice, name: str, resources: Resources) -> str:
-    """Return the identity of a retriever's search; a replay may lack its parts and takes the recorded one."""
+    """Return the identity of a retriever's search. A replay may lack the retriever's parts, so it takes the recorded
+    identity."""
     pins = resources.cache.pins
     known = pins is None or how.kind.kind == "dense"  # a dense retriever has no parts
     resources.how[name] = how.identity() if known else (pins or {}).get(content_name("how", name), "")
@@ -135,7 +137,8 @@ def _open_index(retriever: RetrieverFactor, format: Format, settings: RunSetting
 
 
 def _recorded_content(retriever: RetrieverFactor) -> str | None:
-    """Return the content hash in an index's manifest, which recognises a moved index; None without an index."""
+    """Return the content hash in an index's manifest, so that a moved index is recognised. Return None without an
+    index."""
     try:
         return content_of_index(read_manifest(current_folder(retriever.index))) if retriever.index else None
     except (OSError, IndexFolderError, KeyError):
@@ -147,7 +150,7 @@ def _open_pool(finder: Finder, changes: Collection[PoolChange | None], resources
     retriever, cached = finder.retriever, resources.cache
     everything, name = retriever.over == "all", retriever.name
     chunks, how = search_scopes(resources, finder, changes), retriever_choice(retriever, resources)
-    pool, known = None, (cached.pins or {}).get(content_name("embedder", name), "")  # empty: nothing was kept
+    pool, known = None, (cached.pins or {}).get(content_name("embedder", name), "")  # empty if nothing was recorded
     if cached.pins is None:
         embedder = CachedEmbedder(open_embedder(retriever.build.embedder))
         scopes = {scope_name(one, everything, change) for one in resources.plan.asked.values()
@@ -168,8 +171,8 @@ def _open_pool(finder: Finder, changes: Collection[PoolChange | None], resources
 
 def search_scopes(resources: Resources, finder: Finder,
               changes: Collection[PoolChange | None]) -> dict[str, Sequence[Chunk]]:
-    """Return the chunks to search, by scope name. `changes` are sets of negatives that cells search instead of a
-    question's own chunks."""
+    """Return the chunks to search, by scope name. `changes` are the sets of negatives that some cells search instead of
+    a question's own chunks."""
     benchmark, everything = resources.benchmark, finder.retriever.over == "all"
     scopes: dict[str, Sequence[Chunk]] = {"all": benchmark.searchable} if everything else {
         "shared": benchmark.shared, **{scope_name(one, everything): one.own for one in benchmark.questions if one.own}}

@@ -48,15 +48,15 @@ class Plan:
     """Everything that a run is made of.
 
     Attributes:
-        benchmark: with the scheme by which this run scores it.
+        benchmark: the benchmark, with the scheme that scores this run.
         cells: distinct, in the order of the settings; the reasoning strategy varies fastest.
         strategies: every strategy that any part of the matrix names, by family and label.
         finders: every retriever with its chunker and embedder that the settings describe, by name.
         exemplars: worked examples that every prompt shows.
-        notes: on records left out, on combinations that are one cell, and on seeds.
+        notes: notes on skipped records, on merged combinations, and on seeds.
         functions: the recipes of loaded strategies, by family and label.
-        shard: the part of the run to carry out; None for all of it. Everything that depends on all questions is
-            computed for the whole run.
+        shard: the part of the run to carry out; None for the whole run. Everything that depends on all questions is
+            computed from all of them even in a shard.
     """
 
     settings: RunSettings
@@ -74,10 +74,11 @@ class Plan:
         """Make the plan of a run to carry out, with its strategies loaded and its examples read.
 
         Args:
-            benchmark: used without checks; None loads the settings' own and checks that it has what they ask for.
+            benchmark: used without checks. None loads the benchmark of the settings and checks that it has everything
+                that the settings need.
 
         Raises:
-            UserError: a file is missing or does not fit, or the benchmark lacks what the settings ask for.
+            UserError: a file is missing or invalid, or the benchmark lacks something that the settings need.
         """
         loaded = benchmark or settings.benchmark.load()
         if benchmark is None:
@@ -102,8 +103,8 @@ class Plan:
 
     @classmethod
     def of_records(cls, path: Path, scheme: Scheme, questions: Iterable[Question], cells: Iterable[Cell]) -> Plan:
-        """Make the plan of an earlier run from its folder, with its own questions and cells, its strategies not loaded.
-        Raises SettingsError if its settings cannot be read."""
+        """Make the plan of an earlier run from its folder, with its stored questions and cells. Strategies are not
+        loaded. Raises SettingsError if its settings cannot be read."""
         settings = read_settings(path / "config.yaml")
         benchmark = Benchmark(settings.name, tuple(questions), scheme=scheme)
         return cls._made(settings, benchmark, list_strategies(settings), tuple(cells))
@@ -154,7 +155,7 @@ class Plan:
 
     @property
     def share(self) -> float:
-        """The share of the run's questions, and of its budget, that this shard has."""
+        """This shard's share of the run's questions and budget."""
         return len(self.asked) / max(len(self.benchmark.questions), 1)
 
     @property
@@ -164,17 +165,17 @@ class Plan:
 
     @property
     def asking(self) -> ModelSettings:
-        """How models are called; a shard has its share of the concurrency."""
+        """How models are called. A shard gets its share of the concurrency."""
         return self.settings.call_settings.shared(self.shard.of if self.shard else 1)
 
     @property
     def expected(self) -> int:
-        """The number of records in the end."""
+        """The number of records of the complete run."""
         return len(self.cells) * len(self.asked)
 
     @cached_property
     def sources(self) -> dict[str, str]:
-        """Hashes of plug-ins and files of worked examples, by the name that settings use."""
+        """Hashes of plug-ins and files of worked examples, by their name in the settings."""
         return {name: content for one in self._every_strategy for name, content in one.sources.items()}
 
     @cached_property
@@ -184,7 +185,7 @@ class Plan:
 
     @cached_property
     def schedule(self) -> Schedule | None:
-        """The race of the cells, if the settings want one. Raises SettingsError if these cells cannot have it."""
+        """The race of the cells, if the settings have `race`. Raises SettingsError if these cells cannot be raced."""
         if not self.settings.race:
             return None
         questions = {question.id: question for question in self.benchmark.questions}
@@ -195,7 +196,7 @@ class Plan:
 
     @cached_property
     def follow_up(self) -> FollowUp | None:
-        """What is asked about each answer, if the settings want anything."""
+        """The follow-up on each answer, if the settings have `probe`."""
         return None if self.settings.probe is None else find_follow_up(self.settings.probe)
 
     def tasks(self, cell: Cell) -> Tasks:
@@ -204,7 +205,7 @@ class Plan:
 
     @cached_property
     def sweeps(self) -> dict[str, tuple[str, float]]:
-        """Reasoning strategies that differ from others only in their threshold, by label: their common settings, and
+        """For reasoning strategies that differ from others only in their threshold, by label: the common settings, and
         the threshold."""
         found = {label: (_rest(one), threshold) for label, one in self.strategies["reasoning"].items()
                  if (threshold := _threshold(one)) is not None}
@@ -240,7 +241,7 @@ class Tasks:
 
     @property
     def reasoning(self) -> Reasoning:
-        """The cell's reasoning strategy, over the question as its history strategy rewrites it."""
+        """The cell's reasoning strategy, applied to the question that the history strategy has rewritten."""
         if self.cell.reasoning == PIPELINE:
             return self.plan.pipelines[self.cell.model].recipe
         function: Reasoning = self.plan.functions["reasoning", self.cell.reasoning]
@@ -249,8 +250,7 @@ class Tasks:
 
     @property
     def retrieval(self) -> Retrieval:
-        """The cell's retrieval strategy. If the evidence is placed, one search returns it; with closed-book there is
-        none."""
+        """The cell's retrieval strategy. Placed evidence is returned by a single search; closed-book has no search."""
         if self.cell.retrieval in (None, OWN):
             return RETRIEVAL["none" if self.cell.condition == "closed-book" or self.cell.retrieval == OWN else "once"]
         function: Retrieval = self.plan.functions["retrieval", self.cell.retrieval]
@@ -274,15 +274,15 @@ class Tasks:
                     seed=int(digest(str(seed), cell.id)[:12], 16))
 
     def part(self, question: Question, place: int, text: str, evidence: Evidence) -> Task:
-        """Return a sub-question as a task, its references filled in, over the evidence of its question."""
+        """Return a sub-question, with its references filled in, as a task over the question's evidence."""
         return replace(self.whole(question), id=f"{question.id}, sub-question {place + 1}", question=text,
                        retrieval=RETRIEVAL["once" if evidence else "none"], options=(), turns=(), sub_questions=(),
                        rules="open" if self.cell.rules == "choice" else self.cell.rules, placed=True)
 
 
 def _threshold(strategy: Strategy) -> float | None:
-    """Return the given threshold, or the default of a built-in strategy; defaults of plug-ins are unknown without
-    loading them."""
+    """Return the given threshold, or the default of a built-in strategy. A plug-in's default is unknown until it is
+    loaded."""
     value = strategy.values.get(_THRESHOLD)
     if value is None and not strategy.is_plugin:
         function = built_in("reasoning")[strategy.kind]

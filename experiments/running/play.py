@@ -1,11 +1,11 @@
 """Run one cell: a question becomes a task, the graph answers it, and the answer becomes a record.
 
-A multi-hop question's sub-questions are answered as the setting `sub_answers` says:
+The setting `sub_answers` decides how the sub-questions of a multi-hop question are answered:
 
-- `asked`: after the question's own answer, each sub-question is asked in order, over the evidence that the question
-  had, with fresh limits. `#1` becomes the model's own answer to the first one. If there is no readable answer, `#1`
-  becomes the sub-question in words ("the answer to ..."), so that the chain continues without gold. With `filled:
-  gold`, it becomes the gold sub-answer.
+- `asked`: after the question itself, the sub-questions are asked in order, over the question's evidence, with fresh
+limits. `#1` becomes the model's own answer to the first one. If there is no readable answer, `#1` becomes the
+sub-question in words ("the answer to ..."), so that the chain continues without gold. With `filled: gold`, it becomes
+the gold sub-answer.
 - `in_prompt`: one reply answers all of them, one per line.
 """
 from __future__ import annotations
@@ -41,7 +41,8 @@ _NO_REPLY = ("connection", "timeout")  # a rejected API key ends the run
 
 
 class CellRunner:
-    """Run the questions of one cell. `shown` returns what a question's searches find under the cell's condition."""
+    """Run the questions of one cell. `shown` returns the results of a question's searches under the cell's
+    condition."""
 
     def __init__(self, tasks: Tasks, model: Model, shown: Callable[[Cell, Question], ShownSearch]) -> None:
         self.tasks, self.model = tasks, model
@@ -61,7 +62,7 @@ class CellRunner:
         Args:
             numbers: the evidence number of each chunk by its id.
             left_out: numbers of chunks that no search returns.
-            alone: whether searches return no chunk without a number either.
+            alone: whether searches also omit chunks that have no number.
         """
         found = self._shown(self.tasks.cell, question).search
 
@@ -72,7 +73,7 @@ class CellRunner:
         return await self._play(self.tasks.whole(question), search, numbers)
 
     async def answer_part(self, question: Question, place: int, text: str, evidence: Evidence) -> Answer:
-        """Answer a sub-question, with its references filled in, over the evidence of its question."""
+        """Answer a sub-question, with its references filled in, over the question's evidence."""
         search = fixed_chunks(tuple(passage.chunk for passage in evidence))
         return await self._play(self.tasks.part(question, place, text, evidence), search)
 
@@ -84,7 +85,7 @@ class CellRunner:
 
 def make_result(cell: Cell, question: Question, answerable: bool, answer: Answer, view: GoldView, source_of: SourceOf,
                 database: Database) -> Result:
-    """Return the answer as it is stored, without verdict and scores; its texts go to the database."""
+    """Return the answer in its stored form, without verdict and scores. Its texts are added to the database."""
     return Result(
         cell=cell.id, question=question.id, answerable=answerable, outcome=answer.outcome,
         text=answer.text, refused=answer.refused, refused_as_published=is_published_refusal(answer.text),
@@ -105,7 +106,7 @@ def make_record(result: Result, cost: Cost) -> Record:
 
 
 def add_cost(record: Record, result: Result, cost: Cost) -> Record:
-    """Return the record with a follow-up's result and calls. Its seconds stay those of the answer."""
+    """Return the record with the result and calls of a follow-up. Its duration stays that of the answer."""
     timing = record.timing
     paid = None if timing.paid is None or cost.paid is None else timing.paid + cost.paid
     return Record(result=result, timing=timing.model_copy(update={
@@ -114,7 +115,7 @@ def add_cost(record: Record, result: Result, cost: Cost) -> Record:
 
 
 def stored_trace(trace: Sequence[Step], database: Database) -> tuple[StoredStep, ...]:
-    """Return the steps as they are stored; their texts go to the database."""
+    """Return the steps in their stored form. Their texts are added to the database."""
     return tuple(_stored_step(step, database) for step in trace)
 
 
@@ -156,8 +157,8 @@ class SubAnswered:
 async def answer_subs(runner: CellRunner, question: Question, answer: Answer, database: Database) -> SubAnswered:
     """Return the answers to the sub-questions of a question that was answered.
 
-    If the question ended before a prompt was sent, its evidence may be incomplete; if its server did not reply, it
-    would not reply to sub-questions either. In both cases they are not asked and share the question's outcome.
+    The sub-questions are not asked, and share the question's outcome, in two cases: if no prompt was sent, the evidence
+    may be incomplete; if the server did not reply, it would not reply to sub-questions either.
     """
     mode = runner.tasks.sub_answers(question)
     if mode == "none":
@@ -196,12 +197,13 @@ def _reference(asked: str, answer: Answer) -> str:
 
 
 def _read_subs(question: Question, answer: Answer) -> list[StoredSub]:
-    """Read the lines of the last reply that was asked for an answer. Without one, each shares the question's outcome.
+    """Read the sub-answers from the lines of the last reply to an answer request. Without such a reply, all share the
+    question's outcome.
     """
     replies = [step for step in answer.trace if isinstance(step, GenerateStep) and step.failure is None]
     if answer.failure is not None or not replies:
         return [StoredSub(question=text, outcome=answer.outcome) for text in question.sub_questions]
-    # Later replies, such as a check of the answer, were not asked for the lines.
+    # Later replies, such as a check of the answer, do not contain these lines.
     last = [step for step in replies if step.purpose == "answer"] or replies
     lines = read_sub_answers(last[-1].text, len(question.sub_questions))
     return [StoredSub(question=text, outcome="malformed" if line is None else "refused" if is_refusal(line)

@@ -1,5 +1,5 @@
-"""Checks before the first call: whether the settings fit the benchmark, whether the folder can hold the run, and what
-looks like a mistake."""
+"""Checks before the first call: whether the settings fit the benchmark, whether the folder can hold the run, and notes
+on likely mistakes."""
 from __future__ import annotations
 
 import contextlib
@@ -31,22 +31,22 @@ if TYPE_CHECKING:
     from ragbed.experiments.running.resources import Resources
 
 _INDEX = "name an index folder, as in retriever: {kind: dense, index: FOLDER}"
-# In the order of removal: a process killed in between leaves settings without records, never records without settings.
+# In the order of removal, so that a killed process may leave settings without records, but never the reverse.
 OWN_FILES = ("summary.json", "report.html", "times.jsonl", "records.sqlite-wal", "records.sqlite-shm",
              "records.sqlite", "manifest.json", "config.yaml")
 
 
 def check_divisible(plan: Plan) -> None:
-    """Check that a shard answers its questions as the whole run does. Raises SettingsError if the answers to some
-    questions decide what others are asked."""
+    """Check that the run can be divided into shards. Raises SettingsError if the answers to some questions decide which
+    others are asked."""
     if plan.shard is not None and plan.settings.race:
         raise SettingsError("--shard: a race decides by all answers what to ask next, so it cannot be split into "
                             "shards; omit --shard or --race")
 
 
 def check_conditions(settings: RunSettings, cells: Sequence[Cell], benchmark: Benchmark) -> None:
-    """Check that the benchmark has what the conditions show and the settings ask for: chunks, gold, whole documents,
-    tables, something to search, sub-questions. Raises SettingsError if something is missing."""
+    """Check that the benchmark has everything that conditions and settings need: chunks, gold, whole documents, tables,
+    something to search, sub-questions. Raises SettingsError if something is missing."""
     name = benchmark.name
     if "chain" not in benchmark.scheme.groups and (settings.filled == "gold" or settings.sub_answers == "in_prompt"):
         raise SettingsError(f"{'filled' if settings.filled == 'gold' else 'sub_answers'}: {name} scores no "
@@ -69,7 +69,7 @@ def check_conditions(settings: RunSettings, cells: Sequence[Cell], benchmark: Be
 
 
 def _check_negatives(cells: Sequence[Cell], benchmark: Benchmark) -> None:
-    """Check that negatives of the wanted sort exist, and that a `pool` is drawn from chunks of the questions."""
+    """Check that negatives of the requested sort exist, and that `pool` is used only with chunks of the questions."""
     sorts = sorted({sort for question in benchmark.questions for one in question.mined.values() for sort in one.sorts})
     for cell in cells:
         if cell.change.sort and cell.change.sort not in sorts:
@@ -108,8 +108,9 @@ def check_ids(benchmark: Benchmark) -> None:
 def check_exemplars(exemplars: tuple[Exemplar, ...], benchmark: Benchmark, where: str = "exemplars") -> None:
     """Raise SettingsError if a worked example gives a question's answer away.
 
-    This is the case if its question is a question or sub-question of the benchmark, ignoring case and punctuation, or
-    if it contains the words of one and shows a document of that question. `where` names the setting in the message.
+    An example does so if its question is a question or sub-question of the benchmark, ignoring case and punctuation. It
+    also does so if it contains the words of one and shows a document of that question. `where` names the setting in the
+    message.
     """
     examples = [_folded(exemplar.question) for exemplar in exemplars]
     for question in benchmark.questions if exemplars else ():
@@ -123,7 +124,7 @@ def check_exemplars(exemplars: tuple[Exemplar, ...], benchmark: Benchmark, where
 
 
 def _shares_documents(exemplar: Exemplar, chunks: Iterable[Chunk]) -> bool:
-    """Return whether a document of the example contains one of the chunks, or the other way round."""
+    """Return whether a document of the example contains one of the chunks, or vice versa."""
     contents = [_folded(chunk.content) for chunk in chunks]
     return any(_holds(content, shown) or _holds(shown, content)
                for shown in map(_folded, exemplar.documents) for content in contents)
@@ -141,11 +142,11 @@ def _folded(text: str) -> str:
 class RunSession:
     """One process that works on a run's folder, from start to end.
 
-    It holds the folder's lock. Files of an earlier run stay untouched until `begin`.
+    It holds the folder's lock. An earlier run's files stay untouched until `begin`.
 
     Attributes:
         manifest: the run's manifest, as it will be written.
-        folder: None until `begin` if the run starts from scratch, since an earlier run may be damaged.
+        folder: the open folder; None until `begin` if the run starts from scratch, since an earlier run may be damaged.
         continues: whether the folder has calls or records of this run.
         replay: the cassette that calls are taken from; None if the run makes them.
     """
@@ -158,11 +159,11 @@ class RunSession:
     replay: Replay | None = None
 
     def done(self) -> set[tuple[str, str]]:
-        """Return the (cell, question) pairs whose records stay."""
+        """Return the (cell, question) pairs whose records are kept."""
         return self.folder.done() if self.folder and self.continues else set()
 
     def check_whole(self) -> None:
-        """Raise RunError if the run was stopped before its end: a replay would record a miss for each unanswered
+        """Raise RunError if the run was stopped early, since a replay would record a miss for each unanswered
         question."""
         finished = (self.plan.folder / "summary.json").is_file()
         if self.continues and not (finished if self.plan.schedule else len(self.done()) >= self.plan.expected):
@@ -176,17 +177,17 @@ class RunSession:
         return self.folder.pins() if self.folder else None
 
     def begin(self, searched: Mapping[str, str]) -> RunFolder:
-        """Remove what does not belong to the run, and write its settings and manifest.
+        """Remove files that do not belong to the run, and write its settings and manifest.
 
         `searched` has the hash of everything that is searched, by `content_name`. Raises RunError if earlier records
         came from an index with other content, or if the folder cannot be written.
         """
         if self.folder is None:
-            for name in OWN_FILES:  # the run's index and files of others stay
+            for name in OWN_FILES:  # the run's index and other programs' files are kept
                 remove(self.plan.folder / name)
             self.folder = RunFolder(self.plan.folder, self.lock)
         if self.replay is not None and self.folder.is_empty():
-            with self.folder.database.transaction():  # all of the cassette, or nothing
+            with self.folder.database.transaction():  # import the whole cassette or nothing
                 self.replay.cassette.read_into(self.folder.database)
                 self.folder.set_origin(self.replay.cassette.hash)
         for name, content in searched.items():
@@ -205,14 +206,14 @@ class RunSession:
 
 
 def prepare_run(plan: Plan, fresh: bool = False, replay: Replay | None = None) -> RunSession:
-    """Prepare a new run, or continue one with equal settings and questions. If `fresh`, `begin` removes what an earlier
-    run left. With `replay`, calls come from a cassette.
+    """Prepare a new run, or continue one with equal settings and questions. With `fresh`, `begin` removes the files of
+    an earlier run. With `replay`, calls come from a cassette.
 
     Raises:
         RunError: the folder holds another run or one of another origin, or another process works on it.
-        BenchmarkError: two questions have one id, or the questions are not those of the cassette.
+        BenchmarkError: two questions have the same id, or the cassette has other questions.
         ModelError: a model is unknown.
-        SettingsError: two models are the same one.
+        SettingsError: two names mean the same model.
     """
     folder = plan.folder
     if any((folder.parent / name).is_file() for name in entries("opener")):
@@ -239,8 +240,8 @@ def prepare_run(plan: Plan, fresh: bool = False, replay: Replay | None = None) -
 
 
 def can_continue(folder: RunFolder, config: str, manifest: Mapping[str, Any]) -> bool:
-    """Return whether the folder has calls or records of the run with these settings. Raises RunError if it has those of
-    another run; settings under which nothing was asked yet may be changed."""
+    """Return whether the folder has calls or records of the run with these settings. Raises RunError if they belong to
+    another run. Settings may change as long as nothing was asked."""
     known = read_config(folder.path)
     if known is None or folder.is_empty():
         return False
@@ -250,7 +251,7 @@ def can_continue(folder: RunFolder, config: str, manifest: Mapping[str, Any]) ->
 
 
 def preflight_notes(plan: Plan, resources: Resources) -> Iterator[str]:
-    """Yield notes, one line each, on what looks like a mistake and on what cannot be answered."""
+    """Yield one-line notes on likely mistakes and on questions that cannot be answered."""
     benchmark, cells, settings = plan.benchmark, plan.cells, plan.settings
     if benchmark.scheme.right is None and not settings.only_searches and "steps" not in benchmark.scheme.groups:
         yield (f"{benchmark.name} scores only what is found; the model is asked, but its answers have no score; "
@@ -269,7 +270,7 @@ def preflight_notes(plan: Plan, resources: Resources) -> Iterator[str]:
     without = sum(not question.gold for question in benchmark.questions)
     if without and "gold" in conditions:
         yield f"gold: {without} of {asked} questions have no gold, so they are asked with no documents"
-    # A question without its gold can only be refused. If no refusal is offered, it has no right reply.
+    # A question without its gold can only be refused. If the rules offer no refusal, it has no right reply.
     rules = sorted({cell.rules for cell in cells if cell.change.drop_gold and not may_refuse(cell.rules)})
     if rules and "choice" not in benchmark.scheme.groups:
         yield (f"drop_gold: the prompts of the rules {' and '.join(rules)} offer no refusal, so questions without "
@@ -299,7 +300,7 @@ def _too_long(settings: RunSettings, cells: Sequence[Cell], resources: Resources
 
 
 def _excess(chunks: Sequence[Chunk], context: Context, reply: int, sizes: dict[str, int]) -> int | None:
-    """Return the least number of tokens of chunks that cannot fit; None if they may. A chunk is measured once."""
+    """Return the least number of tokens if the chunks cannot fit; None if they may fit. Each chunk is measured once."""
     if context.holds(sum(len(chunk.content) + 1 for chunk in chunks), reply):
         return None
     for chunk in chunks:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 class PoolChange(NamedTuple):
-    """Negatives that a question is searched over, with its gold, instead of its own chunks; `seed` draws them."""
+    """Negatives that a question searches, with its gold, instead of its own chunks. `seed` draws them."""
 
     change: Perturbation
     seed: int
@@ -51,7 +51,8 @@ class Pooled:
 
     Attributes:
         pool: None in a replay, which returns recorded results.
-        everything: each question searches the chunks of all; if false, its own, or the shared ones if it has none.
+        everything: whether each question searches the chunks of all questions. If not, it searches its own or, without
+            any, the shared ones.
         pins: hashes of the content and of the embedder, by `content_name`.
         embeds: whether the retriever needs the pool's vectors.
     """
@@ -65,7 +66,7 @@ class Pooled:
 
 @dataclass(frozen=True, slots=True)
 class ShownSearch:
-    """What a question's searches return, and notes for its record. The notes are complete after the last search."""
+    """A question's search function, and notes for its record. The notes are complete after the last search."""
 
     search: SearchFunction
     notes: list[str] = field(default_factory=list)
@@ -78,7 +79,7 @@ class Resources:
         opened: indexes by their folder.
         indexes, searchers: by finder's name and format.
         pools: by finder's name.
-        how: the identity of each retriever, by name.
+        how: the identity of each retriever's search, by name.
     """
 
     def __init__(self, plan: Plan) -> None:
@@ -99,7 +100,7 @@ class Resources:
         self._placed: dict[tuple[str | int | None, ...], Changed] = {}
 
     def index(self, folder: Path) -> Index:
-        """Return the index in a folder, opened once. Raises as `Index.open`."""
+        """Return the index in a folder, which is opened once. Raises the errors of `Index.open`."""
         if folder not in self.opened:
             self.opened[folder] = Index.open(folder)
         return self.opened[folder]
@@ -119,16 +120,16 @@ class Resources:
                 for name in (source, entry.document)}
 
     def indexed_gold(self, question: Question) -> tuple[Gold, ...]:
-        """Return the gold as an index can hold it."""
+        """Return the gold in a form that matches an index."""
         return gold_by_source(question.gold, self.benchmark.documents)
 
     def gold(self, cell: Cell, question: Question) -> tuple[Gold, ...]:
-        """Return the gold that the cell's evidence is matched with."""
+        """Return the gold in the form that matches the cell's evidence."""
         return question.gold if cell.format is None else self.indexed_gold(question)
 
     def match_contexts(self, cell: Cell, question: Question,
                        answer: Answer) -> tuple[Answer, Mapping[int, Level | None]]:
-        """Return a pipeline's answer with its contexts matched to the documents, and levels that are known by this.
+        """Return a pipeline's answer with its contexts matched to the documents, and the gold levels known from that.
         Answers of strategies need no matching."""
         if cell.reasoning != PIPELINE:
             return answer, {}
@@ -143,7 +144,7 @@ class Resources:
         return {**{one.source: one for one in documents.values() if one.source}, **documents}
 
     def answerable(self, cell: Cell, question: Question) -> bool:
-        """Return whether the question can be answered in the cell: not if its gold was dropped."""
+        """Return whether the question is answerable in the cell. It is not if its gold was dropped."""
         return question.answerable and not (cell.change.drop_gold and question.gold)
 
     def contents(self) -> dict[str, str]:
@@ -200,7 +201,7 @@ class Resources:
         return tuple(self._documents[key, id] for id in wanted)
 
     def placed_if_known(self, cell: Cell, question: Question) -> Sequence[Chunk]:
-        """Return the placed chunks; none if a replay does not have them, which the record will say."""
+        """Return the placed chunks, or none if a replay lacks them. The record will report that."""
         try:
             return self.placed(cell, question).chunks
         except ReplayMiss:
@@ -212,7 +213,7 @@ class Resources:
             try:
                 placed = self.placed(cell, question)
             except ReplayMiss as error:
-                missed = error  # ends the question at its first search
+                missed = error  # the error ends the question at its first search
 
                 async def search(action: Search) -> Sequence[Chunk]:
                     raise missed
@@ -229,7 +230,7 @@ class Resources:
         return self._perturbed(cell, question, found, notes) if cell.change.moves else ShownSearch(found)
 
     def own(self, question: Question) -> Sequence[Chunk]:
-        """Return the chunks that a question is searched over, unless it searches those of all."""
+        """Return the chunks that a question searches, unless it searches those of all questions."""
         return question.own or self.benchmark.shared
 
     def pool_change(self, cell: Cell) -> PoolChange | None:
@@ -266,5 +267,5 @@ class Resources:
 
     @cached_property
     def _questions(self) -> str:
-        """A hash of everything but the index that negatives are drawn from."""
+        """A hash of everything, except the index, from which negatives are drawn."""
         return digest(self.plan.questions_hash, *(chunk.id for chunk in self.benchmark.shared))

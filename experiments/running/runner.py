@@ -49,7 +49,7 @@ from ragbed.retrieval.index import Index
 from ragbed.retrieval.rerankers.reranker import RerankerDeps
 from ragbed.retrieval.types import Progress
 
-_REPLAY_WINDOW = 32  # questions at once, which share a commit; no server is asked
+_REPLAY_WINDOW = 32  # concurrent questions, which share a commit; a replay asks no server
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +58,8 @@ class RunStarted:
 
     Attributes:
         questions: the number of questions that each cell has.
-        done: the (cell, question) pairs whose records stay.
-        clients: of every model, the judge's included.
+        done: the (cell, question) pairs whose records are kept.
+        clients: the client of every model, judge included.
     """
 
     cells: Sequence[Cell]
@@ -77,7 +77,7 @@ class RunCallbacks:
         stage: while an index is built.
         started: once before the first call, if there is anything to ask.
         record: after each record.
-        note: on likely mistakes, and at the end on grading.
+        note: for each note: on likely mistakes, and at the end on grading.
         searched: once, after the last question, before indexes are closed.
     """
 
@@ -93,9 +93,9 @@ async def run(settings: RunSettings, callbacks: RunCallbacks, mode: Mode = "reco
     """Run or continue an experiment and write its summary.
 
     Args:
-        mode: of the journal.
-        again: make every record anew.
-        fresh: remove what an earlier run left, its journal included, after all checks passed.
+        mode: how the journal is used.
+        again: remake every record.
+        fresh: once all checks have passed, remove the files of an earlier run, including its journal.
         replay: the cassette that calls and searches come from; needs the mode `replay`.
         shard: the part of the run to carry out, in its own folder and without a summary; None for all of it.
 
@@ -103,9 +103,9 @@ async def run(settings: RunSettings, callbacks: RunCallbacks, mode: Mode = "reco
         the open folder of the finished run, or of the shard with all its records.
 
     Raises:
-        RunError: the folder holds another run, or one over an index that has changed.
+        RunError: the folder holds another run, or its index has changed.
         BudgetSpent: the budget was spent before the end, so that there is no summary.
-        UserError: another mistake that the user can correct; records made so far are kept.
+        UserError: another error that the user can correct; records made so far are kept.
     """
     plan = replace(Plan.of(settings), shard=shard)
     check_divisible(plan)
@@ -142,8 +142,8 @@ async def run(settings: RunSettings, callbacks: RunCallbacks, mode: Mode = "reco
 
 def check_all(runs: Sequence[RunSettings], fresh: bool = False, replay: bool = False,
               shard: Shard | None = None) -> None:
-    """Check before the first call that each of several runs, or of their shards, could begin. Raises RunError with the
-    name of the run that could not."""
+    """Check before the first call that each of several runs, or its shard, can begin. Raises RunError with the name of
+    the run that cannot."""
     for settings in runs:
         try:
             _check(replace(Plan.of(settings), shard=shard), fresh, replay)
@@ -175,8 +175,8 @@ def _pending(plan: Plan, folder: RunFolder | None) -> set[tuple[str, str]]:
 
 
 def _interruptible(progress: Progress, check: Callable[[], None]) -> Progress:
-    """Return a progress function that also raises after an interrupt and calls `check`: building an index blocks the
-    event loop."""
+    """Return a progress function that also raises after an interrupt and calls `check`, because building an index
+    blocks the event loop."""
     running = asyncio.current_task()
 
     def on_progress(stage: str, done: int, total: int | None) -> None:
@@ -193,7 +193,7 @@ async def _run_jobs(jobs: Sequence[Job], done: Collection[tuple[str, str]], exec
     spending.recall(folder.database)
     spending.check(plan, folder.done())
     replayed = executor.journal.mode == "replay"
-    if not replayed:  # the figures of a replayed run stay until it ends
+    if not replayed:  # a replayed run keeps its figures until it ends
         folder.reopen()
     callbacks.started(RunStarted(plan.cells, len(plan.asked), done, spending,
                                  list(executor.resources.clients.values())))
@@ -212,7 +212,8 @@ async def _run_jobs(jobs: Sequence[Job], done: Collection[tuple[str, str]], exec
 
 
 async def _play(jobs: Sequence[Job], executor: JobExecutor) -> None:
-    """Carry out jobs until the budget is spent. Each model has its own window, so that a slow one delays no other."""
+    """Carry out jobs until the budget is spent. Each model has its own window, so that a slow model does not delay the
+    others."""
     settings, resources, replayed = executor.plan.settings, executor.resources, executor.journal.mode == "replay"
 
     async def ask_model(name: str) -> None:
@@ -262,7 +263,7 @@ class JobExecutor:
                                                        self.plan.scheme)
         runner = self._runner(cell, cell.repeat)
         seed = settings.seed if cell.seed is None else cell.seed
-        # 1. Word the question as the cell varies it, and answer it.
+        # 1. Vary the question as the cell requires, and answer it.
         variation = QueryVariation.parse(cell.variation or "as_asked")
         asked = await vary_question(variation, question.text, f"{seed}:{question.id}", self._paraphraser,
                                     self._deadline)
@@ -311,7 +312,7 @@ class JobExecutor:
         return time.monotonic() + self.settings.limits.seconds
 
     def _timed(self, record: Record) -> Record:
-        """Return the record as it is stored. A result from the journal keeps its original duration."""
+        """Return the record in its stored form. A result from the journal keeps its original duration."""
         result, now = record.result, record.timing
         before = self.folder.timing(result.cell, result.question)
         missed = result.failure is not None and result.failure.kind == "replay_miss"

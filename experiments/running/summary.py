@@ -91,8 +91,8 @@ def _on_rankings(plan: Plan, by_cell: Mapping[str, Sequence[Result]], questions:
 
 def _between(rows: Sequence[Mapping[str, Any]], by_cell: Mapping[str, Sequence[Result]], plan: Plan,
              grouped: Clusters) -> dict[str, Any]:
-    """Compare the cells by the metric of the first column, pair by pair and by factor, with repeats pooled. A race has
-    only its own anytime-valid results."""
+    """Compare the cells by the metric of the first column, by pairs and by factors, with repeats pooled. A race only
+    has its own anytime-valid results."""
     settings, metric = plan.settings, plan.scheme.columns[0].split(" / ")[0]
     answers = {cell: {result.question: result for result in results} for cell, results in by_cell.items()}
     together = summarise_replicates(rows, answers, grouped, settings.scoring, settings.seed)

@@ -1,5 +1,5 @@
-"""Read a finished run: the summary is checked at once, the rest is read on first use. Also finds questions and cells by
-what a user types."""
+"""Read a finished run: the summary is checked at once, the rest is read on first use. Also look up questions and cells
+by what a user types."""
 from __future__ import annotations
 
 import gc
@@ -27,7 +27,7 @@ _NEAREST = 3
 _AGAIN = "rerun the `ragbed run` command to write it again"
 
 
-_Figure = Annotated[float, Field(ge=-1e15, le=1e15, allow_inf_nan=False)]  # needed for sums and axes
+_Figure = Annotated[float, Field(ge=-1e15, le=1e15, allow_inf_nan=False)]  # bounded, so that sums and axes work
 
 
 class _Estimate(BaseModel):
@@ -175,7 +175,7 @@ class Finished:
 
 @contextmanager
 def open_finished(path: Path) -> Iterator[Finished]:
-    """Yield the finished run of a folder and close it at the end. Raises RunError if there is none, or as
+    """Yield the finished run of a folder and close it at the end. Raises RunError if there is none, and the errors of
     `Finished.of`."""
     with closing(RunFolder.existing(path)) as folder:
         yield Finished.of(folder)
@@ -183,7 +183,7 @@ def open_finished(path: Path) -> Iterator[Finished]:
 
 @contextmanager
 def pause_collection() -> Iterator[None]:
-    """Turn garbage collection off while reading data that stays in memory, since it would take a quarter of the time.
+    """Turn off garbage collection, which takes a quarter of the time, while reading data that stays in memory.
     """
     was_on = gc.isenabled()
     gc.disable()
@@ -198,8 +198,7 @@ def pause_collection() -> Iterator[None]:
 def freeze_startup_objects() -> Iterator[None]:
     """Exclude existing objects (libraries, the benchmark) from garbage collection and collect the rest less often.
 
-    Otherwise collection takes a sixth of a question's processor time, and a third in the middle of a run of a million
-    records.
+    Otherwise collection takes a sixth of a question's processor time, and a third in long runs of a million records.
     """
     before = gc.get_threshold()
     gc.freeze()
@@ -244,8 +243,8 @@ def cells_in(folder: RunFolder) -> Sequence[Mapping[str, Any]]:
 
 
 def find_cells(cells: Sequence[Mapping[str, Any]], name: str | None) -> dict[str, str]:
-    """Return the labels of the cells that a name fits, by id, in the run's order; those of all cells if there is no
-    name. Raises RunError if it fits none."""
+    """Return the labels of the cells that a name matches, by id, in the run's order. Without a name, return all. Raises
+    RunError if no cell matches."""
     known = dict(zip(label_rows(cells), cells, strict=True))
     found = known if name is None else match_cells(known, name)
     if not found:
@@ -254,8 +253,8 @@ def find_cells(cells: Sequence[Mapping[str, Any]], name: str | None) -> dict[str
 
 
 def match_cells(known: Mapping[str, Mapping[str, Any]], name: str) -> list[str]:
-    """Return the labels of the cells that a name fits: a label, an id, or parts joined by ` · `, each a part of the
-    label or the value of a factor, as in `direct · provided`."""
+    """Return the labels of the cells that a name matches. A name is a label, an id, or parts joined by ` · `. Each part
+    is a piece of the label or a factor's value, as in `direct · provided`."""
     parts = {part.strip() for part in name.split(SEPARATOR.strip())}
     return [label for label, row in known.items() if name in (label, row["id"])] or [
         label for label, row in known.items() if parts <= {*label.split(SEPARATOR), *(

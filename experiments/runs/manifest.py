@@ -1,4 +1,4 @@
-"""The manifest of a run: what it was made of."""
+"""The manifest of a run: settings, benchmark, models, and hashes of all inputs."""
 from __future__ import annotations
 
 from collections.abc import Mapping
@@ -31,7 +31,7 @@ class MadeShard(BaseModel):
 
     Attributes:
         part: such as 3/16.
-        notes: of the plan.
+        notes: notes of the plan.
         exemplars: the number of worked examples in every prompt.
     """
 
@@ -45,12 +45,12 @@ class Made(BaseModel):
 
     Attributes:
         settings: a hash of the resolved settings; `prompts`, `judge_prompt` and `exemplars` are hashes too.
-        benchmark: its name, number of questions, and hashes of them as loaded and as stored.
-        sources: hashes of plug-ins and files of worked examples, by the name that settings use.
+        benchmark: its name, number of questions, and hashes of the questions as loaded and as stored.
+        sources: hashes of plug-ins and files of worked examples, by their name in the settings.
         models: identities by name.
         judge: who grades the answers.
         sweeps: see `Plan.sweeps`.
-        cells: the id and factors of each, in order.
+        cells: id and factors of each cell, in order.
         shard: None for a whole run.
     """
 

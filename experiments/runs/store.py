@@ -33,7 +33,7 @@ _RECORDS = ("CREATE TABLE IF NOT EXISTS records (cell TEXT, question TEXT, place
             " result TEXT NOT NULL, timing TEXT NOT NULL, PRIMARY KEY (cell, question))")
 _QUESTIONS = "CREATE TABLE IF NOT EXISTS questions (id TEXT PRIMARY KEY, place INTEGER, content TEXT)"
 _PINS = "CREATE TABLE IF NOT EXISTS pins (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID"
-# Calls whose tokens no server reported. For calls in progress when a process is killed, the most that they may use.
+# Calls whose tokens no server reported. For a call that was cut short by a kill, the most that it may have used.
 _SPENT = "CREATE TABLE IF NOT EXISTS spent (id TEXT PRIMARY KEY, tokens INTEGER, dollars REAL) WITHOUT ROWID"
 _PIN = "INSERT OR REPLACE INTO pins VALUES (?, ?)"
 _ORIGIN = "cassette"  # a row of `pins`: the hash of the cassette that calls and searches come from
@@ -93,7 +93,7 @@ class RunFolder:
         return not self.database.read("SELECT 1 FROM records UNION ALL SELECT 1 FROM calls LIMIT 1")
 
     def done(self) -> set[tuple[str, str]]:
-        """Return the (cell, question) pairs that have a record."""
+        """Return the (cell, question) pairs with a record."""
         return {(cell, question) for cell, question in self.database.read("SELECT cell, question FROM records")}
 
     def pin(self, name: str, value: str) -> None:
@@ -117,7 +117,7 @@ class RunFolder:
         return str(rows[0][0]) if rows else None
 
     def set_origin(self, cassette: str) -> None:
-        """Keep the hash of the cassette that calls and searches come from; durable with the next commit."""
+        """Store the hash of the cassette that calls and searches come from; durable with the next commit."""
         self.database.put(_PIN, (_ORIGIN, cassette))
 
     async def add(self, record: Record, place: int) -> None:
@@ -132,7 +132,7 @@ class RunFolder:
             one.cell, one.question, place, _hash(result), result, record.timing.model_dump_json()))
 
     def replace_result(self, result: Result) -> None:
-        """Replace the result of a record, which keeps its place and its timing; durable with the next commit."""
+        """Replace a record's result, but keep its position and timing; durable with the next commit."""
         stored = result.model_dump_json()
         self.database.put("UPDATE records SET hash = ?, result = ? WHERE cell = ? AND question = ?",
                           (_hash(stored), stored, result.cell, result.question))
@@ -143,8 +143,8 @@ class RunFolder:
         return self._read(Timing, cell, question, rows[0][0]) if rows else None
 
     def _read(self, kind: type[Model], cell: str, question: str, stored: str) -> Model:
-        """Read a part of a record. A result must name its own cell and question, and may refer only to evidence that it
-        contains."""
+        """Read a part of a record and check it. A result must name its own cell and question, and refer only to
+        evidence that it contains."""
         with suppress(ValidationError):
             read = kind.model_validate_json(stored)
             if not isinstance(read, Result):
@@ -160,12 +160,12 @@ class RunFolder:
                          timing=self._read(Timing, cell, question, timing))
 
     def reopen(self) -> None:
-        """Mark the run as unfinished by removing what is made from its records."""
+        """Mark the run as unfinished by removing the files that are made from its records."""
         for name in ("summary.json", "report.html", "times.jsonl"):
             remove(self.path / name)
 
     def clear_records(self) -> None:
-        """Remove the records and what was made from them. The journal stays, so that the run can be replayed."""
+        """Remove the records and the files made from them. The journal is kept, so that the run can be replayed."""
         self.reopen()
         self.database.put("DELETE FROM records", ())
         self.database.flush()
@@ -177,7 +177,7 @@ class RunFolder:
         self.database.flush()
 
     def records(self, traces: bool = False, among: Collection[str] | None = None) -> Iterator[Record]:
-        """Yield the records, all or those of questions `among` these ids, by question, then cell; traces as for
+        """Yield all records, or those of the questions in `among`, by question, then cell. For `traces` see
         `results`."""
         rowids, ids = (_ROWIDS, ()) if among is None else (_SOME_ROWIDS, (json.dumps(list(among)),))
         return self._records(self.database.rows_by_number("records", f"{_RESULT[traces]}, timing", rowids, ids))
@@ -188,8 +188,8 @@ class RunFolder:
         return ((cell, question, self._read(Timing, cell, question, timing)) for cell, question, timing in rows)
 
     def results(self, traces: bool = False) -> Iterator[Result]:
-        """Yield the result of every record, in the order of `records`. By default traces are left out: they are most of
-        a record, and figures do not need them."""
+        """Yield the result of every record, in the order of `records`. By default traces are left out, because they are
+        large and figures do not need them."""
         for row in self.database.rows_by_number("records", _RESULT[traces], _ROWIDS):
             yield self._read(Result, *row)
 
@@ -207,7 +207,7 @@ class RunFolder:
         return [id for (id,) in self.database.rows("SELECT id FROM questions ORDER BY place")]
 
     def questions(self, among: Collection[str] | None = None) -> dict[str, Question]:
-        """Return the questions, all or those `among` these ids, by id, in order, without their chunks."""
+        """Return all questions, or those in `among`, by id, in order, without their chunks."""
         some, ids = ("", ()) if among is None else (_AMONG, (json.dumps(list(among)),))
         rows = self.database.rows(f"SELECT q.content FROM questions q{some} ORDER BY q.place", ids)  # noqa: S608
         try:
@@ -273,7 +273,7 @@ def lock_run(folder: Path) -> FileLock:
 
 def read_run_file(path: Path) -> bytes:
     """Return the bytes of a regular file of a run. Raises OSError if it cannot be read, is not a regular file (reading
-    a pipe would wait), or is larger than any that a run writes."""
+    a pipe would block), or is larger than any file that a run writes."""
     if path.exists() and (not path.is_file() or path.stat().st_size > 16 << 20):
         raise OSError(errno.EINVAL, "is not a file of a run")
     return path.read_bytes()

@@ -23,13 +23,13 @@ if TYPE_CHECKING:
     from ragbed.experiments.settings.run import RunSettings
 
 _MAX_INTEGER = 2**63 - 1
-_MAX_BYTES = 1_000_000  # of a file, which take some seconds to parse
+_MAX_BYTES = 1_000_000  # largest size of a file; it takes some seconds to parse
 _MAX_SHOWN = 60  # characters of a value in a message
 _NOT_A_MAPPING = ("model_type", "model_attributes_type", "dict_type")  # pydantic's names of this error
 
 
 class _Loader(yaml.SafeLoader):
-    """Refuses duplicate keys, which YAML's own loader overwrites silently, and integers beyond 64 bits."""
+    """Rejects integers beyond 64 bits, and duplicate keys, which PyYAML's loader silently overwrites."""
 
     def compose_mapping_node(self, anchor: Any) -> Any:
         node = super().compose_mapping_node(anchor)
@@ -90,7 +90,8 @@ def read_content(path: Path) -> dict[str, Any]:
 
 
 def parse_yaml(text: str, where: str) -> Any:
-    """Return the value of a YAML text. Raises SettingsError, which starts with `where`: the text is not valid YAML."""
+    """Return the value of a YAML text. Raises SettingsError, whose message starts with `where`, if the text is not
+    valid YAML."""
     try:
         loader = _Loader(text)
         try:
@@ -111,8 +112,8 @@ def check_settings(content: dict[str, Any], where: str, checked: bool = False) -
     Args:
         content: the settings as plain data.
         where: the start of an error message, such as the file's name.
-        checked: whether they were validated before, as those in a run's folder. Custom strategies are then not loaded,
-            and so not executed.
+        checked: whether they come from a run's folder and were validated before. Custom strategies are then not loaded
+            or executed.
 
     Raises:
         SettingsError: a setting is invalid; the message names the first one.
@@ -144,8 +145,8 @@ def _check_numbers(given: Any, taken: Any, key: str) -> None:
 
 
 def explain(errors: ValidationError, model: type[BaseModel]) -> str:
-    """Return one line for the first of pydantic's errors: the key, what is wrong with it and, for an unknown key, the
-    valid ones."""
+    """Return one line for the first of pydantic's errors: the key, the problem and, for an unknown key, the valid
+    keys."""
     error = errors.errors(include_url=False)[0]
     valid, place = _resolve_place(model, error["loc"][:-1])
     key = ".".join(map(str, (*place, *error["loc"][-1:])))
@@ -162,7 +163,7 @@ def explain(errors: ValidationError, model: type[BaseModel]) -> str:
     if kind in _NOT_A_MAPPING:
         return f"{key}: expected a mapping such as {{key: value}}, not {str(given)[:_MAX_SHOWN]!r}"
     message = str(error["msg"]).removeprefix("Value error, ")
-    return f"{key}: {message}" if key else message  # a message about several settings names them
+    return f"{key}: {message}" if key else message  # a message about several settings names them itself
 
 
 def _suggest(key: str, valid: Sequence[str], model: type[BaseModel]) -> str:
@@ -174,7 +175,7 @@ def _suggest(key: str, valid: Sequence[str], model: type[BaseModel]) -> str:
 
 
 def _dotted_keys(model: type[BaseModel], above: tuple[type[BaseModel], ...] = ()) -> Iterator[str]:
-    """Yield every setting by its dotted key. Retrievers inside retrievers are skipped, since they nest without end."""
+    """Yield the dotted key of every setting. Retrievers inside retrievers are skipped, since they nest without end."""
     inside_retriever = any(issubclass(one, RetrieverKind) for one in (*above, model))
     for name, field in model.model_fields.items():
         key = field.alias or name
@@ -185,8 +186,8 @@ def _dotted_keys(model: type[BaseModel], above: tuple[type[BaseModel], ...] = ()
 
 
 def _resolve_place(model: type[BaseModel], place: Sequence[int | str]) -> tuple[list[str], list[int | str]]:
-    """Return the valid keys at the place of an error, and the place as in the file. Pydantic inserts the kind of a
-    tagged union as if it were a key."""
+    """Return the valid keys at the location of an error, and the location in the file. Pydantic's location also
+    contains the kinds of tagged unions, which are removed."""
     models, keys = [model], list[int | str]()
     for part in place:
         inner = [below for one in models if part in one.model_fields

@@ -1,4 +1,4 @@
-"""The factors of a run: the lists in its settings, and the combinations of their values."""
+"""The factors of a run, which are the lists in its settings, and the combinations of their values."""
 from __future__ import annotations
 
 import itertools
@@ -44,7 +44,7 @@ _MAX_SHOWN = 80  # characters of an entry in a message
 _MAX_COMBINATIONS = 100_000  # more would fill the memory
 
 Lists = Mapping[str, Sequence[Any]]
-# Settings that may also be given by the name of their column in tables.
+# These settings may also be given under their column names in tables.
 COLUMNS = {"model": "models", "condition": "conditions", "perturbation": "perturbations", "format": "formats",
            "chunker": "chunkers", "embedder": "embedders", "answer_format": "answer_formats", "framing": "framings",
            "variation": "questions", "prompt_variant": "prompt_variants"}
@@ -80,7 +80,7 @@ def _distinct(values: list[Any]) -> list[Any]:
 
 @dataclass(frozen=True, slots=True)
 class _LoadStrategies:
-    """Replace names and settings by strategies. A list as a parameter's value becomes a strategy for each value."""
+    """Replace names and settings by strategies. If a parameter has a list of values, each value makes a strategy."""
 
     family: Family
 
@@ -107,8 +107,8 @@ def _check_rules(rules: list[Rules]) -> list[Rules]:
 
 
 def rename_columns(fields: Any) -> Any:
-    """Return the settings with column names such as `model` replaced by keys such as `models`. Raises ValueError: both
-    are given."""
+    """Return the settings with column names such as `model` replaced by keys such as `models`. Raises ValueError if
+    both are given."""
     if not isinstance(fields, Mapping):
         return fields
     twice = next((column for column, key in COLUMNS.items() if column in fields and key in fields), None)
@@ -193,7 +193,7 @@ _KEYS = {name: COLUMNS.get(name, name) for name in Combination.__dataclass_field
 
 
 def list_combinations(settings: RunSettings) -> list[Combination]:
-    """Return the distinct combinations of a run: the product of its lists without what `exclude` removes, then what
+    """Return the distinct combinations of a run: first the product of its lists without `exclude`, then those that
     `include` adds, then those of the pipelines. Raises SettingsError: an entry names an unknown value or changes
     nothing, or no combination is left."""
     base = _lists(settings)
@@ -211,8 +211,8 @@ def list_combinations(settings: RunSettings) -> list[Combination]:
 
 
 def list_retrievers(settings: RunSettings) -> list[RetrieverFactor]:
-    """Return every retriever of a run, those of `include` last. Raises SettingsError: two different ones have the same
-    name."""
+    """Return every retriever of a run, those of `include` last. Raises SettingsError if two different retrievers have
+    the same name."""
     known = {one.name: one for one in settings.retriever}
     for entry in settings.include:
         for one in entry.retriever or ():
@@ -233,7 +233,7 @@ def _lists(settings: RunSettings) -> Lists:
 
 
 def _lists_of(entry: Excluded | Included, settings: RunSettings) -> dict[str, Sequence[Any]]:
-    """Return the lists of an entry. Raises SettingsError: the entry is for another benchmark."""
+    """Return the lists of an entry. Raises SettingsError if the entry is for another benchmark."""
     if settings.benchmark.kind not in (entry.benchmark or [settings.benchmark.kind]):
         raise SettingsError(f"{_describe(entry)}: the benchmark of this run is {settings.benchmark.kind}; remove "
                             "the entry")

@@ -1,4 +1,4 @@
-"""The interface of a user's pipeline to a run. Guests add kinds of pipelines, such as those reached over HTTP."""
+"""The interface between a user's pipeline and a run. Guests add kinds of pipelines, such as HTTP servers."""
 from __future__ import annotations
 
 from collections import Counter
@@ -39,7 +39,8 @@ class PipelineSettings(BaseModel):
 
     Attributes:
         name: label in tables.
-        rules: what the pipeline may do, which decides how its answers are scored. By default the run's first rules.
+        rules: whether the pipeline may refuse and cite, which decides how its answers are scored. By default the run's
+            first rules.
         concurrency: largest number of questions sent at once. By default the run's `concurrency`.
     """
 
@@ -53,7 +54,7 @@ class PipelineSettings(BaseModel):
 
     @property
     def cell_model(self) -> str:
-        """Return the name that replaces the model's in cells."""
+        """Return the name that cells have instead of a model's name."""
         return PIPELINE_PREFIX + self.name
 
     @property
@@ -76,21 +77,21 @@ class PipelineSettings(BaseModel):
         """Open a client that asks the pipeline. Raises UserError: it cannot be opened.
 
         Args:
-            calls: how often and how long it is asked.
+            calls: retries and time limits of calls.
             known: the recorded identity in a replay, which makes no call and reads none of the pipeline's files.
         """
         raise NotImplementedError
 
     def match_contexts(self, evidence: Evidence, question: Question, documents: Mapping[str, Document],
                        gold: Sequence[Chunk]) -> tuple[Evidence, Mapping[int, Level | None]]:
-        """Match what the pipeline read with documents of the run, so that gold in it is found.
+        """Match the contexts that the pipeline read with the run's documents, so that gold in them is recognised.
 
         Args:
-            documents: the benchmark's, by id and by source path.
-            gold: gold chunks that the question does not bring itself.
+            documents: the benchmark's documents, by id and by source path.
+            gold: gold chunks that are not among the question's own chunks.
 
         Returns:
-            the evidence, and the gold level of passages whose level is known already (None: never gold).
+            the evidence, and the gold levels of passages that are already known (None: cannot be gold).
         """
         return evidence, {}
 
@@ -105,7 +106,7 @@ class PipelineSettings(BaseModel):
 
 
 def pipeline_union() -> Any:
-    """Return the type of any pipeline's settings: the union of the kinds that guests add."""
+    """Return the type of pipeline settings: the union of the kinds that guests add."""
     return tagged_union(load_kinds("pipeline", PipelineSettings).values())
 
 
@@ -124,8 +125,8 @@ def check_pipelines(pipelines: Sequence[PipelineSettings], models: Sequence[str]
 
 
 def pipeline_lists(one: PipelineSettings, base: Mapping[str, Sequence[Any]]) -> dict[str, Sequence[Any]]:
-    """Return the values of each factor for a pipeline's cells. A factor that has no effect on the pipeline, such as the
-    retriever of a pipeline that retrieves by itself, has one value."""
+    """Return the values of each factor for a pipeline's cells. Factors without effect on the pipeline have one value,
+    such as the retriever if the pipeline retrieves by itself."""
     own: dict[str, Sequence[Any]] = {"model": [one.cell_model], "reasoning": [PIPELINE],
                                      "rules": [one.rules] if one.rules else base["rules"][:1],
                                      "show": ["question"], "retrieval": ["once"]}

@@ -22,7 +22,7 @@ from ragbed.strategies.catalogue import HISTORY, RETRIEVAL, SEARCH_ONLY, UNAIDED
 
 
 def label(settings: BaseModel | str) -> str:
-    """Return the label of settings in tables: the kind, or the end of the model's name, and values that are not
+    """Return the label of settings in tables: the kind (or the end of the model's name), and all values that are not
     defaults."""
     if isinstance(settings, str):
         return settings
@@ -48,14 +48,14 @@ def _value(value: Any) -> str:
 
 
 _DEPTH = 100  # default k of a run that only searches: the deepest cut in its columns
-# Searches are made in batches, and each question counts the time of its whole batch; so the limit is a day.
+# Searches run in batches, and each question is charged the time of its whole batch; so the limit is a day.
 _SEARCH_DEFAULTS = {"models": [NO_MODEL], "conditions": ["retrieved"], "history": ["none"],
                     "limits": {"seconds": 86_400.0}}
 
 
 def apply_defaults(paper: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the given settings. Missing ones come from the benchmark's paper or, for a run that only searches, from
-    the defaults for searching. If a model is given, it answers even if the paper only searches."""
+    """Fill in missing settings from the benchmark's paper or, for a run that only searches, from the defaults for
+    searching. If a model is given, it answers, even if the paper only searches."""
     if "models" in given and "reasoning" not in given and _only_searches(paper):
         paper = {name: value for name, value in paper.items() if name != "reasoning"}
     if not _only_searches({**paper, **given}):
@@ -67,7 +67,7 @@ def apply_defaults(paper: Mapping[str, Any], given: Mapping[str, Any]) -> dict[s
 
 
 def _at_depth(retriever: Any, k: int) -> Any:
-    """Return retrievers with `k`, unless they have one."""
+    """Add `k` to retrievers that lack it."""
     if isinstance(retriever, list):
         return [_at_depth(one, k) for one in retriever]
     if isinstance(retriever, str):
@@ -81,8 +81,8 @@ def _only_searches(fields: Mapping[str, Any]) -> bool:
 
 def check_searching(reasoning: Collection[str], gathering: Collection[str], models: Collection[str],
                     conditions: Collection[str]) -> bool:
-    """Return whether a run only searches. Raises ValueError: only some of its cells do, a model is given but never
-    called, a retrieval strategy needs a model and there is none, or a condition does not search.
+    """Return whether a run only searches. Raises ValueError if only some of its cells do, if a model is given but never
+    called, if a retrieval strategy needs a model but none is given, or if a condition does not search.
 
     Args:
         reasoning, gathering, models, conditions: every value in the run's combinations.

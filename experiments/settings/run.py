@@ -305,7 +305,7 @@ class RunSettings(_MatrixWithGuests):
 
     @property
     def other_models(self) -> list[str]:
-        """Return the models that do not answer: those that judge, grade, check support and paraphrase."""
+        """Return the models that judge, grade, check support or paraphrase, rather than answer."""
         judge = [one.model for one in (self.judge, self.support) if isinstance(one, ModelJudge | ModelSupport)]
         retrievers = [*self.retriever, *(one for more in self.include for one in more.retriever or ())]
         grading = (one.model for one in judges_of([*retrievers, self.grader]))
@@ -320,7 +320,7 @@ class RunSettings(_MatrixWithGuests):
 
     @property
     def seed(self) -> int:
-        """Return the first seed, which draws everything that is not a factor."""
+        """Return the first seed. It controls all randomness outside the factor `seed`."""
         return self.seeds[0]
 
     @property

@@ -20,7 +20,7 @@ _ATTRIBUTE = re.compile(r"^ {8}([a-z]\w*(?:, [a-z]\w*)*): ((?:.|\n {12})+)", re.
 
 def settings_schema() -> dict[str, Any]:
     """Return the JSON Schema of a settings file. A strategy is one of ragbed's, a function in a file, or the name of an
-    installed one."""
+    installed strategy."""
     schema = RunSettings.model_json_schema(schema_generator=_WithDescriptions)
     for family in FAMILIES:
         schema["$defs"][f"{family}_strategy"] = _strategy(family)
@@ -60,7 +60,7 @@ def _strategy(family: Family) -> dict[str, Any]:
 
 
 def _parameters(family: Family, name: str) -> dict[str, Any]:
-    """Return the schema of a strategy with parameters. A list instead of one value makes a strategy of each."""
+    """Return the schema of a strategy with parameters. A list as a value makes one strategy per element."""
     function = built_in(family)[name]
     fields = {}
     for field, schema in fields_schema(function).items():

@@ -32,14 +32,13 @@ class Budget(BaseModel):
     seconds: float | None = Field(default=None, gt=0, allow_inf_nan=False)
 
     def scale(self, share: float) -> Budget:
-        """Return the budget of a shard: its share of dollars and tokens, and all of the time."""
+        """Return the budget of a shard: its share of dollars and tokens, and the full time."""
         return self.model_copy(update={"dollars": None if self.dollars is None else self.dollars * share,
                                        "tokens": None if self.tokens is None else int(self.tokens * share)})
 
 
 def update_budget(budget: Budget, texts: Sequence[str]) -> Budget:
-    """Return the budget changed by texts such as `dollars=5` or `tokens=none`. Raises SettingsError: a text is
-    invalid."""
+    """Apply changes such as `dollars=5` or `tokens=none` to a budget. Raises SettingsError if a text is invalid."""
     fields: dict[str, Any] = {}
     for text in texts:
         name, equals, value = (part.strip() for part in text.partition("="))

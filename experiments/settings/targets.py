@@ -1,4 +1,5 @@
-"""Resolve what a command runs: a settings file, or a benchmark with its paper's settings; all or part of the questions.
+"""Resolve the target of a command: a settings file, or a benchmark with its paper's settings, and the part of the
+questions.
 """
 from __future__ import annotations
 
@@ -26,11 +27,11 @@ _TARGETS = ("give a YAML settings file, or a benchmark's name and its files, e.g
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A part of a benchmark's questions. None and empty keep what the settings say.
+    """A part of a benchmark's questions. Fields that are None or empty leave the settings unchanged.
 
     Attributes:
         filter: texts of the form `tag=value`.
-        race: whether the questions of each cell are chosen while the run goes on.
+        race: whether the run chooses each cell's questions as it goes on.
     """
 
     limit: int | None = None
@@ -41,19 +42,19 @@ class Part:
 
     @property
     def name(self) -> str:
-        """Return what the part adds to the name of its run."""
+        """Return the suffix that the part adds to the run's name."""
         words = [*self.filter, *["race"] * self.race, *(f"{word} {number}" for word, number in (
             ("sample", self.sample), ("seed", self.seed), ("limit", self.limit)) if number is not None)]
         return "".join("-" + re.sub(r"[^A-Za-z0-9._]+", "-", text) for text in words)
 
 
 def resolve_target(target: str, path: str | None, options: Mapping[str, Any], part: Part) -> list[RunSettings]:
-    """Return the runs of a settings file, or the run of a benchmark. If both exist, the file is taken.
+    """Return the runs of a settings file, or the run of a benchmark. If both exist, the file takes precedence.
 
     Args:
         target: path of a file, or name of a benchmark.
         path: where the benchmark's files are.
-        options: settings of a benchmark's run by name. With `name`, the part adds nothing to the run's name.
+        options: settings of a benchmark's run by key. If they include `name`, the part adds no suffix.
         part: which questions are asked.
 
     Raises:
@@ -101,8 +102,8 @@ def _benchmark_run(kind: str, path: str | None, options: Mapping[str, Any], part
 
 
 def add_setting(settings: dict[str, Any], text: str, replace: bool = False) -> None:
-    """Add a setting from a text of the form `key.key=value`, with the value in YAML. Raises SettingsError: the text has
-    another form, or the setting is there and `replace` is False."""
+    """Add a setting from a text of the form `key.key=value`, with the value in YAML. Raises SettingsError if the text
+    has another form, or if the setting exists and `replace` is False."""
     place, equals, value = text.partition("=")
     *keys, last = place.split(".")
     if not equals or not all((*keys, last)):
@@ -123,7 +124,7 @@ def option_name(setting: str) -> str:
 
 
 def narrow(settings: RunSettings, part: Part, rename: bool) -> RunSettings:
-    """Return the settings for a part of the questions. With `rename`, the run's name states the part."""
+    """Return the settings for a part of the questions. With `rename`, the run's name gets the part's suffix."""
     changes: dict[str, Any] = {name: value for name in _COUNTS if (value := getattr(part, name)) is not None}
     if part.filter:
         changes["filter"] = {**settings.benchmark.filter, **_parse_tags(part.filter)}

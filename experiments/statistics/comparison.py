@@ -54,15 +54,15 @@ class Comparison:
             Annals of Human Genetics 20, 1956).
         dz: for other scores, Cohen's d_z: the mean difference over the standard deviation of the differences, with
             pairs weighted as in the metric.
-        smallest: the smallest difference that the test would detect, given how much these pairs vary; None if there
-            is none.
+        smallest: the smallest difference that the test would detect, given how much these pairs vary; None if it can
+            detect none.
         said: the verdict in words, if early stopping decided the comparison.
     """
 
     metric: str
-    n: int  # pairs. `clusters`: independent ones; fewer than n if questions share documents
+    n: int  # pairs; `clusters`: independent groups of pairs, fewer than n if questions share documents
     clusters: int
-    unpaired: int  # questions that the metric applies to in only one cell
+    unpaired: int  # questions to which the metric applies in only one cell
     before: float | None
     after: float | None
     difference: float | None
@@ -71,7 +71,7 @@ class Comparison:
     gained: int | None
     lost: int | None
     test: Test
-    p: float | None  # of the test. `p_holm`: after Holm's correction over all comparisons shown together
+    p: float | None  # p of the test; `p_holm`: after Holm's correction over all comparisons shown together
     p_holm: float | None
     odds: float | None
     dz: float | None
@@ -89,20 +89,20 @@ class Comparison:
 
     @classmethod
     def of(cls, metric: str, stored: Mapping[str, Any]) -> Comparison:
-        """Return the comparison that `plain` stored."""
+        """Rebuild a comparison from the output of `plain`."""
         kept: dict[str, Any] = {one.name: stored.get(one.name) for one in fields(cls)}
         return cls(**{**kept, "metric": metric})
 
     def plain(self) -> dict[str, Any]:
-        """Return the comparison as a summary and `ragbed compare --json` store it, without the metric."""
+        """Return the comparison as a dict without the metric, for summaries and `ragbed compare --json`."""
         return {name: value for name, value in asdict(self).items() if name != "metric"}
 
 
 def compare(all_pairs: Sequence[Pairs], seed: int = 0) -> list[Comparison]:
-    """Compare each set of pairs, in order; p is corrected for the number of sets.
+    """Compare the two cells of each set of pairs, in order. p is corrected for the number of sets.
 
     Scores of 0 and 1 use McNemar's test and the interval of Bonett and Price, unless questions share documents.
-    Everything else uses the permutation test and the bootstrap's interval, by document if questions share documents.
+    Everything else uses the permutation test and the bootstrap interval, by document if questions share documents.
     """
     finite = [bool(pairs.n) and all(map(math.isfinite, pairs.observed())) for pairs in all_pairs]
     exact = [pairs.share and not pairs.clustered for pairs in all_pairs]
@@ -158,7 +158,7 @@ def _dz(pairs: Pairs) -> float | None:
 
 
 def difference_interval(pairs: Pairs, seed: int = 0) -> Interval:
-    """Compute the interval of the difference of two figures, without bounds if there is none."""
+    """Compute the interval of the difference of two figures. It has no bounds if it cannot be determined."""
     if pairs.n and pairs.share and not pairs.clustered:
         return share_difference_interval(*pairs.flips(), pairs.n)
     return bootstrap(pairs, seed).difference if pairs.n else NO_INTERVAL
@@ -190,10 +190,9 @@ def bootstrap(pairs: Pairs, seed: int = 0, resamples: int = RESAMPLES) -> Bootst
 def bootstraps(all_pairs: Sequence[Pairs], seed: int = 0, resamples: int = RESAMPLES) -> list[Bootstrapped]:
     """Bootstrap the difference and both figures of each set of pairs.
 
-    Pairs are drawn whole, and all pairs over one document together. If the differences of a split have little spread,
-    the interval is widened within the range of the differences: if scores lie between a and b, differences lie between
-    a - b and b - a. There is no interval if a figure is not finite in some resample, and no standard error if all
-    resamples agree.
+    Pairs are drawn whole, and pairs that share a document are drawn together. If the differences of a split have little
+    spread, the interval is widened within their range: for scores between a and b, from a - b to b - a. There is no
+    interval if a figure is not finite in some resample, and no standard error if all resamples agree.
     """
     found = draw_resamples([pairs.units for pairs in all_pairs], seed, resamples)
     return [_drawn(pairs, totals) for pairs, totals in zip(all_pairs, found, strict=True)]
@@ -220,7 +219,7 @@ def _drawn(pairs: Pairs, resamples: Totals) -> Bootstrapped:
 
 
 def _corners(pairs: Pairs) -> tuple[Floats, bool]:
-    """Compute the difference for the six variants of `Sample.corners`, and whether the splits share units."""
+    """Compute the difference for the six variants of `Sample.corners`. Also return whether the splits share units."""
     import numpy as np
 
     low, high = score_ranges(pairs.figure.names)

@@ -1,4 +1,4 @@
-"""Main effects and interactions of factors: which ones the cells of a run determine, their means, and their tests."""
+"""Estimate and test the main effects and interactions of factors, as far as a run's cells determine them."""
 from __future__ import annotations
 
 import math
@@ -32,12 +32,12 @@ _NOTHING = 1e-12
 
 @dataclass(frozen=True, slots=True)
 class Design:
-    """Cells as rows of levels, and the terms that they determine. A term (a factor or two) is determined if all its
-    levels, or combinations of levels, occur under at least one combination of the other factors. A cell in which a
-    factor has no effect stands for every level of that factor when other factors are compared."""
+    """Cells as rows of levels, and the terms that they determine. A term is one factor or a pair. It is determined if
+    all its levels, or combinations of levels, occur under at least one combination of the other factors. If a factor
+    has no effect in a cell, the cell counts for every level of it when other factors are compared."""
 
     cells: tuple[Levels, ...]  # the level of each factor; None if it has no effect
-    levels: Mapping[str, tuple[str, ...]]  # of each factor that varies, in the order in which they occur
+    levels: Mapping[str, tuple[str, ...]]  # levels of each factor that varies, in order of occurrence
 
     @property
     def crossed(self) -> bool:
@@ -46,14 +46,14 @@ class Design:
 
     @property
     def terms(self) -> list[Term]:
-        """The factors, then the pairs of factors, that the cells determine."""
+        """The terms that the cells determine: first single factors, then pairs."""
         every = [*((name,) for name in self.levels), *combinations(self.levels, 2)]
         return [term for term in every if len(self.means(term))]
 
     def means(self, names: Term) -> Floats:
         """Return the contrasts (combinations x cells) that give the marginal mean of each level or combination of
-        levels. The mean weights equally the combinations of the other factors under which all of the term's levels were
-        run. Returns no rows if there are none."""
+        levels. The mean covers those combinations of the other factors under which all of the term's levels were run,
+        with equal weights. Without any, there are no rows."""
         import numpy as np
 
         others = {tuple((name, level) for name, level in cell.items() if name not in names)
@@ -70,7 +70,7 @@ class Design:
         return np.mean(found, axis=0) if found else np.empty((0, len(self.cells)))
 
     def combinations(self, names: Term) -> list[tuple[str, ...]]:
-        """Return the combinations of levels, as the rows of `means`."""
+        """Return the combinations of levels in the order of the rows of `means`."""
         return list(product(*(self.levels[name] for name in names)))
 
     def effects(self, names: Term) -> Floats:
@@ -98,26 +98,27 @@ def make_design(cells: Sequence[Levels], factors: Sequence[str]) -> Design:
 
 
 class _FittedPart(NamedTuple):
-    """The contribution of one independent sample of questions, all or those of one split, to the means of cells."""
+    """What one independent sample (all questions or one split) contributes to the means of cells."""
 
     means: Floats
-    covariance: Floats  # of these means
+    covariance: Floats  # covariance of these means
     worth: float  # effective number of clusters
     limits: tuple[float, float]  # lower and upper bound of what it adds to a mean
 
     def along(self, contrast: Floats) -> tuple[float, float]:
-        """Return its contribution to the contrast, and to its variance."""
+        """Return the part's contributions to the contrast and to the contrast's variance."""
         variance = float(contrast @ self.covariance @ contrast)
         return float(contrast @ self.means), variance if variance > _rest(contrast, self.covariance) else 0.0
 
     def ends(self, apart: bool) -> tuple[float, float]:
-        """Return the least and the most that it can contribute to a mean, or to the difference of two."""
+        """Return the least and the most that the part can contribute to a mean or, with `apart`, to a difference of two
+        means."""
         least, most = self.limits
         return (least - most, most - least) if apart else self.limits
 
 
 def _rest(contrast: Floats, covariance: Floats) -> float:
-    """Return the variance of the contrast below which it counts as a rounding error of 0."""
+    """Return the variance below which a contrast's variance counts as 0, because it is only rounding error."""
     return max(_NOTHING * float(contrast**2 @ covariance.diagonal()), _NOTHING**2)
 
 
@@ -128,10 +129,9 @@ class Fit:
     parts: tuple[_FittedPart, ...]
 
     def estimates(self, contrasts: Iterable[Floats], apart: bool) -> Iterator[tuple[float, Interval]]:
-        """Estimate each contrast with its interval by Student's distribution, with the degrees of freedom of Welch
-        (Biometrika 34, 1947) and Satterthwaite. If a part has no spread, the interval is widened by `intervals.room`;
-        the squared distances of the parts add up, as in `intervals.widen`. `apart` says that contrasts are differences
-        of means."""
+        """Estimate each contrast and its Student interval, with the degrees of freedom of Welch (Biometrika 34, 1947)
+        and Satterthwaite. If a part has no spread, the interval is widened by `intervals.room`. The squared distances
+        of the parts add up, as in `intervals.widen`. `apart`: whether contrasts are differences of means."""
         for contrast in contrasts:
             value = math.fsum(part.along(contrast)[0] for part in self.parts)
             below, above = self._reach(contrast, apart)
@@ -142,7 +142,7 @@ class Fit:
             yield value, clip_interval((min(least, value), max(most, value)), Interval(value - below, value + above))
 
     def _reach(self, contrast: Floats, apart: bool) -> tuple[float, float]:
-        """Return how far below and above its value the contrast may be."""
+        """Return how far below and above its estimate the contrast's true value may be."""
         known: list[tuple[float, float]] = []
         below, above = [0.0], [0.0]
         for part in self.parts:
@@ -161,11 +161,11 @@ class Fit:
     def test(self, contrasts: Floats) -> float | None:
         """Compute the p of Wald's test that all contrasts are zero.
 
-        The statistic is treated as Hotelling's T^2 ("The generalization of Student's ratio", 1931), which it is if
-        every question is in every cell: F = T^2 (v - q + 1) / (q v), with q and v - q + 1 degrees of freedom for q
-        contrasts. For one part v is its number of clusters minus one; for several it is that of Krishnamoorthy and Yu
-        (Statistics and Probability Letters 66, 2004). p is never below 2^(1 - G), the smallest p that swapping levels
-        within G clusters can give. Returns None if a part has too few clusters.
+        Every question is in every cell, so the statistic is Hotelling's T^2 ("The generalization of Student's ratio",
+        1931). For q contrasts, F = T^2 (v - q + 1) / (q v) has q and v - q + 1 degrees of freedom. For one part, v is
+        its number of clusters minus one. For several parts, v is computed as by Krishnamoorthy and Yu (Statistics and
+        Probability Letters 66, 2004). p is never below 2^(1 - G), the smallest p that swapping levels within G clusters
+        can give. Returns None if a part has too few clusters.
         """
         import numpy as np
         from scipy.special import fdtrc
@@ -186,8 +186,8 @@ class Fit:
 
 
 def _axes(contrasts: Floats, means: Floats, covariance: Floats) -> tuple[Floats, bool]:
-    """Return uncorrelated combinations of the contrasts, each divided by its standard error, and whether a contrast
-    without spread differs from zero."""
+    """Return uncorrelated combinations of the contrasts, each divided by its standard error. Also return whether any
+    contrast without spread differs from zero."""
     import numpy as np
 
     spread, axes = np.linalg.eigh(contrasts @ covariance @ contrasts.T)
@@ -204,13 +204,13 @@ def _least(clusters: float) -> float:
 def fit(scores: Floats, split: NDArray[np.intp], clusters: NDArray[np.intp], metric: str) -> Fit:
     """Fit the means of cells, with a covariance by cluster (Liang and Zeger, Biometrika 73, 1986).
 
-    The two splits are fitted separately. If a cluster has questions of both, they are fitted as one part, in which only
-    variation within splits counts as chance. Every question is in every cell, so its difficulty cancels in every
-    contrast.
+    The two splits are fitted separately. If any cluster has questions of both, they are fitted as one part, in which
+    only variation within splits counts as random. Every question is in every cell, so its difficulty cancels in
+    contrasts.
 
     Args:
         scores: cells by questions.
-        split: split of each question: 0, or 0 and 1 if the figure is the mean of two splits.
+        split: split of each question: always 0, or 0 and 1 if the figure is the mean of two splits.
         clusters: cluster of each question, numbered from 0.
     """
     import numpy as np
@@ -233,7 +233,7 @@ def fit(scores: Floats, split: NDArray[np.intp], clusters: NDArray[np.intp], met
 
 def _part(scores: Floats, weights: Floats, clusters: NDArray[np.intp], worth: float,
           limits: tuple[float, float]) -> _FittedPart:
-    """Fit one part. Every cluster is in every cell, so the covariance is that of a mean, as in statsmodels' WLS with
+    """Fit one part. Every cluster is in every cell, so this is the covariance of a mean, as in statsmodels' WLS with
     `cov_type="cluster"`."""
     import numpy as np
 

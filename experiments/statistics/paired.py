@@ -1,5 +1,5 @@
-"""`Pairs`: one metric of two cells over the questions that both have. `Clusters`: questions that share documents and
-are therefore not independent."""
+"""Paired scores of two cells over the questions that both have (`Pairs`), and groups of questions that share documents
+and are therefore not independent (`Clusters`)."""
 from __future__ import annotations
 
 import math
@@ -22,8 +22,8 @@ MIN_CLUSTERS = 6  # no test on fewer clusters can be significant: with five, p i
 
 @dataclass(frozen=True, slots=True)
 class Clusters:
-    """The cluster of each question, named after one of its questions, and a note if the default clustering was not
-    used.
+    """The cluster of each question, and a note if the default clustering was not used. A cluster is named after one of
+    its questions.
     """
 
     of: Mapping[str, str]
@@ -33,9 +33,9 @@ class Clusters:
 def cluster_questions(questions: Iterable[Question]) -> Clusters:
     """Cluster questions that share a gold document or a conversation, directly or through others.
 
-    If the clusters are too few, or a few of them hold most questions, questions are clustered by their first gold
-    document only; if that is no better, every question is its own cluster. The note says so. Too few means an effective
-    number below 6: n^2 / (sum of the squared sizes) (Kish).
+    If there are too few clusters, questions are clustered by their first gold document only. If that is not enough
+    either, every question is its own cluster. The note says so. Too few means that Kish's effective number, n^2 / (sum
+    of the squared sizes), is below `MIN_CLUSTERS`.
     """
     documents = {question.id: tuple(dict.fromkeys(_documents(question))) for question in questions}
     for most in (None, 1):
@@ -51,8 +51,8 @@ def cluster_questions(questions: Iterable[Question]) -> Clusters:
 
 
 def _documents(question: Question) -> Iterator[str]:
-    """Yield what clusters a question: its gold documents (`DOCUMENT#PLACE` counts as the document) and its
-    conversation.
+    """Yield the keys by which a question is clustered: its gold documents (`DOCUMENT#PLACE` counts as the document) and
+    its conversation.
     """
     yield from (f"conversation {name}" for name in question.tags.get("conversation", ()))
     for gold in question.gold:
@@ -84,10 +84,10 @@ class Pairs:
     metric: str
     figure: SetFigure  # how the metric's figure is computed from scores
     questions: tuple[str, ...]  # ids of the pairs, in order
-    units: Totals  # drawn and swapped whole, per question or document: units x splits x sides x names
-    scores: Floats | None  # pairs x sides; None for a metric that single questions do not have
-    answerable: tuple[bool, ...]  # of each pair, in the first cell
-    unpaired: int = 0  # questions that the metric applies to in only one cell
+    units: Totals  # units x splits x sides x names; a unit (question or cluster) is drawn and swapped whole
+    scores: Floats | None  # pairs x sides; None for a set-level metric
+    answerable: tuple[bool, ...]  # whether each pair's question is answerable in the first cell
+    unpaired: int = 0  # questions to which the metric applies in only one cell
 
     @property
     def n(self) -> int:
@@ -95,7 +95,7 @@ class Pairs:
 
     @property
     def share(self) -> bool:
-        """Whether every score is 0 or 1. Means over repeats may be in between."""
+        """Whether every score is 0 or 1. Means over repeats may lie between."""
         return is_share(self.metric) and self.scores is not None and bool(
             ((self.scores == 0) | (self.scores == 1)).all())
 
@@ -105,7 +105,7 @@ class Pairs:
         return len(self.units.sums) < self.n
 
     def flips(self) -> tuple[int, int]:
-        """Count the pairs whose score is higher, and lower, in the second cell; 0 for a metric of sets."""
+        """Count the pairs whose score is higher, and lower, in the second cell. Both are 0 for a set-level metric."""
         if self.scores is None:
             return 0, 0
         change = self.scores[:, 1] - self.scores[:, 0]
@@ -147,7 +147,7 @@ class Pairs:
 def pair_scores(metric: str, first: Mapping[str, ScoredRow], second: Mapping[str, ScoredRow],
              clusters: Mapping[str, str], scoring: Scoring = "corrected", refusing: bool = True) -> Pairs:
     """Pair two cells' questions by id. For `unified`, a question whose gold was dropped in only one of the cells is not
-    paired, since the right answers differ. `refusing` says whether the rules of both cells offer a refusal."""
+    paired, since the right answers differ. `refusing`: whether the rules of both cells offer a refusal."""
     import numpy as np
 
     rows = [*first.values(), *second.values()]

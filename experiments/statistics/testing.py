@@ -3,9 +3,9 @@
 A difference is detectable if a two-sided paired test at `ALPHA` divided by the number of comparisons finds it with
 probability `POWER`.
 
-The tests are written out: scipy.stats.permutation_test supports neither clusters that are swapped together nor draws
-shared between comparisons, and statsmodels' `mcnemar` and `multipletests` are two short formulas behind a slow import.
-The test suite checks this module against both libraries.
+The tests are written out for two reasons. scipy.stats.permutation_test supports neither clusters that are swapped
+together nor draws shared between comparisons. statsmodels' `mcnemar` and `multipletests` are two short formulas behind
+a slow import. The test suite checks this module against both libraries.
 """
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ DISCORDANCE = 0.25
 DEVIATION = 0.5
 WITHIN = 0.2  # the correlation of the differences of two questions of one cluster
 _NEARLY = 1e-9
-_STEPS = 25  # halvings of the range in which a difference is looked for
+_STEPS = 25  # bisection steps in the search for the smallest difference
 _MANY = 60  # units; with more, the smallest possible p is never the limit
 SWAPS = 9_999
-_EXACT = 13  # up to this many differing units, all swaps are tried: fewer than SWAPS
-_AT_ONCE = 200_000  # of units times swaps
+_EXACT = 13  # up to this many differing units, all swaps are tried, which are fewer than SWAPS
+_AT_ONCE = 200_000  # largest product of units and swaps that is computed in one step
 _CLOSE = 1e-10  # figures this close differ only by the order of summation
 
 
@@ -49,8 +49,8 @@ def mcnemar(gained: int, lost: int) -> float:
 
 
 def holm(values: Sequence[float | None]) -> list[float | None]:
-    """Correct each p by Holm's method ("A simple sequentially rejective multiple test procedure", 1979), in the given
-    order. None means no test and does not count."""
+    """Correct each p by Holm's method ("A simple sequentially rejective multiple test procedure", 1979). The order is
+    kept. None means that there was no test; it is not counted."""
     tests = sorted((p, place) for place, p in enumerate(values) if p is not None)
     corrected: list[float | None] = [None] * len(values)
     highest = 0.0
@@ -64,9 +64,9 @@ def permutation(pairs: Pairs, seed: int = 0, swaps: int = SWAPS) -> float | None
     """Compute the two-sided p of the paired permutation test, whose null hypothesis is that swapping the cells within
     any pair changes nothing.
 
-    The statistic is the difference of the two figures, also for set-level metrics. All questions over one document are
-    swapped together. With few differing pairs every swap is tried; otherwise p is (as extreme + 1) / (drawn + 1), which
-    is never 0 (Phipson and Smyth, 2010). Returns None if the difference is not finite.
+    The statistic is the difference of the two figures, also for set-level metrics. Questions that share a document are
+    swapped together. With few differing pairs, every swap is tried. Otherwise p is (as extreme + 1) / (drawn + 1),
+    which is never 0 (Phipson and Smyth, 2010). Returns None if the difference is not finite.
     """
     return permutations([pairs], seed, swaps)[0]
 
@@ -106,7 +106,7 @@ def _changes(pairs: Pairs) -> Floats:
 
 
 def _swapped(units: int, swaps: int, seed: int, table: Floats) -> Floats:
-    """Sum the table's rows over the units that each drawn swap exchanges; return swaps x columns."""
+    """Draw random swaps and sum the table's rows over the units that each swap exchanges. Return swaps x columns."""
     import numpy as np
 
     rng, columns = np.random.default_rng(seed), table.T.copy()
@@ -118,7 +118,7 @@ def _swapped(units: int, swaps: int, seed: int, table: Floats) -> Floats:
 
 
 def _extreme(pairs: Pairs, shift: Floats) -> int:
-    """Count the swaps whose difference is at least as large as the observed one, or undefined."""
+    """Count the swaps whose difference is undefined or at least as large as the observed one."""
     import numpy as np
 
     whole, (first, second) = pairs.units.whole(), pairs.observed()
@@ -132,11 +132,11 @@ def planned_difference(metric: str, answerable: int, unanswerable: int = 0, comp
             clusters: Sequence[tuple[int, int]] | None = None) -> float | None:
     """Compute the smallest difference between two cells that this many questions can detect, before anything is run.
 
-    For shares of independent questions it is McNemar's test that has to detect it, assuming `DISCORDANCE`. Otherwise it
-    is a test of means (for `unified`, of two splits' means), assuming `DEVIATION`. Differences within a cluster are
-    assumed to have the correlation `WITHIN`, which gives Kish's design effect 1 + (m - 1) x `WITHIN` for clusters of m
-    questions ("Survey Sampling", 1965). `clusters` has each cluster's numbers of answerable and unanswerable questions;
-    by default every question is its own cluster. Returns None if no difference within the metric's range is detectable.
+    Shares of independent questions use McNemar's test and assume `DISCORDANCE`. Everything else uses a test of means
+    (for `unified`, of two splits' means) and assumes `DEVIATION`. Differences within a cluster are assumed to have the
+    correlation `WITHIN`. For clusters of m questions this gives Kish's design effect 1 + (m - 1) x `WITHIN` ("Survey
+    Sampling", 1965). `clusters` has each cluster's numbers of answerable and unanswerable questions; by default every
+    question is its own cluster. Returns None if no difference within the metric's range is detectable.
     """
     n, clusters = answerable + unanswerable, clusters or [(1, 0)] * answerable + [(0, 1)] * unanswerable
     if not n:
@@ -150,8 +150,8 @@ def planned_difference(metric: str, answerable: int, unanswerable: int = 0, comp
 
 
 def planned_worth(metric: str, clusters: Sequence[tuple[int, int]]) -> float:
-    """Compute the effective number of independent questions that `planned_difference` assumes, given each cluster's
-    numbers of answerable and unanswerable questions."""
+    """Compute the effective number of independent questions that `planned_difference` assumes. `clusters` has each
+    cluster's numbers of answerable and unanswerable questions."""
     answerable, unanswerable = map(sum, zip(*clusters, strict=True))
     by_split = metric == "unified" and answerable > 0 and unanswerable > 0
     one, other = (1 / (2 * answerable), 1 / (2 * unanswerable)) if by_split else (1 / (answerable + unanswerable),) * 2
@@ -170,11 +170,12 @@ def describe_assumptions(metric: str, clustered: bool = False) -> str:
 
 def smallest_share_difference(n: int, discordance: float = DISCORDANCE, comparisons: int = 1) -> float | None:
     """Compute the smallest difference of two paired shares that McNemar's exact test over `n` pairs detects, if the
-    share `discordance` of pairs differs. Returns None if even pairs that all differ in one direction are too few."""
+    share `discordance` of pairs differs. Returns None if n is too small even when all differing pairs agree in
+    direction."""
     low, high = 0.0, 1.0
     if mcnemar_power(n, high, discordance, comparisons) < POWER:
         return None
-    for _ in range(_STEPS):  # power grows with the difference
+    for _ in range(_STEPS):  # bisection works because power grows with the difference
         middle = (low + high) / 2
         low, high = (low, middle) if mcnemar_power(n, middle, discordance, comparisons) >= POWER else (middle, high)
     return high
@@ -196,8 +197,8 @@ def mcnemar_power(n: int, difference: float, discordance: float = DISCORDANCE, c
 
 @lru_cache(maxsize=8)
 def _found_up_to(n: int, tail: float) -> tuple[NDArray[np.int64], Floats]:
-    """Return the numbers of differing pairs at which the test can be significant, and for each the largest number of
-    pairs of the rarer kind that still is."""
+    """Return the numbers of differing pairs at which the test can be significant. Also return, for each, the largest
+    count of the rarer direction that is still significant."""
     import numpy as np
     from scipy.special import bdtr, bdtrik
 
@@ -210,9 +211,9 @@ def _found_up_to(n: int, tail: float) -> tuple[NDArray[np.int64], Floats]:
 def smallest_difference(error: float, units: int, freedom: int, comparisons: int = 1) -> float | None:
     """Compute the smallest difference with this standard error that the permutation test detects.
 
-    It is error x (t(1 - alpha/2) + t(power)) by Student's distribution. If only k swaps are rare enough on either side,
-    it is larger by 1/(4k), the loss of power in simulations of six to twelve units. Returns None if no swap is rare
-    enough: p is never below 2^(1 - units).
+    It is error x (t(1 - alpha/2) + t(power)) by Student's distribution. If only k swaps on either side are rare enough
+    to be significant, it is larger by 1/(4k), the loss of power in simulations of six to twelve units. Returns None if
+    no swap is, since p is never below 2^(1 - units).
     """
     from scipy.special import stdtrit
 
