@@ -29,7 +29,7 @@ from ragbed.strategies.types import (
     mark_gathering,
 )
 
-Most = Annotated[int, Field(ge=1, le=50)]  # number of last turns
+Most = Annotated[int, Field(ge=1, le=50)]  # number of most recent turns
 Longest = Annotated[int, Field(ge=20, le=10_000)]  # characters of each question and answer in them
 ASKS = "asks"  # the decision that records the rewritten question
 _MAX_REPLY, _GROWTH = 300, 2  # a rewritten question may have 300 characters, or twice the original's
@@ -45,7 +45,7 @@ def none(task: Task) -> Standalone:
 
 
 def window(task: Task, *, turns: Most = 2, characters: Longest = 200) -> Standalone:
-    """Put the last turns before the question."""
+    """Put the most recent turns before the question."""
     yield from ()
     return fill_untrusted("window", turns=format_turns(task.turns[-turns:], characters), query=task.question)
 
@@ -64,7 +64,7 @@ def rewrite(task: Task, *, turns: Most = 5, characters: Longest = 600) -> Standa
 
 
 def format_turns(turns: Sequence[Turn], characters: int) -> str:
-    """Format turns for a prompt: two lines each, every text cut after `characters`."""
+    """Format turns for a prompt: two lines each, each text cut after `characters` characters."""
     def line(text: str) -> str:
         text = " ".join(strip_citations(text).split())
         return text if len(text) <= characters else f"{text[:characters]} …"

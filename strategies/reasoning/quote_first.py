@@ -20,7 +20,7 @@ from ragbed.strategies.types import Decision, Draft, Recipe, Reply, Task
 def quote_first(task: Task, *, quotes: Annotated[int, Field(ge=1, le=30)] = 8) -> Recipe:
     """Copy up to `quotes` quotes in one call, then answer from the quotes that are found in the documents.
 
-    Without a quote, the question is refused if the rules allow it, and otherwise answered from the documents. The
+    If no quote is found, the strategy refuses if the rules allow it, and otherwise answers from the documents. The
     figure `quotes_found` is the share of the model's quotes that the documents contain.
     """
     evidence = yield from task.gather(task.question)

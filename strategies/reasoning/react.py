@@ -22,7 +22,7 @@ from ragbed.strategies.types import Recipe, Task
 
 Tools = Literal["auto", "native", "text"]
 
-_MAX_LENGTH = 20_000  # characters of a reply that are read
+_MAX_LENGTH = 20_000  # characters read of a reply
 _STOP = ("\nResult:", "\nObservation:", "\nDocuments:", "\n<documents>")
 _ACTION = re.compile(r"^[ \t>*#_`-]{0,8}(?:action[*_`]{0,3} ?\d{0,2} ?[:：][ \t*_`]{0,4})?"
                      r"(?:(search)[*_`]{0,3} ?[:：(\[]([^\n]*)|(finish)\b[^\n]*)\n?", re.IGNORECASE | re.MULTILINE)

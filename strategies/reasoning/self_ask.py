@@ -16,7 +16,7 @@ from ragbed.strategies.parts.reading import says_nothing, to_query
 from ragbed.strategies.reading import fold, strip_thinking
 from ragbed.strategies.types import Recipe, Task
 
-_MAX_LENGTH = 20_000  # characters of a reply that are read
+_MAX_LENGTH = 20_000  # characters read of a reply
 _ASKS = re.compile(r"^[ \t>*#_`-]{0,8}follow[ -]?up(?: question)?(?: ?\d{1,2})?[*_`]{0,3} ?[:：]([^\n]*)\n?",
                    re.IGNORECASE | re.MULTILINE)
 _NO_MORE = ("none ", "no more", "no further", "no follow", "nothing more", "not needed")

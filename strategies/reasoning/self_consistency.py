@@ -68,8 +68,8 @@ class _Draws:
     shown: set[int] = field(default_factory=set)  # evidence numbers that any prompt showed
 
     def rewrite(self, place: int, call: Generate) -> Generate:
-        """Give a call the number and temperature of its sample. Calls that gather evidence, or have temperature 0, stay
-        unchanged. Numbers of a nested self-consistency stay distinct."""
+        """Give a call the number and temperature of its sample. Leave calls that gather evidence or have temperature 0
+        unchanged. Sample numbers of a nested self-consistency stay distinct."""
         if call.gathering:
             return call
         self.shown.update(call.shown)

@@ -24,10 +24,10 @@ def sufficient(task: Task, *, of: Reasoning = chain_of_thought, threshold: Annot
     """Judge whether the documents suffice; if not, search for what is missing, or refuse.
 
     The grade is the share of the needed facts that the documents state. Below `threshold`, the strategy searches for
-    what the model misses, at most `iterations` times, and judges again. Then it refuses if the rules offer a refusal,
-    and otherwise answers with the note `insufficient`. If the judgement cannot be read, the question is answered with
-    the note `sufficiency_unread`. The inner strategy uses the evidence gathered here. The figure `sufficiency` is the
-    last grade.
+    what the model says is missing and judges again, at most `iterations` times. Then it refuses if the rules offer a
+    refusal, and otherwise answers with the note `insufficient`. If the judgement cannot be read, the question is
+    answered with the note `sufficiency_unread`. The inner strategy uses the evidence gathered here. The figure
+    `sufficiency` is the last grade.
     """
     if task.rules == "closed-book":
         draft: Draft = yield from of(task)

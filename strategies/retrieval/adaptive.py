@@ -1,7 +1,7 @@
 """Adaptive retrieval: choose how to search by the question (Adaptive-RAG: Jeong et al. 2024).
 
-The paper trains a classifier on which of three methods answered each question. Here the answering model decides how
-much has to be looked up.
+The paper trains a classifier to predict which of three methods answers a question. Here the answering model decides how
+much to search.
 """
 from __future__ import annotations
 

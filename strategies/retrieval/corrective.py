@@ -1,4 +1,4 @@
-"""Corrective retrieval: grade what was found, drop what does not help, search again (CRAG: Yan et al. 2024).
+"""Corrective retrieval: grade the results, drop what does not help, search again (CRAG: Yan et al. 2024).
 
 The paper grades with a fine-tuned T5, cuts passages into strips, and searches the web if nothing helps. Here the
 answering model grades whole passages from 0 to 3, one call each, and rewrites the query to search the same documents

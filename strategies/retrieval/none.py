@@ -1,4 +1,4 @@
-"""No retrieval: the model answers from what the question says."""
+"""No retrieval: the prompt shows no documents."""
 from __future__ import annotations
 
 from ragbed.strategies.types import Gathering, Task
