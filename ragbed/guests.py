@@ -18,7 +18,7 @@ A guest fills slots. Each name in a slot points to an attribute of this type:
     comparison a function from a folder and a baseline or None to JSON and views; named like an opener
     analysis   a function from `AnalysisInput` to a list of `View`, for the report, the terminal and JSON
     finding    a function from `AnalysisInput` to JSON or None; analyses read the result as `run.found[NAME]`
-    setting    a pydantic model, or a function that checks and returns a value; the name is a key of a run's settings
+    setting    a pydantic model, or a function that returns the value or raises ValueError; the name is a key of run settings
     benchmark  a subclass of `Selection`; the name is its `kind`
     retriever  a subclass of `RetrieverKind`; the name is its `kind`
     vectors    a settings class for the vectors of an index; the name is its `kind`
@@ -26,11 +26,11 @@ A guest fills slots. Each name in a slot points to an attribute of this type:
     answers    an `AnswerFormat`, which reads and writes another tool's answer files
     labels     a function from a finished run and label files to a list of `View`, for `ragbed report --labels`
     metric     a `MetricGroup`; it is scored if a benchmark's scheme names it, or always if it has `material`
-    scheduler  a class with the protocol `Schedule`; the setting `race` uses the one named "race"
-    follow_up  a class with the protocol `FollowUp`; the setting `probe` gives its name
+    scheduler  a `Schedule` class (ragbed.experiments.running.hooks); the setting `race` uses the one named "race"
+    follow_up  a `FollowUp` class (ragbed.experiments.running.hooks); the setting `probe` gives its name
     parser     a function from bytes and a source name to HTML or `Parsed`; the name is a suffix, as in ".epub"
-    provider   a `ModelProvider`; the name is a model's name, or a prefix such as "gguf:"
-    launcher   a `ShardLauncher`; the name is the NAME in `--launcher NAME:...`
+    provider   a `ModelProvider` (ragbed.agents.models); the name is a model's name, or a prefix such as "gguf:"
+    launcher   a `ShardLauncher` (ragbed.experiments.commands.shards); the name is the NAME in `--launcher NAME:...`
     tool       a function with annotated arguments that returns text, for the server's MCP endpoint
 
 If an installed guest cannot be used, it is left out, and the logger `ragbed.guests` says why in one line on stderr.
