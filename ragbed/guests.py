@@ -18,7 +18,7 @@ A guest fills slots. Each name in a slot points to an attribute of this type:
     comparison a function from a folder and a baseline or None to JSON and views; named like an opener
     analysis   a function from `AnalysisInput` to a list of `View`, for the report, the terminal and JSON
     finding    a function from `AnalysisInput` to JSON or None; analyses read the result as `run.found[NAME]`
-    setting    a pydantic model, or a function that returns the value or raises ValueError; the name is a key of run settings
+    setting    a pydantic model, or a function that returns the value or raises ValueError; the name is a settings key
     benchmark  a subclass of `Selection`; the name is its `kind`
     retriever  a subclass of `RetrieverKind`; the name is its `kind`
     vectors    a settings class for the vectors of an index; the name is its `kind`
