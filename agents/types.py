@@ -80,8 +80,7 @@ class Answer:
     """The final answer to one question, or its failure.
 
     Attributes:
-        tagged: whether the answer was in the requested tags or fields; None if none were requested, or there was no
-            reply.
+        tagged: whether the answer was in the requested tags or fields; None without a request or a reply.
         shown: evidence numbers shown in prompts of the reasoning strategy, starting with the last answer prompt. If
             evidence was only gathered, all of it, best first.
     """
@@ -140,8 +139,7 @@ class CallOutcome:
 
     @property
     def cost(self) -> Cost:
-        """Return the cost of the call in this run, without seconds. A failure counts as free, because its price is
-        unknown."""
+        """Return the cost of the call in this run, without seconds. A failure, whose price is unknown, is free."""
         price = self.outcome.usage.price if isinstance(self.outcome, Reply) else 0.0
         return Cost(0.0, self.attempts, int(self.replayed), 0.0 if self.replayed else price, int(self.attempts > 1))
 

@@ -1,9 +1,8 @@
-"""Ask each answered question again: without each passage shown, with only the cited passages, without all cited
-passages, and, to measure noise, with nothing left out.
+"""Ask each answered question again: without each shown passage in turn, with only the cited passages, without all cited
+passages, and with all passages, to measure noise.
 
-The question's graph runs again over searches without the left-out passages; the other passages keep their numbers. A
-strategy that rewrites its queries may find another passage instead, except if only the cited ones are kept.
-"""
+The question's graph runs again over searches without the omitted passages. The other passages keep their numbers. A
+strategy that rewrites its queries may find another passage instead, unless only the cited ones are kept."""
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
@@ -27,9 +26,8 @@ class CitationAblation:
     """The follow-up `citations`: see `running.hooks.FollowUp`."""
 
     def is_due(self, result: Result, question: Question, plan: Plan) -> bool:
-        """Return whether to ablate an answer, which has its trace: its rules ask for citations, and ragbed's own search
-        found every passage shown. A pipeline's own search cannot leave passages out.
-        """
+        """Return whether to ablate an answer, which must have its trace. Its rules must require citations, and ragbed's
+        own search must have found every shown passage, because a pipeline's own search cannot omit passages."""
         cell = next((cell for cell in plan.cells if cell.id == result.cell), None)
         if cell is None or result.outcome != "answered" or not plan.tasks(cell).whole(question).cites:
             return False

@@ -17,7 +17,7 @@ from ragbed.experiments.metrics.scored import Scored, Scores, Scoring
 from ragbed.experiments.record import Result, StoredProbe
 
 GROUP = "citation_ablation"
-# An ablation's outcome: no readable reply, the same answer, another one, or a wrong answer corrected.
+# An ablation's outcome: unreadable reply, same answer, different answer, or wrong answer corrected.
 Change = Literal["failed", "same", "changed", "corrected"]
 _CITING, _PROBED = "ablated answers that cite", "ablated answers"
 
@@ -26,9 +26,9 @@ class Ablation(NamedTuple):
     """The outcome of each ablation of an answer.
 
     Attributes:
-        again: with nothing left out.
-        without: without one passage, by its evidence number.
-        cited_only: with the cited passages only; None if it cites none. `none_cited`: without all of these.
+        again: with all passages.
+        without: without one passage, by the passage's evidence number.
+        cited_only: with the cited passages only; None if none are cited. `none_cited`: without all cited passages.
         failed: share of the ablations without a readable reply.
     """
 

@@ -1,1 +1,1 @@
-"""Checks that a strategy keeps the rules that every strategy follows."""
+"""Check that a strategy follows the rules of all strategies."""

@@ -1,4 +1,4 @@
-"""Check that a strategy keeps the rules of all strategies.
+"""Check that a strategy follows the rules of all strategies.
 
 Two processes with different hash seeds execute the strategy, and their actions are compared. An audit hook, which a
 process cannot remove, reports access to files, network and processes. The source is searched for what no hook reports,
@@ -43,7 +43,7 @@ PROMISES: Mapping[str, str] = {
     "gold": "nothing that could reveal the gold reaches a prompt or a query",
     "io": "it uses no file, network, process or screen",
     "source": "its source reads no clock, environment or random numbers, and imports no package above it"}
-_LATE = ("limits", "stateless", "answers", "shown", "gold")  # promises that a short play may not test
+_LATE = ("limits", "stateless", "answers", "shown", "gold")  # promises that a short play may leave untested
 _NO_CLOCK, _NO_CHANCE = "a recipe must not read the clock", "a recipe may draw with task.rng() only"
 _FORBIDDEN = {
     r"imports (time|sched|calendar)\b": _NO_CLOCK, r"reads (datetime|date)\.(now|utcnow|today)$": _NO_CLOCK,
@@ -57,7 +57,7 @@ _FORBIDDEN = {
 _SEEN = ("os.", "socket.", "subprocess.", "shutil.", "ctypes.dlopen", "urllib.", "http.", "ftplib.", "smtplib.",
          "sqlite3.", "tempfile.", "webbrowser.", "builtins.input", "pty.")
 _IMPORT_EVENTS = ("os.listdir", "os.scandir", "os.walk", "os.fwalk", "os.add_dll_directory")  # raised by imports
-_MAX_SECONDS, _MAX_PRINTED = 600.0, 1 << 25  # per process; bytes
+_MAX_SECONDS, _MAX_PRINTED = 600.0, 1 << 25  # limits per process; bytes
 _FRAME = re.compile(r'File "((?:(?!conformance)[^"])+)", line (\d+) in (\S+)')
 
 
@@ -66,7 +66,7 @@ class PromiseVerdict(NamedTuple):
 
     Attributes:
         passed: None if the strategy broke another promise before this one could be tested.
-        detail: one line: where the promise is broken, or what was executed.
+        detail: one line that says where the promise is broken, or what was executed.
     """
 
     name: str
@@ -102,7 +102,7 @@ def check_strategies(strategies: Sequence[tuple[Family, Spec]], seconds: float =
         finally:
             for child in children:
                 with suppress(ProcessLookupError):
-                    os.killpg(child.pid, signal.SIGKILL)  # with processes that the strategy left running
+                    os.killpg(child.pid, signal.SIGKILL)  # also kills processes that the strategy left running
                 child.wait()
         results = [_results(place, len(strategies)) for place in places]
     return [_verdicts(one, other) for one, other in zip(*results, strict=True)]
@@ -223,7 +223,7 @@ def play() -> None:
         for family, spec in order["strategies"]:
             try:
                 with watching(spec) as seen:
-                    begins(3.0)  # it may import large packages
+                    begins(3.0)  # the strategy may import large packages
                     strategy = parse_strategy(family, spec)
                     found = examine(strategy, begins, again)
                 file = Path(inspect.getfile(inspect.unwrap(getattr(strategy.function, "func", strategy.function))))

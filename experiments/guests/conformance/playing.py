@@ -36,10 +36,10 @@ from ragbed.strategies.types import (
     Usage,
 )
 
-_WIDE = Limits(calls=300, searches=300, tokens=10**12, seconds=1e9)  # a strategy that reaches them does not end
+_WIDE = Limits(calls=300, searches=300, tokens=10**12, seconds=1e9)  # limits; a strategy that reaches them does not end
 _LIMITS = (Limits(calls=1), Limits(calls=2), Limits(searches=0), Limits(searches=1), Limits(tokens=150))
-_MAX_STEPS = 700  # steps of a play that are compared one by one
-_CANARY = "goldhush"  # part of every id that could reveal the gold
+_MAX_STEPS = 700  # number of steps of a play to compare one by one
+_CANARY = "goldhush"  # planted in every id that could reveal the gold
 _QUESTION = "Which city is the capital of France, and how many people lived in Paris in 2020?"
 _TEXTS = ("Paris is the capital of France.", "In 2020 Paris had 2145906 people.", "Lyon lies on the Rhone.",
           "The Seine flows through Paris.", "Marseille is a port of France.")
@@ -52,12 +52,12 @@ _JSON = {"answer_format": "json"}
 
 
 class Situation(NamedTuple):
-    """A question, and what its searches find.
+    """A question, and the results of its searches.
 
     Attributes:
         changes: fields of the task.
         finds: two of five documents, chosen by the query; all five; a new one each time; or nothing.
-        models: number of `_MODELS` to play.
+        models: how many of `_MODELS` to play.
     """
 
     name: str
@@ -102,7 +102,7 @@ _BAD_CALLS: tuple[Mapping[str, Any], ...] = (
     {"id": None, "type": "function", "function": {"name": "none_such", "arguments": None}}, {"function": []})
 _ANSWERS, _REFUSES, _WANTS = "a model that answers", "a model that refuses", "a model that is never satisfied"
 _NO_TOOLS = Failure("http_400", "this server has no tools")
-# Each replies to a call, given the number of calls before it.
+# Each function replies to a call, given the number of earlier calls.
 _MODELS: Mapping[str, Callable[[Task, Generate, int], Reply | Failure]] = {
     _ANSWERS: lambda task, call, turn: answer_reply(
         call, "A" if task.chooses else f"Paris{' [1]' if task.cites else ''}"),
@@ -127,15 +127,20 @@ _MODELS: Mapping[str, Callable[[Task, Generate, int], Reply | Failure]] = {
 
 
 def examine(strategy: Strategy, begins: Callable[[], object], again: bool) -> dict[str, Any]:
-    """Play a strategy in every situation. Args: begins: called before each play. again: play everything a second time
-    in reverse order, and compare. Returns: `problems`: broken promises, each with a description. `asked`: the actions
-    of each play, as text and hash. `calls`, `searches`: the maximum in any play. `reached`: the promises that the plays
-    could test.
+    """Play a strategy in every situation.
+
+    Args:
+        begins: called before each play.
+        again: play everything a second time in reverse order, and compare.
+
+    Returns:
+        `problems`: broken promises, each with a description. `asked`: the actions of each play, as text and hash.
+        `calls`, `searches`: the maximum in any play. `reached`: the promises that the plays could test.
     """
     plays = [_Play(strategy, one, model) for one in _SITUATIONS for model in islice(_MODELS, one.models)]
     plays.sort(key=lambda play: play.model not in (_ANSWERS, _REFUSES))
     done, ends = list[_Play](), True
-    while ends and len(done) < len(plays):  # if one play does not end, many others would not either
+    while ends and len(done) < len(plays):  # if one play does not end, many others will not either
         begins()
         done.append(plays[len(done)])
         ends = done[-1].run().outcome != "budget"
@@ -203,7 +208,7 @@ class _Play:
         self.asked, self.problems = list[tuple[str, str]](), list[tuple[str, str]]()
         self.calls = self.searches = 0
         self._numbers, self._fields = dict[int, int](), False
-        self._answer: str | None = None  # what the reply to the final call says
+        self._answer: str | None = None  # the text of the reply to the final call
 
     def run(self) -> Answer:
         """Play to the end, checking every action and the answer."""

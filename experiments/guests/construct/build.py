@@ -34,8 +34,7 @@ _DEFAULT_K = 10  # chunks that a search finds if a stage gives no number
 
 @dataclass(frozen=True)
 class Built:
-    """A finished construction, with the identity of each role's model, and the reasons why sources could not be read.
-    """
+    """A finished construction, with each role's model identity, and the reasons why sources could not be read."""
 
     settings: ConstructSettings
     construction: Construction

@@ -19,7 +19,7 @@ _FIGURES = {"original right": "original_right", "follow rate": "follow_rate", "s
             "refusal on removal": "refusal_on_removal", "unrelated right": "unrelated_right",
             "invariance": "unrelated_right"}
 _OPERATION, _ALL = "operation", "all"
-_ItemFigures = Mapping[str, Mapping[str, Result]]  # by item and figure, the result that has the score
+_ItemFigures = Mapping[str, Mapping[str, Result]]  # the result that has the score, by item and figure
 
 
 def world_views(material: AnalysisInput) -> list[View]:

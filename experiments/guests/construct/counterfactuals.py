@@ -1,8 +1,7 @@
 """Make the worlds of an item: a program edits its documents wherever the edited value occurs.
 
-In `edited`, a value that decides the answer is changed, and the answer with it. In `removed`, the values that decide it
-are gone. In `unrelated`, another value is changed, and the answer stays the same.
-"""
+In `edited`, a value that decides the answer changes, and so does the answer. In `removed`, the values that decide it
+are missing. In `unrelated`, another value changes, and the answer stays the same."""
 from __future__ import annotations
 
 import random
@@ -85,7 +84,7 @@ def _value(tables: Sequence[TypedTable], place: Place) -> Value:
 
 
 def _digits(value: Value) -> str:
-    """Return the part of a value that all its mentions share: for a number, the digits."""
+    """Return the part of a value that all its mentions share; for a number, its digits."""
     found = NUMBER.fullmatch(value.text.strip()) if value.number is not None else None
     return found["digits"] if found else value.text
 

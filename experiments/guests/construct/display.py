@@ -17,7 +17,7 @@ from ragbed.experiments.guests.construct.settings import ConstructSettings
 from ragbed.experiments.terminal.display import Bars, note, print_json, print_result, print_table, say, stoppable
 from ragbed.experiments.terminal.tables import print_views
 
-_MAX_NAMED = 6  # sources without an item that the terminal names; the card has all
+_MAX_NAMED = 6  # maximum sources without an item to list in the terminal; the card lists all
 
 
 def build(settings: ConstructSettings, fresh: bool, replay: Path | None, json: bool, shard: Shard | None = None,

@@ -20,7 +20,7 @@ from ragbed.strategies.catalogue import RETRIEVAL
 from ragbed.strategies.types import Generate, Reply, Task
 
 SAMPLE = 40  # instances to extrapolate from
-_LIST_ITEMS = 8  # in a list without a maximum
+_LIST_ITEMS = 8  # items in a list without a maximum
 
 
 def estimate_usage(settings: ConstructSettings, library: Library) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from ragbed.strategies.reading import REFUSAL
 
 Export = Literal["beir", "ragas", "autorag", "yourbench"]
 _UNKNOWN_TIME = datetime(1970, 1, 1)  # AutoRAG requires a time; the current one would change the bytes
-_MAX_DIFFICULTY = 10  # of YourBench's scale, which begins at 1
+_MAX_DIFFICULTY = 10  # maximum of YourBench's scale, which begins at 1
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Filters that items must pass: each returns why an item is rejected, or lets it pass. Those that ask solvers are
+"""Filters that items must pass. Each returns why it rejects an item, or lets it pass. Filters that ask solvers are
 recipes."""
 from __future__ import annotations
 
@@ -46,12 +46,12 @@ _UNNAMED = re.compile(r"\bthe (?:company|firm|bank|organi[sz]ation|study|patient
 _NAME = re.compile(r"(?<!^)(?<![.?!] )\b[A-Z0-9]\w*[A-Za-z]|(?<=\s)[\"“'‘]\w")
 _WHICH = re.compile(r"\b(?:which|what) of the following\b", re.IGNORECASE)
 _SAME = 0.7  # least similarity (Jaccard or containment) of questions that are duplicates if they share an answer
-_NEAR = 0.95  # the same, as a cosine
+_NEAR = 0.95  # the same threshold for the cosine
 _EQUAL = 0.9  # least Jaccard index of questions that are the same if their words and numbers are
 
 
 def check_spans(item: Item, library: Library) -> str | None:
-    """Check that the evidence is word for word at its place in the document."""
+    """Check that the evidence matches the document word for word at its offsets."""
     if not item.evidence:
         return "it has no evidence"
     for one in item.evidence:
@@ -97,8 +97,7 @@ def check_needs_evidence(item: Item, library: Library, by: Literal["chunk", "spa
     it.
 
     At most half of them may be correct each time. A piece is all evidence in one chunk, or, with `by="span"`, one span.
-    With nothing left to answer from, the item passes: `check_unknown` covers it.
-    """
+    If no text is left to answer from, the item passes: `check_unknown` covers this case."""
     pieces = _evidence_pieces(item, by)
     shown = [chunk for chunk in item.chunks if not any(holds_evidence(chunk, one) for one in item.evidence)]
     views = [shown] if shown else []
@@ -191,7 +190,7 @@ def evidence_chunks(item: Item, library: Library) -> list[Chunk]:
 
 
 def duplicate_check(library: Library) -> Callable[[Item, Sequence[Item]], str | None]:
-    """Return a function that tells why an item repeats one of those kept before it, or None.
+    """Return a function that returns why an item repeats an earlier kept one, or None.
 
     Two items are duplicates if they share an answer and their questions are similar: by five-character shingles
     (Jaccard index 0.7, or containment 0.7) or by the cosine of their vectors (0.95). The same question with another

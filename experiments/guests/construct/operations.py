@@ -16,12 +16,12 @@ from ragbed.experiments.guests.construct.typed_tables import SENTENCE, VALUE, Fi
 Operation = Literal["look-up", "arg-max", "arg-min", "sum", "difference", "ratio", "before", "after", "count", "join"]
 OPERATIONS: tuple[Operation, ...] = get_args(Operation)
 _SCALES = re.compile(r"thousand|million|billion|trillion|[십백천만억조]", re.IGNORECASE)
-Place = tuple[int, str, str]  # a value that an operation rests on: number of the table, field, entity
+Place = tuple[int, str, str]  # a value that decides an answer: number of the table, field, entity
 
 
 @dataclass(frozen=True, slots=True)
 class Computation:
-    """A question before it is worded.
+    """What a question asks, before it is put into words.
 
     Attributes:
         fields: for a join, one of each table; for a count, those of its two conditions.
@@ -44,7 +44,7 @@ def compute(plan: Computation, tables: Sequence[TypedTable]) -> tuple[str, ...]:
 
 
 def find_basis(plan: Computation, tables: Sequence[TypedTable]) -> list[Place]:
-    """Return the values that decide the answer: without a change to one of them, it stays the same."""
+    """Return the values that decide the answer. Unless one of them changes, the answer stays the same."""
     if plan.operation == "join":
         return [(place, plan.fields[place], one)
                 for place, entities in enumerate((tables[0].entities, shared_entities(tables)))

@@ -1,8 +1,7 @@
 """Play instances through the stages and filters of a kind.
 
-Every call goes through the journal, and items stay in the order of their instances, however many are played at once.
-The same replies therefore make the same bytes, also after a kill.
-"""
+Every call goes through the journal. Items stay in the order of their instances, however many are played at once. So
+equal replies give equal bytes, even after a kill."""
 from __future__ import annotations
 
 import inspect
@@ -60,7 +59,7 @@ def stage_recipe(stage: Stage, item: Item, library: Library, result: list[Any]) 
 
 
 class StageRunner:
-    """Plays each stage as a question of its own, with one model per role, such as `writer` and `solver 1`."""
+    """Plays each stage as a separate question, with one model per role, such as `writer` and `solver 1`."""
 
     def __init__(self, models: Mapping[str, Model], search: SearchFunction, limits: Limits) -> None:
         self._models, self._search, self._limits = models, search, limits
@@ -92,7 +91,7 @@ class Construction:
         on_outcomes: called with the outcomes of each instance.
         shard: if set, only its instances are played.
         begun: number of instances started so far.
-        played: outcomes in order: of every item, and of every instance that became none.
+        played: outcomes, in order, of every item, and of every instance that gave no item.
         kept: kept items in order.
     """
 

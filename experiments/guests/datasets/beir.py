@@ -31,7 +31,7 @@ from ragbed.experiments.benchmarks.qrels import (
 )
 from ragbed.experiments.question import RANKED, Benchmark, Question, Scheme
 
-_PUBLISHED = {"scifact": ("beir_scifact",)}  # by the name of the collection's folder
+_PUBLISHED = {"scifact": ("beir_scifact",)}  # published figures by the name of the collection's folder
 
 
 class Beir(Selection):
@@ -39,7 +39,7 @@ class Beir(Selection):
 
     Attributes:
         path: the folder, or `hub:OWNER/NAME`.
-        split: the file of `qrels` whose queries are asked.
+        split: name of the file in `qrels` whose queries to run.
     """
 
     about = About(

@@ -23,7 +23,7 @@ from ragbed.experiments.question import Question, Scheme
 
 
 class ClapNq(SplitFiles):
-    """ClapNQ, with answerable and unanswerable questions; those of a folder's two files alternate."""
+    """ClapNQ, with answerable and unanswerable questions. Questions from a folder's two files alternate."""
 
     about = About(
         paper="CLAPnq: Cohesive Long-form Answers from Passages in Natural Questions for RAG systems (2024), "
@@ -50,5 +50,5 @@ class ClapNq(SplitFiles):
 
 
 def _answers(text: str) -> bool:
-    """Return the answers. An annotator without one left the field empty, or wrote `NA` or a full stop."""
+    """Return the answers. Annotators without an answer left the field empty, or wrote `NA` or a full stop."""
     return text.strip() != "NA" and any(character.isalnum() for character in text)

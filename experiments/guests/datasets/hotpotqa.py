@@ -1,4 +1,4 @@
-"""HotpotQA: questions over two Wikipedia paragraphs among ten, with the supporting sentences named.
+"""HotpotQA: questions over two Wikipedia paragraphs among ten, with the supporting sentences listed.
 
 Paper: Yang, Qi, Zhang, Bengio, Cohen, Salakhutdinov, Manning, "HotpotQA: A Dataset for Diverse, Explainable Multi-hop
 Question Answering", EMNLP 2018, arXiv:1809.09600. Site: hotpotqa.github.io. CC BY-SA 4.0.

@@ -29,7 +29,7 @@ _PAGE = re.compile(r"(.+) - (\d{1,6})", re.DOTALL)
 
 
 class KoreanRag(RecordFiles):
-    """Korean pages, which every question is searched over; `by:domain` shows the figures of each field.
+    """Korean RAG: every question searches all pages. `by:domain` shows the figures of each domain.
 
     Attributes:
         path: a folder with files of passages and questions under any name, or `hub:OWNER/NAME`.
@@ -82,7 +82,7 @@ def _question(row: Row, pages: Collection[str]) -> Question:
 
 
 def _gold(row: Row, pages: Collection[str]) -> tuple[Gold, ...]:
-    """Return the pages that all lists name; every published list has one page."""
+    """Return the pages in all lists. Every published list has one page."""
     lists = row.fields.get("retrieval_gt")
     if not isinstance(lists, list) or not lists or not all(
             isinstance(ids, list) and ids and all(isinstance(id, str) for id in ids) for ids in lists):

@@ -37,7 +37,7 @@ from ragbed.experiments.benchmarks.hub import fetch_files
 from ragbed.experiments.question import Benchmark, Question, Scheme
 from ragbed.strategies.history import read_turns
 
-Passages = dict[str, tuple[Document, Chunk]]  # by id
+Passages = dict[str, tuple[Document, Chunk]]  # passages by id
 _NO_ANSWER = "UNANSWERABLE"
 
 

@@ -1,4 +1,4 @@
-"""MultiHop-RAG: queries over several news articles of one collection, some of which it does not answer.
+"""MultiHop-RAG: queries over several news articles of one collection. It does not answer some of the queries.
 
 Paper: Tang, Yang, "MultiHop-RAG: Benchmarking Retrieval-Augmented Generation for Multi-Hop Queries", 2024,
 arXiv:2401.15391. Code and data: github.com/yixuantt/MultiHop-RAG, ODC-By 1.0 (the articles are their publishers');
@@ -37,11 +37,11 @@ _NONE = "null_query"
 
 
 class MultiHopRag(RecordFiles):
-    """MultiHop-RAG: all queries are searched over the one collection.
+    """MultiHop-RAG: all queries search the same collection.
 
     Attributes:
         path: a folder with files of queries and articles under any name, or `hub:OWNER/NAME`.
-        size: target size of a chunk of an article's body, in characters; the paper has 256 tokens.
+        size: target size of a chunk of an article's body, in characters; the paper uses 256 tokens.
     """
 
     about = About(
@@ -98,7 +98,7 @@ def _question(row: Row, corpus: Mapping[str, Document], seen: Counter[str]) -> Q
 
 
 def _gold(part: Row, corpus: Mapping[str, Document]) -> Gold:
-    """Return the position of the fact in its article; the whole article if its text has the fact in other words."""
+    """Return the position of the fact in its article, or the whole article if it words the fact differently."""
     address, fact = part.text("url"), part.text("fact").strip()
     start = corpus[address].plain.find(fact) if address in corpus else -1
     return Gold(address) if start < 0 else Gold(address, format="plain", start=start, end=start + len(fact))

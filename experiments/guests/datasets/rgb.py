@@ -41,9 +41,9 @@ class Rgb(RecordFiles):
         test: `noise` mixes passages with and without the answer. `rejection` shows only passages without it, so that
             the question cannot be answered. `counterfactual` mixes in passages with a wrong answer and asks for the
             true one; run it with `rules: open`.
-        passages: number of passages shown; more if an answer has more parts, because each part needs one.
-        noise: share of the passages without an answer; 1 is `rejection`.
-        seed: seed, also of the order of the passages.
+        passages: number of passages shown. It is raised if an answer has more parts, because each part needs one.
+        noise: share of passages without an answer; 1 equals `rejection`.
+        seed: random seed, which also sets the order of the passages.
     """
 
     about = About(
@@ -61,7 +61,7 @@ class Rgb(RecordFiles):
     noise: float = Field(default=0.4, ge=0, le=1)
 
     def question(self, row: Row) -> Loaded:
-        """Return the question of one record, with at most the wanted number of passages of each kind."""
+        """Return the question of one record, with at most the requested number of passages of each kind."""
         id, negative = row.id("id"), list(row.texts("negative"))
         holding, parts = _holding(row, "positive_wrong" if self.test == "counterfactual" else "positive")
         count = self._noisy(len(holding), len(negative), parts)

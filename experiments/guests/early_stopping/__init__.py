@@ -1,1 +1,1 @@
-"""Early stopping: a run asks a cell only until it is significantly worse than another, or a difference is unlikely."""
+"""Early stopping: a run stops asking a cell once it is significantly worse, or a difference is unlikely."""

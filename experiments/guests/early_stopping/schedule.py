@@ -1,4 +1,4 @@
-"""Schedule a run with early stopping: which cells are compared, the order of the questions, and the final verdicts."""
+"""Schedule a run with early stopping: choose the cells to compare, order the questions, and give the final verdicts."""
 from __future__ import annotations
 
 import math
@@ -72,13 +72,13 @@ class RaceSchedule:
         names = list(units)
         Random(f"race {seed}").shuffle(names)
         self.order = [question for name in names for question in units[name]]
-        self.ends = np.cumsum([len(units[name]) for name in names])  # of each unit, among the ordered questions
+        self.ends = np.cumsum([len(units[name]) for name in names])  # end of each unit among the ordered questions
         self.unit = np.repeat(np.arange(len(names)), [len(units[name]) for name in names])
         splits = [metric == BY_SPLIT and not questions[name].answerable for name in self.order]
         self.weights = np.array([len(splits) / Counter(splits)[split] for split in splits])
 
     def follow(self, answers: Answers) -> RaceState:
-        """Return the state of the race after these answers. Ignores answers that the race would not have asked for."""
+        """Return the state of the race after these answers. Ignores answers that the race did not request."""
         variants = group_replicates(self.rows, answers)
         present = np.array([[all(question in answers.get(cell, {}) for cell in cells) for question in self.order]
                             for cells in self.members])
@@ -94,7 +94,7 @@ class RaceSchedule:
         return follow_race(self.pairs, len(self.ends), changes_until, lambda place: self.final_p(variants, place))
 
     def final_p(self, variants: Sequence[ReplicateGroup], place: int) -> float | None:
-        """Return the p-value of the whole run's test of a pair; None if no question has both scores."""
+        """Return the p-value of a pair over the whole run; None if no question has both scores."""
         first, second = (variants[cell] for cell in self.pairs[place])
         made = pair_scores(self.metric, first.answers, second.answers, self.grouped.of, self.scoring,
                         first.offers_refusal and second.offers_refusal)
@@ -111,7 +111,7 @@ class RaceSchedule:
         return np.where(split[firsts] == split[seconds], scores[seconds] - scores[firsts], math.nan)
 
     def due(self, answers: Answers) -> set[tuple[str, str]]:
-        """Return the (cell, question) pairs that the race asked to get these answers, and the next ones."""
+        """Return the (cell, question) pairs that the race has asked so far, given these answers, and the next ones."""
         state = self.follow(answers)
         return {(cell, question) for place, cells in enumerate(self.members) for cell in cells
                 for question in self.order[:self._count_asked(state, place)]}

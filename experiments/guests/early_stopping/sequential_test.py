@@ -1,4 +1,4 @@
-"""Sequential tests of pairs of cells: verdicts that stay valid however often one looks while questions are asked.
+"""Sequential tests of pairs of cells. Verdicts stay valid however often you look while the run continues.
 
 **Pairs that differ.** Of the 5 % error, 3 % is spent on looking early and 2 % on the whole run's own test, for pairs
 that are still open at the last question (Haybittle, British Journal of Radiology 44, 1971; Peto et al., British Journal
@@ -30,12 +30,12 @@ if TYPE_CHECKING:
     from ragbed.experiments.metrics.metric import Floats
 
 EARLY = 0.03  # the part of ALPHA that early looks may spend
-FUTILITY = 1 / 3  # times the share of units left: the chance of a difference below which a pair is closed
-_MIN_SHARE = 0.1  # of the units, before which no pair is closed as futile
-_MAX_LOOKS, _MIN_STEP = 40, 8  # looks of a race; units between two looks
+FUTILITY = 1 / 3  # a pair is closed if the chance of a difference is below this, times the share of units left
+_MIN_SHARE = 0.1  # least share of the units before a pair is closed as futile
+_MAX_LOOKS, _MIN_STEP = 40, 8  # maximum looks of a race; least units between two looks
 _TARGET = 0.25  # share of the units after which bets should be won
-_GRID = 401  # means that the interval tries
-_MAX_BET = 0.5  # share of the capital
+_GRID = 401  # number of means that the interval tries
+_MAX_BET = 0.5  # maximum share of the capital to bet
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,9 +43,9 @@ class RaceVerdict:
     """The verdict on a pair of cells.
 
     Attributes:
-        units: number of units after which it was given; all of them if the pair stayed open to the end.
-        p: valid at any look, before the correction for all pairs; `p_holm` after it.
-        higher: the cell with the higher score, 0 or 1, if the pair differs; else None.
+        units: number of units before the verdict; all of them if the pair stayed open to the end.
+        p: p-value valid at any look, before correction over all pairs; `p_holm` is corrected.
+        higher: the cell with the higher score, 0 or 1, if the pair differs; otherwise None.
         beaten: whether the pair was closed because one of its cells is worse than a third one.
         chance: probability that the whole run would find a difference, if the pair was closed because that is unlikely.
     """
@@ -65,8 +65,8 @@ class RaceState:
     Attributes:
         verdicts: by index of the pair.
         out: the cells that are worse than another, each with the index of the pair that shows it.
-        running: the cells that are still asked; empty when the race has ended.
-        until: the number of units up to which the running cells are asked next.
+        running: the cells that are still in the race; empty when it has ended.
+        until: number of units at which the running cells are next compared.
     """
 
     verdicts: dict[int, RaceVerdict]
@@ -90,7 +90,7 @@ def follow_race(pairs: Sequence[tuple[int, int]], units: int, changes: Callable[
         units: number of units of the whole run.
         changes: given a number of units and places of pairs, returns the score of each pair's second cell minus the
             first's, as an array of units by pairs in the order of asking; None if an answer is missing.
-        final_p: returns the p of the whole run's test of a pair; None if it has none.
+        final_p: returns the p-value of a pair over the whole run, or None.
     """
     verdicts: dict[int, RaceVerdict] = {}
     out: dict[int, int] = {}
@@ -125,7 +125,7 @@ def early_p(changes: Floats, units: int, pairs: int) -> list[float]:
     import numpy as np
 
     seen = np.arange(1, len(changes) + 1)[:, None]
-    total = np.cumsum(changes**2, axis=0) * units / seen  # expected sum of squares, as far as is known by this change
+    total = np.cumsum(changes**2, axis=0) * units / seen  # expected sum of squares, as known at this change
     bold = math.sqrt(2 * math.log(2 * pairs / EARLY) / _TARGET)
     bet = np.divide(bold, np.sqrt(total), out=np.zeros_like(total), where=total > 0) * changes
     fair = np.logaddexp(bet, -bet) - math.log(2)

@@ -1,1 +1,1 @@
-"""Hard negatives: mined for a benchmark, kept apart from false negatives, and analysed by dose."""
+"""Hard negatives: mine them for a benchmark, reject false negatives, and analyse answers by dose."""

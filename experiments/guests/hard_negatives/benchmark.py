@@ -1,8 +1,8 @@
 """A benchmark with hard negatives mined by `ragbed negatives`.
 
-Questions and scoring are those of the source benchmark. Mined negatives fill up `provided`, and are in `negatives`;
-`mined` records how each was mined, and how hard it is. The perturbations `negatives@N` and `pool@N` use only these,
-taking turns between miners. manifest.json records the source, the settings, and the hashes of the files:
+Questions and scoring are those of the source benchmark. Mined negatives fill up the field `provided`, and are listed in
+`negatives`. `mined` records how each was mined, and how hard it is. The perturbations `negatives@N` and `pool@N` use
+only these, taking turns between miners. manifest.json records the source, the settings, and the hashes of the files:
 
     manifest.json  questions.jsonl  chunks.jsonl  documents.jsonl  decisions.jsonl
 """
@@ -61,7 +61,7 @@ class MinedManifest(BaseModel):
         mining: settings of the mining.
         collection: hashes of the chunks, the embedder and the miners.
         counts: candidates kept and rejected, by reason and by miner.
-        short: by question id, why it has fewer negatives than asked for.
+        short: by question id, why it has fewer negatives than requested.
         files: SHA-256 of every other file.
     """
 

@@ -34,7 +34,7 @@ Axis = Literal["negatives", "hardness"]
 Levels = Mapping[str, str | None]
 HARDNESS = ("easy", "medium", "hard")
 _CHANGE = "perturbation"
-_ANY = "any"  # level of `sort` for negatives of no particular sort
+_ANY = "any"  # level of `sort` for negatives of any sort
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,12 +42,12 @@ class Curve:
     """Cells in the order of their doses.
 
     Attributes:
-        axis: the dose is the number of negatives or, at a fixed number, their hardness (0, 1 and 2 are indexes in
+        axis: what the dose measures: the number of negatives or, at a fixed number, their hardness (as index in
             `HARDNESS`).
         word: `negatives` are added to the gold; `pool` is searched.
         levels: the factor levels that all cells share. `perturbation` lacks the part that is the dose. Also the `sort`
             of negatives (`any` for no particular sort) or, over hardness, their `number`.
-        plain: over hardness, the cell without negatives, if any. It is not a dose.
+        plain: on the axis of hardness, the cell without negatives, if any. It is not a dose.
     """
 
     axis: Axis
@@ -100,9 +100,8 @@ def _curves_over(axis: Axis, variants: Iterable[tuple[ReplicateGroup, Perturbati
 
 
 def _place(axis: Axis, change: Perturbation) -> tuple[str, str, str, int] | None:
-    """Return the word, the name and level of the other axis's factor, and the dose; None if the perturbation is not on
-    the axis.
-    """
+    """Return the word, the name and level of the other axis's factor, and the dose. Return None if the perturbation is
+    not on this axis."""
     number, word = (change.pool, "pool") if change.pool else (change.negatives, "negatives")
     if not number:
         return None
@@ -134,7 +133,7 @@ class Areas:
 
     Attributes:
         of: by question and metric, the area; None if the question lacks the metric at some dose.
-        left_out: by metric, the number of questions that have it at some doses only.
+        left_out: by metric, the number of questions that have the metric at some doses only.
     """
 
     of: Mapping[str, ScoredRow]
@@ -162,7 +161,7 @@ def compute_areas(curve: Curve) -> Areas:
     return Areas(made, left_out)
 
 
-_SHORT = ("negatives", "pool")  # kinds of notes that there were fewer negatives
+_SHORT = ("negatives", "pool")  # kinds of notes about fewer negatives
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,7 +191,7 @@ def reached_dose(change: Perturbation, results: Collection[Result], questions: M
     return Reached(fewer, round(fmean(own), DECIMALS) if own else None)
 
 
-MAX_PAIRS = 200  # of curves to compare, which takes tens of milliseconds each
+MAX_PAIRS = 200  # maximum pairs of curves to compare, at tens of milliseconds each
 _SAME = 0.01  # smaller differences of mean hardness are ignored
 
 

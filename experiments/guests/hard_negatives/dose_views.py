@@ -15,7 +15,7 @@ from ragbed.experiments.metrics import family_of, name_with_judge
 from ragbed.experiments.statistics import Comparison
 
 COLOURS = 6  # curves per chart
-_MAX_CHARTS = 18  # per group
+_MAX_CHARTS = 18  # maximum per group
 _LEAST = {"unified": -1.0}  # lowest value of metrics that can be negative
 _SECTION = "Dose and response"
 _PLAIN = -1  # x position of cells without negatives, next to hardness
@@ -37,7 +37,7 @@ class CurveGroup:
     Attributes:
         curves: their indexes in the summary.
         labels: in the same order.
-        doses: those that any curve has, with `words` for each.
+        doses: all doses of the curves, with `words` for each.
     """
 
     axis: str
@@ -179,7 +179,7 @@ def _summarize(group: CurveGroup, curves: Sequence[CurveRow], found: Mapping[str
         yield f"Significantly different areas: {join_names(apart)}." if apart else "No two areas differ significantly."
 
 
-# The title of a chart, its series, and the curves by their label in it.
+# A chart's title, its series, and its curves by label.
 _Facet = tuple[str, tuple[str, ...], list[tuple[str, CurveRow]]]
 
 

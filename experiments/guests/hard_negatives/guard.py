@@ -27,8 +27,8 @@ class Thresholds(BaseModel):
 
     Attributes:
         answer_words: share of the distinct words of an answer of five words or more that the candidate contains.
-        same: Jaccard index of the five-character shingles of the candidate and a gold chunk. Applies if one of the two
-            states all numbers of the other.
+        same: Jaccard index of the five-character shingles of the candidate and a gold chunk. It applies if one of the
+            two states all numbers of the other.
         part: the same threshold for containment, the share of the smaller text's shingles that the other contains.
     """
 
@@ -58,8 +58,8 @@ class Rejected:
     """A candidate that is not used.
 
     Attributes:
-        figures: what led to the rejection, such as the answer that was found.
-        found: the miners that found it; empty if it was left out before mining.
+        figures: evidence for the rejection, such as the answer that was found.
+        found: miners that found it; empty if it was excluded before mining.
     """
 
     chunk: Chunk
@@ -93,9 +93,9 @@ def shingles(text: str) -> frozenset[str]:
     return frozenset(plain[at:at + _SHINGLE] for at in range(max(len(plain) - _SHINGLE + 1, 1)))
 
 
-_LONG = 5  # distinct words of a long answer, which most of its words identify
-_MIN_LETTERS = 4  # of a word that identifies a name
-_NAME = range(2, 5)  # words in a name that one of them may identify
+_LONG = 5  # least distinct words of a long answer, which most of its words identify
+_MIN_LETTERS = 4  # least characters of a word that identifies a name
+_NAME = range(2, 5)  # number of words in a name that one of them may identify
 _FEW, _SHARE = 20, 0.002  # a rare word is in at most 20 chunks, or 0.2 % of them
 _CACHED = 1_024  # normalised texts to cache: questions share candidates, and answers recur
 
@@ -119,7 +119,7 @@ class Guard:
 
     Args:
         gold: chunks that answer it; a similar candidate may answer it too.
-        rarity: contains the words that are rare enough to identify a name.
+        rarity: contains every word that is rare enough to identify a name.
 
     Attributes:
         answers: accepted answers to search for; none for a yes-or-no question.
@@ -136,7 +136,7 @@ class Guard:
         self._thresholds = thresholds
 
     def check(self, chunk: Chunk) -> Rejected | None:
-        """Return why the chunk may be a false negative, the surest reason first; None if nothing suggests it."""
+        """Return the strongest reason why the chunk may be a false negative; None if there is none."""
         return self._contains_answer(chunk) or self._resembles_gold(chunk)
 
     def _contains_answer(self, chunk: Chunk) -> Rejected | None:
@@ -212,7 +212,7 @@ _normalised, _valued = lru_cache(_CACHED)(_plain), lru_cache(_CACHED)(with_value
 
 @lru_cache(maxsize=_CACHED)
 def _days(text: str, with_year: bool = False) -> frozenset[tuple[int | None, int | None]]:
-    """Return month and day of the text's dates, either those with a year or those without."""
+    """Return month and day of the text's dates, either of dates with a year or of dates without."""
     dates = (value.date for value in find_values(text) if value.date is not None)
     return frozenset((month, day) for year, month, day in dates if day and (year is not None) == with_year)
 
@@ -252,8 +252,8 @@ class GuardedIndex:
 
     def find_rejected(self, question: Question, gold: Collection[Chunk] = (),
                       also: Iterable[Chunk] = ()) -> Iterator[Rejected]:
-        """Yield every chunk that may answer the question, gold included, with the reason: first those of the index in
-        order, then those of `also`."""
+        """Yield every chunk that may answer the question, including gold, with the reason. Chunks of the index come
+        first, in order, then those of `also`."""
         guard = self.guard(question, gold)
         rows = {row for word in guard.name_words for row in self._rows.get(word, ())}
         for answer in guard.answers:
@@ -272,7 +272,7 @@ class GuardedIndex:
         return rows | self._sharing(words, self._thresholds.answer_words) if len(words) >= _LONG else rows
 
     def _sharing(self, words: Collection[str], share: float) -> set[int]:
-        """Return the rows that contain this share of the words, or whose own words are among them to this share."""
+        """Return the rows that contain this share of the words, or of whose own words this share is among them."""
         shared = Counter[int]()
         for word in words:
             shared.update(self._rows.get(word, ()))

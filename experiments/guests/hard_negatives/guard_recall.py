@@ -16,8 +16,8 @@ from ragbed.experiments.metrics import is_korean
 from ragbed.experiments.metrics.aggregate import Estimate, estimate_clustered_share
 from ragbed.experiments.question import Question
 
-_MAX_DRAWS = 20  # texts drawn for one answer until one does not contain it
-_LONG = 5  # an answer with more words may be found by most of them
+_MAX_DRAWS = 20  # maximum texts to draw for one answer, until one does not contain it
+_LONG = 5  # most of its words may identify an answer with more words
 _NAME = range(2, 5)  # words in a name that its last word may stand for
 _MONTHS = ("January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November",
            "December")
@@ -29,7 +29,7 @@ class GuardRecall:
 
     Attributes:
         share: share found, with its 95 % interval, clustered by answer.
-        ways: answers found and planted, by the form in which they were written.
+        ways: number of answers found and planted, by their written form.
     """
 
     share: Estimate

@@ -30,7 +30,7 @@ class MiningQuery:
 
     Attributes:
         key: identifies the query, and seeds random draws.
-        related: chunks whose documents, names and numbers are used in addition to the query's own.
+        related: chunks whose documents, names and numbers are used together with the query's own.
         exclude: ids of chunks that must not be found.
     """
 
@@ -41,7 +41,7 @@ class MiningQuery:
 
 
 class Miner(Protocol):
-    """Finds chunks that are near a query in some way."""
+    """Finds chunks that resemble a query in some way."""
 
     def mine(self, asked: Sequence[MiningQuery], k: int) -> list[list[Hit]]:
         """Return at most `k` hits per query, best first and without excluded chunks. A larger `k` only adds hits at the
@@ -95,7 +95,7 @@ class Nearness:
 
 @dataclass(frozen=True, slots=True)
 class RetrieverMiner:
-    """Finds what a retriever returns for the query."""
+    """Finds the chunks that a retriever returns for the query."""
 
     name: str
     retriever: Retriever
@@ -164,7 +164,7 @@ class SameDocumentMiner:
         return found
 
 
-_COMMON = 0.02  # a name in a larger share of the chunks is too common, unless in fewer than `_FEW`
+_COMMON = 0.02  # a name in a larger share of the chunks is too common, unless fewer than `_FEW` have it
 _FEW = 50
 
 

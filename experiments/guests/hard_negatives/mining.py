@@ -50,7 +50,7 @@ _BUCKETS: tuple[Bucket, ...] = ("hard", "medium", "easy")
 BANDS: Mapping[str, range] = {"1-5": range(1, 6), "6-10": range(6, 11), "11-20": range(11, 21),
                               "later": range(21, maxsize)}
 """Bands of ranks. The first candidates are the nearest, and most often answer the question."""
-NOBODY = "left out"  # instead of a miner's name: left out before mining
+NOBODY = "left out"  # used instead of a miner's name for chunks excluded before mining
 
 
 def count_outcomes(tasks: Sequence[MiningTask], results: Sequence[MiningResult], mined: Sequence[Mapping[str, Mined]],
@@ -98,7 +98,7 @@ _SCOPE = "all"
 
 @dataclass(frozen=True, slots=True)
 class MiningSource:
-    """The chunks to mine; `index` is None if they are the benchmark's own."""
+    """The chunks to mine. `index` is None if they belong to the benchmark."""
 
     benchmark: Benchmark
     collection: Collection

@@ -27,12 +27,12 @@ class MiningSettings(BaseModel):
     """How to mine negatives.
 
     Attributes:
-        miners: names in the order of their turns (see `miner_names`). Only the first fills questions up, as long as it
-            finds any.
+        miners: names in the order of their turns (see `miner_names`). Only the first fills up questions, while it finds
+            any.
         per_question: extra negatives per question, in addition to those that fill it up.
         fill: number of chunks to fill each question up to, gold included; 0 for no filling.
         keep: keep all chunks of a question. By default only its gold stays, and its other chunks are candidates. If the
-            gold of an answerable question is unknown, they stay anyway.
+            gold of an answerable question is unknown, all chunks stay anyway.
         index: where candidates come from; None for the benchmark's own chunks.
         embedder: for the benchmark's own chunks; an index has its own.
         reranker: rejects candidates that it scores above the gold or, if it is a judge, that it grades 2 or 3.
@@ -65,7 +65,7 @@ class MiningTask:
 
     Attributes:
         kept: chunks that stay in the question.
-        keeps_own: whether these are all of the question's own chunks.
+        keeps_own: whether all of the question's own chunks are kept.
         gold: known gold chunks, of the question and of the index.
         fill: negatives needed to fill the question up.
         further: number of extra negatives needed.
@@ -300,7 +300,7 @@ def select_negatives(tasks: Sequence[MiningTask], settings: MiningSettings, mine
             found = {one.question.id: {name: hits[place] for name, hits in by_miner.items()}
                      for place, one in enumerate(left)}
             unsettled = {one.question.id: one for one in left}
-            while unsettled:  # repeat while a selected candidate had not been scored yet
+            while unsettled:  # repeat until all selected candidates have been scored
                 results |= {id: select(one, found[id], guards[id], scores) for id, one in unsettled.items()}
                 unsettled = {id: unsettled[id] for id in scores.score()}
             short = [one.question.id for one in left if len(results[one.question.id].chunks) < one.total]

@@ -1,1 +1,1 @@
-"""A benchmark of prompt injection: poisoned pages with clean twins, and the share of attacks that succeed."""
+"""A benchmark of prompt injection. It pairs poisoned pages with clean twins, and measures how many attacks succeed."""

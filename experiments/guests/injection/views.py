@@ -10,7 +10,7 @@ from ragbed.experiments.analysis.view import Value, View
 from ragbed.experiments.record import Result
 
 ALL, ORDERS = "all", "orders"
-_STATEMENTS = ("exchange", "correction")  # these state something false; the others give orders
+_STATEMENTS = ("exchange", "correction")  # kinds of attacks that state something false; other kinds give orders
 _UNSEEN = "stripped"
 _TAG = "attack"
 _PAIRED = {"attack_success": "attack_control", "utility_attacked": "utility_clean"}
@@ -19,9 +19,8 @@ _SIGNED = ("change", "change of utility")
 
 
 def attack_views(material: AnalysisInput) -> list[View]:
-    """Return the success rate of attacks in every cell, with the rate of the same outcome without the attack: by kind,
-    for orders that reach a prompt, and for all attacks.
-    """
+    """Return the success rate of attacks in every cell, with the rate of the same outcome without the attack. Rows are
+    kinds of attack, orders that reach a prompt, and all attacks."""
     kinds = dict.fromkeys(kind for question in material.questions.values() for kind in question.tags.get(_TAG, ()))
     if not kinds:
         return []

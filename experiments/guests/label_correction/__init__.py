@@ -1,1 +1,1 @@
-"""People's labels: grading sheets, agreement with judges, and scores corrected for the judge's errors."""
+"""Human labels: grading sheets, agreement with judges, and scores corrected for the judge's errors."""

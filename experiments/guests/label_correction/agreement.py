@@ -1,4 +1,4 @@
-"""Agreement between two raters of the same answers: judges, repeats of one, or people.
+"""Agreement between two raters of the same answers. Raters are judges, repeats of a judge, or people.
 
 Cohen's kappa (1960), with quadratic weights (1968) for points, equal to scikit-learn's. For steps, each step is one
 judgement, as in the DetectiveQA paper's comparison of its judge with people (Table 4).
@@ -42,7 +42,7 @@ class Agreement:
 
     first: str
     second: str
-    n: int  # answers that both judged
+    n: int  # number of answers that both judged
     judgements: int  # the answers, or their steps
     agree: float | None
     agree_low: float | None
@@ -50,7 +50,7 @@ class Agreement:
     kappa: float | None  # None if undefined: without judgements, or if all have one label
     low: float | None
     high: float | None
-    labels: tuple[str, ...]  # of the rows and columns of `table`
+    labels: tuple[str, ...]  # labels of the rows and columns of `table`
     table: tuple[tuple[int, ...], ...]  # judgements by the first rater's label (rows) and the second's (columns)
 
 

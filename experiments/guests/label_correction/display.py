@@ -1,4 +1,4 @@
-"""Show how far judges and people agree, and scores corrected by people's labels."""
+"""Show how far judges and people agree, and scores corrected by human labels."""
 from __future__ import annotations
 
 import asyncio
@@ -60,7 +60,7 @@ def show_agreement(path: Path, names: Sequence[str], repeats: int, labels: Seque
 
 def _judged(folder: RunFolder, settings: RunSettings, material: Material, names: Sequence[str], repeats: int,
             opened: ExitStack) -> tuple[list[Rater], Cost]:
-    """Return the run's recorded verdicts, unless its own judge is asked again, and those of the judges."""
+    """Return the verdicts of the judges, and the run's recorded ones unless its own judge is among them."""
     own = settings.judge.name
     recorded = [] if own in names else [Rater(f"{own} (the run's)", material.recorded)]
     if not names:

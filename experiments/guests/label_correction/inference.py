@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from ragbed.experiments.metrics.metric import Floats
 
-MIN_LABELS = 20  # fewer give no interval: see bench/corrected.py
+MIN_LABELS = 20  # fewer labels give no interval: see bench/corrected.py
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -71,7 +71,7 @@ def correct_mean(judged: Floats, people: Floats, due: NDArray[np.bool_], weights
     Medicine 24, 2005).
 
     Args:
-        judged: each question's score, by the judge if `due`; the others are known.
+        judged: each question's score. If `due`, the judge gave it; other scores are known.
         people: people's scores, from 0 to 1; nan if nobody graded.
         weights, split, clusters: each question's weight in the sum, and the numbers of its split and its cluster.
         tuning: weight of the judge's scores, from 0 to 1; by default, the value with the smallest variance.

@@ -25,10 +25,10 @@ Keys = NDArray[np.int64]
 
 KEYS = "vectors.npy"  # file of the index folder
 TIMEOUT = 60.0  # seconds for one call, including the client's own retries
-GRAPH_TIMEOUT = 3_600.0  # for a call that may wait until a graph is linked
-MAX_ROWS = 16_384  # that Milvus returns for one query
+GRAPH_TIMEOUT = 3_600.0  # seconds for a call that may wait until a graph is linked
+MAX_ROWS = 16_384  # maximum rows that Milvus returns for one query
 BLOCK = 2_048  # rows sent together: 3 MB at 384 dimensions
-MAX_FILTER_KEYS = 20_000  # in one filter: 0.4 MB
+MAX_FILTER_KEYS = 20_000  # keys in one filter: 0.4 MB
 SAMPLE = 16  # rows whose vectors are compared when an index is opened
 
 
@@ -48,7 +48,7 @@ class MilvusVectors:
         """Open the vectors of an index whose keys are in the file `path`. Raises IndexFolderError: Milvus does not
         answer, or holds other rows."""
         opened = cls(settings, dimension, np.load(path, allow_pickle=False))
-        if not settings.uri.startswith("http") and not Path(settings.uri).exists():  # the client would create it
+        if not settings.uri.startswith("http") and not Path(settings.uri).exists():  # or the client would create it
             raise opened._other("is missing")
         if not opened._call("has_collection"):
             raise opened._other(f"has no collection {settings.collection}")
@@ -104,7 +104,7 @@ class MilvusVectors:
             np.save(file, self._keys, allow_pickle=False)
 
     def remove_outdated(self, previous: Vectors | None) -> None:
-        """Delete rows that the index no longer holds, and the collection that it had before this one."""
+        """Delete rows that are no longer in the index, and the index's earlier collection."""
         for start in range(0, len(self._outdated), BLOCK):
             self._call("delete", ids=self._outdated[start:start + BLOCK].tolist())
         if isinstance(previous, MilvusVectors) and previous._place != self._place:
@@ -174,7 +174,7 @@ class MilvusVectors:
         graph = {"params": {"M": made.neighbours, "efConstruction": made.ef_build}} if isinstance(made, Hnsw) else {}
         index = milvus.MilvusClient.prepare_index_params()
         index.add_index("vector", index_type="HNSW" if graph else "FLAT", metric_type="IP", params=graph)
-        self._call("drop_collection")  # one that a killed build left
+        self._call("drop_collection")  # left by a killed build
         self._call("create_collection", schema=schema, index_params=index, consistency_level="Strong")
 
     def _held_keys(self) -> Keys:
@@ -204,7 +204,7 @@ class MilvusVectors:
         return call_milvus(*self._place, name, **options)
 
 
-_clients: dict[str, Any] = {}  # by URI: a process opens a file once
+_clients: dict[str, Any] = {}  # clients by URI, because a process can open a file only once
 
 
 def call_milvus(uri: str, collection: str, name: str, **options: Any) -> Any:
@@ -218,7 +218,7 @@ def call_milvus(uri: str, collection: str, name: str, **options: Any) -> Any:
         return getattr(_clients[uri], name)(collection, timeout=seconds, **options)
     except (milvus.MilvusException, OSError) as error:
         if uri in _clients:
-            _clients.pop(uri).close()  # it would not notice that a server is back
+            _clients.pop(uri).close()  # the old client would not notice that a server is back
         message = sanitize_line(str(getattr(error, "message", error)))
         hint = "" if uri.startswith("http") else "; only one process at a time can open such a file"
         raise IndexFolderError(f"Milvus, {uri}: {message}{hint}") from None
@@ -227,7 +227,7 @@ def call_milvus(uri: str, collection: str, name: str, **options: Any) -> Any:
 def _milvus() -> Any:
     MissingExtra.check("milvus", "pymilvus")
     before = dict(os.environ)
-    os.environ["PYTHON_DOTENV_DISABLED"] = "1"  # it would read a .env file of any folder above
+    os.environ["PYTHON_DOTENV_DISABLED"] = "1"  # the client would read a .env file in any folder above
     try:
         import pymilvus
     finally:

@@ -118,7 +118,7 @@ def _settings(target: str, path: str | None, given: dict[str, Any], k: int | Non
 
 
 def _name(path: str, part: Part, tried: list[Any]) -> str:
-    """Return a name that is the same for the same files and settings, so that the same command continues the run."""
+    """Return a name that depends only on files and settings, so that the same command continues the run."""
     import re
 
     from ragbed.documents.types import digest

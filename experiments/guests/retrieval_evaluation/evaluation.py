@@ -1,4 +1,4 @@
-"""Running `ragbed evaluate-retrieval`, and showing scores, speed and significant differences."""
+"""Run `ragbed evaluate-retrieval`, and show scores, speed and significant differences."""
 from __future__ import annotations
 
 import asyncio
@@ -39,15 +39,15 @@ from ragbed.experiments.terminal.run import show_shard
 from ragbed.experiments.terminal.tables import all_failed, on_failures, print_views
 from ragbed.retrieval.types import Progress
 
-_MAX_FILE_NAME = 80  # characters; some have three bytes in UTF-8, and file systems allow 255 bytes
+_MAX_FILE_NAME = 80  # maximum characters of a file name: some take three bytes, and file systems allow 255 bytes
 
 
 @dataclass(frozen=True, slots=True)
 class SearchStatistics:
-    """What a cell searched, and how fast. Not part of the summary, because times differ between runs."""
+    """Size and speed of a cell's searches. They are not in the summary, because times differ between runs."""
 
-    chunks: int | None = None  # number of chunks searched; None if a replay did not open them
-    characters: float | None = None  # of a chunk on average, without a repeated header
+    chunks: int | None = None  # number of searched chunks; None if a replay did not open them
+    characters: float | None = None  # mean characters of a chunk, without a repeated header
     omega: float | None = None  # mean precision over characters if exactly the chunks with gold were found
     first: float | None = None  # seconds of the first search, which loads models and builds indexes
     rate: float | None = None  # queries per second after the first search, or of the only search
@@ -55,7 +55,7 @@ class SearchStatistics:
 
 @dataclass(slots=True)
 class StageTimer:
-    """Measures the seconds of each stage of building and passes the progress on."""
+    """Measures the seconds of each stage of building, and forwards the progress."""
 
     on: Progress
     seconds: dict[str, float] = field(default_factory=dict)
@@ -110,7 +110,7 @@ def evaluate_retrieval(settings: RunSettings, foreign: Sequence[Path], runs: Pat
     Args:
         foreign: TREC runs of other programs, to score and compare.
         runs: folder for a TREC run of each cell.
-        shard: make only the records of this shard.
+        shard: write only the records of this shard.
     """
     rankings, found = read_rankings(foreign), dict[IndexKey, SearchStatistics]()
     with stoppable("finished searches are kept; rerun the command to continue"):

@@ -48,7 +48,7 @@ def read_run(file: Path) -> Rankings:
         if document in found.setdefault(query, {}):
             raise BenchmarkError(f"{file}, line {number}: the document {document} is ranked twice for the query "
                                  f"{query}")
-        # As trec_eval keeps scores: what is equal in single precision is a tie.
+        # As in trec_eval, scores that are equal in single precision are ties.
         found[query][document] = ctypes.c_float(float(columns[4])).value
     if not found:
         raise BenchmarkError(f"{file}: the file is empty")
@@ -96,8 +96,7 @@ def _lines(file: Path) -> Iterator[tuple[int, str]]:
 
 
 def extract_rankings(results: Iterable[Result], questions: Collection[Question]) -> Rankings:
-    """Return the documents that a cell found for each question, each at the rank of its best chunk, named as in the
-    gold."""
+    """Return the documents that a cell found for each question, ranked by their best chunk and named as in the gold."""
     named = {item.document for question in questions for item in question.gold}
     return {result.question: list(dict.fromkeys(
         one.source if one.source in named else one.document for one in result.in_view
@@ -134,7 +133,7 @@ class Ranker:
     name: str
     metrics: Mapping[str, Estimate]
     answers: Mapping[str, ScoredRow]  # scores by question
-    row: Mapping[str, Any] | None = None  # the cell in the run's summary; None of another program
+    row: Mapping[str, Any] | None = None  # the cell in the run's summary; None for another program
 
 
 @dataclass(frozen=True, slots=True)

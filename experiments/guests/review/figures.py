@@ -22,11 +22,11 @@ from ragbed.experiments.metrics.intervals import TAIL, Interval
 from ragbed.experiments.record import Verdict
 from ragbed.experiments.runs.store import write_text
 
-Reviews = Mapping[str, Mapping[str, Review]]  # by reviewer, then by item
+Reviews = Mapping[str, Mapping[str, Review]]  # reviews by reviewer, then by item
 
 
 def compute_figures(items: Sequence[str], reviews: Reviews, stale: int = 0) -> dict[str, Any]:
-    """Return what reviewers decided, as JSON. `items` are all ids in the order shown.
+    """Return the figures of the reviews, as JSON. `items` are all ids in the order shown.
 
     The majority of its reviewers accepts or rejects an item; a tie is disputed. Its label is wrong if at least half of
     them rejected it (except as not useful) or accepted it only with edits.
@@ -67,7 +67,7 @@ def majority_outcome(reviews: Sequence[Review]) -> str:
 
 
 def finite_share_interval(found: int, n: int, of: int) -> Interval:
-    """Return the exact 95 % interval of a share in a population of size `of`, from a random sample of n.
+    """Return the exact 95 % interval of a share in a finite population of size `of`, from a random sample of n.
 
     It contains the shares that a test with the hypergeometric distribution does not reject (Buonaccorsi, "A Note on
     Confidence Intervals for Proportions in Finite Populations", The American Statistician 41, 1987). In a large
@@ -137,7 +137,7 @@ def _describe_kappa(pair: Mapping[str, Any]) -> str:
 
 
 def accepted_lines(items: Mapping[str, Item], reviews: Reviews, documents: Mapping[str, Document]) -> list[str]:
-    """Return the accepted items as lines of a questions file, each with its latest edit, in order of id."""
+    """Return the accepted items, sorted by id, as lines of a questions file. Each has its latest edit."""
     lines = []
     for id in sorted(items):
         found = [own[id] for own in reviews.values() if id in own and own[id].decision]

@@ -1,4 +1,4 @@
-"""Return what the page shows of an item: all text is inert, and evidence is marked in its document."""
+"""Build the page's view of an item. All text is inert, and evidence is marked in its document."""
 from __future__ import annotations
 
 import html
@@ -24,7 +24,7 @@ Piece = dict[str, Any]  # `text`, with `mark` if it is evidence; or `gap`: numbe
 
 
 def item_view(item: Item, documents: Mapping[str, Document]) -> dict[str, Any]:
-    """Return what the page shows of an item, as JSON without hidden or direction-changing characters."""
+    """Return the page's view of an item, as JSON without hidden or direction-changing characters."""
     documents = {**documents, **{one.id: one for one in item.documents}}
     by_place: dict[tuple[str, str], list[Evidence]] = {}
     for one in item.evidence:

@@ -28,7 +28,7 @@ ITEMS, DOCUMENTS, QUESTIONS = "items.jsonl", "documents.jsonl", "questions.jsonl
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """A span of a document that an item rests on, with its exact text; offsets count code points."""
+    """A span of a document that supports an item, with its exact text. Offsets count code points."""
 
     document: str
     format: Format
@@ -45,14 +45,14 @@ def overlaps(chunk: Chunk, one: Evidence) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """A question, with its evidence and what it was made from.
+    """A question to review, with its evidence and its sources.
 
     Attributes:
         answers: accepted answers, the key first; with options, the text of the correct option.
-        evidence: spans that the answer rests on.
+        evidence: spans that support the answer.
         chunks: the chunks that the question comes with.
         documents: documents made for this item only, such as edited ones.
-        made: JSON of its kind. Solvers see `about` even closed-book.
+        made: JSON that its kind stores. Solvers see `about` even closed-book.
         measured: rates from 0 to 1, such as `solved`.
     """
 
@@ -70,16 +70,15 @@ class Item:
 
     @property
     def document(self) -> str:
-        """Id of the item's source document: the one that its kind names, or that of its first evidence or chunk; empty
-        if none.
-        """
+        """Id of the item's source document: as set by its kind, or else of its first evidence or chunk; empty if
+        unknown."""
         spans: tuple[Evidence | Chunk, ...] = (*self.evidence, *self.chunks)
         return str(self.made.get("document") or (spans[0].document if spans else ""))
 
 
 def question_line(item: Item, documents: Mapping[str, Document]) -> dict[str, Any]:
-    """Return an item as a line of a questions file, with gold as spans of documents by source. `documents` are those
-    that all items share, by id."""
+    """Return an item as a line of a questions file, with gold as spans of documents by source. `documents` are the
+    documents that all items share, by id."""
     own = {document.id: document for document in item.documents}
     gold = []
     for one in item.evidence if item.answerable else ():
@@ -105,7 +104,7 @@ class ReviewSet:
     Attributes:
         items: by id, in the order shown.
         documents: by id and by source.
-        file: where reviews are kept.
+        file: file that stores the reviews.
         folder: folder of a constructed set.
     """
 
@@ -117,7 +116,7 @@ class ReviewSet:
 
 
 def open_set(target: str, seed: int = 0, index: Path | None = None) -> ReviewSet:
-    """Read the folder of a set, a JSON Lines file of questions, or `KIND:PATH`. Questions may name their gold in an
+    """Read the folder of a set, a JSON Lines file of questions, or `KIND:PATH`. Questions may refer to gold in an
     index. Raises UserError: it is none of these, cannot be read, or has no items."""
     kind, colon, path = target.partition(":")
     folder = expand_path(target)
@@ -174,7 +173,7 @@ def _read_benchmark(given: Mapping[str, Any], documents: dict[str, Document], in
 def _make_item(question: Question, documents: Mapping[str, Document], index: Index | None) -> Item:
     options = dict(question.options)
     answers = question.answers
-    if options:  # the first answer is the key's label
+    if options:  # drop the first answer, which is the key's label
         answers = tuple(options[label] for label in answers[:1])
     chunks = {chunk.id: chunk for chunk in question.chunks}
     gold = question.gold

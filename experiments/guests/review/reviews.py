@@ -65,12 +65,12 @@ class Review(BaseModel):
 
     @property
     def faulty(self) -> bool:
-        """Whether the item as built is wrong: it is accepted only with edits, or rejected, but not as not useful."""
+        """Whether the original item is wrong: accepted only with edits, or rejected except as not useful."""
         return self.edited or (self.decision == "reject" and self.reason != NOT_USEFUL)
 
 
 def content_hash(item: Item) -> str:
-    """Return a hash of what a review is about. A review of an item that has changed since does not count."""
+    """Return a hash of the reviewed content. If an item changes later, its reviews no longer count."""
     return digest(item.question, *item.answers, "", *item.options, "", str(item.answerable),
                   *(one.text for one in item.evidence))
 

@@ -37,7 +37,7 @@ _HEADERS = {
 
 
 class DecisionRequest(BaseModel):
-    """A review as the page sends it; `seen` is the number of the reviewer's latest review of the item, 0 for none."""
+    """A review sent by the page. `seen` is the number of the reviewer's latest review of the item, 0 for none."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 

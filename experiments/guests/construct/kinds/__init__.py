@@ -1,4 +1,4 @@
-"""The kinds of constructions: each file reads like its paper's section."""
+"""The kinds of constructions. Each file follows its paper's section."""
 from __future__ import annotations
 
 from collections.abc import Mapping

@@ -36,8 +36,8 @@ from ragbed.experiments.guests.review.items import Evidence, Item
 from ragbed.experiments.metrics.matching import is_korean
 from ragbed.experiments.runs.store import write_lines
 
-_MAX_ROUNDS = 60  # times that a table is used
-_MIN_SHARED = 3  # rows that two joined tables share
+_MAX_ROUNDS = 60  # maximum uses of a table
+_MIN_SHARED = 3  # least rows that two joined tables share
 _PLAN, _WORLDS = TypeAdapter(Computation), TypeAdapter(dict[str, World])
 
 
@@ -46,7 +46,7 @@ class ComputedOptions(BaseModel):
 
     Attributes:
         operations: operations to ask.
-        others: chunks that a question comes with besides its tables, half of them from the same document.
+        others: chunks of a question in addition to its tables, half of them from the same document.
         largest: maximum characters of a table.
     """
 
@@ -64,7 +64,7 @@ class Worded(BaseModel):
 
 
 class ReadBack(BaseModel):
-    """What the second call reads in the question."""
+    """The second call's reading of the question."""
 
     names: list[str]
     fields: list[str]

@@ -34,7 +34,7 @@ from ragbed.experiments.guests.review.items import Evidence, Item
 from ragbed.experiments.metrics import contains_answer
 from ragbed.strategies.normalizing import normalize_answer
 
-INFERRED = -1  # paragraph of a step that follows from other steps
+INFERRED = -1  # paragraph number of a step that follows from other steps
 _MIN_STEPS = 3
 
 
@@ -83,9 +83,9 @@ class Choice(BaseModel):
 
 CALLS = 240  # maximum for the notes of one text
 _MAX_SECTIONS, _MAX_MERGES = CALLS // 4, 6
-_MIN_PARAGRAPHS = 10  # so that clues and conclusion are apart
+_MIN_PARAGRAPHS = 10  # least number, so that clues and conclusion are apart
 _BLOCK, _LINE = pattern(r"\S(?:.*\n(?!\s*\n))*.*\S|\S"), pattern(r"\S.*")
-Paragraphs = Mapping[int, Evidence]  # by number, from 1
+Paragraphs = Mapping[int, Evidence]  # paragraphs by number, from 1
 SectionNotes = tuple[str, Paragraphs]
 
 

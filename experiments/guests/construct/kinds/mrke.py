@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 Hops = Literal[2, 3, 4]
 _MAX_OTHERS = 4  # noun phrases and adjectives in a table
-_MIN_LENGTH = 4  # characters of one, so that it is not an article
+_MIN_LENGTH = 4  # least characters of a phrase, so that it is not an article
 
 
 class MrkeOptions(BaseModel):
@@ -238,7 +238,7 @@ def _row(item: Item) -> dict[str, Any]:
 
 
 def notes(played: Sequence[Outcome], library: Library) -> list[str]:
-    """Return how a run can ask the originals too."""
+    """Return a note on how a run can ask the originals too."""
     return ["With --set benchmark.versions=both a run asks each question's original too, and its view `gap` "
             "shows the difference."]
 

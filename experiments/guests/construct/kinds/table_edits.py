@@ -20,7 +20,7 @@ class TableEdit(BaseModel):
     Attributes:
         row: counted from 1, for `relate` and `reword`.
         other: for `relate`, the row whose value is referred to.
-        digits: for `round`, digits after the decimal point.
+        digits: for `round`, number of digits after the decimal point.
         text: for `reword`, the new text.
     """
 
@@ -33,7 +33,7 @@ class TableEdit(BaseModel):
     text: str = ""
 
 
-_MAX_DIGITS = 20  # characters of a number to round
+_MAX_DIGITS = 20  # maximum characters of a number to round
 _ORDER = ("drop", "round", "relate", "reword")
 
 
@@ -84,7 +84,7 @@ def _clean_cell(text: str) -> str:
 
 
 def parse_number(text: str) -> Decimal | None:
-    """Return the value of a text that is one number and nothing else, or None."""
+    """Return the value of a text that consists of one number, or None."""
     found = find_values(text)
     return found[0].number if len(found) == 1 and found[0].start == 0 and found[0].end == len(text) else None
 
