@@ -94,7 +94,7 @@ Result = TypeVar("Result")
 
 
 def append_results(results: list[dict[str, Any]], more: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Append results to those of a question; an empty list starts the next question of its thread."""
+    """Append results to a question's earlier results. An empty list starts the next question of its thread."""
     return [*results, *more] if more else []
 
 

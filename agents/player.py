@@ -30,7 +30,7 @@ class QuestionPlayer:
 
     async def play(self, task: Task, recipe: Reasoning, runtime: Runtime, numbers: Mapping[str, int] = NO_NUMBERS,
                    replay: bool = False) -> Answer:
-        """Return the answer to a task, whose id is unique among those in play.
+        """Return the answer to a task. Its id must be unique among the tasks in play.
 
         Args:
             numbers: evidence numbers by chunk id, for a question that is asked again.

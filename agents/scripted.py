@@ -30,7 +30,7 @@ from ragbed.documents.types import Chunk, digest
 from ragbed.strategies.settings import strategy_config
 from ragbed.strategies.types import Failure, Generate, Reasoning, Reply, Retrieval, Search, Task, Usage
 
-ScriptedLine = str | Reply | Failure  # the reply to one call; a text stands for a reply with it
+ScriptedLine = str | Reply | Failure  # the reply to one call; a plain text is short for a reply with this text
 
 
 def drive(recipe: Reasoning, task: Task,

@@ -19,8 +19,8 @@ _MAX_FOLDERS = 50  # folders remembered per index
 
 
 def remember_folders(out: Path, sources: Iterable[Source]) -> None:
-    """Remember the folders that sources were found in, ahead of those of earlier builds. Does nothing if the cache
-    cannot be written."""
+    """Remember the folders of sources, before the folders of earlier builds. Does nothing if the cache cannot be
+    written."""
     folders = {str(Path(os.path.abspath(source.path)).parents[source.relative.count("/")]) for source in sources}
     note = _note(out)
     with suppress(OSError):

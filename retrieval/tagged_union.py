@@ -21,7 +21,7 @@ class KindModel(BaseModel):
 
 
 def tagged_union(kinds: Iterable[type[BaseModel]], default: str | None = None) -> Any:
-    """Return the union of these models, told apart by `kind`. Settings without a kind are of the kind `default`."""
+    """Return the union of these models, discriminated by `kind`. Settings without a kind get the kind `default`."""
     def kind_of(value: Any) -> Any:
         if isinstance(value, str):
             return value

@@ -171,7 +171,7 @@ class RetrieverKind(KindModel):
 
     @property
     def embeds(self) -> bool:
-        """Whether the collection's embedder affects what is found."""
+        """Whether the collection's embedder affects the hits."""
         return True
 
     def open(self, collection: Collection, deps: RerankerDeps) -> Retriever:

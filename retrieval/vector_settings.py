@@ -156,7 +156,7 @@ class Hnsw(_Faiss):
         ef_build: candidates while a vector is linked.
         ef_search: candidates while a query is searched. More candidates find more neighbours but take longer.
         threads: threads that build the graph. One thread makes equal vectors give equal bytes. More make building
-            faster, but the graph, and what is found, then depend on their timing.
+            faster, but then the graph and the search results depend on their timing.
     """
 
     kind: Literal["hnsw"] = "hnsw"

@@ -1,1 +1,2 @@
-"""Guests: optional parts, one sub-package each. The core never imports them; `ragbed/guests.py` lists what they add."""
+"""Guests: optional parts, one sub-package each. The core never imports them; `ragbed/guests.py` lists their additions.
+"""

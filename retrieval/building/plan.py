@@ -85,7 +85,7 @@ def plan_files(sources: Sequence[Source], previous: PreviousIndex | None) -> lis
 
 
 def plan_added(sources: Sequence[Source], previous: PreviousIndex) -> list[SourcePlan]:
-    """Plan files that are added. The other sources of the previous index stay; those of the same name are replaced."""
+    """Plan files to add. They replace sources of the same name; the other sources of the previous index stay."""
     plans = {source: SourcePlan(source, entry.sha256) for source, entry in previous.manifest.sources.items()}
     plans |= {plan.name: plan for plan in plan_files(sources, previous)}
     return sorted(plans.values(), key=lambda plan: plan.name)

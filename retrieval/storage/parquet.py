@@ -293,5 +293,5 @@ class DocumentWriter(TableWriter):
 
 
 def canonical(metadata: Mapping[str, FieldValue]) -> str:
-    """Return metadata as JSON, equal for equal metadata; empty if there is none."""
+    """Return metadata as canonical JSON; empty without metadata."""
     return json.dumps(dict(metadata), sort_keys=True, ensure_ascii=False) if metadata else ""

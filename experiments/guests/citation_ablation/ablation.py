@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ragbed.experiments.running.plan import Plan
     from ragbed.experiments.running.play import CellRunner
 
-_OTHERS = 3  # ablations besides those without one passage
+_OTHERS = 3  # ablations in addition to those without one passage
 
 
 class CitationAblation:

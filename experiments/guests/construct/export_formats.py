@@ -113,8 +113,7 @@ def write_autorag(made: ExportedSet, folder: Path) -> None:
 
 def write_yourbench(made: ExportedSet, folder: Path) -> None:
     """Write prepared_lighteval.jsonl, the rows that YourBench evaluates. The difficulty, from 1 to 10, is the share of
-    solvers that were wrong despite the evidence; null if none was asked.
-    """
+    solvers that were wrong despite the evidence; null without solvers."""
     write_lines(folder / "prepared_lighteval.jsonl", (_yourbench_row(one, made) for one in made.items))
 
 

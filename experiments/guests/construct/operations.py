@@ -24,8 +24,8 @@ class Computation:
     """What a question asks, before it is put into words.
 
     Attributes:
-        fields: for a join, one of each table; for a count, those of its two conditions.
-        entities: those that the question names, in order; empty if it is about all.
+        fields: for a join, one per table; for a count, one per condition.
+        entities: entities that the question names, in order; empty if it covers all.
         where: for a count, the value that the first field equals and the value that the second exceeds.
     """
 
@@ -39,7 +39,7 @@ ComputeFunction = Callable[[Computation, Sequence[TypedTable]], tuple[str, ...]]
 
 
 def compute(plan: Computation, tables: Sequence[TypedTable]) -> tuple[str, ...]:
-    """Return the accepted answers, the key first. Raises Dropped: there is none, because of a tie or an empty cell."""
+    """Return the accepted answers, the key first. Raises Dropped: a tie or an empty cell leaves no answer."""
     return _OPERATIONS[plan.operation](plan, tables)
 
 

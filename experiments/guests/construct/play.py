@@ -49,7 +49,7 @@ class Outcome:
 
 
 def stage_recipe(stage: Stage, item: Item, library: Library, result: list[Any]) -> Recipe:
-    """Play a stage as if it were a strategy. Appends to `result` what the stage returns, or the Dropped it raises."""
+    """Play a stage as if it were a strategy. Append its return value, or the Dropped that it raises, to `result`."""
     try:
         returned = stage.step(item, library)
         result.append((yield from returned) if inspect.isgenerator(returned) else returned)
@@ -66,7 +66,7 @@ class StageRunner:
         self._player = QuestionPlayer()
 
     async def play(self, stage: Stage, item: Item, library: Library) -> tuple[Any, Answer]:
-        """Return what the stage returned or raised for an item, and the answer with its trace."""
+        """Return the stage's return value or error for an item, and the answer with its trace."""
         result: list[Any] = []
         task = Task(f"{item.id}/{stage.name}", item.question or item.id, RETRIEVAL["none"])
         limits = self._limits.model_copy(update={"calls": max(stage.calls, 1)})
@@ -111,7 +111,7 @@ class Construction:
     _groups: Counter[str] = field(default_factory=Counter)
 
     def yield_counts(self) -> dict[str, Any]:
-        """Count items asked for, instances started, items generated, lost at each step by reason, and kept."""
+        """Count items requested, instances started, items generated, lost at each step by reason, and kept."""
         steps = [stage.name for stage in (*self.kind.stages, *self.kind.filters)]
         lost: dict[str, dict[str, int]] = {}
         for name in (*steps, DUPLICATE, FAILED, SURPLUS):

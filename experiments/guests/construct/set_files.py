@@ -55,7 +55,7 @@ def make_card(built: Built) -> dict[str, Any]:
 
 
 def _guard_figures(built: Built) -> dict[str, Any] | None:
-    """Return the guard's recall if some items are unanswerable, else None."""
+    """Return the guard's recall if some items are unanswerable, or None."""
     kept = built.construction.kept
     if all(item.answerable for item in kept):
         return None
@@ -94,7 +94,7 @@ def _source_rows(built: Built) -> Iterator[dict[str, Any]]:
 
 
 def yield_view(card: Mapping[str, Any]) -> View:
-    """Return the yield table: items asked for, instances started, items generated, lost at each step with the most
+    """Return the yield table: items requested, instances started, items generated, lost at each step with the most
     frequent reasons, and kept."""
     found = card["yield"]
     started = plural(found["instances"], "instance")
@@ -186,9 +186,8 @@ _ITEM, _DOCUMENT = TypeAdapter(Item), TypeAdapter(Document)
 def write_set(built: Built) -> Mapping[str, Any]:
     """Write the set of a finished construction, and return its card. The same calls give the same bytes.
 
-    Writes the paper's own format to KIND/, questions.jsonl, the other formats that were asked for, all items with their
-    outcomes, the documents of kept items, the card and the report.
-    """
+    Writes the paper's own format to KIND/, questions.jsonl, other requested formats, all items with their outcomes, the
+    documents of kept items, the card and the report."""
     settings, construction = built.settings, built.construction
     folder = settings.out / settings.kind
     folder.mkdir(parents=True, exist_ok=True)

@@ -114,7 +114,7 @@ class ConstructSettings(BaseModel):
 
     @property
     def content_settings(self) -> dict[str, Any]:
-        """The settings that decide what the items are, not how many there are or where they go."""
+        """The settings that affect the content of items, not their number or where they are written."""
         return self.model_dump(mode="json", exclude={"out", "n", "tries", "budget", "calls", "sources", "benchmark",
                                                      "licence", "exports"})
 

@@ -1,5 +1,5 @@
-"""What a kind of construction is made of: stages that make items, filters that reject them, and the library that both
-use."""
+"""The parts of a kind of construction: stages that make items, filters that reject them, and the library that both use.
+"""
 from __future__ import annotations
 
 import random

@@ -165,7 +165,7 @@ def _infer_field(key: str, name: str, raw: Sequence[Value]) -> Field:
 
 @lru_cache(maxsize=4096)
 def read_tables(document: Document) -> tuple[TypedTable | str, ...]:
-    """Return the tables of a document: each as a typed table, or why no question is asked about it."""
+    """Return each table of a document as a typed table, or the reason why no question uses it."""
     return tuple(_read_table(document, table) for table in find_tables(document))
 
 

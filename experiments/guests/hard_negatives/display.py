@@ -20,8 +20,7 @@ _MAX_SHOWN = 5  # questions with fewer negatives, listed one by one
 
 
 def show_mining(manifest: MinedManifest, out: Path) -> None:
-    """Show how many negatives were kept, what was rejected and why, how hard they are, and which questions got fewer.
-    """
+    """Show the negatives kept, their hardness, rejections with reasons, and questions with fewer negatives."""
     counts, miners = manifest.counts, manifest.counts["miners"]
     say(f"{counts['kept']} negatives of {counts['wanted']} wanted for {plural(counts['questions'], 'question')}, "
         f"{counts['filled_up_with']} of them to fill questions up; {out}")

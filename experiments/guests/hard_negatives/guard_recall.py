@@ -18,7 +18,7 @@ from ragbed.experiments.question import Question
 
 _MAX_DRAWS = 20  # maximum texts to draw for one answer, until one does not contain it
 _LONG = 5  # most of its words may identify an answer with more words
-_NAME = range(2, 5)  # words in a name that its last word may stand for
+_NAME = range(2, 5)  # number of words in a name that its last word may replace
 _MONTHS = ("January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November",
            "December")
 

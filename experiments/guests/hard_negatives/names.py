@@ -38,7 +38,7 @@ def extract_names(text: str) -> frozenset[str]:
 
 @lru_cache(maxsize=1_024)
 def extract_subject(text: str) -> str | None:
-    """Return the first name in the text, which is what a passage under a title is about."""
+    """Return the first name in the text, which is the subject of a passage under a title."""
     text = normalize("NFKC", text)
     found = (_stem(match[0]) if _HANGUL.match(match[0]) else _fold(match[0]) for match in _ANY.finditer(text))
     return next((name for name in found if len(name) >= _MIN_LENGTH), None)

@@ -29,7 +29,7 @@ class MiningSettings(BaseModel):
     Attributes:
         miners: names in the order of their turns (see `miner_names`). Only the first fills up questions, while it finds
             any.
-        per_question: extra negatives per question, in addition to those that fill it up.
+        per_question: extra negatives per question, after filling it up.
         fill: number of chunks to fill each question up to, gold included; 0 for no filling.
         keep: keep all chunks of a question. By default only its gold stays, and its other chunks are candidates. If the
             gold of an answerable question is unknown, all chunks stay anyway.
@@ -91,7 +91,7 @@ class MiningResult:
     """The negatives of a question.
 
     Attributes:
-        chunks: those that fill the question up, then the extra ones.
+        chunks: negatives that fill the question up, then the extra ones.
         fill: number of chunks that fill it up.
         miners: by chunk id, the miner whose turn selected it.
         found: by chunk id, all miners that found it.

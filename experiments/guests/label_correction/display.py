@@ -26,7 +26,7 @@ from ragbed.experiments.terminal.tables import print_views
 def show_agreement(path: Path, names: Sequence[str], repeats: int, labels: Sequence[Path], sheet: Path | None,
                 json: bool) -> None:
     """Judge the answers, compare all raters with each other, and show it. The verdicts that the run recorded count as
-    one rater. Raises UserError for what the user can fix."""
+    one rater. Raises UserError for errors that the user can fix."""
     with ExitStack() as opened:
         folder = RunFolder.existing(path)
         opened.callback(folder.close)

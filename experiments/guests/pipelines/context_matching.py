@@ -21,8 +21,8 @@ class MatchedContexts:
     """Evidence after matching its contexts with the run's documents.
 
     Attributes:
-        levels: "words" for passages that only their words identify; None for those that name a document of the run
-            without its text, which are never gold.
+        levels: "words" for passages matched only by words; None for passages that name a document of the run but lack
+            its text, and so are never gold.
     """
 
     evidence: Evidence

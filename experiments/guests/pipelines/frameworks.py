@@ -46,8 +46,8 @@ class Framework(FilePipeline):
 
 
 class _Runnable(Framework):
-    """A LangChain Runnable. The contexts are the documents in its output or, without any, those that its retrievers and
-    tools found."""
+    """A LangChain Runnable. The contexts are the documents in its output. If there are none, they are the finds of its
+    retrievers and tools."""
 
     def _caller(self, made: Any, make: Any) -> Callable[[Any], Any]:
         from ragbed.experiments.guests.pipelines.runnables import Listener, convert_output

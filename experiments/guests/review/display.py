@@ -31,7 +31,7 @@ def review_page(target: str, reviewer: str | None, sample: int | None, seed: int
 
 
 def show_reviews(target: str, seed: int, index: Path | None, export: Path | None, json: bool) -> None:
-    """Show what was decided, write it onto the card of a constructed set, and export accepted items."""
+    """Show the decisions, write them onto the card of a constructed set, and export accepted items."""
     reviewed = open_set(target, seed, index)
     found, reviews = read_figures(reviewed)
     if export is not None:

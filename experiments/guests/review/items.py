@@ -98,8 +98,7 @@ FILE = "review.sqlite"
 
 @dataclass(frozen=True)
 class ReviewSet:
-    """Items to review, in an order drawn by seed. Whoever stops early has reviewed a random sample, and all reviewers
-    the same.
+    """Items to review, in an order drawn by seed. Reviewers who stop early have reviewed the same random sample.
 
     Attributes:
         items: by id, in the order shown.

@@ -220,7 +220,7 @@ class GateSettings:
     """Limits of a server; options of `ragbed serve`.
 
     Attributes:
-        names: accepted Host names besides addresses and `localhost`.
+        names: accepted Host names, in addition to addresses and `localhost`.
         rate: questions per key; a server without keys has no rate limit.
         concurrency: answers at the same time.
         queue: requests that wait for a place; further ones get status 429.

@@ -1,10 +1,9 @@
 """Computed answers: questions over tables, and over sentences with dates or numbers, that a program answers.
 
-This kind follows no paper. A program draws an operation and what it is about, computes the answer, and edits the
-documents into worlds: the original, one with another known answer, one without what the answer rests on, and one with
-an unrelated change. Templates word the question. A writer, if given, rewords it, and a second call must read the
-rewording back as the same operation, fields and names.
-"""
+This kind follows no paper. A program draws an operation and its subject, computes the answer, and edits the documents
+into worlds: the original, one with another known answer, one without the basis of the answer, and one with an unrelated
+change. Templates word the question. A writer, if given, rewords it, and a second call must read the rewording back as
+the same operation, fields and names."""
 from __future__ import annotations
 
 import json
@@ -189,7 +188,7 @@ def word_question(item: Item, library: Library) -> StageRecipe:
 
 
 def add_company(item: Item, library: Library) -> Item:
-    """Mix the tables with other chunks, half of them from the same documents, that do not mention what is asked."""
+    """Mix the tables with other chunks that do not mention the subject, half of them from the same documents."""
     drawn, tables = _drawn(item, library)
     rng, own = library.rng("company", item.id), {table.document for table in tables}
     shown = [Chunk.of(library.documents[one.document], "plain", one.start, one.end, f"{one.title}\n\n")
