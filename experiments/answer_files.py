@@ -20,7 +20,7 @@ class Prediction:
         place: file and line, for error messages.
         id: the question's id; None if the format has none.
         question: the question's text; empty if the row lacks it.
-        content: what the tool returned, with the keys `answer`, `contexts`, `citations` and so on.
+        content: the tool's output, with the keys `answer`, `contexts`, `citations` and so on.
         run: the run, within the file, to which it belongs.
         repeat: from 0.
         failure: why there is no answer, if the tool recorded it.

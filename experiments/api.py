@@ -1,4 +1,4 @@
-"""Carry out a run from Python, or open a finished one, and get its figures as a pandas frame.
+"""Carry out a run from Python, or open a finished run, and get its figures as a pandas frame.
 
     from ragbed import open_run, run
 
@@ -47,7 +47,7 @@ class Run:
 
     @property
     def cells(self) -> Mapping[str, Mapping[str, Any]]:
-        """The cells' rows of the summary, by their label in tables."""
+        """The summary's row of each cell, by the cell's label in tables."""
         return dict(zip(self._finished.labels.values(), self._finished.rows, strict=True))
 
     @property
@@ -96,7 +96,7 @@ def run(settings: str | Path | Mapping[str, Any] | RunSettings, fresh: bool = Fa
 
     Args:
         settings: a YAML file, its content as a dict, or the model.
-        fresh: remove what an earlier run left and begin anew.
+        fresh: remove the files of an earlier run and start again.
 
     Raises:
         SettingsError: the settings do not fit, or describe several runs.

@@ -84,7 +84,8 @@ class Cell:
 
     @property
     def levels(self) -> dict[str, Any]:
-        """Return the factors by name, as in a summary. History, variation and prompt variant are omitted if None."""
+        """Return each factor's level by name, as stored in a summary. History, variation and prompt variant are omitted
+        if None."""
         return {name: value for name, value in asdict(self).items()
                 if name not in ("history", "variation", "prompt_variant") or value is not None}
 

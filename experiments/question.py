@@ -42,7 +42,7 @@ class Scheme:
 
     @property
     def metrics(self) -> tuple[str, ...]:
-        """Return the metrics of the columns, one by one."""
+        """Return the metrics of all columns, as a flat tuple."""
         return tuple(name for column in self.columns for name in column.split(" / "))
 
     @property
@@ -70,7 +70,7 @@ class Gold:
     If none of these is set, the whole document is evidence.
 
     Attributes:
-        document: a document id, or a source path relative to what was indexed.
+        document: a document id, or a source path relative to the indexed folder.
         relevance: the judged grade, above 0. It is stored only if it is not 1.
     """
 
@@ -146,7 +146,7 @@ class Attack:
     """What an attack in a question's documents tries to achieve.
 
     Attributes:
-        goal: what the answer should become: words, a citation, or a refusal.
+        goal: what the attack wants in the answer: words, a citation, or a refusal.
         payload: the words or the citation number that the attack asks for; empty for a refusal.
         there: whether the documents contain the attack. If not, the question is its clean twin.
     """
@@ -179,7 +179,7 @@ class Question:
         gold_repeats: number of duplicate gold labels in the benchmark's record; only as-published scoring counts them.
         provided: the benchmark's own chunks, in its order; `gold` says which are gold.
         pool: chunks that only this question searches, if they differ from `provided`.
-        whole: what the condition `full` shows.
+        whole: chunks that the condition `full` shows.
         negatives: the benchmark's own chunks without gold, in the order in which `negatives@N` adds them. For mined
             ones see `interleave_mined`.
         mined: how chunks in `provided` or `negatives` were mined, by chunk id.
@@ -264,7 +264,7 @@ class Benchmark:
         shared: chunks that are searched for every question, such as a BEIR corpus.
         corpus: folder of pages that are indexed for the condition `retrieved`, or None.
         scheme: how answers are scored and which figures are shown.
-        skipped: what is wrong with each record that was left out.
+        skipped: the error of each record that was left out.
     """
 
     name: str

@@ -42,7 +42,7 @@ def find_siblings(cells: Sequence[Cell]) -> dict[str, Siblings]:
 
 
 def is_gold_only(cell: Cell) -> bool:
-    """Return whether the cell shows the gold and nothing else, in any order and form."""
+    """Return whether the cell shows only the gold, in any order and form."""
     change = cell.change
     return cell.condition == "gold" and not (change.negatives or change.drop_gold or change.table)
 
@@ -65,7 +65,7 @@ def _nearest(cell: Cell, others: Sequence[Cell]) -> str | None:
 
 
 def _agrees(other: Cell, cell: Cell) -> bool:
-    """Return whether the seeds are equal, or one of the cells draws nothing at random."""
+    """Return whether the seeds are equal, or one of the cells has no randomness."""
     return other.seed is None or cell.seed in (None, other.seed)
 
 

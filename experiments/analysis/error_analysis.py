@@ -58,7 +58,7 @@ def _pair_notes(cases: Cases, joint: Sequence[Mapping[str, Any]]) -> Iterator[st
 
 
 def compare_with_gold(cells: Sequence[Cell], cases: Cases, grouped: Grouped, seed: int) -> list[dict[str, Any]]:
-    """Return a row for each cell that has a sibling with the gold only; `gold` is the sibling's id.
+    """Return a row for each cell that has a gold-only sibling; `gold` is the sibling's id.
 
     The row covers the questions that are answerable, scored and judged in both; a failure counts as wrong. `both`,
     `lost` (right with the gold only), `gained` (right in the cell only) and `neither` count them. Of the questions that

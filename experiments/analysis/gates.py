@@ -18,7 +18,7 @@ _DIGITS = 9
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """A condition: the metric is below (`<`) or above (`>`) the baseline's plus `offset`.
+    """A condition: the cell's metric is below (`<`) or above (`>`) the baseline's metric plus `offset`.
 
     Attributes:
         bound: the end of the difference's interval to use instead of the difference. `unified.high < baseline` holds if

@@ -30,7 +30,7 @@ class AnalysisInput:
 
     @property
     def metrics(self) -> list[str]:
-        """The metrics of the columns, one by one."""
+        """The metrics of all columns, as a flat list."""
         return [name for column in self.columns for name in column.split(" / ")]
 
     @property

@@ -115,7 +115,7 @@ def describe_unjudged(verdicts: Iterable[Verdict | None]) -> str:
 
 
 def note_rules(rules: Iterable[Rules]) -> list[str]:
-    """Note the rules under which refusals are not scored, for cells with unanswerable questions."""
+    """For cells with unanswerable questions, note rules under which refusals are not scored."""
     without = [name for name in dict.fromkeys(rules) if not may_refuse(name)]
     return [f"Prompts with the rules {' and '.join(without)} do not offer a refusal, so unanswerable questions are not "
             "scored, and the unified score is the mean over the answerable ones."
@@ -124,7 +124,7 @@ def note_rules(rules: Iterable[Rules]) -> list[str]:
 
 def note_variations(varied: Iterable[tuple[str | None, Result]], paraphraser: str | None,
                   answering: Collection[str]) -> list[str]:
-    """Note how many questions each query variation left unchanged, and who paraphrased."""
+    """Note how many questions each query variation left unchanged, and which model paraphrased."""
     changed: dict[str, dict[str, bool]] = {}
     used = Usage()
     for name, result in varied:

@@ -64,7 +64,7 @@ class Selection(BaseModel):
         filter: tag to value; a question must have all of these values.
         sample: number of questions to draw at random with `seed`; they keep the benchmark's order.
         limit: number of questions to keep, from the first.
-        seed: seed of `sample` and of everything else that the benchmark draws.
+        seed: seed of `sample` and of all other random choices of the benchmark.
         skip_bad: skip invalid records and name them in the run's notes, instead of rejecting the file.
     """
 
@@ -137,7 +137,7 @@ _SPLIT = re.compile(r"(?<![a-z])(train|dev|validation|valid|val|test)(?![a-z])")
 
 
 class RecordFiles(Selection):
-    """A benchmark whose questions are records of files.
+    """A benchmark that reads each question from a record in its files.
 
     Attributes:
         path: a file, a folder, or `hub:OWNER/NAME`, with an optional `@REVISION`.

@@ -67,7 +67,7 @@ def search(query: Query, index: IndexFolder,
 
 async def _search(index: Index, kind: RetrieverKind, where: tuple[str, ...], query: str,
                   k: int) -> tuple[list[Hit], dict[str, Any]]:
-    """Search in a thread, since a model that judges relevance is called on the event loop; with what such models used.
+    """Search in a thread, since models that judge relevance are called on the event loop. Also return their usage.
     """
     from dataclasses import asdict
 
@@ -129,7 +129,7 @@ def _settings(index: Path, model: str | None, reasoning: str, retrieval: str, k:
 
 
 def given_settings(**options: Any) -> dict[str, Any]:
-    """Return the settings of an assistant that options name, by name, without those that were not given."""
+    """Return the assistant settings that were given as options, by name."""
     from ragbed.experiments.settings.file import parse_retriever, parse_spec
     from ragbed.strategies.settings.strategy_config import parse_strategy
 

@@ -16,12 +16,12 @@ from typer.main import get_command
 
 MORE = "More options"
 MAX_WIDTH = 100  # columns of a help page
-MAX_LEFT = 34  # columns of the names of options, beyond which the text begins on its own line
+MAX_LEFT = 34  # width of the names of options; after longer names, the text begins on a new line
 Row = tuple[str, str]
 
 
 class Command(TyperCommand):
-    """A command with a short help page. It refuses an option with an empty value, as an unset shell variable gives."""
+    """A command with a short help page. It rejects options with empty values, which unset shell variables cause."""
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         formatter.write(command_page(self, ctx, everything=False))
@@ -45,7 +45,7 @@ class Commands(TyperGroup):
 
     Args:
         targets: for each name, a "module:attribute" string, or a group of commands.
-        load: imports what a string names.
+        load: imports the object that a "module:attribute" string names.
         page: makes the help page of the group.
     """
 
@@ -109,7 +109,7 @@ def command_page(command: Any, ctx: Any, everything: bool) -> str:
 
 
 def left(param: Any) -> str:
-    """Return how a parameter is written, such as `--budget PART=AMOUNT`."""
+    """Return the form of a parameter, such as `--budget PART=AMOUNT`."""
     if isinstance(param, TyperArgument):
         return _value(param)
     names = ", ".join([*param.opts, *param.secondary_opts])

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 Sources = Annotated[list[str] | None, typer.Argument(help=(
     "Files, folders or globs; with --remove, names in the index."))]
-_MAX_NAMED = 5  # files of unknown type that are named; others are only counted
+_MAX_NAMED = 5  # this many files of unknown type are named; others are only counted
 
 Chunker = Annotated[str | None, typer.Option("--chunker", metavar="NAME", help=(
     "sections, sentences, recursive, fixed, crest, or settings."))]
@@ -131,7 +131,7 @@ def _build(sources: list[str], out: Path, settings: IndexSettings | None, metada
     try:
         before = read_manifest(place)
     except (IndexFolderError, OSError):
-        before = None  # no index, or none that can be read
+        before = None  # there is no index, or it cannot be read
     fields = read_metadata(metadata) if metadata else None
     with Bars() as bars:
         report = remove_from_index(sources, out, bars) if remove else \
@@ -147,7 +147,8 @@ def _build(sources: list[str], out: Path, settings: IndexSettings | None, metada
 
 
 def show_built(report: BuildReport, place: Path, more: Mapping[str, Any] | None, noted: bool = False) -> None:
-    """Show what a build did, as JSON if `more` fields are given, and skipped files unless they were `noted` before."""
+    """Show the result of a build, as JSON if `more` fields are given, and skipped files unless they were `noted`
+    before."""
     from ragbed.experiments.terminal.display import note, print_json, say
 
     for skipped in () if noted else report.skipped:
@@ -170,7 +171,7 @@ def show_built(report: BuildReport, place: Path, more: Mapping[str, Any] | None,
 
 
 def _note_unread(sources: Sequence[str]) -> list[str]:
-    """Note how many files have a type that is not supported, before work that may find nothing else."""
+    """Note how many files have an unsupported type, before work that may find no other files."""
     from ragbed.documents.sources import unread_files
     from ragbed.experiments.terminal.display import note
 

@@ -136,7 +136,7 @@ def _compare_paths(paths: Sequence[Path], metrics: Sequence[str], cells: Sequenc
     from ragbed.experiments.analysis.compared_run import read_compared_run
     from ragbed.experiments.runs.finished import pause_collection
 
-    with pause_collection(), ThreadPoolExecutor(2) as pool:  # the database reads without holding the interpreter
+    with pause_collection(), ThreadPoolExecutor(2) as pool:  # the database reads without holding the interpreter lock
         first, *others = pool.map(read_compared_run, paths)
         second = others[0] if others else None
         if gates and second is None and not cells:

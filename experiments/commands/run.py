@@ -120,8 +120,8 @@ def _runs(target: str | None, path: str | None, options: dict[str, Any], part: P
 
 
 def _with_models(runs: Sequence[RunSettings], fresh: bool, look: bool, shard: Shard | None) -> list[RunSettings]:
-    """Return the runs, each with models. A run without models gets those of its folder or shard if it was begun.
-    Otherwise, with `look`, all such runs get the one model that is found."""
+    """Return the runs, each with models. A run without models gets those of its folder or shard, if it has been
+    started. Otherwise, with `look`, all such runs get the model that is found."""
     from functools import cache
 
     from ragbed.agents.discovery import default_model
@@ -190,7 +190,7 @@ def _plan(runs: Sequence[RunSettings], json: bool) -> None:
 
 
 def _again(words: Sequence[str], settings: RunSettings, cassette: Replay | None) -> str:
-    """Return the given command in the form that asks failed questions again; for a cassette, it includes a model."""
+    """Return the command line that asks failed questions again. For a cassette, it includes a model."""
     alone, valued = ("--fresh", "--retry", "--json"), ("--journal", "--replay")
     kept = [word for place, word in enumerate(words) if word not in (*alone, *valued)
             and not word.startswith(tuple(f"{option}=" for option in valued))

@@ -1,4 +1,4 @@
-"""Find the guest that runs a command as shards and merges their results."""
+"""Find the guest that splits a command into shards and merges their results."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
@@ -22,7 +22,7 @@ class ShardLauncher(Protocol):
     def launch(self, words: Sequence[str], launcher: str, wholes: Sequence[Path],
                asking: Iterable[Any] = ()) -> list[Shard]:
         """Run the command line `words` once per shard and return the shards. `launcher` is the value of the option,
-        `wholes` the folders to merge into, and `asking` settings whose local models are to be served."""
+        `wholes` are the folders to merge into, and `asking` has settings whose local models must be served."""
         ...
 
     def merge_indexes(self, folders: Sequence[Path], out: Path, progress: Progress) -> BuildReport:

@@ -1,4 +1,4 @@
-"""A run's records and answers as files for other tools."""
+"""Export a run's records and answers to files for other tools."""
 
 from ragbed.experiments.export.destinations import export, export_answers
 

@@ -14,7 +14,7 @@ from ragbed.experiments.runs.finished import Finished, find_cells
 from ragbed.retrieval.storage.files import explain_write_error, replacing_file
 from ragbed.strategies.reading import renumber_citations
 
-# The first bytes of a file of each form that ragbed wrote.
+# The first bytes of ragbed's own files, by form.
 _BEGINNINGS: Mapping[str, re.Pattern[bytes]] = MappingProxyType({
     ".jsonl": re.compile(rb'\{"run": "[^"]*", "cell": \{"id": "'),
     ".csv": re.compile(rb"run,cell,cell_name,"),
@@ -57,8 +57,8 @@ _WRITERS: MappingProxyType[str, Callable[[ExportedRun, Path], None]] = MappingPr
 
 def export(run: Finished, path: Path) -> str:
     """Write a finished run to a file that ends in .jsonl, .csv or .parquet. Return a line that says what was written.
-    Raises SettingsError: the file has another ending; RunError: it cannot be written, or would replace something that
-    is not an earlier export."""
+    Raises SettingsError if the file has another ending. Raises RunError if it cannot be written, or would replace a
+    file that is not an earlier export."""
     form = path.suffix.lower()
     write = _WRITERS.get(form)
     if write is None:
@@ -75,8 +75,8 @@ def export(run: Finished, path: Path) -> str:
 
 def export_answers(run: Finished, path: Path, format: str, cell: str | None = None) -> str:
     """Write the answers of the cells that match a name in another tool's format. Return a line that says what was
-    written. Raises SettingsError: the format holds one run, and several cells match; RunError: the file exists or
-    cannot be written."""
+    written. Raises SettingsError if several cells match but the format holds one run. Raises RunError if the file
+    exists or cannot be written."""
     cells, form = find_cells(run.rows, cell), find_answer_format(format)
     if len(cells) > 1 and not form.several_runs:
         raise SettingsError(f"a {format} file holds one cell, and this run has {', '.join(cells.values())}; "

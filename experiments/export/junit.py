@@ -29,7 +29,7 @@ def write_gates(results: Sequence[GateResult], left_out: Mapping[str, str], path
     """Write a test suite for each gate, with one test for each cell.
 
     Args:
-        left_out: what no gate was checked on, with the reason; an error in every suite.
+        left_out: questions or cells that no gate was checked on, with the reason. Each is an error in every suite.
 
     Raises:
         RunError: the file cannot be written.

@@ -31,7 +31,7 @@ class ExportedRun:
         return self.causes.get(result.cell, {}).get(result.question)
 
 
-_TEXTS = 10_000  # kept in memory, because neighbouring records share passages and prompts
+_TEXTS = 10_000  # texts kept in memory, because neighbouring records share passages and prompts
 
 
 def write_jsonl(material: ExportedRun, path: Path) -> None:

@@ -54,7 +54,7 @@ def extract_claims(result: Result, question: Question, cell: Cell, passages: Map
               gold: Sequence[str] = ()) -> Claims | None:
     """Return a support check's input for a record; None if there is nothing to check.
 
-    If no sentence has a citation, as in a JSON reply, each one cites everything that the answer cites. Nuggets come
+    If no sentence has a citation, as in a JSON reply, every sentence gets all citations of the answer. Nuggets come
     from the question or the record; if neither has any, a check may make them from the gold.
     """
     answered, sentences = result.outcome == "answered", tuple[Statement, ...]()

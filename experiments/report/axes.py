@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 
 _STEPS = (1.0, 2.0, 5.0, 10.0)
 _WANTED = 6  # ticks
-_ROOM = 0.06  # share of the range that is left free at both ends
+_ROOM = 0.06  # free space at each end, as a share of the range
 _NEAR_ZERO = 0.45  # the axis begins at 0 if the lowest value is below this share of the highest
-_NEAR = 7.0  # least distance between ticks that are words, in percent of the width
+_NEAR = 7.0  # smallest distance between ticks with text, in percent of the width
 _FAR_APART = 25.0  # ratio of costs above which their axis is logarithmic
 
 
@@ -23,7 +23,7 @@ class Tick:
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """An axis from `low` to `high`, which are both above 0 if it is logarithmic."""
+    """An axis from `low` to `high`. Both are above 0 if it is logarithmic."""
 
     low: float
     high: float
@@ -38,7 +38,7 @@ class Axis:
         return round(min(max((value - low) / (high - low), 0.0), 1.0) * 100, 2)
 
     def down(self, value: float) -> float:
-        """Return the position of a value on a vertical axis, from 0 at the top to 100."""
+        """Return the position of a value on a vertical axis, where 0 is the top and 100 the bottom."""
         return round(100 - self.at(value), 2)
 
 
@@ -72,7 +72,7 @@ def percent_axis(values: Iterable[float | None]) -> Axis:
 
 
 def word_axis(ticks: Sequence[tuple[float, str]]) -> Axis:
-    """Return an axis with words as ticks; a tick too close to the previous one is left out."""
+    """Return an axis with text as ticks. A tick too close to the previous one is left out."""
     low, high = ticks[0][0], ticks[-1][0]
     room = (high - low) * 0.07 or 1.0
     axis = Axis(low - room, high + room, ())

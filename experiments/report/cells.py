@@ -11,7 +11,7 @@ from ragbed.experiments.cells import FACTORS, distinguishing_factors, label_rows
 from ragbed.experiments.formatting import metric_title, visible
 from ragbed.experiments.metrics import METRICS, family_of, name_with_judge
 
-FAILED = ("too_long", "budget", "timeout", "error")  # outcomes without a reply
+FAILED = ("too_long", "budget", "timeout", "error")  # outcomes without a usable reply
 _SHARED = (*FACTORS, "layout", "exemplars", "scoring", "judge")
 _PLAIN = {"show": "question", "repeat": "0", "exemplars": "0", "layout": "documents_first"}  # not shown
 
@@ -32,7 +32,7 @@ class Figure:
 
     @property
     def count(self) -> int | None:
-        """The number of questions that the figure counts, if it is a share."""
+        """If the figure is a share, the number of questions that it counts."""
         return None if self.mean is None else round(self.mean * self.n)
 
     def marks(self, column: str) -> tuple[float, float, float] | None:
@@ -65,19 +65,19 @@ class ReportCell:
     """One cell, or several that differ only in repeat and seed."""
 
     id: str
-    ids: tuple[str, ...]  # of all cells merged into it
+    ids: tuple[str, ...]  # ids of all cells merged into it
     number: int  # from 1, as shown in plots and the question browser
     label: str  # the values of the factors that vary in this run
     factors: Mapping[str, str | None]  # None if a factor does not apply
     n: int
-    figures: Mapping[str, Figure]  # by column; a judged metric names its judge, as in `unified (lexical)`
+    figures: Mapping[str, Figure]  # by column; the column of a judged metric names the judge: `unified (lexical)`
     outcomes: tuple[tuple[str, int], ...]
     prompt_tokens: int
     completion_tokens: int
     calls: int
     price: float | None
     judge: str | None
-    passages: float | None = None  # shown per question, on average
+    passages: float | None = None  # mean number of passages shown per question
 
     @property
     def tokens_each(self) -> float | None:
@@ -95,7 +95,7 @@ class ReportCell:
 
     @property
     def bar(self) -> list[tuple[str, float, float]]:
-        """The outcomes as a bar of width 100: name, start and width of each part."""
+        """The outcomes as parts of a bar of width 100: name, start and width."""
         total, at, parts = sum(count for _, count in self.outcomes) or 1, 0, []
         for name, count in self.outcomes:
             parts.append((name, round(100 * at / total, 2), round(100 * count / total, 2)))
@@ -107,7 +107,7 @@ class ReportCell:
         return next(((name, figure) for name, figure in self.figures.items() if metric_of(name) == metric), None)
 
     def counts(self, column: ReportColumn) -> list[int]:
-        """Return the number of questions behind each share of a joined column; empty if one is unknown."""
+        """Return the number of questions behind each share of a joined column, or an empty list if one is unknown."""
         found = [figure.count for part in column.parts if (figure := self.figures.get(part)) is not None]
         known = [count for count in found if count is not None]
         return known if len(known) == len(column.parts) else []
@@ -136,7 +136,7 @@ class Table:
 
     @property
     def defined(self) -> tuple[tuple[str, str, str, str], ...]:
-        """Every metric of the table: title, name in settings, definition, and which questions it applies to."""
+        """Every metric of the table: title, name in settings, definition, and the questions to which it applies."""
         names = dict.fromkeys(metric_of(part) for column in (*self.columns, *self.more) for part in column.parts)
         known = ((name, METRICS.get(family_of(name))) for name in names)
         return tuple((metric_title(name), name, metric.description, metric.over) for name, metric in known if metric)
@@ -162,7 +162,7 @@ def table(stored: Sequence[Mapping[str, Any]], columns: Sequence[str] = ()) -> T
 
 
 def _columns(metrics: Sequence[str], seen: Sequence[str]) -> list[ReportColumn]:
-    """Make one column of metrics that are all shares; otherwise make one column for each."""
+    """Make one column if the metrics are all shares; otherwise make one column for each."""
     found = [name for metric in metrics for name in seen if metric_of(name) == metric]
     shares = all((known := METRICS.get(family_of(metric))) is not None and known.share for metric in metrics)
     if shares and len(found) == len(metrics) > 1:
@@ -206,8 +206,8 @@ def _outcomes(counts: Mapping[str, int]) -> tuple[tuple[str, int], ...]:
 
 
 def colour_and_shape(table: Table) -> tuple[str, str] | None:
-    """Return the two factors that charts show together: reasoning and condition, or the two with the most levels. None
-    if fewer than two vary."""
+    """Return the factors that charts show as colour and shape: reasoning and condition, or the two with the most
+    levels. Return None if fewer than two factors vary."""
     if {"reasoning", "condition"} <= set(table.varying):
         return "reasoning", "condition"
     counts = {name: len({level_text(cell, name) for cell in table.cells}) for name in table.varying}

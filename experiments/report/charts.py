@@ -13,9 +13,9 @@ from ragbed.experiments.report.text import to_questions
 
 COLOURS, SHAPES = 6, 5
 HEIGHT = 7.0  # height of a point, in percent of the chart's height
-GAP, WIDEST = 0.02, 0.08  # distance of spread neighbours, and width of a whole group, as shares of the chart's width
+GAP, WIDEST = 0.02, 0.08  # distance between spread points, and largest width of a group, as shares of the chart's width
 _ASIDE = 1.6  # distance between the lines of a chart, in percent of the width
-_ROOMY = 6.0  # least width of a part of a bar that shows its number, in percent
+_ROOMY = 6.0  # smallest width, in percent, at which a part of a bar shows its number
 Segment = tuple[float, float, float, float]
 # The colour shows the responsible part, the hatching the cause within it.
 _LOOKS = {
@@ -31,7 +31,7 @@ _ANY = [(colour, hatch) for hatch in ("solid", "rising", "lines", "dots")
 
 @dataclass(frozen=True, slots=True)
 class Spot:
-    """A point as it is drawn: `number` is its cell's, if it has one; `across` and `up` are its intervals."""
+    """A drawn point. `number` is the number of its cell, if it has one. `across` and `up` are its intervals."""
 
     point: Point
     number: int | None
@@ -48,13 +48,13 @@ class Spot:
 
     @property
     def flip(self) -> bool:
-        """Whether its tooltip is on its left."""
+        """Whether the tooltip is left of the point."""
         return self.x > 50
 
 
 @dataclass(frozen=True, slots=True)
 class BarPart:
-    """A part of a bar, with its number of questions if that fits."""
+    """A part of a bar, with its number of questions if there is room."""
 
     series: str
     look: int
@@ -67,7 +67,7 @@ class BarPart:
 
 @dataclass(frozen=True, slots=True)
 class Drawing:
-    """A chart as it is drawn."""
+    """A drawn chart."""
 
     chart: Chart
     x: Axis
@@ -78,7 +78,7 @@ class Drawing:
     keys: tuple[tuple[str, tuple[tuple[int, int, str], ...]], ...] = ()  # title; colour, shape, text of entries
     bars: tuple[tuple[int | None, str, tuple[BarPart, ...]], ...] = ()  # number and label of the cell, and its parts
     looks: tuple[tuple[str, str, str], ...] = ()  # name, colour and hatching of each series
-    goal: tuple[float, float] | None = None  # where the ideal is
+    goal: tuple[float, float] | None = None  # position of the ideal point
 
 
 _EMPTY = Axis(0.0, 1.0, ())
@@ -129,8 +129,8 @@ def _lines_looks(series: Sequence[str]) -> Looks:
 
 
 def _cell_looks(table: Table, chart: Chart, numbers: Mapping[str, int]) -> Looks:
-    """Colour cells by one factor and shape them by another. If colours or shapes do not suffice, tell cells apart by
-    number.
+    """Give cells a colour by one factor and a shape by another. If there are too few colours or shapes, cells are told
+    apart by number.
 
     A cell looks the same in every chart of a table.
     """

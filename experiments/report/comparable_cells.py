@@ -11,17 +11,17 @@ from ragbed.experiments.cells import OWN, REPLICATED, describe_factors
 from ragbed.experiments.formatting import plural
 from ragbed.experiments.report.cells import Figure, ReportCell, Table, column
 
-# Users have no gold passages, so `gold` is an upper bound, as `closed-book` is a lower one.
+# Users have no gold passages, so `gold` is only an upper bound, and `closed-book` a lower bound.
 _TIERS = (("retrieved",), ("provided", "full"), ("gold",), ("closed-book",))
 _UNCHANGED = {"perturbation": None, "show": "question"}  # other values change the evidence, or reveal the gold
 
 
 def comparable_cells(table: Table) -> Table:
-    """Return the cells that a user would choose between, labelled by the factors in which these differ.
+    """Return the cells from which a user would choose, labelled by the factors in which they differ.
 
-    These are the cells of the first condition that the run has, in the order `retrieved`, `provided` and `full`,
-    `gold`, `closed-book`. If some of them have no perturbation, only those are kept. A pipeline that retrieves by
-    itself is always kept.
+    These are the cells of one condition, the first that the run has of `retrieved`, `provided` and `full`, `gold`,
+    `closed-book`. If some of them have no perturbation, only those are kept. A pipeline that retrieves by itself is
+    always kept.
     """
     tiers = {cell.id: None if cell.factors.get("retrieval") == OWN else _tier(cell.factors.get("condition") or "")
              for cell in table.cells}
@@ -41,16 +41,18 @@ def _tier(condition: str) -> int | None:
 
 
 def _label(cell: ReportCell, table: Table, factors: list[str]) -> str:
-    """Return the label for these factors. What follows the factors in a name, such as the number of repeats, stays."""
+    """Return the label for these factors. Suffixes of the cell's name, such as the number of repeats, are kept."""
     whole = describe_factors(cell.factors, table.varying)
     rest = cell.label.removeprefix(whole) if cell.label.startswith(whole) else ""
     return (describe_factors(cell.factors, factors) or cell.factors.get("reasoning") or cell.label) + rest
 
 
 def merge_replicates(table: Table, repeated: Sequence[Mapping[str, Any]] = ()) -> Table:
-    """Return the table with one cell for all repeats and seeds of a configuration, under the id of the first.
+    """Return the table with all repeats and seeds of a configuration merged into one cell, which has the id of the
+    first.
 
-    `repeated` has the summary's pooled figures. Without them a merged cell has the mean of its figures and no interval.
+    `repeated` has the summary's pooled figures. Without them, a merged cell has the mean of its cells' figures and no
+    interval.
     """
     factors = [name for name in table.varying if name not in REPLICATED]
     if len(factors) == len(table.varying):

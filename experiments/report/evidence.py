@@ -15,8 +15,8 @@ from ragbed.experiments.report.packing import Packed, packed_within
 from ragbed.experiments.report.text import bounded, shown
 from ragbed.strategies.reading import strip_citations
 
-LONGEST = 300_000  # characters of one text that the page holds
-_LEAST = 80  # a prompt refers to passages of at least this many characters instead of repeating them
+LONGEST = 300_000  # largest number of characters of one text in the page
+_LEAST = 80  # prompts refer to passages of at least this many characters instead of repeating them
 
 Piece = str | int | dict[str, int]
 
@@ -64,7 +64,7 @@ class Texts:
 
 
 def _literal(text: str) -> list[Piece]:
-    """Return the text as shown, with the number of characters left out."""
+    """Return the shown text, with the number of omitted characters."""
     beginning, left_out = bounded(text, LONGEST)
     return [*([beginning] if text else []), *([{"left_out": left_out}] if left_out else [])]
 
@@ -102,14 +102,15 @@ def linked(answer: str) -> list[str | int]:
 
 @dataclass(slots=True)
 class Passages:
-    """Collect the chunks that a question's answers were shown, in order of first appearance."""
+    """Collect the chunks shown for a question's answers, in order of first appearance."""
 
     texts: Texts
     found: list[dict[str, Any]] = field(default_factory=list)
     _places: dict[str, int] = field(default_factory=dict)
 
     def of(self, result: Result) -> list[Any]:
-        """Return each passage as its index in `found` and its number; only the indexes if the numbers are 1, 2, 3, ...
+        """Return each passage as its index in `found` and its number. If the numbers are 1, 2, 3, ..., return only the
+        indexes.
         """
         places = [self._place(stored) for stored in result.evidence]
         numbers = [stored.number for stored in result.evidence]

@@ -1,4 +1,4 @@
-"""Lay out the views of a summary as tables: shaded figures, links to questions, and significant tests first."""
+"""Lay out the views of a summary as tables, with shaded figures, links to questions, and significant tests first."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,7 +17,7 @@ from ragbed.experiments.statistics import ALPHA
 
 _SHADES = 10
 _ALL = "all"  # this group comes first
-_FEW, _LEAST = 12, 3  # tests of a view: more than 12 are folded, and at least 3 are shown
+_FEW, _LEAST = 12, 3  # a view with more than 12 tests is folded, but shows at least 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,13 +27,13 @@ class Entry:
     text: str = ""
     mean: str = ""  # of a figure
     interval: str = ""
-    n: int | None = None  # of a figure, if it differs from its row's
+    n: int | None = None  # number of questions of a figure, if it differs from its row's
     shade: int | None = None  # from 0 to 10, in a heat map
     best: bool = False
     marks: tuple[float, float, float] | None = None  # positions of mean, low and high of a difference, from 0 to 100
-    href: str = ""  # link to the questions that it counts; `label` describes them
+    href: str = ""  # link to the counted questions; `label` describes them
     label: str = ""
-    cells: tuple[tuple[int, str], ...] = ()  # number and label of each cell that it names
+    cells: tuple[tuple[int, str], ...] = ()  # number and label of each cell in the text
 
     @property
     def apart(self) -> bool:
@@ -43,7 +43,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class ShownRow:
-    """A row: its names after that of its group, and its values."""
+    """A row: its names, without the name of its group, and its values."""
 
     names: tuple[Entry, ...]
     entries: tuple[Entry, ...]
@@ -106,8 +106,8 @@ def _numbers(table: Table) -> dict[str, int]:
 
 @dataclass(frozen=True)
 class _Builder:
-    """Make the entries of one view. `numbers` has cell numbers by id and label; `single`, those of cells that a link
-    can name."""
+    """Make the entries of one view. `numbers` has cell numbers by id and label. `single` has the numbers of cells to
+    which links can point."""
 
     view: View
     numbers: Mapping[str, int]

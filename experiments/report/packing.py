@@ -1,4 +1,4 @@
-"""Pack the items of a page into compressed blocks, which its script opens on demand."""
+"""Pack the items of a page into compressed blocks, which the page's script opens on demand."""
 from __future__ import annotations
 
 import base64
@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 # In order of importance: the last kind is left out first.
 Kind = Literal["questions", "evidence", "traces", "prompts"]
-BLOCK = 400_000  # characters of JSON; a browser opens this in a few milliseconds
+BLOCK = 400_000  # characters of JSON per block, which a browser opens in a few milliseconds
 BUDGET = 22_000_000  # characters of packed blocks in a page
 
 
@@ -32,11 +32,11 @@ class Packed:
     blocks: tuple[str, ...]  # each is a packed JSON list of items
     firsts: tuple[int, ...]  # number of the first item of each block
     kept: int  # number of items in all blocks
-    left_out: int  # number of items without room
+    left_out: int  # number of items that do not fit
 
     @property
     def size(self) -> int:
-        """The number of characters that the blocks take in the page."""
+        """The number of characters of the blocks in the page."""
         return sum(map(len, self.blocks))
 
 
@@ -69,7 +69,7 @@ class Blocks:
         self._open, self._open_size = [], 0
 
     def packed(self, budget: int | None = None) -> Packed:
-        """Return all blocks, or those that begin within a budget of characters."""
+        """Return all blocks or, with a budget in characters, the blocks that begin within it."""
         if self._open:
             self._close()
         fits, used = 0, 0
@@ -82,7 +82,7 @@ class Blocks:
 
 
 def packed_within(kind: Kind, total: int, items: Iterable[Any], budget: int) -> Packed:
-    """Pack `total` items, and make only those that fit into the budget."""
+    """Pack `total` items. Only those that fit into the budget are made."""
     blocks = Blocks(kind)
     made = iter(items)
     while blocks.size < budget and blocks.count < total:

@@ -30,7 +30,7 @@ from ragbed.experiments.report.text import ReportInput, pieces
 from ragbed.experiments.runs.finished import Finished, pause_collection
 from ragbed.retrieval.storage.files import explain_write_error, replacing_file, write_atomically
 
-LARGEST = 100_000  # answers in a page; a larger run shows a sample of its questions
+LARGEST = 100_000  # answers in a page; for a larger run, the page has a sample of the questions
 
 
 def report_run(run: Finished, views: Sequence[View] = (), largest: int = LARGEST) -> Path:
@@ -62,7 +62,7 @@ def report_run(run: Finished, views: Sequence[View] = (), largest: int = LARGEST
 
 
 def _facts(run: Finished) -> list[tuple[str, str]]:
-    """Return which questions of the benchmark were asked, the seed, and the version of ragbed."""
+    """Return facts about the run: the selected questions of the benchmark, the seed, and the version of ragbed."""
     chosen = run.config.get("benchmark", {})
     sample, only = chosen.get("sample"), chosen.get("filter") or {}
     found = {"sample": f"{sample} (seed {chosen.get('seed')})" if sample else None, "limit": chosen.get("limit"),

@@ -1,4 +1,4 @@
-"""Cost against quality: the Pareto front of the cells, its chart, and how the tests rank a cell."""
+"""Cost against quality: the Pareto front of the cells, its chart, and the ranking of a cell by tests."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
@@ -56,14 +56,14 @@ def pareto_front(table: Table, cost: CellCosts) -> tuple[ReportCell, ...]:
 
 
 def headline_figures(table: Table) -> dict[str, Figure]:
-    """Return the figure of the headline metric by cell id; a cell without one is missing."""
+    """Return the figure of the headline metric by cell id. Cells without it are missing."""
     return {cell.id: found[1] for cell in table.cells
             if (found := cell.of(table.quality)) is not None and found[1].mean is not None}
 
 
 @dataclass(frozen=True, slots=True)
 class CellPair:
-    """Two cells that differ in one factor, compared over the same questions: `tested.difference` is second - first."""
+    """Two cells that differ in one factor, compared over the same questions. `tested.difference` is second - first."""
 
     first: ReportCell
     second: ReportCell
@@ -82,7 +82,7 @@ class CellPair:
 
 
 def tested_pairs(stored: Mapping[str, Any] | None, table: Table) -> list[CellPair]:
-    """Return the summary's comparisons between cells of the table that have a difference."""
+    """Return the summary's comparisons of cells in the table, if a difference could be computed."""
     cells = {cell.id: cell for cell in table.cells}
     found = [CellPair(cells[one["first"]], cells[one["second"]], Comparison.of(str(stored["metric"]), one))
              for one in stored["pairs"] if one["first"] in cells and one["second"] in cells] if stored else []
@@ -91,7 +91,7 @@ def tested_pairs(stored: Mapping[str, Any] | None, table: Table) -> list[CellPai
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """How one cell ranks by its tests against others. Each pair has the other cell first.
+    """The ranking of one cell by its tests against others. In each pair the other cell is first.
 
     Attributes:
         beaten: the cell scores significantly higher.
@@ -114,7 +114,7 @@ class Ranking:
                    tuple(pair for pair in real if (pair.tested.difference or 0.0) <= 0))
 
     def cheapest_tie(self, cost: CellCosts) -> CellPair | None:
-        """Return the pair with the cheapest tied cell, if that costs at most 90 % of this one."""
+        """Return the pair with the cheapest tied cell, if that cell costs at most 90 % of this one."""
         pair = min(self.tied, key=lambda pair: cost.share(pair.first, self.cell), default=None)
         return pair if pair and cost.share(pair.first, self.cell) <= 0.9 else None
 

@@ -49,7 +49,7 @@ class Browser:
 
     @property
     def left_out(self) -> dict[str, int]:
-        """The number of items of each kind without room in the page."""
+        """The number of items of each kind that do not fit into the page."""
         return {kind.kind: kind.left_out for kind in self.kinds if kind.left_out}
 
 
@@ -71,7 +71,7 @@ def browse(view: ReportInput, cells: Sequence[ReportCell], results: list[Result]
 
 
 def _asked(view: ReportInput) -> Iterator[tuple[Question, dict[str, Record]]]:
-    """Yield each question with its records by cell, those without records last."""
+    """Yield each question with its records by cell. Questions without records come last."""
     without = dict(view.questions)
     for name, records in groupby(view.records, key=lambda record: record.result.question):
         unknown = Question(name, "(not among the run's questions)", (), answerable=False)
@@ -120,7 +120,7 @@ class _Collected:
             "score": [round(one[1], 3) if one else None for one in decides]}))
 
     def index(self, causes: Mapping[str, Mapping[str, str]]) -> dict[str, Any]:
-        """Return the index without the positions of items. Causes are by cell id and question id."""
+        """Return the index without the positions of items. `causes` are by cell id and question id."""
         rows = [row for _, row in sorted(self.rows, key=lambda row: row[0])]
         of_cells = [causes.get(cell.id, {}) for cell in self._cells]
         numbers = Words("")

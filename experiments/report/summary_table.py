@@ -18,7 +18,7 @@ class SummaryRow:
 
     Attributes:
         score: the headline metric, if it was computed.
-        difference: the test of this cell minus the first one; None if the two differ in several factors.
+        difference: the tested difference of this cell minus the first; None if they differ in several factors.
     """
 
     cell: ReportCell
@@ -47,7 +47,7 @@ class RankedPlot:
 
     rows: tuple[tuple[SummaryRow, float | None, tuple[float, float] | None], ...]  # with the mean, and its interval
     axis: Axis
-    baseline: float | None  # where the first cell's mean is
+    baseline: float | None  # position of the first cell's mean
 
 
 def ranked_plot(rows: list[SummaryRow], table: Table) -> RankedPlot:

@@ -1,4 +1,4 @@
-"""The sentences on top of a run's table, in the terminal and the report: at most five, and no claim beyond the tests.
+"""The sentences above a run's table in the terminal and the report: at most five, and no claim beyond the tests.
 """
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from ragbed.experiments.report.pareto import (
 from ragbed.experiments.statistics import ALPHA
 
 MAX_SENTENCES = 5
-_MANY_FAILED = 0.1  # share of the answers from which failures come first
+_MANY_FAILED = 0.1  # from this share of failed answers, the text begins with failures
 _MAX_NAMED = 3  # cells that a sentence names
 _NOUNS = {"reasoning": "strategies", "model": "models", "retriever": "retrievers", "retrieval": "retrieval strategies",
           "pipeline": "pipelines", "format": "formats", "rules": "rules"}
@@ -38,7 +38,7 @@ _CONDITIONS = {"retrieved": "With retrieval, ", "provided": "With the provided p
 
 
 def summary_text(summary: Mapping[str, Any], table: Table, kinds: Counter[str] | None = None) -> list[str]:
-    """Return at most five sentences on the cells of a table: which is best, what is significant, what it costs.
+    """Return at most five sentences on the cells of a table: the best cell, significant differences, and costs.
 
     `kinds` counts failed answers by kind of failure. Names of cells are between backticks.
     """
@@ -49,7 +49,7 @@ def summary_text(summary: Mapping[str, Any], table: Table, kinds: Counter[str] |
     if failed == asked > 0:
         return failures
     raced = (summary.get("comparisons") or {}).get("said")
-    if raced:  # the cells of a race answered different questions, so their means have no order
+    if raced:  # the cells of a race answered different questions, so their means cannot be ranked
         return [*raced, *failures][:MAX_SENTENCES]
     comparable = comparable_cells(table)
     pairs, compared = (tested_pairs(summary.get("comparisons"), cells) for cells in (table, comparable))
@@ -106,7 +106,8 @@ def _headline(table: Table, best: Sequence[ReportCell], pairs: Sequence[CellPair
 
 
 def _against(best: ReportCell, table: Table, pairs: Sequence[CellPair], tested: bool) -> str:
-    """Return the end of the headline: which cells the best one scores significantly higher than, and which not."""
+    """Return the end of the headline: the cells that score significantly lower than the best one, and those that do
+    not."""
     ranking = Ranking.of(best, pairs)
     if not ranking.beaten and not ranking.tied and not ranking.ahead:
         return ", but no other cell was tested against it" if tested else ", but no difference was tested"
@@ -132,8 +133,8 @@ def _others(pairs: Sequence[CellPair], others: int, table: Table) -> str:
 
 
 def _retrieval(best: ReportCell, pairs: Sequence[CellPair]) -> list[str]:
-    """Return a sentence on whether retrieval helps: the best cell, or the first that was tested, against the same
-    without documents."""
+    """Return a sentence on whether retrieval helps. It compares the best cell with the same cell without documents. If
+    that pair was not tested, it takes the first tested pair."""
     tested = [pair for pair in pairs if {pair.first.factors.get("condition"), pair.second.factors.get("condition")}
               == {"retrieved", "closed-book"}]
     pair = next((one for one in tested if best.id in (one.first.id, one.second.id)), next(iter(tested), None))
@@ -147,7 +148,7 @@ def _retrieval(best: ReportCell, pairs: Sequence[CellPair]) -> list[str]:
 
 
 def _needed(ranking: Ranking) -> list[str]:
-    """Return how many questions would tell the closest cell from the best one.
+    """Return how many questions it would take to tell the closest cell from the best one.
 
     The detectable difference shrinks with the square root of the number of questions.
     """

@@ -1,4 +1,4 @@
-"""The input of the report, and functions that limit the length of its texts. The templates escape everything."""
+"""The input of the report, and functions that limit the length of texts. The templates escape all text."""
 from __future__ import annotations
 
 import re
@@ -40,11 +40,12 @@ class ReportInput:
     """A finished run.
 
     Attributes:
-        summary: as `ragbed run --json` prints it.
+        summary: the summary, as `ragbed run --json` prints it.
         questions: by id.
         records: ordered by question, then cell; read once. In a large run, records and questions are a sample.
         text: returns the text of a hash, such as a prompt part or a chunk.
-        correctness_metrics: a score of 1 means that an answer is right; the first that applies to a question counts.
+        correctness_metrics: metrics whose score of 1 means that an answer is right. The first that applies to a
+            question counts.
         causes: returns the name of each result's cause, by cell id and question id.
         sample: the number of all questions and the seed, if the questions are a sample.
         failures: outcome and kind of every failed answer, if the questions are a sample.

@@ -1,1 +1,1 @@
-"""Carrying out a run: what it starts from, its questions in their cells, its summary."""
+"""Carry out a run: plan and check it, ask every question in every cell, and summarise the records."""

@@ -84,8 +84,8 @@ Find = Callable[[int | None, int], Sequence[Chunk]]
 
 
 def estimate_bounds(tasks: Tasks, question: Question, search: Find, context: Context | None) -> Bounds:
-    """Return the bounds of one question, including its sub-questions. `search` returns what a search finds, given `k`
-    and the number of the query within the question, counted from 0."""
+    """Return the bounds of one question, including its sub-questions. `search` returns the chunks of a search, given
+    `k` and the query's number within the question, from 0."""
     played = _Plays(tasks, tasks.whole(question), search, context).all()
     bounds = _bounds([play.use for play in played])
     ended = dict.fromkeys(play.answer.failure.message for play in played
@@ -147,8 +147,8 @@ class _Plays:
         return played
 
     def _further(self, best: _Played) -> Iterator[_Played]:
-        """Play with a model that is satisfied with the calls of one more purpose, with the first round, or with one of
-        the last two, as long as this makes the strategy use more calls."""
+        """Play again with a model that is also satisfied with the calls of one more purpose, with the first round, or
+        with one of the last two. Repeat as long as the strategy uses more calls."""
         content: frozenset[int | str] = frozenset()
         while best.rounds and best.answer.outcome != "budget":
             changes: list[int | str] = [best.rounds - 1]
@@ -215,7 +215,7 @@ Yes.
 
 
 def _satisfied(call: Generate, limit: int) -> Reply:
-    """Return a reply with full marks for everything, and an answer that no document supports."""
+    """Return a reply that gives full marks to everything, with an answer that no document supports."""
     if call.purpose == "answer":
         return answer_reply(call, "Part 9876543210 [1]")
     parsed = None if call.schema is None else example_value(call.schema, "nothing", most=True, items=1)

@@ -1,4 +1,4 @@
-"""Open what the cells of a run need: models, indexes, and pools of the questions' own chunks."""
+"""Open the resources of a run's cells: models, indexes, and pools of the questions' own chunks."""
 from __future__ import annotations
 
 import contextlib

@@ -27,7 +27,7 @@ def read_config(run: Path) -> str | None:
 
 
 class MadeShard(BaseModel):
-    """The shard of a run that a folder holds, with what the summary of the whole run needs in addition to all records.
+    """The shard in a folder. Besides the records, the summary of the whole run needs these values.
 
     Attributes:
         part: such as 3/16.

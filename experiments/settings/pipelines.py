@@ -113,7 +113,7 @@ def pipeline_union() -> Any:
 def check_pipelines(pipelines: Sequence[PipelineSettings], models: Sequence[str], only_searches: bool,
                     sub_answers: str) -> None:
     """Raise ValueError if the run asks neither a model nor a pipeline, if two pipelines have the same name, or if the
-    run needs what a pipeline cannot do."""
+    run needs something that a pipeline cannot do."""
     if not models and not pipelines:
         raise ValueError("models: the list is empty; name at least one model, or omit the key")
     twice = next((name for name, count in Counter(one.name for one in pipelines).items() if count > 1), None)

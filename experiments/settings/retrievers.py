@@ -128,7 +128,7 @@ Place = Annotated[Path, AfterValidator(_check_path)]
 
 
 class SearchSettings(BaseModel):
-    """What a retriever searches, in addition to the settings of its kind.
+    """Settings of every retriever, in addition to the settings of its kind.
 
     Attributes:
         name: label in tables. By default `KIND@k`.
@@ -160,7 +160,7 @@ class SearchSettings(BaseModel):
 
 
 def name_apart(retrievers: list[Any]) -> list[Any]:
-    """Return the retrievers, with other settings added to the names of those with the same default name."""
+    """Return the retrievers. If several have the same default name, their other settings are added to it."""
     counts = Counter(one.name for one in retrievers)
     return [one.model_copy(update={"name": f"{one.name}{others}"})
             if counts[one.name] > 1 and one.name == f"{one.kind}@{one.k}" and (others := _other_settings(one)) else one

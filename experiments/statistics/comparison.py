@@ -231,7 +231,7 @@ def _corners(pairs: Pairs) -> tuple[Floats, bool]:
     for split, at, by in ((0, 0, -down), (1, 1, -down), (0, 2, up), (1, 3, up)):
         n, before = total[split, 1], sums[at, split, 1].copy()
         sums[at, split, 1] = np.clip(before + by[split] * n, low[split] * n, np.minimum(high[split], _VAST) * n)
-        sums[at, split, 0] -= by[split] * n - (sums[at, split, 1] - before)  # for which the second has no room
+        sums[at, split, 0] -= by[split] * n - (sums[at, split, 1] - before)  # the first side takes the rest
     least, most = (np.multiply(end, total[:, 1], out=np.zeros_like(low), where=total[:, 1] > 0) for end in (low, high))
     sums = np.concatenate([sums, np.stack([[most, least], [least, most]]).transpose(0, 2, 1, 3)])
     return pairs.changes(Totals(sums, np.stack([total] * 6))), has_mixed_units(counts)

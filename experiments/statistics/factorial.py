@@ -75,7 +75,7 @@ class Design:
 
     def effects(self, names: Term) -> Floats:
         """Return the contrasts of the effects. For one factor, an effect is a level's mean minus the mean over the
-        levels. For two, it is the mean of a combination minus what the main effects predict."""
+        levels. For two, it is the mean of a combination minus the prediction from the main effects."""
         import numpy as np
 
         centred = self.means(names).reshape(*(len(self.levels[name]) for name in names), -1)
@@ -103,7 +103,7 @@ class _FittedPart(NamedTuple):
     means: Floats
     covariance: Floats  # covariance of these means
     worth: float  # effective number of clusters
-    limits: tuple[float, float]  # lower and upper bound of what it adds to a mean
+    limits: tuple[float, float]  # lower and upper bound of its contribution to a mean
 
     def along(self, contrast: Floats) -> tuple[float, float]:
         """Return the part's contributions to the contrast and to the contrast's variance."""

@@ -1,1 +1,1 @@
-"""What the commands show in a terminal."""
+"""Output of the commands in a terminal."""

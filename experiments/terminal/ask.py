@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 class EventPrinter:
     """Print replies on stdout as they arrive, and steps, decisions and reasoning on stderr.
 
-    Of several concurrent calls, one is shown live; the others are shown after it ends.
+    If several calls run concurrently, one is shown live, and the others after it ends.
     """
 
     def __init__(self) -> None:
         self._shown: int | None = None
         self._waiting: dict[int, list[dict[str, Any]]] = {}
-        self._begun = {False: True, True: True}  # whether the next piece begins a line: of stdout, and of stderr
+        self._begun = {False: True, True: True}  # whether the next piece begins a line, on stdout and on stderr
 
     def __call__(self, event: dict[str, Any]) -> None:
         call = event.get("call")
@@ -52,7 +52,7 @@ class EventPrinter:
         self._tell(event)
         if event["event"] == "reply":
             self._shown = None
-            if self._waiting:  # those that wait come in the order in which their calls began
+            if self._waiting:  # waiting replies are shown in the order in which their calls began
                 for one in self._waiting.pop(min(self._waiting)):
                     self._of_call(one)
 
@@ -95,7 +95,7 @@ def ask(settings: AssistantSettings, question: str, *, stream: bool, trace: bool
 
     Args:
         stream: print events while the question is answered.
-        json: print JSON instead: one object, or one a line with `stream`.
+        json: print JSON instead: one object, or with `stream` one object per line.
         turns: the conversation before the question.
 
     Returns:

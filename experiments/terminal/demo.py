@@ -27,10 +27,10 @@ QUESTIONS: dict[str, Any] = {
     "reasoning": list(CRESTS), "conditions": "retrieved", "answer_formats": "tags",
     "include": [{"reasoning": ["direct", "chain_of_thought"], "conditions": ["gold", "closed-book"]}],
     "retriever": {"kind": "bm25", "k": 4, "build": {"embedder": "none"}}, "brief": True, "limits": {"max_tokens": 256}}
-# A small model sometimes repeats itself up to the token limit: tags accept any text, JSON would be malformed.
+# A small model sometimes repeats itself up to the token limit. Tags accept such text; JSON would be malformed.
 _LIVE: dict[str, Any] = {"reasoning": "direct", "conditions": ["retrieved", "gold"], "answer_formats": "tags"}
 _SECONDS = 100  # target duration of the live part
-_MIN_QUESTIONS, _TRIED = 6, 2  # least number of live questions, and the number that measures speed
+_MIN_QUESTIONS, _TRIED = 6, 2  # smallest number of live questions, and number of questions that measure the speed
 
 
 def demo(model: str, out: Path, fresh: bool, live: bool, json: bool, full: bool = False) -> None:
@@ -58,7 +58,7 @@ def demo(model: str, out: Path, fresh: bool, live: bool, json: bool, full: bool 
         finished.append(one.folder)
 
     finished: list[Path] = []
-    begun = not fresh and (both(_MIN_QUESTIONS).folder / "manifest.json").is_file()  # it keeps its number of questions
+    begun = not fresh and (both(_MIN_QUESTIONS).folder / "manifest.json").is_file()  # an earlier run keeps its size
     asked = int(read_manifest(both(_MIN_QUESTIONS).folder).benchmark["questions"]) if begun else _MIN_QUESTIONS
     if live:
         in_turn([settings("demo-all-live", every, models=model)], carry, json, fresh)

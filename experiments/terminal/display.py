@@ -27,10 +27,10 @@ from ragbed.experiments.cells import SEPARATOR
 
 PROGRESS_EVERY = 5.0  # seconds between two lines of progress where there is no terminal to draw on
 _GAP = 2  # between columns
-_SHORT = 12  # characters of a cell that is never broken
-_WIDTH = 150  # of a file or pipe
+_SHORT = 12  # cells of up to this many characters are never broken
+_WIDTH = 150  # width of the output in a file or pipe
 _BETWEEN_PARTS = f"({re.escape(SEPARATOR)}| → |, )"  # separators in the names of cells and of changes
-MAX_PROSE = 100  # columns of a line of prose
+MAX_PROSE = 100  # width of a line of prose
 # Characters that JSON does not escape: C1 control codes, marks of writing direction, lone surrogates.
 _STEERING = re.compile("[\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
@@ -38,7 +38,7 @@ _STEERING = re.compile("[\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\
 def console(stderr: bool = False) -> Console:
     """Return a console, 150 columns wide without a terminal."""
     stream = sys.stderr if stderr else sys.stdout
-    wider = os.environ.get("COLUMNS", "")  # some programs export 80 to all they start, so never narrower
+    wider = os.environ.get("COLUMNS", "")  # never narrower, because some programs set it to 80 for every process
     width = max(_WIDTH, int(wider)) if wider.isdecimal() and len(wider) < 5 else _WIDTH
     return Console(file=stream, highlight=False, emoji=False, width=None if stream.isatty() else width)
 
@@ -71,7 +71,7 @@ def print_json(value: Any, indent: int | None = 2) -> None:
 
 
 def print_result(json: bool, value: Any, text: str) -> None:
-    """Print the value as JSON if `json`, otherwise the line of text."""
+    """Print the value as JSON if `json` is set, otherwise print the line of text."""
     if json:
         print_json(value)
     else:
@@ -82,7 +82,8 @@ def print_table(header: Sequence[str], rows: Sequence[Sequence[str]], title: str
                 keys: int | None = None) -> None:
     """Print a table, split into blocks of columns if it is wider than the terminal.
 
-    Every block repeats the first `keys` columns, which identify a row; by default those before the column `n`, or one.
+    Every block repeats the first `keys` columns, which identify a row. By default these are the columns before `n`, or
+    one column.
     """
     output = console()
     named = keys or (list(header).index("n") if "n" in header[1:] else 1)
@@ -122,7 +123,7 @@ def _blocks(columns: Sequence[Sequence[str]], keys: int, width: int) -> Iterator
 
 
 def _least(column: Sequence[str]) -> int:
-    """Return the least width that breaks no word, figure or short text of a column."""
+    """Return the smallest width of a column that breaks no word, figure or short text."""
     lines = [line for cell in column[1:] for line in cell.split("\n")]
     if any(" [" in line for line in lines):
         return max([*map(cell_len, column[0].split()), *map(cell_len, lines)])
@@ -151,14 +152,15 @@ class Column:
 
 
 def print_rows(columns: Sequence[Column], title: str = "") -> list[str]:
-    """Print a table with one line per row, and return the names of the columns for which there was no room.
+    """Print a table with one line per row, and return the names of the columns that did not fit.
 
-    First columns with a priority are dropped. Then texts that may be cut are cut in their longest part.
+    If the table is too wide, columns with a priority are dropped first. Then shortenable texts are cut in their longest
+    part.
     """
     output = console()
     shown = [replace(one, texts=[printable(text) for text in one.texts]) for one in columns]
     room = output.width
-    least = max(16, room * 2 // 5)  # of a column that shortens
+    least = max(16, room * 2 // 5)  # smallest width of a shortened column
     shown = [_shortened(one, least) if one.shortens else one for one in shown]
 
     def excess() -> int:
@@ -208,7 +210,7 @@ def print_text(text: str) -> None:
 
 
 def print_records(records: Sequence[tuple[str, Sequence[tuple[str, str]]]]) -> None:
-    """Print records below each other: a title, and under it fields with a name and a wrapped text."""
+    """Print records one below the other: a title, then fields with a name and a wrapped text."""
     width = console().width
     for title, fields in records:
         console().print(escape(printable(title)), style="bold", soft_wrap=True)
@@ -230,7 +232,8 @@ def print_progress(figures: Mapping[str, Any]) -> None:
 
 
 def drawable(output: Console) -> bool:
-    """Return whether a display can be redrawn: not in a file, a pipe or a dumb terminal, whatever FORCE_COLOR says."""
+    """Return whether a display can be redrawn. It cannot in a file, a pipe or a dumb terminal, even if FORCE_COLOR is
+    set."""
     return output.is_interactive and output.file.isatty()
 
 
@@ -279,7 +282,7 @@ class Bars:
 
 @contextmanager
 def stoppable(kept: str) -> Iterator[None]:
-    """End the block on Ctrl-C or SIGTERM with a line that says what is kept; exit status 130 or 143."""
+    """On Ctrl-C or SIGTERM, print a line that says what is kept, and exit with status 130 or 143."""
     terminated: list[int] = []
 
     def terminate(number: int, frame: FrameType | None) -> None:

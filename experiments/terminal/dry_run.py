@@ -1,4 +1,4 @@
-"""Show in the terminal what a run would ask and cost."""
+"""Show the plan and cost of a run in the terminal."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
@@ -34,7 +34,7 @@ def show_total(plans: Sequence[Mapping[str, Any]]) -> None:
 
 
 def add_bounds(totals: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return the sum of bounds, key by key; None if one is unknown."""
+    """Return the sum of bounds for each key. A sum is None if any bound is unknown."""
     first = totals[0]
     return {key: add_bounds([total[key] for total in totals]) if isinstance(first[key], Mapping) else
             None if any(total[key] is None for total in totals) else sum(total[key] for total in totals)

@@ -24,7 +24,8 @@ _MOST = (("maximum", "at most"), ("exclusiveMaximum", "below"))
 
 
 def strategies() -> list[Row]:
-    """List the strategies with their settings, and those of installed packages; `does` says why one cannot be used."""
+    """List the strategies, including those of installed packages, with their settings. `does` explains why one cannot
+    be used."""
     rows = [_row(family, name, function, "ragbed") for family in FAMILIES
             for name, function in built_in(family).items()]
     for family in FAMILIES:
@@ -105,7 +106,7 @@ def metrics() -> list[Row]:
 
 
 def models() -> list[Row]:
-    """List the local models of the catalogue and of the hub, and which are downloaded."""
+    """List the local models of the catalogue and of the hub, and whether each is downloaded."""
     from ragbed.guests import loaded
     return [row for provider in dict.fromkeys(loaded("provider").values()) for row in provider.models()]
 

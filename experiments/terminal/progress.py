@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 _DRAWN_EVERY = 0.5  # seconds between drawings, which take 3 ms each
 _IDLE = 1.0  # seconds between drawings without new records
 _QUIET = 60.0  # seconds between lines of JSON without new records
-_AROUND = 8  # lines of a terminal that are left free
-MAX_LINES = 24  # of cells
-_WINDOW = 60.0  # seconds over which the rate is measured; longer if these have fewer than `_FEW` records
+_AROUND = 8  # lines of the terminal that stay free
+MAX_LINES = 24  # largest number of lines for cells
+_WINDOW = 60.0  # seconds over which the rate is measured; more if they have fewer than `_FEW` records
 _FEW = 20
 _APART, MAX_MOMENTS = 1.0, 600  # seconds between remembered moments, and their number
 _FINE = ("answered", "refused", "searched")
@@ -42,7 +42,7 @@ class Tally:
         done: finished records, of `total`.
         made: records of this session, with their `cost`, `prompt_tokens` and `completion_tokens`.
         failed: records of this session without answer or refusal, by outcome.
-        replayed: price of the calls taken from the journal; `unpriced` if one is unknown.
+        replayed: price of the calls taken from the journal; `unpriced`: whether any price is unknown.
     """
 
     def __init__(self, begun: RunStarted, clock: Callable[[], float] = time.monotonic) -> None:
@@ -56,7 +56,7 @@ class Tally:
         self._failed: Counter[str] = Counter()
         self.done = self._done.total()
         self._clock = clock
-        self._called, self._burst = False, (clock(), 0)  # model called yet?; end of the burst
+        self._called, self._burst = False, (clock(), 0)  # whether a model was called; end of the burst
         self._moments = deque([self._burst], maxlen=MAX_MOMENTS)
 
     def add(self, record: Record) -> None:
@@ -144,7 +144,7 @@ class Tally:
                 f"journal, paid now {paid}")
 
     def calls(self) -> Mapping[str, int]:
-        """Return the calls of this session, and how many may be sent at once now."""
+        """Return the calls of this session, and the current limit of concurrent calls."""
         spending, clients = self.begun.spending, self.begun.clients
         return {"made": spending.calls, "retried": spending.retried,
                 "rate_limited": sum(client.rate_limited for client in clients), "under_way": spending.under_way,
@@ -153,7 +153,7 @@ class Tally:
 
 
 class RunView:
-    """Show a run as it goes on, by the runner's callbacks: bars while an index is built, then the records."""
+    """Show a run's progress through the runner's callbacks: bars while an index is built, then the records."""
 
     def __init__(self) -> None:
         self.tally: Tally | None = None

@@ -25,8 +25,8 @@ from ragbed.experiments.terminal.tables import all_failed, on_failures, print_su
 
 
 def describe_replay(folder: RunFolder, settings: RunSettings, replay: Replay | None) -> tuple[list[str], bool]:
-    """Return lines about missed calls and about whether the results equal the recorded ones; and whether all is as
-    recorded. Without a cassette the run's own journal was replayed."""
+    """Return lines on missed calls and on whether the results equal the recorded ones, and whether everything is as
+    recorded. Without a cassette, the run's own journal was replayed."""
     missed = count_misses(folder)
     if missed:
         return [f"{missed} calls or searches are not in {replay.path if replay else 'the journal'}; each record says "
@@ -45,9 +45,9 @@ _ALL_FAILED, _MENDABLE = 1, 2
 
 def in_turn(runs: Sequence[RunSettings], carry_out: Callable[[RunSettings, Put], None], json: bool = False,
             fresh: bool = False, replay: bool = False, shard: Shard | None = None) -> None:
-    """Carry out each run, even if an earlier one stopped. With `json`, print the figures of all as a list.
+    """Carry out each run, even if an earlier one stopped. With `json`, print the figures of all runs as a list.
 
-    Exits with the worst status of all. If one of them cannot begin, none does, and RunError is raised.
+    Exits with the worst status of all runs. If one run cannot begin, none begins, and RunError is raised.
     """
     check_all(runs, fresh, replay, shard)
     figures: list[Mapping[str, Any]] = []
@@ -72,12 +72,12 @@ def in_turn(runs: Sequence[RunSettings], carry_out: Callable[[RunSettings, Put],
 def carry_out(settings: RunSettings, mode: Mode = "record", again: bool = False, fresh: bool = False,
               json: bool = False, retry: str = "the same command", put: Put = print_json,
               replay: Replay | None = None, shard: Shard | None = None, full: bool = False) -> None:
-    """Run or continue, write the report, and show the figures.
+    """Start or continue a run, write the report, and show the figures.
 
     Args:
         retry: the command that asks failed questions again.
         put: receives the figures if `json`.
-        shard: make only its records.
+        shard: make only this shard's records.
 
     Exit status 1: every question ended without a reply, or a replay missed a call or has other results than its
     cassette.
@@ -103,7 +103,7 @@ def carry_out(settings: RunSettings, mode: Mode = "record", again: bool = False,
 
 
 def show_shard(folder: RunFolder, shard: Shard, put: Put | None) -> None:
-    """Show how many records a shard has, or give them to `put` as JSON, and name the next command."""
+    """Show how many records a shard has and name the next command, or pass the numbers to `put` as JSON."""
     there, place = len(folder.done()), folder.path
     if put is not None:
         put({"run": str(place), "shard": str(shard), "records": there})
@@ -112,7 +112,7 @@ def show_shard(folder: RunFolder, shard: Shard, put: Put | None) -> None:
 
 
 def show_finished(folder: RunFolder, retry: str, put: Put | None, done: str, full: bool = False) -> None:
-    """Write the report of a finished run and show its figures, or give them to `put` as JSON. `done` says what was
+    """Write the report of a finished run and show its figures, or pass them to `put` as JSON. `done` describes what was
     done, and `retry` is the command that asks failed questions again."""
     report_run(Finished.of(folder))
     if put is not None:

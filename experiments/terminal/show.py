@@ -160,7 +160,7 @@ def _verdict(verdict: Verdict) -> str:
 
 
 def show_question(path: Path, name: str, cell: str | None, prompts: bool, scores: bool, json: bool) -> None:
-    """Show a question and its answers in every cell, or in those named. JSON always has all scores.
+    """Show a question and its answers in every cell, or in the named cells. JSON always has all scores.
 
     Raises UserError: there is no such run, question or cell.
     """
@@ -174,7 +174,7 @@ def show_question(path: Path, name: str, cell: str | None, prompts: bool, scores
         if json:
             rows = [_cell_row(id, label, records.get(id), causes.get(id), question, texts, prompts)
                     for id, label in wanted.items()]
-            chunks = ("provided", "pool", "whole", "negatives", "table")  # which a run does not keep
+            chunks = ("provided", "pool", "whole", "negatives", "table")  # fields that a run does not store
             row = {key: value for key, value in asdict(question).items() if key not in chunks}
             print_json({"run": str(path), "number": number + 1, "of": len(ids), "question": row, "cells": rows})
             return
@@ -223,7 +223,7 @@ def _with_gold(subs: Sequence[StoredSub], question: Question) -> list[tuple[Stor
 
 
 def restored(step: StoredStep, text: Text) -> Step:
-    """Return the step as it was before it was stored; `text` gives a text by its hash."""
+    """Return a stored step in its original form. `text` returns the text of a hash."""
     if step.kind == "search":
         return SearchStep(step.query or "", step.found, step.failure)
     if step.kind == "decision":
@@ -250,7 +250,7 @@ class PassagePlaces:
 
     Attributes:
         of: places by passage number.
-        searched: whether they were searched, not placed by the condition.
+        searched: whether they were found by a search rather than placed by the condition.
         listed: the cell that already lists them.
     """
 

@@ -27,14 +27,14 @@ from ragbed.experiments.runs.store import RunFolder
 from ragbed.experiments.statistics import ALPHA
 from ragbed.experiments.terminal.display import Column, console, print_rows, print_table, print_text, say
 
-_MESSAGE = 300  # characters of one
+_MESSAGE = 300  # largest number of characters of a message
 _NO_REPLY = ("error", "timeout", "budget", "too_long")
 
 
 def print_summary(summary: Mapping[str, Any], full: bool = False) -> None:
     """Print the table of a run, a row per cell, and at most five sentences; with `full` all metrics, views and notes.
 
-    A terminal that is too narrow shows fewer columns, and says which it left out.
+    In a narrow terminal, some columns are left out, and a line names them.
     """
     cells = merge_replicates(table(summary["cells"], summary["columns"]), summary.get("repeated") or ())
     dropped = print_rows(_columns(summary_rows(summary, cells)), _title(summary, cells))
@@ -68,7 +68,7 @@ def _title(summary: Mapping[str, Any], cells: Table) -> str:
 
 
 def _columns(rows: Sequence[SummaryRow]) -> list[Column]:
-    """Return the columns of the summary table. Those with the same text in every row are dropped first."""
+    """Return the columns of the summary table. Columns with the same text in every row are the first to be dropped."""
     scores = [row.score for row in rows]
     tests = [row.difference for row in rows]
     f1s = [row.citation_f1 for row in rows]
@@ -96,7 +96,7 @@ def run_table(cells: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> tup
     """
     factors = distinguishing_factors(cells)
     columns = [*columns, *custom_metrics(cells)]
-    judge = "lexical" if cells and cells[0]["judge"] == "lexical" else None  # the title has a model's long name
+    judge = "lexical" if cells and cells[0]["judge"] == "lexical" else None  # else the title has the model's name
     unjudged = ["unjudged"] if any(map(_unjudged, cells)) else []
     names = [column.split(" / ")[0] for column in columns]
     shown = [column.replace("_", " ") + name_with_judge(name, judge).removeprefix(name)
@@ -107,7 +107,7 @@ def run_table(cells: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> tup
 
 
 def on_published(names: Sequence[str]) -> list[str]:
-    """Return which tables of the paper are in the report."""
+    """Return a line that names the paper's tables in the report."""
     by_paper: dict[str, list[str]] = {}
     for one in map(load_published, names):
         by_paper.setdefault(one.paper, []).append(one.table)
@@ -139,7 +139,7 @@ def _row(cell: Mapping[str, Any], factors: Sequence[str], columns: Sequence[str]
          cached: bool) -> list[str]:
     metrics, usage = cell["metrics"], cell["usage"]
     share = usage.get("cached_tokens", 0) / (usage["prompt_tokens"] or 1)  # of the prompts' tokens
-    tokens = usage["prompt_tokens"] + usage["completion_tokens"]  # 0 of calls: not reported
+    tokens = usage["prompt_tokens"] + usage["completion_tokens"]  # 0 although there were calls: not reported
     return [*("-" if (value := cell.get(name)) is None else str(value) for name in factors), str(cell["n"]),
             *(_figures(metrics, column) for column in columns), *([str(_unjudged(cell))] if unjudged else []),
             "\n".join(f"{count} {name}" for name, count in cell["outcomes"].items() if count),
@@ -175,7 +175,7 @@ def _unjudged(cell: Mapping[str, Any]) -> int:
     return int(count) if count != "-" else 0
 
 
-_LONG = 15  # rows above which a view over several cells becomes a cross table
+_LONG = 15  # with more rows, a view over several cells becomes a cross table
 _LONGEST, _WIDEST = 64, 8  # largest number of rows of any table, and of columns of a cross table
 _ROOM = 40  # with more lines of views than this, no further breakdown by a tag is shown
 _MANY = 12  # with more comparisons than this, only significant ones are shown
@@ -183,7 +183,7 @@ _MANY = 12  # with more comparisons than this, only significant ones are shown
 Grid = tuple[list[str], list[list[str]]]  # header and rows
 
 
-# How early a narrow terminal drops columns of comparisons. The change, the difference, p and the verdict stay.
+# How early a narrow terminal drops columns of comparisons. The change, the difference, p and the verdict are kept.
 _PRIORITIES = {"n": 1, "detectable": 2, "p": 3, "before": 4, "after": 4, "baseline's": 4, "cell's": 4, "up": 5,
                "down": 5, "unpaired": 6, "effect": 7, "test": 8}
 _WORDS = ("test", "effect", "verdict")  # columns that are aligned to the left
@@ -222,7 +222,7 @@ def _comparison_columns(view: View, header: Sequence[str], rows: Sequence[Sequen
 
 
 def tables_of(views: Iterable[View], judge: str | None, whole: bool = False) -> Iterator[tuple[str, Grid | None]]:
-    """Yield `table_of` each view, without breakdowns by a tag for which there is no room."""
+    """Yield `table_of` for each view. Breakdowns by a tag are skipped once there is no more room."""
     used = 0
     for view in views:
         title, grid = table_of(_occurring(view) if view.name == "chain" else view, judge, whole)
@@ -271,8 +271,8 @@ def _real(view: View) -> tuple[tuple[Any, ...], ...]:
 
 
 def _occurring(view: View) -> View:
-    """Drop chain outcomes that no cell has: four hops have 32."""
-    keys = view.keys - 1  # the cell is the last key, the outcome the one before it
+    """Drop chain outcomes that no cell has, since four hops have 32 possible outcomes."""
+    keys = view.keys - 1  # the last key is the cell, the one before it the outcome
     seen = {row[:keys] for row in view.rows if row[keys + 2]["mean"] or row[keys - 1][1] != " "}  # type: ignore[index]
     rows = tuple(row for row in view.rows if row[:keys] in seen)
     left = "" if len(rows) == len(view.rows) else " (patterns that never occurred are in the report)"
@@ -284,7 +284,7 @@ def _elsewhere(view: View) -> str:
 
 
 def _crossed(view: View, main: int, cells: Sequence[str]) -> View:
-    """Return a cross table of the main figure, keys by cells, or cells by keys if there are many cells."""
+    """Return a cross table of the main figure. Cells are the columns or, if there are many, the rows."""
     keys = view.keys
     figures = {(row[:keys - 1], row[keys - 1]): row[main] for row in view.rows}
     sizes: dict[tuple[Any, ...], list[Any]] = {}
