@@ -82,8 +82,8 @@ class Database:
         foreign = self._connection.execute(_FOREIGN).fetchone()
         if foreign:  # a view may never end, and a trigger may delete new rows
             self._connection.close()
-            raise RunError(f"{self.path}: contains the unknown {' '.join(foreign)!r}, so it is not a run's file; get "
-                           "the file again")
+            raise RunError(f"{self.path}: unexpected {' '.join(foreign)!r}: not a file written by ragbed; restore it "
+                           "from the original run")
         (stamped,), = self._connection.execute("PRAGMA user_version")
         if stamped not in (0, version):
             self._connection.close()

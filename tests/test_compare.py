@@ -198,7 +198,7 @@ def test_gates_are_read():
 def test_what_cannot_be_compared_is_said_in_one_line(two, ragbed, tmp_path, town):
     ragbed.refuses("compare", tmp_path / "none", says=["holds no run"])
     ragbed.refuses("compare", two[1], says=["it has only one cell; give a second run"])
-    ragbed.refuses("compare", two[0], "--metric", "accuracy", says=["accuracy is not a metric of both", "unified"])
+    ragbed.refuses("compare", two[0], "--metric", "accuracy", says=["accuracy is not in both runs", "unified"])
     ragbed.refuses("compare", two[0], "--metric", "acuracy", says=["unknown metric"])
     ragbed.refuses("compare", *two, "--baseline", "grounded", says=["matches several cells"])
     ragbed.refuses("compare", *two, "--fail-if", "unified < 1", says=["expected METRIC < baseline"])

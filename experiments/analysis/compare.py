@@ -170,7 +170,7 @@ def compare_runs(first: ComparedRun, second: ComparedRun | None, metrics: Sequen
     for name in names:
         find_metric(name)
         if name not in known:
-            raise SettingsError(f"{name} is not a metric of both; choose from: {', '.join(known) or 'none'}")
+            raise SettingsError(f"{name} is not in both runs; metrics in both: {', '.join(known) or 'none'}")
     questions = _shared(first, other)
     grouped = cluster_questions(questions.values())
     pairs = [(match, _pairs(first, other, match, name, questions, grouped.of)) for name in names for match in matches]

@@ -45,7 +45,7 @@ FinishedRun = Annotated[Path, typer.Argument(help="Folder of a finished run.", c
 CellName = Annotated[str | None, typer.Option("--cell", metavar="NAME", help=(
     "Only cells with this name or part of it, e.g. direct."))]
 Labels = Annotated[list[Path] | None, typer.Option("--labels", metavar="FILE", help=(
-    "Human grades that correct the scores: a sheet or JSON Lines."))]
+    "People's grades, to correct the scores: --sheet, or JSON Lines."))]
 Metric = Annotated[str | None, typer.Option("--metric", metavar="NAME", help=(
     "See `ragbed list metrics`. Default: the headline metric."))]
 Fresh = Annotated[bool, typer.Option("--fresh", rich_help_panel=MORE, help="Delete earlier results and start again.")]

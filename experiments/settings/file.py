@@ -81,8 +81,8 @@ def read_content(path: Path) -> dict[str, Any]:
     except UnicodeDecodeError as error:
         raise SettingsError(f"{path}: not valid YAML: {error}") from error
     if len(read) > _MAX_BYTES:
-        raise SettingsError(f"{path}: larger than {_MAX_BYTES:,} bytes; split the file, or give a strategy's "
-                            "parameter a list of values")
+        raise SettingsError(f"{path}: larger than {_MAX_BYTES:,} bytes; split the file, or replace "
+                            "similar strategies by one whose parameter is a list of values")
     content = parse_yaml(text, str(path))
     if not isinstance(content, dict):
         raise SettingsError(f"{path}: expected a mapping of settings")

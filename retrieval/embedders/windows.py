@@ -35,8 +35,8 @@ class Reader:
             return [[(0, len(text))] for text in texts]
         taken = len(self.tokenizer.encode(header, add_special_tokens=True).ids)
         if taken > self.window - _MIN_ROOM:
-            raise ModelError(f"{self.name} reads {self.window} tokens, and a header of {len(header)} characters leaves "
-                             "no room for the text; use shorter prefixes")
+            raise ModelError(f"{self.name} has a context of {self.window} tokens; the passage prefix and header "
+                             f"({len(header)} characters) leave no room for text; shorten the prefix")
         return cut_by_tokens(self.tokenizer, texts, self.window - taken)
 
     def embed(self, texts: Sequence[str], prefix: str, embed: Callable[[Sequence[str]], Matrix],

@@ -29,8 +29,8 @@ _CONDITION = re.compile(
 _AND = re.compile(rf"({_QUOTED})|\s+and(?:\s+|$)", re.IGNORECASE)
 _NUMBER = re.compile(r"-?(?:0|[1-9]\d{0,99})(?:\.\d{1,99})?(?:e[+-]?\d{1,3})?", re.IGNORECASE)
 _DATE = re.compile(r"\d{4}(?:-\d\d(?:-\d\d(?:[t ]\d\d.*)?)?)?", re.IGNORECASE | re.DOTALL)
-_FORM = ("expected FIELD OPERATOR VALUE with one of = != < <= > >= ~ !~; quote a value that contains an operator or "
-         "`and`, and join conditions by `and`, as in `page >= 3 and source = reports/*.pdf`")
+_FORM = ("expected a condition such as `page >= 3 and source = reports/*.pdf` (operators: = != < <= > >= ~ !~; quote a "
+         "value that contains an operator or `and`)")
 
 
 @dataclass(frozen=True)
@@ -120,7 +120,7 @@ def normalise_filter(where: Any) -> tuple[str, ...]:
     elif isinstance(where, list | tuple) and all(isinstance(text, str) for text in where):
         read = parse_conditions(where)
     else:
-        raise SettingsError(f"where: {_FORM}, or a mapping from fields to values")
+        raise SettingsError(f"where: expected a mapping from fields to values, or a condition; {_FORM}")
     return tuple(sorted(set(map(str, read))))
 
 
@@ -180,7 +180,8 @@ def _safe(field: str, operator: str, value: str) -> FilterTerm:
     except SettingsError:
         reads_back = False
     if not reads_back and ({"*", "?"} & set(value) or not value):
-        raise SettingsError(f"where: {field}: {value!r}: {_FORM}; in a pattern, use ? for such a character or a space")
+        raise SettingsError(f"where: {field}: {value!r}: expected a value; a pattern cannot contain operators or "
+                            "`and`: use ? for each of these characters")
     return bare if reads_back else quoted
 
 
@@ -223,8 +224,8 @@ def _matching_rows(collection: Collection, read: Sequence[FilterTerm]) -> NDArra
         values = {type(known.get(condition.field)) for known in collection.metadata()} \
             if condition.orders_text and not mask.any() else set()
         if {int, float} & values and values <= {int, float, type(None)}:
-            raise SettingsError(f"where: {condition}: {condition.field!r} is a number, but {condition.value!r} is "
-                                f"not{' because of its quotes' if condition.literal else ''}")
+            raise SettingsError(f"where: {condition}: {condition.field!r} is numeric, but {condition.value!r} is text; "
+                                f"{'remove the quotes' if condition.literal else 'compare it with a number'}")
     return mask
 
 

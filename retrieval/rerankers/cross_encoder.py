@@ -156,6 +156,6 @@ class EntailmentScorer(CrossScorer):
         config: Any = model.config
         names = [str(config.id2label[place]).lower() for place in range(model.num_labels)]
         if "entailment" not in names:
-            raise ModelError(f"{self._folder.name} has no class called entailment, but {', '.join(names)}; use a model "
-                             "trained for natural language inference")
+            raise ModelError(f"{self._folder.name} has no `entailment` class (its classes: {', '.join(names)}); use a "
+                             "model trained for natural language inference")
         self._entailment = names.index("entailment")

@@ -58,8 +58,8 @@ def run_on_cluster(words: Sequence[str], address: str, wholes: Sequence[Path], m
              if path.name.rpartition("-")[2].isdecimal()}
     if len(begun) > 1:
         counts = " and of ".join(map(str, sorted(begun)))
-        raise SettingsError(f"{wholes[0]} has shards of several divisions (of {counts}); keep the shard folders of "
-                            "one division and remove the others")
+        raise SettingsError(f"{wholes[0]} mixes shards of different splits (of {counts}); keep the shard folders of "
+                            "one split and delete the others")
     with _connect(address):
         import ray
 

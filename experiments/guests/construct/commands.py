@@ -40,7 +40,7 @@ def construct(
         budget: Annotated[Texts, typer.Option("--budget", metavar="PART=AMOUNT", help=(
             "Limit, e.g. usd=2 or tokens=200000. Repeatable."))] = None,
         shard: ShardName = None, launcher: Launcher = None, fresh: Fresh = False, replay: Replay = None,
-        licence: Annotated[str, typer.Option(rich_help_panel=MORE, help="Licence of the sources, for the card.")] = "",
+        licence: Annotated[str, typer.Option(rich_help_panel=MORE, help="Licence of the sources, for its card.")] = "",
         dry: Annotated[bool, typer.Option("--dry-run", help=(
             "Show upper bounds on calls, tokens and price, and stop."))] = False,
         json: AsJson = False) -> None:

@@ -78,8 +78,8 @@ class Python(FilePipeline):
             raise ValueError(str(error)) from None
         request = {name: f"{{{name}}}" for name in FIELDS if name in names}
         if names and not request:
-            raise ValueError(f"{function} has the parameters {', '.join(names)}; name them {', '.join(FIELDS)}, or "
-                             "give a `request` with a value for each")
+            raise ValueError(f"{function} has parameters that ragbed cannot fill: {', '.join(names)}; rename them to "
+                             f"some of {', '.join(FIELDS)}, or map each one in `request`")
         return {**fields, "request": request} if request else fields
 
     def open(self, limits: CallLimits) -> CodeChannel:

@@ -10,7 +10,7 @@ from ragbed.experiments.settings.file import read_settings
     ({"kind": "http", "name": "web", "url": "http://host/", "answer": "$["}, "is not a JSONPath"),
     ({"kind": "python", "name": "mine", "factory": "mine.py"}, "write FILE.py:NAME"),
     ({"kind": "python", "name": "mine", "factory": "absent.py:answer"}, "absent.py"),
-    ({"kind": "python", "name": "mine", "factory": "mine.py:odd"}, "name them id, question"),
+    ({"kind": "python", "name": "mine", "factory": "mine.py:odd"}, "rename them to some of id, question"),
     ({"kind": "http", "name": "web", "url": "http://host/", "request": {"q": "{query}"}}, "{question} is missing"),
     ({"kind": "command", "name": "a\nb", "argv": ["true"]}, "one line"),
     ({"kind": "carrier_pigeon", "name": "web"}, "carrier_pigeon")])
