@@ -136,7 +136,7 @@ def process(index, url, folder, *options):
         said = ""
         for line in running.stdout:
             said += line
-            if found := re.search(r"(http://127\.0\.0\.1:\d+)/ is the page", said):
+            if found := re.search(r"chat page: (http://127\.0\.0\.1:\d+)/", said):
                 break
         assert found, said
         yield running, found[1]
