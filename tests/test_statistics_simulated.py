@@ -30,8 +30,8 @@ def pairs(metric, first, second, answerable=None, clusters=None):
     sides = [{f"q{place}": Row({metric: float(value)}, kind)
               for place, (value, kind) in enumerate(zip(values, answerable, strict=True))}
              for values in (first, second)]
-    of = {} if cluster_questions is None else {f"q{place}": str(cluster) for place,
-                                               cluster in enumerate(cluster_questions)}
+    of = {} if clusters is None else {f"q{place}": str(cluster) for place,
+                                               cluster in enumerate(clusters)}
     return pair_scores(metric, *sides, of)
 
 

@@ -76,7 +76,7 @@ def test_a_killed_shard_is_continued_and_lost_or_other_ones_are_named(serve, tow
     fewer = town.config(server.url, out=str(town.folder / "fewer"))
     assert ragbed("run", fewer, "--shard", "2/2")[0] == 0
     ragbed.refuses("merge", shards[0], Shard(2, 2).folder(town.folder / "fewer" / "town"), says=["other questions"])
-    ragbed.refuses("run", path, "--shard", "3/2", says=["--shard 3/2", "3/16"])
+    ragbed.refuses("run", path, "--shard", "3/2", says=["--shard 3/2", "1/16"])
     ragbed.refuses("run", path, "--shard", "1/2", "--race", says=["race"])
     ragbed.refuses("run", path, "--shard", "1/2", "--dry-run", says=["--dry-run"])
 
