@@ -177,7 +177,7 @@ LEAST, MOST = 0.915, 0.985
 
 
 def covered(sets, name, truth, clusters=None, resamples=400):
-    found = [aggregate(rows, resamples=resamples, clusters=cluster_questions)[name] for rows in sets]
+    found = [aggregate(rows, resamples=resamples, clusters=clusters)[name] for rows in sets]
     return np.mean([one["low"] <= truth <= one["high"] for one in found])
 
 
