@@ -7,7 +7,7 @@ from ragbed.strategies import parse_strategy, sweep
 
 @pytest.mark.parametrize("name", ["\x1b[2J\nevil", "a\nb", "\ud800", "\u202eevil", " ", "\t", "x" * 81])
 def test_a_name_that_a_table_cannot_show_is_refused(name):
-    with pytest.raises(SettingsError, match="a name is one line of at most 80 characters") as refused:
+    with pytest.raises(SettingsError, match="a name must be one line of at most 80 printable characters") as refused:
         parse_strategy("reasoning", {"kind": "direct", "name": name})
     assert str(refused.value).isprintable()
 

@@ -67,7 +67,7 @@ def test_settings_that_hold_too_many_retrievers_are_refused_at_once(made):
     with pytest.raises(ValidationError) as error:
         READ.validate_python(made())
     assert [one["msg"] for one in error.value.errors(include_input=False)] == [
-        "Value error, made of more than 32 retrievers; remove some"]
+        "Value error, combines more than 32 retrievers; remove some"]
 
 
 @pytest.mark.parametrize("settings", ["dense", "bm25", "fused", "mmr", "expanded", ALL])

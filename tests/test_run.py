@@ -139,7 +139,7 @@ def test_a_view_or_trigger_that_no_run_has_is_one_line(serve, town, ragbed, stat
     with contextlib.closing(sqlite3.connect(town.run / "records.sqlite")) as connection:
         connection.execute(statement)
     for args in (("run", path), ("report", town.run), ("verify", town.run)):
-        ragbed.refuses(*args, says=["records.sqlite: holds the ", "'" + " ".join(statement.split()[1:3]).lower()])
+        ragbed.refuses(*args, says=["records.sqlite: unexpected ", "'" + " ".join(statement.split()[1:3]).lower()])
 
 
 @pytest.mark.parametrize(("change", "says"), [

@@ -164,7 +164,7 @@ def test_what_is_no_answer_is_one_line_without_the_key(answer, says):
 @pytest.mark.parametrize(("answer", "says"), [
     ((200, {}, [b" "] * 100), "ReadTimeout: the reply did not end in time"),
     ((200, {}, b" " * 2_000_000), "the reply is larger than 1 MB"),
-    ((200, {"Content-Encoding": "gzip"}, gzip.compress(b" " * 50_000_000, 1)), "the reply is compressed")])
+    ((200, {"Content-Encoding": "gzip"}, gzip.compress(b" " * 50_000_000, 1)), "the server compressed its reply")])
 def test_a_reply_that_trickles_in_or_is_huge_ends_in_time(monkeypatch, answer, says):
     monkeypatch.setattr("ragbed.retrieval.embedders.server._MAX_BYTES", 1 << 20)
     begun = time.monotonic()
