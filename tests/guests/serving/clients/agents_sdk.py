@@ -6,7 +6,7 @@ import sys
 
 from openai import AsyncOpenAI
 
-from ragbed.agents import Agent, OpenAIChatCompletionsModel, OpenAIResponsesModel, Runner, set_tracing_disabled
+from agents import Agent, OpenAIChatCompletionsModel, OpenAIResponsesModel, Runner, set_tracing_disabled
 
 
 async def asked(kind, client, model):
