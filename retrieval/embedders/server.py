@@ -65,7 +65,7 @@ class ServerEmbedder(PrefixedEmbedder):
         self._width = settings.dimensions
 
     @property
-    def transaction(self) -> int:
+    def at_once(self) -> int:
         """Number of texts to pass per call: enough for all concurrent requests, but not many more."""
         return max(min(self.settings.batch * self.settings.concurrency, _MAX_TEXTS), self.settings.batch)
 
