@@ -91,7 +91,7 @@ def test_a_node_lost_in_the_middle_of_a_run_leaves_the_summary_of_the_run_that_w
     assert child.returncode == 0, err
     assert len(server.requests) == 12 + 12 + 1  # the one that was under way on the lost node
     assert err.count("lost its node or its process, and continues") == 1
-    assert "2 shards; nodes of the cluster: 2" in err
+    assert "2 shards on 2 nodes" in err
     assert '{"stage": "questions", "done": 12, "total": 12}' in err, err
     assert "raylet" not in out + err
     merged = (town.run / "summary.json").read_bytes()
