@@ -142,7 +142,7 @@ def test_a_local_model_is_loaded_once_on_each_node(town, cluster, tmp_path):
                              stderr=subprocess.PIPE, text=True)
     servers = set()
     while child.poll() is None:
-        servers |= {pid for pid, line in processes(tmp_path).items() if b"local_models.child" in line}
+        servers |= {pid for pid, line in processes(tmp_path).items() if b"-m\0ragbed.experiments.guests.local_models.child" in line}
         time.sleep(0.05)
     assert child.returncode == 0, child.communicate()[1]
     child.communicate()
