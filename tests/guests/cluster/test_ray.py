@@ -140,9 +140,9 @@ def test_a_local_model_is_loaded_once_on_each_node(town, cluster, tmp_path):
     path = town.config("", models=f"gguf:{weights}", limits={"max_tokens": 4})
     child = subprocess.Popen([*COMMAND, str(path), "--launcher", f"ray:{cluster.address}"], stdout=subprocess.PIPE,
                              stderr=subprocess.PIPE, text=True)
-    servers = set()
+    servers, serving_line = set(), b"-m\0ragbed.experiments.guests.local_models.child"
     while child.poll() is None:
-        servers |= {pid for pid, line in processes(tmp_path).items() if b"-m\0ragbed.experiments.guests.local_models.child" in line}
+        servers |= {pid for pid, line in processes(tmp_path).items() if serving_line in line}
         time.sleep(0.05)
     assert child.returncode == 0, child.communicate()[1]
     child.communicate()
