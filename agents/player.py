@@ -54,5 +54,5 @@ def runtime_of(search: SearchFunction, model: Model, limits: Limits) -> Runtime:
 
 
 def cannot_restore(chunk: str) -> NoReturn:
-    """Raise an error, because these questions are never resumed."""
+    """Raise RunError: this player starts an unfinished question again instead of resuming it."""
     raise RunError(f"the chunk {chunk} cannot be restored: an unfinished question starts again")

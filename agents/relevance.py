@@ -1,4 +1,4 @@
-"""Relevance judges: models that grade passages for a reranker, which waits in a separate thread."""
+"""Relevance judges: models that grade passages. The reranker that needs the grades waits for them in another thread."""
 from __future__ import annotations
 
 import asyncio

@@ -134,7 +134,7 @@ class Mined:
 
     @property
     def sorts(self) -> tuple[str, str]:
-        """Return the values of SORT in `negatives@N:SORT` that select this negative."""
+        """Return the bucket and the miner of this negative. Either can be SORT in `negatives@N:SORT`."""
         return self.bucket, self.miner
 
 

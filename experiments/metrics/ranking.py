@@ -63,8 +63,8 @@ def spans_at(item: Scored, name: str) -> float | None:
 
 
 def precision_omega(chunks: Iterable[Extent], gold: Sequence[Extent]) -> float:
-    """Compute the share of gold among the characters of all chunks that contain gold, counting each character once. As
-    in the report's code, gold outside all chunks is included. The result is 0 if no chunk contains gold."""
+    """Compute precision if every chunk that contains gold is retrieved: the gold characters in these chunks, divided
+    by all characters of these chunks and of the gold. Return 0 if no chunk contains gold."""
     wanted = merge_extents(gold)
     holding = merge_extents(one for one in chunks if overlap_length(wanted, merge_extents([one])))
     both = overlap_length(wanted, holding)
@@ -84,7 +84,7 @@ def merge_extents(extents: Iterable[Extent]) -> Spans:
 
 
 def overlap_length(first: Spans, second: Spans) -> int:
-    """Count the characters that are in both."""
+    """Count the characters that both sets of spans cover."""
     return sum(max(0, min(end, other_end) - max(start, other_start)) for place in first.keys() & second.keys()
                for start, end in first[place] for other_start, other_end in second[place])
 

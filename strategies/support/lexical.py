@@ -122,7 +122,7 @@ def content_words(text: str) -> frozenset[str]:
 
 @lru_cache(maxsize=512)
 def all_words(text: str) -> frozenset[str]:
-    """Return the words of a document, as `content_words` does, with every pair of characters."""
+    """Return the content words of a document. Text without spaces also yields each pair of adjacent characters."""
     return frozenset(_cutter().split(normalise(text)))
 
 

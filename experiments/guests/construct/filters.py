@@ -190,7 +190,7 @@ def evidence_chunks(item: Item, library: Library) -> list[Chunk]:
 
 
 def duplicate_check(library: Library) -> Callable[[Item, Sequence[Item]], str | None]:
-    """Return a function that returns why an item repeats an earlier kept one, or None.
+    """Return a check for duplicates: it explains why an item repeats an earlier one, or returns None.
 
     Two items are duplicates if they share an answer and their questions are similar: by five-character shingles
     (Jaccard index 0.7, or containment 0.7) or by the cosine of their vectors (0.95). The same question with another

@@ -23,7 +23,8 @@ _FEEDBACK = ("SELECT f.record, t.run, t.configuration, f.thumb, f.comment, t.sta
 
 
 def questions_from_feedback(traffic: Path, thumb: Thumb = "any") -> list[dict[str, Any]]:
-    """Return questions with feedback as lines of the benchmark `jsonl`; a repeated question keeps the last.
+    """Return questions with feedback as lines of the benchmark `jsonl`. If a question was asked several times, the
+    last feedback counts.
 
     Args:
         thumb: only answers with this thumb; `any` includes those with a comment alone.

@@ -184,7 +184,7 @@ def instances(library: Library) -> Iterator[Item]:
 
 
 def read_text(item: Item, library: Library) -> StageRecipe:
-    """Read the whole text: its summary and its clues."""
+    """Read the whole text, section by section, and keep a summary and the clues."""
     summary, clues, read = yield from take_notes(library.documents[item.made["document"]], library.options.section)
     return replace(item, tags={"sections read": read}, made={**item.made, "summary": summary, "clues": sorted(clues)})
 
