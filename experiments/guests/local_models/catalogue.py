@@ -156,5 +156,5 @@ def hub_parts(spec: str) -> tuple[str, str]:
 
 
 def hub_folder(spec: str) -> Path:
-    """Return the cache folder of the repository in `hf:OWNER/REPO/FILE`. Raises ModelError if `spec` has another form."""
+    """Return the cache folder of the repository in `hf:OWNER/REPO/FILE`. Raises ModelError for another form."""
     return cache_dir() / "models" / "hf" / hub_parts(spec)[0]
