@@ -4,7 +4,7 @@
 #   make test       all tests except slow ones
 #   make test-all   every test, with line coverage, as in CI
 #   make check      ruff, mypy, import directions
-#   make docs       write docs/commands.md from the commands' help, and build the site in site/
+#   make docs       write docs/commands.md and docs/settings.md, and build the site in site/
 #
 # On Linux, PyPI's PyTorch brings several GB of GPU libraries. For the CPU build:
 #   make setup TORCH_INDEX=https://download.pytorch.org/whl/cpu
@@ -53,7 +53,7 @@ demo: setup
 	$(BIN)/ragbed demo
 
 test: $(VENV)/developed
-	$(BIN)/python -m pytest -n auto --dist worksteal -m 'not slow'
+	$(BIN)/python -m pytest -n auto --dist worksteal --hypothesis-profile=quick -m 'not slow'
 
 test-all: $(VENV)/developed
 	$(BIN)/python -m pytest -n auto --dist worksteal --cov --cov-report=term:skip-covered
@@ -65,6 +65,7 @@ check: $(VENV)/developed
 
 docs: $(VENV)/developed
 	$(BIN)/python bench/commands.py
+	$(BIN)/python bench/settings_page.py
 	$(BIN)/zensical build --clean --strict
 	cp docs/*.md site/
 

@@ -2,9 +2,9 @@ from .assistant import Assistant, AssistantSettings
 from .database import Database
 from .graph import State, build_graph
 from .journal import Journal, Model
+from .model_settings import CallLimits, Context, Limits, LocalSettings, ModelSettings, Price
 from .models import open_model
 from .scripted import Scripted, drive
-from .settings import CallLimits, Context, Limits, LocalSettings, ModelSettings, Price
 from .types import (
     OUTCOMES,
     Answer,

@@ -1,8 +1,9 @@
-"""Assistant: answers questions from an index of documents, with the same graph as a run."""
+"""Answer questions from an index of documents, with the same graph as a run."""
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import operator
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from pathlib import Path
 from typing import Any, cast
@@ -17,34 +18,36 @@ from ragbed.agents.checkpoint import check_mark, check_state, restore
 from ragbed.agents.client import ModelClient
 from ragbed.agents.graph import Event, State, answer_to_json, build_graph, recursion_limit
 from ragbed.agents.journal import Journal, Model
+from ragbed.agents.model_settings import Limits, ModelSettings
 from ragbed.agents.models import open_model, open_reranker_deps
-from ragbed.agents.relevance import judge_notes
+from ragbed.agents.relevance_judge import judge_notes
 from ragbed.agents.search import Searcher
 from ragbed.agents.session import Runtime, Session
-from ragbed.agents.settings import Limits, ModelSettings
 from ragbed.agents.types import Answer, failed_answer
 from ragbed.documents.errors import SettingsError
 from ragbed.documents.types import digest, replace_surrogates
-from ragbed.retrieval.filters.terms import Where
+from ragbed.retrieval.filters.filtered_collection import filter_collection
+from ragbed.retrieval.filters.parser import Where, normalise_filter
 from ragbed.retrieval.index import Index
 from ragbed.retrieval.pool import RetrieverChoice, WholeSearch
 from ragbed.retrieval.rerankers.reranker import RerankerDeps
 from ragbed.retrieval.retrievers import RetrieverSettings
 from ragbed.strategies.catalogue import SEARCH_ONLY
 from ragbed.strategies.history import with_history
-from ragbed.strategies.prompting import PROMPT_VARIANTS
-from ragbed.strategies.settings.plugins import FAMILIES
+from ragbed.strategies.prompting import PROMPT_VARIANTS, with_prompts
+from ragbed.strategies.reading import Language
 from ragbed.strategies.settings.strategy_config import Strategy, parse_strategy
-from ragbed.strategies.types import AnswerFormat, Exemplar, Failure, Framing, Layout, Rules, Task, Turn
+from ragbed.strategies.types import FAMILIES, AnswerFormat, Exemplar, Failure, Framing, Layout, Rules, Task, Turn
 
 _MAX_SEARCHES = 1_000  # maximum kept in memory
+_MAX_FILTERED = 16  # assistants with another filter to keep
 _LEFT = Failure("stopped", "the question was abandoned")
 Options = tuple[tuple[str, str], ...]
-Strategies = tuple[Strategy, Strategy, Strategy]  # strategies: reasoning, retrieval, history
+Strategies = tuple[Strategy, Strategy, Strategy]  # reasoning, retrieval, history
 
 
 class AssistantSettings(BaseModel):
-    """Settings of an assistant, with the names of a run's settings."""
+    """Settings of an assistant. They have the same names as in a run's settings file."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -57,9 +60,11 @@ class AssistantSettings(BaseModel):
     answer_format: AnswerFormat = "tags"
     framing: Framing = "delimited"
     prompt_variant: int = Field(default=1, ge=1, le=PROMPT_VARIANTS, exclude_if=lambda number: number == 1)
+    language: Language = Field(default="english", exclude_if=lambda language: language == "english")
     layout: Layout = "documents_first"
     brief: bool = False
     exemplars: tuple[Exemplar, ...] = ()
+    prompts: dict[str, str] = Field(default={}, exclude_if=operator.not_)  # texts that replace prompts, by name
     k: int = Field(default=5, ge=1)
     retriever: RetrieverSettings = Field("dense", validate_default=True)
     where: Where = ()
@@ -68,20 +73,20 @@ class AssistantSettings(BaseModel):
 
 
 class Assistant:
-    """Answers questions from an index, cited or refused.
+    """Answers questions from an index with citations, or refuses.
 
         async with Assistant.open(AssistantSettings(index=Path("idx"))) as assistant:
             answer = await assistant.ask("Who founded the company?")
 
-    With a checkpointer (see `agents.checkpoint.open_checkpointer`), `ask(question, thread="mine")` is saved after each
-    step, and `resume("mine")` continues it, in this process or another. `agents.graph` shows how to stop before or
-    after a step.
+    With a checkpointer (see `agents.checkpoint.open_checkpointer`), each step of `ask(question, thread="mine")` is
+    saved, and `resume("mine")` continues the question, even in another process. `agents.graph` shows how to stop before
+    or after a step.
 
-    A thread is a conversation. After its last question has ended, ask the next one with the same thread, and the
-    earlier turns become its history. The next question may go to an assistant with other settings.
+    A thread is a conversation: questions asked one after the other with the same thread have the earlier turns as their
+    history. An assistant with other settings may answer the next question.
 
     Attributes:
-        made: settings, and identities of model and index, stored with each question.
+        made: settings and identities of model and index, which are stored with each question.
     """
 
     def __init__(self, settings: AssistantSettings, index: Index, client: ModelClient,
@@ -91,15 +96,18 @@ class Assistant:
         self.model = Model(client, Journal(None), settings.limits.max_tokens)
         how = RetrieverChoice(settings.retriever, settings.where, lambda: self.deps)
         self.searcher = searcher or Searcher(WholeSearch(index, how), settings.k, most=_MAX_SEARCHES)
-        self.strategies = reasoning, retrieval, history = strategies or _chosen(settings)
-        elsewhere = {"index", "model", "calls"}  # locations may change, contents may not
-        self.made = {**settings.model_dump(mode="json", exclude=elsewhere), "reasoning": reasoning.spec,
-                     "retrieval": retrieval.spec, "history": history.spec, "temperature": settings.calls.temperature,
-                     "reasoning_effort": settings.calls.reasoning_effort, "model": client.identity,
+        self.strategies = reasoning, retrieval, history = strategies or _resolve_strategies(settings)
+        calls, own = settings.calls.of(settings.model), settings.calls.config(settings.model)
+        body = {"extra_body": own.extra_body} if own.extra_body else {}
+        locations = {"index", "model", "calls"}  # may change while a question is saved; their contents may not
+        self.made = {**settings.model_dump(mode="json", exclude=locations), "reasoning": reasoning.spec,
+                     "retrieval": retrieval.spec, "history": history.spec, "temperature": calls.temperature,
+                     "reasoning_effort": calls.reasoning_effort, "model": client.identity, **body,
                      "index": index.content}
-        self._reasoning = with_history(history.function, reasoning.function)
+        self._reasoning = with_prompts(with_history(history.function, reasoning.function), settings.prompts)
         self._retrieval = retrieval.function
         self._live: dict[str, Session | None] = {}
+        self._filtered: dict[tuple[str, ...], Assistant] = {}
         self.graph = build_graph(self, checkpointer, self.made)
 
     @classmethod
@@ -110,7 +118,7 @@ class Assistant:
         Raises UserError if its index, model or strategies cannot be opened.
         """
         # in threads, because a server's event loop must not wait for files
-        strategies = await asyncio.to_thread(_chosen, settings)
+        strategies = await asyncio.to_thread(_resolve_strategies, settings)
         index = await asyncio.to_thread(Index.open, settings.index)
         async with (open_model(settings.model, settings.calls) as client,
                     open_reranker_deps(settings.retriever, settings.calls, settings.limits) as deps):
@@ -121,21 +129,21 @@ class Assistant:
                 assistant.searcher.close()
 
     def judge_notes(self) -> list[str]:
-        """Return a line for each relevance judge, with the passages it graded and its usage."""
+        """Describe each relevance judge in a line, with the number of passages that it graded and its usage."""
         return judge_notes(self.deps)
 
     async def ask(self, question: str, options: Options = (), thread: str | None = None) -> Answer:
-        """Answer the next question of a thread, or continue an interrupted one. Raises as `play` does."""
+        """Answer the next question of a thread, or continue an interrupted one. Raises the same errors as `play`."""
         return await self.resume(self.begin(question, options, thread))
 
     async def stream(self, question: str, options: Options = (), thread: str | None = None) -> AsyncGenerator[Event]:
-        """Yield events, including tokens, and last `answer`; see `agents.graph`."""
+        """Yield the events that `agents.graph` lists, including tokens. The last one is `answer`."""
         async with contextlib.aclosing(self.play(self.begin(question, options, thread), streaming=True)) as events:
             async for event in events:
                 yield {"event": "answer", **answer_to_json(event)} if isinstance(event, Answer) else event
 
     async def resume(self, saved: State | str) -> Answer:
-        """Continue a question from its state, or the last question of a thread, with its saved results.
+        """Continue a question from its saved state, or the last question of a thread.
 
         Raises:
             SettingsError: there is no such thread.
@@ -143,7 +151,7 @@ class Assistant:
         """
         state = await self.saved(saved) if isinstance(saved, str) else saved
         if state is None:
-            raise SettingsError(f"no thread {saved!r}: the checkpointer holds no question under this name")
+            raise SettingsError(f"no thread {saved!r} in the checkpointer; check its name")
         *_, answer = [event async for event in self.play(state)]
         assert isinstance(answer, Answer)
         return answer
@@ -169,18 +177,17 @@ class Assistant:
 
     def begin(self, question: str, options: Options = (), thread: str | None = None,
               turns: Sequence[Turn] | None = None) -> State:
-        """Return the state of a new question. `turns` are the earlier turns of its conversation, unless a checkpointer
-        keeps the thread."""
+        """Return the state of a new question. Without a checkpointer, `turns` are its earlier turns."""
         if not question.strip():
             raise SettingsError("the question is empty")
         return {"id": thread or uuid4().hex,
-                "question": _storable(question),
-                "options": [[*map(_storable, option)] for option in options],
-                "turns": [{"question": _storable(turn.question), "answer": _storable(turn.answer)}
+                "question": _remove_unstorable(question),
+                "options": [[*map(_remove_unstorable, option)] for option in options],
+                "turns": [{"question": _remove_unstorable(turn.question), "answer": _remove_unstorable(turn.answer)}
                           for turn in turns or ()], "results": [], "made": self.made}
 
     async def play(self, state: State, streaming: bool = False) -> AsyncGenerator[Event | Answer]:
-        """Play a question from its state. Yield events if `streaming`, and last the Answer.
+        """Play a question from its state. Yield its events if `streaming`, and finally the Answer.
 
         Raises:
             SettingsError: another question of the thread has not ended, or is being answered.
@@ -188,9 +195,9 @@ class Assistant:
         """
         if state["id"] in self._live:
             raise SettingsError(f"the thread {state['id']!r} is already answering a question; wait until it is done")
-        self._live[state["id"]] = None  # before the first await, so that no other task starts it
+        self._live[state["id"]] = None  # before the first await, so that no other task starts this question
         try:
-            given, goes_on = await self._given(state)
+            given, goes_on = await self._prepare_state(state)
             play = self.session(given)
             self._live[state["id"]] = play
             play.streaming = streaming
@@ -205,32 +212,42 @@ class Assistant:
             del self._live[state["id"]]
         yield play.answer()
 
+    def with_filter(self, where: tuple[str, ...]) -> Assistant:
+        """Return an assistant that searches only chunks that also meet these conditions. It keeps no threads. The last
+        few are kept, because their retrievers are open. Raises SettingsError if a condition names an unknown field."""
+        if where not in self._filtered:
+            filter_collection(self.index, where)
+            settings = self.settings.model_copy(update={"where": normalise_filter([*self.settings.where, *where])})
+            made = Assistant(settings, self.index, self.client, None, self.deps, self.strategies)
+            self._filtered = {**dict(list(self._filtered.items())[1 - _MAX_FILTERED:]), where: made}
+        return self._filtered[where]
+
     def with_checkpointer(self, checkpointer: Any) -> Assistant:
-        """Return an assistant with the same model, index and strategies, and this checkpointer."""
+        """Return an assistant with this checkpointer and the same model, index and strategies."""
         return Assistant(self.settings, self.index, self.client, checkpointer, self.deps, self.strategies,
                          self.searcher)
 
     async def abandon(self, thread: str) -> None:
-        """End the last question of a thread, if it has not ended, so that the next one can be asked. Raises
-        SettingsError if it is being answered."""
+        """End a thread's unfinished question, so that the next can be asked. Raises SettingsError if it is being
+        answered."""
         if thread in self._live:
             raise SettingsError(f"the thread {thread!r} is already answering a question; wait until it is done")
         kept = await self.saved(thread)
         if kept is None or kept.get("answer"):
             return
         config: RunnableConfig = {"configurable": {"thread_id": thread}}
-        # Pass the whole state, as the graph lacks a question stopped before its first step, but not the results,
-        # which would be appended.
+        # Pass the whole state, because the graph does not have that of a question stopped before its first step.
+        # Leave out the results, because they would be appended.
         whole = {name: value for name, value in kept.items() if name != "results" or not value}
         whole["answer"] = answer_to_json(failed_answer(_LEFT))
         await self.graph.aupdate_state(config, whole, as_node="finish")
 
     def live_session(self, id: str) -> Session | None:
-        """Return the session with this id or thread while it is being answered."""
+        """Return the session of this question or thread, if it is being answered now; otherwise None."""
         return self._live.get(id)
 
     def session(self, state: State) -> Session:
-        """Return the live session of a state, or restore it from its results. Raises RecipeMismatch as `resume`."""
+        """Return the live session of a state, or restore it from its results. Raises RecipeMismatch like `resume`."""
         live = self._live.get(state.get("id", ""))
         if live is not None:
             return live
@@ -241,8 +258,8 @@ class Assistant:
                     options=tuple((label, text) for label, text in state.get("options", ())),
                     turns=tuple(Turn(**turn) for turn in state.get("turns", ())),
                     answer_format=self.settings.answer_format, framing=self.settings.framing,
-                    prompt_variant=self.settings.prompt_variant, layout=self.settings.layout,
-                    brief=self.settings.brief,
+                    prompt_variant=self.settings.prompt_variant, language=self.settings.language,
+                    layout=self.settings.layout, brief=self.settings.brief,
                     exemplars=self.settings.exemplars)
         play = Session(task, self._reasoning, Runtime(self.searcher, self.model.ask, self.model.key, self.index.chunk,
                                                      self.settings.limits))
@@ -251,7 +268,7 @@ class Assistant:
         play.streaming = True  # callers that run the graph themselves, such as LangGraph's server, may listen
         return play
 
-    async def _given(self, state: State) -> tuple[State, bool]:
+    async def _prepare_state(self, state: State) -> tuple[State, bool]:
         """Return the state to play, and whether the checkpointer's thread already holds this question, so that the
         graph continues it. Raises SettingsError if the thread holds another question that has not ended."""
         kept = await self.saved(state["id"])
@@ -272,12 +289,12 @@ def _turns(state: State) -> list[dict[str, str]]:
     return [*state.get("turns", ()), *last]
 
 
-def _storable(text: str) -> str:
+def _remove_unstorable(text: str) -> str:
     """Drop NUL characters, which PostgreSQL cannot store, and lone surrogates, which no store can."""
     return replace_surrogates(text.replace("\0", ""))
 
 
-def _chosen(settings: AssistantSettings) -> Strategies:
+def _resolve_strategies(settings: AssistantSettings) -> Strategies:
     reasoning, retrieval, history = (parse_strategy(family, getattr(settings, family)) for family in FAMILIES)
     if reasoning.kind == SEARCH_ONLY:
         raise SettingsError("reasoning: search_only gives no answer; use `ragbed search`")

@@ -1,7 +1,8 @@
-"""Cassettes: store the calls and searches of a run in one file, to commit, inspect and replay elsewhere.
+"""Store the calls and searches of a run in one file, a cassette, to commit, inspect and replay elsewhere.
 
-The format is gzip over JSON Lines: a header that describes the run; texts, calls and searches, sorted by key; and last
-their counts and a SHA-256 over all lines before. Equal content gives equal bytes.
+The format is gzipped JSON Lines. The first line describes the run. Texts, calls and searches follow, sorted by key. The
+last line has their counts and a SHA-256 over all other lines. Equal content gives equal bytes. The model
+`recorded:NAME` answers from a cassette of this package, and `recorded:FILE` from your own.
 """
 from __future__ import annotations
 
@@ -13,22 +14,27 @@ import zlib
 from collections import deque
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any, BinaryIO, ClassVar, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from ragbed.agents.client import Completion, ModelClient
 from ragbed.agents.database import Database, text_hash
-from ragbed.agents.journal import store_call
+from ragbed.agents.journal import call_key, store_call
+from ragbed.agents.model_settings import ModelConfig, ModelSettings
+from ragbed.agents.replies import OnEvent, free_price
 from ragbed.agents.search import request_key, store_search
 from ragbed.agents.types import outcome_to_json
-from ragbed.documents.errors import RunError
+from ragbed.documents.errors import CallError, ModelError, ReplayMiss, RunError
+from ragbed.documents.http import Address
 from ragbed.documents.json import loads
 from ragbed.documents.paths import open_file
 from ragbed.documents.types import Format
 from ragbed.retrieval.storage.files import explain_write_error, replacing_file
-from ragbed.strategies.types import Failure, Reply
+from ragbed.strategies.types import Failure, Generate, Reply
 
 VERSION = 3  # version of the format
 ENDING = ".cassette.jsonl.gz"
@@ -36,8 +42,8 @@ MAX_BYTES = 1 << 30  # maximum bytes of an unpacked cassette
 _LEVEL = 6
 Key = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 TextHash = Annotated[str, Field(pattern="^[0-9a-f]{32}$")]
-Message = tuple[str, list[TextHash]]  # role, hashes of parts
-ToolMessage = tuple[str, list[TextHash], list[dict[str, Any]], str]  # and tool calls, or the answered call
+Message = tuple[str, list[TextHash]]  # role, hashes of its parts
+ToolMessage = tuple[str, list[TextHash], list[dict[str, Any]], str]  # the same, tool calls, and id of the answered call
 
 
 class _Line(BaseModel):
@@ -52,18 +58,17 @@ class TextLine(_Line):
     content: str
 
     @model_validator(mode="after")
-    def _of_its_hash(self) -> Self:
+    def _check_hash(self) -> Self:
         if text_hash(self.content) != self.text:
             raise ValueError("the text does not match its hash")
         return self
 
     def put_into(self, database: Database) -> None:
-        """Store the row."""
         database.put_text(self.content)
 
 
 class CallLine(_Line):
-    """A call by journal key, with messages as hashes of texts."""
+    """A call, with its journal key, and its messages as hashes of texts."""
 
     counted: ClassVar[str] = "calls"
     call: Key
@@ -73,13 +78,12 @@ class CallLine(_Line):
     failure: Failure | None = None
 
     @model_validator(mode="after")
-    def _one_outcome(self) -> Self:
+    def _check_outcome(self) -> Self:
         if (self.reply is None) == (self.failure is None):
-            raise ValueError("a call has either a reply or a failure")
+            raise ValueError("expected a reply or a failure, and not both")
         return self
 
     def put_into(self, database: Database) -> None:
-        """Store the row."""
         reply, failure = (None if one is None else json.dumps(outcome_to_json(one))
                           for one in (self.reply, self.failure))
         store_call(database, self.call, json.dumps(self.messages), json.dumps(self.parameters, sort_keys=True), reply,
@@ -87,7 +91,7 @@ class CallLine(_Line):
 
 
 class HitLine(_Line):
-    """A hit with hashes of its chunk's content and prefix."""
+    """A hit, with the content and prefix of its chunk as hashes of texts."""
 
     id: str
     document: str
@@ -102,7 +106,7 @@ class HitLine(_Line):
 
 
 class FoundLine(_Line):
-    """Hits in the form that `SearchStore` stores."""
+    """The hits of a search, as `SearchStore` stores them."""
 
     hits: list[HitLine]
     notes: list[str]
@@ -110,7 +114,7 @@ class FoundLine(_Line):
 
 
 class SearchLine(_Line):
-    """The result of a request, by its key."""
+    """A search request with its key and result."""
 
     counted: ClassVar[str] = "searches"
     search: Key
@@ -118,13 +122,12 @@ class SearchLine(_Line):
     found: FoundLine
 
     @model_validator(mode="after")
-    def _of_its_key(self) -> Self:
+    def _check_key(self) -> Self:
         if request_key(self.request) != self.search:
             raise ValueError("the request does not match its key")
         return self
 
     def put_into(self, database: Database) -> None:
-        """Store the row."""
         store_search(database, self.request, json.dumps(self.found.model_dump(mode="json")))
 
 
@@ -134,7 +137,7 @@ _KINDS: Mapping[str, type[Row]] = {"text": TextLine, "call": CallLine, "search":
 
 @dataclass(frozen=True, slots=True)
 class Cassette:
-    """A cassette whose hash was checked."""
+    """A cassette file whose hash was checked."""
 
     path: Path
     ragbed: str  # version of the ragbed that wrote it
@@ -144,7 +147,7 @@ class Cassette:
 
     @classmethod
     def open(cls, path: Path) -> Cassette:
-        """Check the cassette in a file. Raises RunError if it is missing, damaged, too large, or of another version."""
+        """Check a cassette file and read its header. Raises RunError if it cannot be used."""
         reading = _Reading(path)
         deque(reading.rows(), 0)
         return cls(path, str(reading.head.get("ragbed")), reading.head["run"], reading.counts, reading.hash)
@@ -154,10 +157,10 @@ class Cassette:
         reading = _Reading(self.path)
         yield from reading.rows()
         if reading.hash != self.hash:
-            raise RunError(f"{self.path}: changed during reading; run the command again")
+            raise RunError(f"{self.path}: the file changed while it was read; run the command again")
 
     def read_into(self, database: Database) -> None:
-        """Store every row in a database that has the journal's tables."""
+        """Store every row in a database with the journal's tables."""
         for row in self.rows():
             row.put_into(database)
 
@@ -188,12 +191,13 @@ class _Reading:
                     raise ValueError("checksum mismatch: the file was modified or truncated")
             except ValidationError as error:
                 first = error.errors(include_url=False)[0]
-                raise self._refusal(f"line {number}: {'.'.join(map(str, first['loc']))}: {first['msg']}") from error
+                place = ": ".join([f"line {number}", *[".".join(map(str, first["loc"]))] * bool(first["loc"])])
+                raise self._damage_error(f"{place}: {first['msg'].removeprefix('Value error, ')}") from error
             except (ValueError, TypeError, LookupError, StopIteration) as error:
-                raise self._refusal(f"line {number}: {error}") from error
+                raise self._damage_error(f"line {number}: {error}") from error
             state.update(line)
         if not self.hash:
-            raise self._refusal("it is truncated")
+            raise self._damage_error("it is truncated")
 
     def _lines(self) -> Iterator[bytes]:
         left = MAX_BYTES
@@ -202,10 +206,10 @@ class _Reading:
                 while line := unpacked.readline(left + 1):
                     left -= len(line)
                     if left < 0:
-                        raise RunError(f"{self.path}: unpacks to more than {MAX_BYTES:,} bytes, so it is not read")
+                        raise RunError(f"{self.path}: unpacks to more than the limit of {MAX_BYTES:,} bytes")
                     yield line
         except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-            raise self._refusal("it is truncated or modified") from error
+            raise self._damage_error("it is truncated or modified") from error
         except OSError as error:
             raise RunError(f"{self.path}: {error.strerror or error}") from error
 
@@ -216,7 +220,7 @@ class _Reading:
             raise RunError(f"{self.path}: written by another version of ragbed; export the run again")
         self.head = fields
 
-    def _refusal(self, why: str) -> RunError:
+    def _damage_error(self, why: str) -> RunError:
         return RunError(f"{self.path}: damaged cassette: {why}; get the file again, or export the run again"
                         if self.head else f"{self.path} is not a cassette; make one with `ragbed cassette export RUN`")
 
@@ -246,11 +250,11 @@ def write_cassette(path: Path, ragbed: str, about: Mapping[str, Any], database: 
 def _write(file: BinaryIO, head: Mapping[str, Any], database: Database) -> dict[str, int]:
     counts, state, left = {kind.counted: 0 for kind in _KINDS.values()}, hashlib.sha256(), MAX_BYTES
     with gzip.GzipFile("", "wb", _LEVEL, file, mtime=0) as out:  # no name and time, for equal bytes
-        for fields in chain([head], _rows_of(database)):
+        for fields in chain([head], _collect_rows(database)):
             line = (json.dumps(fields, ensure_ascii=False) + "\n").encode("utf-8", "replace")
             left -= len(line)
             if left < 0:
-                raise RunError(f"{database.path}: holds more than the {MAX_BYTES:,} bytes of a cassette")
+                raise RunError(f"{database.path}: too large for a cassette, which has at most {MAX_BYTES:,} bytes")
             if (kind := next(iter(fields))) in _KINDS:
                 counts[_KINDS[kind].counted] += 1
             state.update(line)
@@ -259,7 +263,7 @@ def _write(file: BinaryIO, head: Mapping[str, Any], database: Database) -> dict[
     return counts
 
 
-def _rows_of(database: Database) -> Iterator[Mapping[str, Any]]:
+def _collect_rows(database: Database) -> Iterator[Mapping[str, Any]]:
     """Yield the texts that calls and searches need, the calls, and the searches, each sorted by key."""
     calls = "SELECT key, messages, parameters, reply, failure FROM calls ORDER BY key"
     searches = "SELECT key, request, found FROM searches ORDER BY key"
@@ -275,3 +279,58 @@ def _rows_of(database: Database) -> Iterator[Mapping[str, Any]]:
         yield {"call": key, "messages": json.loads(messages), "parameters": json.loads(parameters), **outcome}
     for key, request, found in database.rows(searches):
         yield {"search": key, "request": json.loads(request), "found": json.loads(found)}
+
+
+RECORDED = "recorded:"
+SHIPPED = Path(__file__).parent / "recordings"
+
+
+@dataclass(frozen=True, slots=True)
+class Recording:
+    """The recorded calls of one model, by journal key."""
+
+    identity: str
+    questions: int  # number of recorded questions, which are the first of its benchmark
+    made_with: Mapping[str, str]  # model, weights, date, machine and server
+    outcomes: Mapping[str, Reply | Failure]
+
+
+@cache
+def load_recording(spec: str) -> Recording:
+    """Load the recording that `recorded:NAME` names. Raises ModelError if there is none, or it has several models."""
+    name = spec.removeprefix(RECORDED)
+    shipped = sorted(path.name.removesuffix(ENDING) for path in SHIPPED.glob(f"*{ENDING}"))
+    try:
+        cassette = Cassette.open(SHIPPED / f"{name}{ENDING}" if name in shipped else Path(name))
+    except RunError as error:
+        raise ModelError(f"{spec}: {error}; name a cassette file, or one of {', '.join(shipped)}") from error
+    models: Mapping[str, str] = cassette.about["models"]
+    if len(models) != 1:
+        raise ModelError(f"{spec}: contains calls to {', '.join(models) or 'no model'}; name a cassette with calls to "
+                         "one model")
+    outcomes = {row.call: row.reply or row.failure for row in cassette.rows() if isinstance(row, CallLine)}
+    return Recording(next(iter(models.values())), cassette.about["benchmark"]["questions"],
+                     cassette.about.get("made_with", {}),
+                     {key: outcome for key, outcome in outcomes.items() if outcome is not None})
+
+
+class RecordedClient(ModelClient):
+    """Answers calls with their recorded replies."""
+
+    def __init__(self, spec: str, config: ModelConfig, identity: str, settings: ModelSettings) -> None:
+        self._recording = load_recording(config.model)
+        super().__init__(spec, identity, self._recording.identity, Address("", ""), free_price, settings.calls,
+                         settings.temperature, settings.reasoning_effort, config=config)
+
+    async def complete(self, action: Generate, *, max_tokens: int, deadline: float | None = None, repeat: int = 0,
+                       tell: OnEvent | None = None) -> Completion:
+        """Return the recorded reply, at no cost. Raises CallError for a recorded failure, ReplayMiss for none."""
+        parameters: dict[str, Any] = self.parameters(action, max_tokens, repeat)
+        key = call_key(self._recording.identity, action.messages, parameters, repeat, action.sample)
+        match self._recording.outcomes.get(key):
+            case Reply() as reply:
+                return Completion(reply, 0, 0.0)
+            case Failure() as failure:
+                raise CallError(failure.message, failure.kind, 0)
+        raise ReplayMiss(f"{self.name} has no reply to this call ({key[:12]}): it answers only the questions, settings "
+                         "and prompts that were recorded; use another model for others", "replay_miss", 0)

@@ -3,10 +3,9 @@
     async with open_checkpointer("threads.sqlite") as saver, Assistant.open(settings, saver) as assistant:
         await assistant.ask("Who founded it?", thread="mine")
 
-The state of a question is plain JSON. LangGraph's own serialiser could construct any class that a database names, so
-`PlainJson` replaces it. A database may come from a stranger, so its content is validated, compared and replayed, but
-never executed, opened or sent anywhere. Strategies, retriever, index and model come from the caller who continues a
-question."""
+A database may come from a stranger, so its content is only validated, compared and replayed. `PlainJson` stores states
+as JSON, because LangGraph's own serialiser constructs any class that a database names. Strategies, retriever, index and
+model come from the caller who continues a question."""
 from __future__ import annotations
 
 import contextlib
@@ -45,14 +44,14 @@ class SavedCall(_Saved):
     replayed: bool
 
     @model_validator(mode="after")
-    def _one_outcome(self) -> Self:
+    def _check_outcome(self) -> Self:
         if (self.reply is None) == (self.failure is None):
             raise ValueError("expected a reply or a failure")
         return self
 
 
 class SavedStep(_Saved):
-    """A step: hashes of its actions, with chunk ids, calls, or the failure of its searches."""
+    """A step: hashes of its actions, and the ids of the chunks found, the outcomes of calls, or a search failure."""
 
     actions: list[str] = Field(min_length=1)
     seconds: float = Field(ge=0, allow_inf_nan=False)
@@ -61,7 +60,7 @@ class SavedStep(_Saved):
     lost: Failure | None = None
 
     @model_validator(mode="after")
-    def _a_result_for_each(self) -> Self:
+    def _check_results(self) -> Self:
         results = [getattr(self, name) for name in self.model_fields_set & _RESULTS]
         if len(results) != 1 or (self.lost is None and len(results[0]) != len(self.actions)):
             raise ValueError("expected a result for each action")
@@ -81,13 +80,13 @@ class SavedState(_Saved):
 
 
 def check_mark(made: Mapping[str, Any], now: Mapping[str, Any]) -> None:
-    """Raise RecipeMismatch, with the differences, if a question was not started with the settings `now`."""
+    """Raise RecipeMismatch, with the differences, if the settings `made` of a saved question differ from `now`."""
     differing = [name for name in now if made.get(name) != now[name]]
     if differing:
-        changes = "; ".join("the index has other content" if name == "index" else
-                         f"{name} was {json.dumps(made.get(name))[:80]} and is {json.dumps(now[name])[:80]}"
+        changes = "; ".join("the index has different content" if name == "index" else
+                         f"{name} was {json.dumps(made.get(name))[:80]} and is now {json.dumps(now[name])[:80]}"
                          for name in differing)
-        raise RecipeMismatch(f"the question was started with other settings: {changes}")
+        raise RecipeMismatch(f"the question was started with different settings: {changes}")
 
 
 def check_state(state: Any, place: str) -> State:
@@ -100,7 +99,7 @@ def check_state(state: Any, place: str) -> State:
 
 
 def restore(play: Session, results: Sequence[Mapping[str, Any]]) -> None:
-    """Replay recorded results in a new session, counting them against its budget. Raises RecipeMismatch if the recipe's
+    """Replay recorded results in a new session. They count against its budget. Raises RecipeMismatch if the recipe's
     requests differ from the recorded ones, or the index lacks a passage."""
     for entry in results:
         node = "generate" if "asked" in entry else "search"
@@ -112,18 +111,18 @@ def restore(play: Session, results: Sequence[Mapping[str, Any]]) -> None:
             try:
                 play.add_found([[*map(play.runtime.chunk, ids)] for ids in entry["found"]])
             except KeyError as error:
-                raise RecipeMismatch(f"question {play.task.id} names a passage that the index does not have: "
+                raise RecipeMismatch(f"question {play.task.id} uses a passage that the index does not have: "
                                      f"{error.args[0]!r:.80}") from None
         elif "lost" in entry:
             play.add_failed_search(Failure(**entry["lost"]))
         else:
             play.add_replies([CallOutcome.from_json(one) for one in entry["asked"]])
         play.started -= entry.get("seconds", 0.0)
-        play.reported = len(play.trace)  # replayed steps are not emitted again
+        play.reported = len(play.trace)  # do not emit replayed steps again
 
 
 class PlainJson:
-    """Serialise states of LangGraph's checkpointers as JSON, so that reading constructs no classes."""
+    """Serialises the states in LangGraph's checkpointers as JSON, so that reading constructs no classes."""
 
     def dumps_typed(self, value: Any) -> tuple[str, bytes]:
         """Write a value. Types that JSON lacks, such as errors, become text."""
@@ -145,7 +144,7 @@ async def open_checkpointer(place: str | Path) -> AsyncIterator[Any]:
     """Open a store of threads for `Assistant.open`, and close it at the end.
 
     Args:
-        place: a SQLite file, created if missing; or `postgres://USER:PASSWORD@HOST/DATABASE`.
+        place: a SQLite file, which is created if it is missing, or `postgres://USER:PASSWORD@HOST/DATABASE`.
 
     Raises:
         MissingExtra: its package is not installed.
@@ -174,7 +173,7 @@ async def _open_sqlite(path: Path, opened: contextlib.AsyncExitStack) -> Any:
     return saver
 
 
-_MAX_CONNECTIONS, _TIMEOUT = 16, 10  # connections per process; seconds
+_MAX_CONNECTIONS, _TIMEOUT = 16, 10  # connections per process, and seconds to wait for one
 
 
 async def _open_postgres(url: str, opened: contextlib.AsyncExitStack) -> Any:
@@ -196,7 +195,7 @@ async def _open_postgres(url: str, opened: contextlib.AsyncExitStack) -> Any:
         # Open one connection first, because the pool would report a timeout instead of the reason.
         async with AsyncPostgresSaver.from_conn_string(address, serde=PlainJson()) as first:
             await first.setup()
-        pool: Any = AsyncConnectionPool(  # the pool's type does not reflect the row type set in `kwargs`
+        pool: Any = AsyncConnectionPool(  # Any, because the pool's type ignores the row type in `kwargs`
             address, min_size=1, max_size=_MAX_CONNECTIONS, timeout=_TIMEOUT, open=False,
             check=AsyncConnectionPool.check_connection,  # the server may have been restarted
             kwargs={"autocommit": True, "prepare_threshold": 0, "row_factory": dict_row})

@@ -1,5 +1,5 @@
-"""A SQLite file that survives `kill -9`. Concurrent writers share commits. WAL with synchronous NORMAL can lose data
-only if the machine crashes, not if the process does."""
+"""Store data in a SQLite file that survives `kill -9`. With WAL and synchronous NORMAL, only a crash of the machine can
+lose data. Concurrent writers share commits."""
 from __future__ import annotations
 
 import asyncio
@@ -22,19 +22,28 @@ _UNWRITABLE = {
 _BATCH = 256  # rows per batch
 _COMMIT_SECONDS = 0.005  # writes within this time share one commit
 _FOREIGN = "SELECT type, name FROM sqlite_master WHERE type IN ('view', 'trigger')"
-# not WITHOUT ROWID, which makes insertions of long texts three times slower
+# not WITHOUT ROWID, which makes inserting long texts three times slower
 _TEXTS = "CREATE TABLE IF NOT EXISTS texts (hash TEXT PRIMARY KEY, content TEXT NOT NULL)"
 
 
 def storable(text: str) -> str:
-    """Replace lone surrogates, which UTF-8 cannot encode, by question marks."""
+    """Replace lone surrogates, which UTF-8 cannot encode, with question marks."""
     return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
 
 
-@lru_cache(maxsize=512)  # cached, because parts of prompts repeat
+_SHORT = 4_096  # maximum characters of a text such as a chunk
+
+
 def text_hash(text: str) -> str:
-    """Return the hash of a text as stored."""
+    """Return the hash of a text as stored. Chunks and parts of prompts repeat, so their hashes are cached."""
+    return _short_hash(text) if len(text) <= _SHORT else _long_hash(text)
+
+
+def _hash(text: str) -> str:
     return digest(storable(text))
+
+
+_short_hash, _long_hash = lru_cache(maxsize=8_192)(_hash), lru_cache(maxsize=256)(_hash)
 
 
 def row_hash(*values: str | None) -> str:
@@ -43,22 +52,22 @@ def row_hash(*values: str | None) -> str:
 
 
 class Database:
-    """Tables in a file, and a store of texts that rows refer to by hash.
+    """A SQLite file with tables, and a table of texts that rows refer to by hash.
 
     Args:
         path: the file; created if missing.
         schema: `CREATE TABLE IF NOT EXISTS` statements.
-        version: version of the schema; stored in the file.
-        reading: open a file that is not writable as read-only.
+        version: version of the schema, which is stored in the file.
+        reading: whether to open a file that cannot be written as read-only, instead of raising an error.
 
     Raises:
-        RunError: the file cannot be opened or written, is no database, or has another schema. It stays unchanged.
+        RunError: the file cannot be opened or written, is not a database, or has another schema.
     """
 
     def __init__(self, path: Path, schema: Iterable[str], version: int = 0, reading: bool = False) -> None:
-        self.path = path
+        self.path, self.used = path, set[str]()  # keys of the calls and searches that a replay has read
         self._commit: asyncio.Future[None] | None = None
-        self._known: set[str] | None = None  # hashes of all texts, loaded when the first one is put
+        self._known: set[str] | None = None  # hashes of all texts, loaded when the first text is stored
         try:
             self._connection = sqlite3.connect(path, isolation_level=None, timeout=30)
             try:
@@ -69,7 +78,7 @@ class Database:
                 self._reopen_to_read()
                 self._stamp(version)
         except sqlite3.Error as error:
-            raise _refusal(path, error) from error
+            raise _sqlite_error(path, error) from error
 
     def _prepare(self, schema: Iterable[str], version: int) -> None:
         if self._stamp(version) < version:
@@ -78,9 +87,8 @@ class Database:
             self._connection.execute(statement)
 
     def _stamp(self, version: int) -> int:
-        """Return the file's version; 0 if it is new."""
         foreign = self._connection.execute(_FOREIGN).fetchone()
-        if foreign:  # a view may never end, and a trigger may delete new rows
+        if foreign:  # reading a view may never end, and a trigger may delete new rows
             self._connection.close()
             raise RunError(f"{self.path}: unexpected {' '.join(foreign)!r}: not a file written by ragbed; restore it "
                            "from the original run")
@@ -111,19 +119,19 @@ class Database:
                     raise RunError(f"{self.path}: damaged (bytes instead of text); run again with --fresh")
                 yield row
         except sqlite3.Error as error:
-            raise _refusal(self.path, error) from error
+            raise _sqlite_error(self.path, error) from error
 
     def rows_by_number(self, table: str, columns: str, rowids: str, values: Sequence[Any] = ()
                  ) -> Iterator[tuple[Any, ...]]:
-        """Yield columns of the rows whose numbers a query returns, in the query's order. Reads in batches. Raises
-        RunError if another process replaces rows meanwhile."""
+        """Yield columns of the rows whose numbers the query `rowids` returns, in its order. Rows are read in batches.
+        Raises RunError if another process replaces rows in the meantime."""
         numbers = array("q", (number for (number,) in self.rows(rowids, values)))
         for start in range(0, len(numbers), _BATCH):
             batch = numbers[start:start + _BATCH].tolist()
             found = {row[0]: row[1:] for row in self.rows(
                 f"SELECT rowid, {columns} FROM {table} WHERE rowid IN ({','.join(map(str, batch))})")}  # noqa: S608
             if len(found) < len(batch):
-                raise RunError(f"{self.path}: another process replaced rows during reading; run the command again")
+                raise RunError(f"{self.path}: another process replaced rows meanwhile; run the command again")
             yield from (found[number] for number in batch)
 
     def has(self, table: str) -> bool:
@@ -132,7 +140,7 @@ class Database:
 
     @contextmanager
     def snapshot(self) -> Iterator[None]:
-        """Read a consistent snapshot inside the block, whatever other processes write."""
+        """Open a block that reads a consistent snapshot, even if other processes write."""
         self._execute("BEGIN")
         try:
             yield
@@ -141,7 +149,7 @@ class Database:
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """Commit everything put inside the block, or nothing if it raises."""
+        """Open a block whose writes are committed together, or not at all if it raises."""
         self.flush()
         whole = False
         try:
@@ -149,13 +157,12 @@ class Database:
             self.flush()
             whole = True
         finally:
-            if not whole:
-                if self._connection.in_transaction:
-                    self._execute("ROLLBACK")
-                self._known = None
+            self._known = None
+            if not whole and self._connection.in_transaction:
+                self._execute("ROLLBACK")
 
     def put(self, statement: str, values: Sequence[Any]) -> None:
-        """Execute a write, which is durable after the next commit."""
+        """Execute a write. It is durable after the next commit."""
         if not self._connection.in_transaction:
             self._execute("BEGIN IMMEDIATE")
         self._execute(statement, values)
@@ -179,7 +186,7 @@ class Database:
         return str(rows[0][0])
 
     def check(self, sound: bool, what: str) -> None:
-        """Raise RunError if data read from the file is not `sound`."""
+        """Raise RunError unless data read from the file is `sound`; `what` names the data."""
         if not sound:
             raise RunError(f"{self.path}: {what} was altered after it was written; give this run another name, or "
                            "start again with --fresh")
@@ -193,7 +200,7 @@ class Database:
         await asyncio.shield(self._commit)
 
     def _settle(self, commit: asyncio.Future[None]) -> None:
-        if self._commit is not commit:  # another task committed and closed it meanwhile
+        if self._commit is not commit:  # another task has committed and closed it
             return
         self._commit = None
         try:
@@ -204,8 +211,8 @@ class Database:
             commit.set_result(None)
 
     def copy_from(self, path: Path, prior: Literal["IGNORE", "REPLACE"] = "REPLACE") -> None:
-        """Copy all rows of another file with the same tables, or none if that fails. Rows with the same key are
-        replaced, or kept with IGNORE."""
+        """Copy all rows of another file with the same tables, or none if copying fails. `prior` says whether they
+        replace rows with the same key."""
         self.flush()
         self._execute("ATTACH DATABASE ? AS other", (str(path),))
         try:
@@ -224,10 +231,9 @@ class Database:
         try:
             self._connection.execute(statement, values)
         except sqlite3.Error as error:
-            raise _refusal(self.path, error) from error
+            raise _sqlite_error(self.path, error) from error
 
     def close(self) -> None:
-        """Commit and close."""
         self._commit = None
         try:
             self.flush()
@@ -240,6 +246,6 @@ def _code(error: sqlite3.Error) -> int:
     return getattr(error, "sqlite_errorcode", 0) & 0xFF
 
 
-def _refusal(path: Path, error: sqlite3.Error) -> RunError:
+def _sqlite_error(path: Path, error: sqlite3.Error) -> RunError:
     remedy = _UNWRITABLE.get(_code(error))
     return RunError(f"{path}: {error}" + (f"; {remedy}" if remedy else ""))

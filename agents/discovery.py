@@ -1,4 +1,4 @@
-"""Choose a default model: OpenAI's if there is a key, one of a server on this machine, or the small local model."""
+"""Choose a default model: OpenAI's if there is a key, a model of a server on this machine, or the small local model."""
 from __future__ import annotations
 
 import os
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
-from ragbed.agents.settings import DEFAULT_MODEL
+from ragbed.agents.model_settings import DEFAULT_MODEL
 from ragbed.documents.json import loads
 
 MODEL_VARIABLE = "RAGBED_MODEL"  # names the default model
@@ -26,7 +26,7 @@ _BLOCK, _BLOCKS = 1 << 16, 16  # maximum bytes of a list of models
 class LocalEndpoint:
     """A server on this machine that has a chat model."""
 
-    server: str  # the program, or its port if unknown
+    server: str  # name of the program, or its port if unknown
     url: str
     models: tuple[str, ...]  # chat models, in the server's order
 
@@ -38,9 +38,9 @@ class LocalEndpoint:
 def default_model(note: Callable[[str], None]) -> str:
     """Return the default model.
 
-    This is the first that exists of: `RAGBED_MODEL`; `openai:gpt-4o-mini` with an `OPENAI_API_KEY`; the first chat
-    model of Ollama, LM Studio, llama.cpp or vLLM on this machine; the small local model. `note` receives a line that
-    names it."""
+    Tried in order: `RAGBED_MODEL`; `openai:gpt-4o-mini` if `OPENAI_API_KEY` is set; the first chat model of Ollama, LM
+    Studio, llama.cpp or vLLM on this machine; the small local model. Unless `RAGBED_MODEL` is set, `note` is called
+    with a line that names the choice and the reason."""
     if named := os.environ.get(MODEL_VARIABLE, "").strip():
         return named
     if os.environ.get("OPENAI_API_KEY", "").strip():
@@ -48,28 +48,28 @@ def default_model(note: Callable[[str], None]) -> str:
     elif found := find_servers():
         seen, chosen = f"this machine has {', '.join(map(str, found))}", f"{found[0].url}#{found[0].models[0]}"
     else:
-        seen, chosen = "no OPENAI_API_KEY is set, and no server of models answers on this machine", DEFAULT_MODEL
-    note(f"no model is named; {seen}. {chosen} answers; name another with --model NAME, or for good with "
-         f"{MODEL_VARIABLE}=NAME")
+        seen, chosen = "OPENAI_API_KEY is not set, and no model server answers on this machine", DEFAULT_MODEL
+    note(f"no --model is given; {seen}. Using {chosen}; choose another with --model NAME, or permanently "
+         f"with {MODEL_VARIABLE}=NAME")
     return chosen
 
 
 def find_servers() -> list[LocalEndpoint]:
     """Return the servers on this machine that have a chat model, in the order of `PORTS`."""
     with ThreadPoolExecutor(len(PORTS)) as pool:
-        return [one for one in pool.map(_server, PORTS) if one is not None]
+        return [one for one in pool.map(_find_server, PORTS) if one is not None]
 
 
-def _server(port: int) -> LocalEndpoint | None:
+def _find_server(port: int) -> LocalEndpoint | None:
     url = f"http://127.0.0.1:{port}/v1"
-    listed = [one for one in _listed(f"{url}/models") if isinstance(one, dict)]
+    listed = [one for one in _list_models(f"{url}/models") if isinstance(one, dict)]
     names = [one["id"] for one in listed if isinstance(one.get("id"), str)]
     models = tuple(name for name in names if _NAME.fullmatch(name) and not _NO_CHAT.search(name))
     owners = [_OWNERS[owner] for one in listed if (owner := str(one.get("owned_by"))) in _OWNERS]
     return LocalEndpoint(owners[0] if owners else f"a server on port {port}", url, models) if models else None
 
 
-def _listed(url: str) -> list[Any]:
+def _list_models(url: str) -> list[Any]:
     """Return the models that a server lists at `/v1/models`; empty if it does not speak OpenAI's protocol."""
     import httpx2
 

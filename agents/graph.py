@@ -1,11 +1,11 @@
 """The LangGraph state machine that plays a recipe.
 
-Its nodes are `search`, `generate` and `finish`. After each node, the recipe's next request selects the next node. The
-state is JSON: the question and the results so far, each with hashes of the actions that led to it. A live question
-keeps its generator. A saved question is replayed from its results.
+Its nodes are `search`, `generate` and `finish`. The recipe's next request selects the next node. The state is JSON: the
+question and the results so far, each with the hashes of its actions. While a question is live, its recipe stays in
+memory. To continue a saved question, its recipe is replayed with the saved results.
 
-Each node is a step. With a checkpointer the graph can be interrupted before or after any step and continued later, in
-this process or another. To look at each step before the next:
+Each node is a step. With a checkpointer, the graph can be interrupted before or after any step, and continued later,
+even in another process. To inspect each step before the next:
 
     config = {"configurable": {"thread_id": "mine"}, "recursion_limit": 100}
     await graph.ainvoke({"question": "Who founded it?"}, config, interrupt_after=["search", "generate"])
@@ -32,26 +32,29 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Annotated, Any, Protocol, TypeVar
+from types import MappingProxyType
+from typing import Annotated, Any, NoReturn, Protocol, TypeVar
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Command, StreamWriter
-from typing_extensions import TypedDict  # pydantic needs this one for the schemas of LangGraph's server
+from typing_extensions import TypedDict  # pydantic needs this TypedDict for the schemas of LangGraph's server
 
+from ragbed.agents.journal import Model
 from ragbed.agents.limits import run_bounded
-from ragbed.agents.session import Node, Session, evidence_of
-from ragbed.agents.settings import Limits
+from ragbed.agents.model_settings import Limits
+from ragbed.agents.search import SearchFunction
+from ragbed.agents.session import Node, Runtime, Session, evidence_of
 from ragbed.agents.types import Answer, CallOutcome, DecisionStep, SearchStep, failure_from_error
-from ragbed.documents.errors import CallError
-from ragbed.strategies.types import Failure, Generate, Reply
+from ragbed.documents.errors import CallError, RunError
+from ragbed.strategies.types import Failure, Generate, Reasoning, Reply, Task
 
 Event = dict[str, Any]
 
 
 class EventEmitter:
-    """Emits the events of one call."""
+    """Emits the events of one model call."""
 
     def __init__(self, writer: StreamWriter, number: int, call: Generate) -> None:
         self.call, self._writer = call, writer
@@ -113,7 +116,7 @@ class State(TypedDict, total=False):
 
 
 class SessionStore(Protocol):
-    """Finds the session of a state: the live one, or one restored from the state's results."""
+    """Finds the session of a state: a live one, or one restored from the state's results."""
 
     def session(self, state: State) -> Session: ...
 
@@ -122,7 +125,7 @@ Graph = CompiledStateGraph[State, None, State, State]
 
 
 def build_graph(player: SessionStore, checkpointer: Any = None, made: Mapping[str, Any] | None = None) -> Graph:
-    """Compile the graph; `player` provides strategy, model and retriever.
+    """Compile the graph. `player` provides the sessions, which have strategy, model and retriever.
 
     Args:
         checkpointer: LangGraph checkpointer that saves the state after each step.
@@ -166,14 +169,14 @@ def build_graph(player: SessionStore, checkpointer: Any = None, made: Mapping[st
 
 
 async def play_to_end(play: Session) -> None:
-    """Play a question by the steps of the graph, without streaming or saving. Skips LangGraph's scheduling, which would
-    double the time of a replay."""
+    """Play a question by the same steps as the graph, but without LangGraph, which would double the time of a replay or
+    of searching. Nothing is streamed or saved."""
     while play.node != "finish" and not play.end_if_over_budget():
         await (_search(play) if play.node == "search" else _generate(play))
 
 
 def recursion_limit(limits: Limits) -> RunnableConfig:
-    """Return LangGraph's limit on steps, set above the question's own limits so that those apply first."""
+    """Return LangGraph's limit on steps. It is above the question's own limits, so that those apply first."""
     return {"recursion_limit": limits.calls + limits.searches + 10}
 
 
@@ -203,7 +206,6 @@ async def _generate(play: Session, writer: StreamWriter | None = None) -> dict[s
 
 
 async def _gather(items: Sequence[Item], perform: Callable[[Item], Awaitable[Result]]) -> list[Result]:
-    """Run actions concurrently, and return their results in order. An error cancels the others."""
     if len(items) == 1:
         return [await perform(items[0])]
     results: dict[int, Result] = {}
@@ -222,3 +224,48 @@ def answer_to_json(answer: Answer) -> dict[str, Any]:
             "invalid_citations": list(answer.invalid_citations),
             "evidence": [{"number": passage.number, "chunk": passage.chunk.id} for passage in answer.evidence],
             "failure": answer.failure.message if answer.failure else None}
+
+
+NO_NUMBERS: Mapping[str, int] = MappingProxyType({})
+
+
+class QuestionPlayer:
+    """Plays recipes until they answer. An interrupted question starts again from the beginning."""
+
+    def __init__(self) -> None:
+        self._live: dict[str, Session] = {}
+        self._graph: Graph = build_graph(self)
+
+    def session(self, state: State) -> Session:
+        """Return the live session of a state's question."""
+        return self._live[state["id"]]
+
+    async def play(self, task: Task, recipe: Reasoning, runtime: Runtime, numbers: Mapping[str, int] = NO_NUMBERS,
+                   direct: bool = False) -> Answer:
+        """Play a task and return its answer. Its id must be unique among the tasks that are played at the time.
+
+        Args:
+            numbers: fixed evidence numbers by chunk id, for follow-up questions.
+            direct: play without LangGraph, which would take most of the time if every reply is in the journal, or if no
+                model is asked.
+        """
+        play = self._live[task.id] = Session(task, recipe, runtime, numbers)
+        try:
+            if direct:
+                await play_to_end(play)
+            else:
+                await self._graph.ainvoke({"id": task.id, "question": task.question},
+                                          recursion_limit(runtime.limits), output_keys="answer")
+        finally:
+            del self._live[task.id]
+        return play.answer()
+
+
+def runtime_of(search: SearchFunction, model: Model, limits: Limits) -> Runtime:
+    """Return a runtime that sends all calls to one model."""
+    return Runtime(search=search, ask=model.ask, key=model.key, chunk=cannot_restore, limits=limits)
+
+
+def cannot_restore(chunk: str) -> NoReturn:
+    """Raise RunError, because this player starts an unfinished question again instead of resuming it."""
+    raise RunError(f"cannot look up the chunk {chunk}; an unfinished question must start again")

@@ -1,4 +1,4 @@
-"""Limits of model calls: deadlines, adaptive concurrency, and bounded concurrent work."""
+"""Limit model calls by deadlines, and concurrent work by slots that adapt to the server."""
 from __future__ import annotations
 
 import asyncio
@@ -12,10 +12,9 @@ from ragbed.documents.http import backoff_delay
 
 
 class CallClock:
-    """The deadlines of a call and of its question, enforced by one `asyncio.timeout`.
+    """Enforces the deadlines of a call and of its question by one `asyncio.timeout`.
 
-    The call's time runs while it holds a slot, including retries and the waits that the server asks for. It is paused
-    while the call queues behind others. The question's time is never paused.
+    The call's time includes retries and waits that the server asks for, but not waiting for a slot.
 
     Args:
         timeout: timeout that the call runs under, set to the question's deadline.
@@ -40,12 +39,12 @@ class CallClock:
         """Start the call's time. Raises TimeoutError if no time is left."""
         left = self.left
         if left <= 0 or self._timeout.expired():
-            raise TimeoutError  # an expired timeout would let one more request through
+            raise TimeoutError  # because an expired timeout would allow one more request
         self._until = asyncio.get_running_loop().time() + left
         self._timeout.reschedule(self._until)
 
     def pause(self, asked: float = 0.0) -> None:
-        """Pause the call's time while it queues; the seconds that the server `asked` to wait still count."""
+        """Pause the call's time while it waits for a slot, except the `asked` seconds that the server asks for."""
         self._left = self._left if self._until is None else self.left
         self._left -= asked
         self._until = None
@@ -56,39 +55,39 @@ class CallClock:
 
 @dataclass(slots=True)
 class CallSlot:
-    """One call's claim to a slot."""
+    """The claim of one call to a slot."""
 
-    age: int  # number of earlier claims; the oldest waiting call is next
+    age: int  # number of earlier claims; the call with the lowest is next
     taken: bool = False  # whether the call holds a slot
-    round: int = 0  # number of decreases before the call last got a slot
+    round: int = 0  # number of decreases when the call last got a slot
 
 
 class CallSlots:
     """Slots for concurrent calls to one model, given to the oldest call first.
 
     Additive increase, multiplicative decrease (D.-M. Chiu and R. Jain, "Analysis of the Increase and Decrease
-    Algorithms for Congestion Avoidance in Computer Networks", 1989). Each success adds 1 / slots, so that a round of
-    successes adds one slot. A rate-limited request halves the slots, once for all requests sent before the last
-    decrease (as in RFC 3168, 6.1.2), so that a burst counts once.
+    Algorithms for Congestion Avoidance in Computer Networks", 1989). Each success adds 1 / slots, so that one success
+    per slot adds one slot. A rate-limited request halves the slots. Of several requests that were in flight together,
+    only the first does so (as in RFC 3168, 6.1.2).
 
-    A rate-limited call returns its slot and queues by age. No call is sent before the time that the server asked for,
-    or our own back-off: it would be rejected too, and may count against the limit.
+    A rate-limited call returns its slot and queues again. Until the wait that the server asked for, or the back-off,
+    has passed, no call is sent, because it would be rejected too.
 
     Args:
         ceiling: maximum number of slots, and the number at the start.
-        longest: maximum seconds to hold calls back. If the server asks for more, each call is sent and fails by itself.
+        longest: maximum seconds to hold calls back. If the server asks for more, calls are sent anyway, and fail.
 
     Attributes:
         waiting: calls in the queue.
-        refusals: number of rate-limited requests.
+        rate_limits: number of rate-limited requests.
     """
 
     def __init__(self, ceiling: int, longest: float = inf) -> None:
-        self.waiting = self.refusals = 0
+        self.waiting = self.rate_limits = 0
         self._ceiling, self._longest = ceiling, longest
         self._size = float(ceiling)
         self._in_use = self._peak = 0  # slots in use now, and their maximum since the last decrease
-        self._round = self._in_a_row = 0  # decreases in total, and since the last success
+        self._round = self._in_a_row = 0  # number of decreases: in total, and since the last success
         self._claims = 0
         self._until = 0.0
         self._timer: asyncio.TimerHandle | None = None
@@ -101,11 +100,18 @@ class CallSlots:
 
     @property
     def held(self) -> float:
-        """Return the seconds for which all calls are held back."""
+        """Return the remaining seconds for which all calls are held back."""
         return max(self._until - asyncio.get_running_loop().time(), 0.0)
 
+    def raise_ceiling(self, ceiling: int) -> None:
+        """Allow more slots from now on. Fewer would make calls under way wait, and could end their questions' time."""
+        if ceiling > self._ceiling:
+            self._size += ceiling - self._ceiling
+            self._ceiling = ceiling
+            self._hand_out()
+
     def claim(self) -> CallSlot:
-        """Return the claim of a new call."""
+        """Register a new call, and return its claim to a slot."""
         self._claims += 1
         return CallSlot(self._claims)
 
@@ -114,7 +120,7 @@ class CallSlots:
         return place.taken and not self.held
 
     async def take(self, place: CallSlot) -> None:
-        """Return the slot that the call holds, if any, and wait for a slot, behind older calls only."""
+        """Give back the slot that the call holds, if any, and wait for a new one. Older calls go first."""
         self.give_back(place)
         turn = asyncio.get_running_loop().create_future()
         heappush(self._queue, (place.age, turn))
@@ -124,7 +130,7 @@ class CallSlots:
             if not turn.done():
                 await turn
         except asyncio.CancelledError:
-            if turn.done() and not turn.cancelled():  # the call got a slot that it will not use
+            if turn.done() and not turn.cancelled():  # the cancelled call already got a slot, so free it
                 self._free()
             raise
         finally:
@@ -132,28 +138,28 @@ class CallSlots:
         place.taken, place.round = True, self._round
 
     def give_back(self, place: CallSlot) -> None:
-        """Return the slot of a call, if it holds one."""
+        """Give back the slot of a call, if it holds one."""
         if place.taken:
             place.taken = False
             self._free()
 
-    def succeeded(self) -> None:
+    def count_success(self) -> None:
         """Count a request that was answered."""
         self._in_a_row = 0
         self._size = min(self._size + 1 / self._size, float(self._ceiling))
 
-    def refused(self, place: CallSlot, asked: float | None) -> float:
-        """Take back the slot of a rate-limited call. Return the seconds to wait; `asked` are the server's."""
-        self.refusals += 1
+    def count_rate_limit(self, place: CallSlot, asked: float | None) -> float:
+        """Take back the slot of a rate-limited call. Return the seconds to wait, at least the `asked` ones."""
+        self.rate_limits += 1
         first = place.round == self._round
         if first:
-            # Unused slots say nothing about what the server accepts.
+            # Count only slots in use, because unused ones do not show what the server accepts.
             self._size = max(min(self._size, self._peak) / 2, 1.0)
             self._peak = self._in_use
             self._round += 1
             self._in_a_row += 1
         if asked:
-            # Jitter, so that several processes do not return at once.
+            # Add jitter, so that several processes do not return at once.
             wait = asked + min(0.1 * backoff_delay(self._in_a_row), 1.0)
         else:
             wait = backoff_delay(self._in_a_row) if first else self.held
@@ -167,7 +173,7 @@ class CallSlots:
         self._hand_out()
 
     def _hand_out(self) -> None:
-        """Give free slots to the next calls. Slots are counted here, so that no other call takes them."""
+        """Give free slots to the next calls. They count as used at once, so that no other call takes them."""
         if not self._queue:
             return
         if self.held:
@@ -186,11 +192,31 @@ class CallSlots:
         self._hand_out()
 
 
+class Pace:
+    """Spaces requests evenly, so that no minute has more than `per_minute`. None sets no limit."""
+
+    def __init__(self, per_minute: float | None) -> None:
+        self._gap = 60 / per_minute if per_minute else 0.0
+        self._next = 0.0
+
+    @property
+    def limits(self) -> bool:
+        """Tell whether there is a limit."""
+        return self._gap > 0
+
+    async def turn(self) -> None:
+        """Wait until the next request may be sent."""
+        now = asyncio.get_running_loop().time()
+        at = max(now, self._next)
+        self._next = at + self._gap
+        await asyncio.sleep(at - now)
+
+
 Item = TypeVar("Item")
 
 
 async def run_bounded(items: Iterable[Item], window: int, work: Callable[[Item], Awaitable[None]]) -> None:
-    """Process all items, at most `window` at a time. An error cancels the others, and is raised."""
+    """Process all items concurrently, at most `window` at a time. The first error cancels the others and is raised."""
     left = iter(items)
 
     async def drain() -> None:

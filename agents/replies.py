@@ -1,47 +1,51 @@
-"""Read chat completions, whole or streamed, and price them. Prices come from the settings, or from the table in
-genai-prices, which is never updated over the network."""
+"""Read chat completions, whole or streamed, and price them. Prices come from the settings, or from the price table of
+the package genai-prices, which is not updated over the network."""
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ragbed.agents.settings import Price
-from ragbed.documents.http import MAX_REPLY_BYTES, BadReply, is_loopback, known_keys
-from ragbed.documents.json import loads
+from ragbed.agents.model_settings import Price
+from ragbed.documents.http import MAX_REPLY_BYTES, BadReply, error_message, is_loopback
+from ragbed.documents.json import find_object, loads
+from ragbed.documents.keys import known_keys
 from ragbed.documents.types import replace_surrogates
+from ragbed.strategies.reading import strip_thinking
 from ragbed.strategies.types import Reply, Usage
 
 Pricer = Callable[[int, int, int], "float | None"]
-"""Returns US dollars for prompt, completion and cached tokens; None if the price is unknown."""
+"""Function that returns the price of prompt, completion and cached tokens in US dollars; None if unknown."""
 OnEvent = Callable[[str, str], None]
 """Called with `token` or `reasoning` and a piece of text, or with `retry` and why earlier pieces are void."""
 
 _MAX_TOKENS = 10**9  # maximum tokens of one call, far beyond any context
-_MAX_CALLS, _MAX_NAME, _MAX_ARGUMENTS = 64, 200, 20_000  # tool calls of a reply; characters of a name, of arguments
+_MAX_CALLS, _MAX_NAME, _MAX_ARGUMENTS = 64, 200, 20_000  # tool calls; characters of a name and of arguments
 _KINDS = {"content": "token", "refusal": "token", "reasoning_content": "reasoning", "reasoning": "reasoning"}
 
 
-def read_reply(data: Any, wants_object: bool, price: Pricer) -> Reply:
-    """Return the reply in a parsed body; with `wants_object`, also parse its text. Raises BadReply without one."""
+def read_reply(data: Any, schema: Mapping[str, Any] | None, price: Pricer) -> Reply:
+    """Return the reply in a parsed body. If a schema was requested, also read its text as JSON. Raises BadReply if
+    there is none."""
     choices = data.get("choices") if isinstance(data, dict) else None
     choice = choices[0] if isinstance(choices, list) and choices else None
     message = choice.get("message") if isinstance(choice, dict) else None
     if not isinstance(choice, dict) or not isinstance(message, dict):
-        raise BadReply("the reply holds no message")
-    text = _text_of(message.get("content")) or _text_of(message.get("refusal"))
-    reasoning = _text_of(message.get("reasoning_content")) or _text_of(message.get("reasoning"))
-    return Reply(text, reasoning, _tool_calls(message.get("tool_calls")), parse_object(text) if wants_object else None,
-                 _usage(data, price), _text_of(choice.get("finish_reason")) or "unknown")
+        raise BadReply("the reply contains no message")
+    text = _join_text(message.get("content")) or _join_text(message.get("refusal"))
+    reasoning = _join_text(message.get("reasoning_content")) or _join_text(message.get("reasoning"))
+    parsed = None if schema is None else parse_object(text, schema)
+    return Reply(text, reasoning, _tool_calls(message.get("tool_calls")), parsed, _usage(data, price),
+                 _join_text(choice.get("finish_reason")) or "unknown")
 
 
-def parse_object(text: str) -> dict[str, Any] | None:
-    """Parse a text as a JSON object; None if it is not one."""
+def parse_object(text: str, schema: Mapping[str, Any] | None = None) -> dict[str, Any] | None:
+    """Read the JSON object in a text, alone or among other text outside `<think>`; None if it has none."""
     try:
-        value = loads(text, mend=True)
+        value = loads(text, mend=True, lenient=True)
     except ValueError:
-        return None
-    return value if isinstance(value, dict) else None
+        value = None
+    return value if isinstance(value, dict) else find_object(strip_thinking(text), (schema or {}).get("properties"))
 
 
 def server_timings(data: Mapping[str, Any]) -> Mapping[str, float]:
@@ -51,7 +55,7 @@ def server_timings(data: Mapping[str, Any]) -> Mapping[str, float]:
     return {name: number for name, number in items if isinstance(number, int | float)}
 
 
-def _text_of(content: Any) -> str:
+def _join_text(content: Any) -> str:
     if isinstance(content, list):
         content = "".join(part["text"] for part in content
                           if isinstance(part, dict) and isinstance(part.get("text"), str))
@@ -63,8 +67,8 @@ def _tool_calls(calls: Any) -> tuple[Mapping[str, Any], ...]:
     listed = calls[:_MAX_CALLS] if isinstance(calls, list) else []
     functions = [(call, call["function"]) for call in listed
                  if isinstance(call, dict) and isinstance(call.get("function"), dict)]
-    return tuple({"id": _text_of(call.get("id"))[:_MAX_NAME], "type": "function", "function": {
-        "name": _text_of(function.get("name"))[:_MAX_NAME],
+    return tuple({"id": _join_text(call.get("id"))[:_MAX_NAME], "type": "function", "function": {
+        "name": _join_text(function.get("name"))[:_MAX_NAME],
         "arguments": _arguments(function.get("arguments"))[:_MAX_ARGUMENTS]}} for call, function in functions)
 
 
@@ -74,23 +78,25 @@ def _arguments(given: Any) -> str:
         given = loads(given, mend=True) if isinstance(given, str) and "\\" in given else given
     except ValueError:
         return str(given)
-    return json.dumps(given, ensure_ascii=False) if isinstance(given, dict) else _text_of(given)
+    return json.dumps(given, ensure_ascii=False) if isinstance(given, dict) else _join_text(given)
 
 
 def _usage(data: Mapping[str, Any], price: Pricer) -> Usage:
     raw = data.get("usage")
     usage: Mapping[str, Any] = raw if isinstance(raw, dict) else {}
     details = usage.get("prompt_tokens_details")
-    found = details.get("cached_tokens") if isinstance(details, dict) else usage.get("prompt_cache_hit_tokens")
+    found = details.get("cached_tokens") if isinstance(details, dict) else usage.get(
+        "prompt_cache_hit_tokens", usage.get("cache_read_input_tokens"))
     if found is None:
         found = server_timings(data).get("cache_n")
     prompt, completion = _count(usage.get("prompt_tokens")), _count(usage.get("completion_tokens"))
-    cached = min(_count(found), prompt)
+    cached = _count(found)
+    prompt += cached if cached > prompt > 0 else 0  # servers that report more cached than prompt tokens exclude these
+    cached = min(cached, prompt)
     return Usage(prompt, completion, cached, 1, price(prompt, completion, cached))
 
 
 def _count(value: Any) -> int:
-    """Return a token count; 0 if the value is not a plausible one."""
     return value if type(value) is int and 0 < value <= _MAX_TOKENS else 0
 
 
@@ -110,7 +116,7 @@ def fixed_price(given: Price) -> Pricer:
 
 
 def listed_price(url: str, model: str) -> Pricer:
-    """Return a pricer for a model at its provider's list price; None if the model or provider is unknown."""
+    """Return a pricer with the provider's list prices. It returns None if the model or provider is unknown."""
     known = not is_loopback(url)
 
     def price(prompt: int, completion: int, cached: int) -> float | None:
@@ -129,8 +135,8 @@ def listed_price(url: str, model: str) -> Pricer:
 
 
 class StreamAssembler:
-    """Assembles a streamed chat completion, and emits its text as it arrives. The first half of a surrogate pair, and a
-    possible beginning of an API key, are held back until the next piece."""
+    """Assembles a streamed chat completion, and emits its text as it arrives. The end of the text is held back while it
+    may be the beginning of an API key or half of a surrogate pair."""
 
     def __init__(self, on_event: OnEvent, key: str) -> None:
         self._on_event, self._keys = on_event, known_keys(key)
@@ -139,23 +145,28 @@ class StreamAssembler:
         self._calls: list[dict[str, Any]] = []
         self._rest: dict[str, Any] = {}
         self._finish: Any = None
+        self.failed = False  # whether a chunk contained an error
         self._size = 0
 
     @property
     def whole(self) -> bool:
-        """Tell whether there was a finish reason; otherwise the stream was interrupted."""
-        return self._finish is not None
+        """Return whether the stream ended with a finish reason or an error. Otherwise it was interrupted."""
+        return self._finish is not None or self.failed
 
     def add(self, chunk: Any) -> None:
         """Add one chunk. Raises BadReply if the chunk is invalid, or the reply becomes too large."""
         if not isinstance(chunk, dict):
-            raise BadReply("the stream holds something other than chunks of a reply")
+            raise BadReply("the stream contains something that is not a chunk of a reply")
         self._rest |= {name: chunk[name] for name in ("usage", "timings") if isinstance(chunk.get(name), dict)}
         choices = chunk.get("choices")
+        if not choices and error_message(chunk):  # an error without the field `error`
+            self._rest["error"] = chunk
         for choice in choices if isinstance(choices, list) else ():
             if isinstance(choice, dict) and not choice.get("index"):
+                self._rest |= {"error": choice["error"]} if choice.get("error") else {}
                 self._take(choice.get("delta"))
                 self._finish = choice.get("finish_reason") or self._finish
+        self.failed = "error" in self._rest
 
     def body(self) -> bytes:
         """Emit the text that was held back, and return the body of the whole completion."""
@@ -172,7 +183,7 @@ class StreamAssembler:
         if not isinstance(delta, dict):
             return
         for name, kind in _KINDS.items():
-            piece = _text_of(delta.get(name))
+            piece = _join_text(delta.get(name))
             if piece:
                 self._texts.setdefault(name, []).append(piece)
                 self._grow(piece)

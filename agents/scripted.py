@@ -9,7 +9,8 @@
         answer = model.play(recipe, "Where was the director of Jaws born?")
         assert (answer.text, answer.cited) == ("Cincinnati [1]", (1,))
 
-`drive` plays a recipe with functions for replies and searches. `answer_reply` and `unsatisfied_reply` fit any call.
+`drive` plays a recipe with your functions for replies and searches. `answer_reply` and `unsatisfied_reply` make a reply
+that fits any call.
 """
 from __future__ import annotations
 
@@ -21,9 +22,9 @@ from functools import lru_cache
 from typing import Any, NoReturn
 from zlib import crc32
 
+from ragbed.agents.model_settings import Limits
 from ragbed.agents.replies import parse_object
 from ragbed.agents.session import Runtime, Session
-from ragbed.agents.settings import Limits
 from ragbed.agents.types import Answer, CallOutcome
 from ragbed.documents.errors import ScriptEnded
 from ragbed.documents.types import Chunk, digest
@@ -37,15 +38,17 @@ def drive(recipe: Reasoning, task: Task,
           reply: Callable[[Sequence[Generate]], Sequence[Reply | Failure | CallOutcome]],
           find: Callable[[Sequence[Search]], Sequence[Sequence[Chunk] | Failure]],
           limits: Limits | None = None) -> Answer:
-    """Play a recipe to its end, or until a limit is reached, with functions for replies and searches.
+    """Play a recipe, with functions for replies and searches, until it ends or reaches a limit.
+
+    This function is synchronous and does not use LangGraph, unlike `graph.QuestionPlayer`: a dry run plays a question
+    many times, and a test may call it while an event loop is running.
 
     Args:
-        reply: function of concurrent calls that returns a reply or failure for each.
-        find: function of concurrent searches that returns the chunks of each, best first, or a failure, which ends the
-            question.
+        reply: receives concurrent calls, and returns a reply or failure for each.
+        find: receives concurrent searches, and returns for each the chunks, best first, or a failure.
         limits: limits of the question; None for the defaults.
     """
-    play = Session(task, recipe, Runtime(_unused, _unused, _unused, _unused, limits or Limits()))
+    play = Session(task, recipe, Runtime(_reject_use, _reject_use, _reject_use, _reject_use, limits or Limits()))
     while play.node != "finish" and not play.end_if_over_budget():
         if play.node == "generate":
             play.add_replies([one if isinstance(one, CallOutcome) else CallOutcome("", one)
@@ -60,20 +63,20 @@ def drive(recipe: Reasoning, task: Task,
     return play.answer()
 
 
-def _unused(*given: object) -> NoReturn:
-    raise NotImplementedError("`drive` performs the actions")
+def _reject_use(*given: object) -> NoReturn:
+    raise NotImplementedError("use `drive`, which performs searches and calls itself")
 
 
 @dataclass
 class Scripted:
-    """A model with scripted replies, and a retriever with a scripted library.
+    """A model with scripted replies, and a retriever over scripted texts.
 
     Attributes:
-        replies: a mapping from a call's purpose to one reply or a list of replies in order; or a list for all calls in
-            order; or a function of the call. Replies to calls that request JSON are JSON.
-        library: a mapping from queries to the texts found, with `""` for all other queries; or texts that every search
-            finds; or a function of the search that returns chunks.
-        rounds: queries of all searches, with one list per group of concurrent searches.
+        replies: one of: a mapping from a call's purpose to its reply, or to its replies in order; a list of replies for
+            all calls in order; a function from a call to its reply. Replies to calls that request JSON must be JSON.
+        library: one of: a mapping from queries to the texts found, with `""` for all other queries; the texts that
+            every search finds; a function from a search to chunks.
+        rounds: queries of the searches so far, with one list per group of concurrent searches.
     """
 
     replies: Mapping[str, ScriptedLine | list[ScriptedLine]] | list[ScriptedLine] | Callable[[Generate], ScriptedLine]
@@ -86,8 +89,8 @@ class Scripted:
              retrieval: str | Mapping[str, Any] | Retrieval = "once", **changes: Any) -> Answer:
         """Play a question to its end, and return the answer.
 
-        Strategies are functions, names or settings; `changes` are fields of the task, such as `rules="open"`. Raises
-        ScriptEnded if there is no reply left for a call.
+        Strategies are given as functions, names or settings. `changes` are fields of the task, such as `rules="open"`.
+        Raises ScriptEnded if no reply is left for a call.
         """
         gather = retrieval if callable(retrieval) else strategy_config.retrieval(retrieval)
         task = Task(**{"id": "q", "question": question, "retrieval": gather, **changes})
@@ -110,11 +113,11 @@ class Scripted:
         if isinstance(line, list):
             place = sum(line is lines or one.purpose == call.purpose for one in self.calls)
             if place > len(line):
-                raise ScriptEnded(f"no reply is left for call {len(self.calls)}, of purpose {call.purpose!r}")
+                raise ScriptEnded(f"the script has no reply left for call {len(self.calls)} (purpose {call.purpose!r})")
             line = line[place - 1]
         if not isinstance(line, str):
             return line
-        return Reply(line, parsed=None if call.schema is None else parse_object(line), usage=Usage(calls=1))
+        return Reply(line, parsed=call.schema and parse_object(line, call.schema), usage=Usage(calls=1))
 
     def _find(self, searches: Sequence[Search]) -> list[Sequence[Chunk]]:
         self.rounds.append([search.query for search in searches])
@@ -157,11 +160,11 @@ _LINES, _LONGEST, _TOOL_CALLS = 8, 900, 8
 
 
 def unsatisfied_reply(call: Generate, tokens: int = 0, lists: bool = False, tools: bool = True) -> Reply:
-    """Return a reply that always demands more, and differs for each prompt: lowest grades, always no, always more to
-    search for, and a quote of the first document. A strategy that ends with these replies always ends.
+    """Return a reply that never satisfies a strategy: lowest grades, `no`, more to search for. It differs for each
+    prompt. If a strategy ends with these replies, it ends with any others too.
 
     Args:
-        tokens: approximate length, filled with a list of questions.
+        tokens: approximate length of the reply, which is filled with a list of questions.
         lists: return only that list. For a schema, return the longest value instead of the shortest.
         tools: call tools if the call offers any.
     """
@@ -183,7 +186,7 @@ def unsatisfied_reply(call: Generate, tokens: int = 0, lists: bool = False, tool
 
 
 def tool_call_reply(calls: Sequence[tuple[str, Any]], text: str = "", id: str = "call_") -> Reply:
-    """Return a reply that calls tools. Each is given as a name and its arguments, as an object or as text."""
+    """Return a reply that calls tools. `calls` has the name of each tool, and its arguments as an object or text."""
     return Reply(text, finish_reason="tool_calls", usage=Usage(calls=1), tool_calls=tuple(
         {"id": f"{id}{place}", "type": "function", "function": {
             "name": name, "arguments": given if isinstance(given, str) else json.dumps(given)}}
@@ -199,10 +202,10 @@ def numbered_questions(tokens: int) -> str:
 
 
 def example_value(schema: Mapping[str, Any], text: str, most: bool, items: int, share: float = 0.0) -> Any:
-    """Return a value that fits a JSON Schema, with `text` as strings and this many array items, if allowed.
+    """Return a value that fits a JSON Schema, with `text` for strings and, if allowed, `items` array items.
 
-    With `most` it has the last choices, largest numbers, true, and the longest arrays; otherwise the first choices,
-    smallest numbers and false. `share` is the relative position in an array.
+    With `most`, it has the last choices, largest numbers, true, and the longest arrays. Otherwise it has the first
+    choices, smallest numbers and false. `share` is the relative position in an array.
     """
     if "const" in schema:
         return schema["const"]

@@ -1,7 +1,7 @@
-"""Search for questions, and store the results, so that a replay needs neither index nor embedder.
+"""Run the searches of questions, and store the results, so that a replay needs neither index nor embedder.
 
-A retriever blocks, so it runs in a thread. Equal searches run once. A result is stored under the hash of its request,
-which is JSON with everything that determines the result. It identifies the index by its content."""
+Retrievers run in a thread, because they block. Equal searches run once. A result is stored under the hash of its
+request: JSON with everything that determines the result, including a hash of the index."""
 from __future__ import annotations
 
 import asyncio
@@ -18,12 +18,13 @@ from ragbed.agents.database import Database, row_hash
 from ragbed.agents.journal import Mode
 from ragbed.documents.errors import CallError, ReplayMiss
 from ragbed.documents.types import Chunk
-from ragbed.retrieval.pool import ScopedQuery
 from ragbed.retrieval.types import Hit
 from ragbed.strategies.types import Search
 
 SCHEMA = ("CREATE TABLE IF NOT EXISTS searches (key TEXT PRIMARY KEY, request TEXT NOT NULL, found TEXT NOT NULL,"
           " hash TEXT NOT NULL)",)
+_FIND = "SELECT * FROM searches WHERE key = ?"
+_MAX_PARTS = 100_000  # chunks whose JSON is kept in memory
 _MAX_SHOWN = 80  # maximum characters of a query in an error
 
 Request = Mapping[str, Any]
@@ -31,15 +32,15 @@ Request = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class FoundHits:
-    """Hits of a request, with notes, and source paths by document id."""
+    """The hits of a search, with notes, and the source path of each document by its id."""
 
     hits: Sequence[Hit]
     notes: tuple[str, ...] = ()
     sources: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
-    def placed(cls, chunks: Sequence[Chunk], by: str, notes: tuple[str, ...] = ()) -> FoundHits:
-        """Turn chunks without scores into hits, in their order."""
+    def from_chunks(cls, chunks: Sequence[Chunk], by: str, notes: tuple[str, ...] = ()) -> FoundHits:
+        """Turn chunks that have no scores into hits, in the same order."""
         return cls([Hit(chunk, 0.0, rank, by) for rank, chunk in enumerate(chunks, 1)], notes)
 
     @property
@@ -64,22 +65,24 @@ def request_json(request: Request) -> str:
 
 
 class SearchStore:
-    """Reads and stores results in a database's table `searches`. It stores nothing before `begin`. `source_of` returns
-    the source path of a document, or its id."""
+    """Reads and stores results in a database's table `searches`, once `begin` was called. `source_of` returns the
+    source path of a document id."""
 
     def __init__(self, source_of: Callable[[str], str] | None = None) -> None:
         self.sources: dict[str, str] = {}
         self._source_of = source_of
         self._database: Database | None = None
-        self._reads = False
+        self._reads = self._earlier = self._replayed = False
+        self._parts: dict[str, str] = {}
 
     def begin(self, database: Database, mode: Mode) -> None:
         """Store results in this database, and read from it unless the mode is `live`."""
-        self._database, self._reads = database, mode != "live"
+        self._database, self._reads, self._parts = database, mode != "live", {}
+        self._replayed = mode == "replay"
+        self._earlier = self._reads and database.has("earlier_searches")
 
     def find_or_make(self, request: Request, make: Callable[[], FoundHits] | None, name: str) -> FoundHits:
-        """Return the stored result of a request. If there is none, make and store one, or raise ReplayMiss if `make` is
-        None."""
+        """Return the stored result of a request. If there is none, `make` one and store it, or raise ReplayMiss."""
         known = self.find(request)
         if known is None:
             if make is None:
@@ -92,25 +95,47 @@ class SearchStore:
         """Return the stored result of a request, if there is one."""
         if self._database is None or not self._reads:
             return None
-        rows = self._database.read("SELECT * FROM searches WHERE key = ?", (request_key(request),))
+        key = (request_key(request),)
+        rows = self._database.read(_FIND, key)
+        if not rows and self._earlier:  # a search of earlier settings, which this run needs too
+            self._database.put("INSERT INTO searches SELECT * FROM earlier_searches WHERE key = ?", key)
+            rows = self._database.read(_FIND, key)
         if not rows:
             return None
         *row, hash = rows[0]
         self._database.check(row_hash(*row) == hash, f"search {row[0][:12]}")
+        if self._replayed:
+            self._database.used.add(key[0])
         fields = json.loads(row[2])
         self.sources.update(fields["sources"])
         return FoundHits([_hit(one, rank, self._database) for rank, one in enumerate(fields["hits"], 1)],
                         tuple(fields["notes"]), fields["sources"])
 
     def keep(self, request: Request, found: FoundHits) -> None:
-        """Store a result. It becomes durable with the next record or call."""
+        """Store a result. It becomes durable when the next record or call is stored."""
         if self._database is None:
             return
-        sources = {hit.chunk.document: self._source_of(hit.chunk.document) for hit in found.hits} \
-            if self._source_of else {}
-        fields = {"hits": [_hit_fields(hit, self._database) for hit in found.hits], "notes": list(found.notes),
+        sources = {document: self._source_of(document) for document in dict.fromkeys(
+            hit.chunk.document for hit in found.hits)} if self._source_of else {}
+        others = {"notes": list(found.notes),
                   "sources": {document: source for document, source in sources.items() if source != document}}
-        store_search(self._database, request, json.dumps(fields))
+        scores = json.dumps([hit.score for hit in found.hits])[1:-1].split(", ")
+        names = {name: json.dumps(name) for name in {hit.found_by for hit in found.hits}}
+        hits = ", ".join(f'{self._chunk_json(hit.chunk, self._database)}, "score": {score}, "found_by": '
+                         f'{names[hit.found_by]}}}' for hit, score in zip(found.hits, scores, strict=bool(found.hits)))
+        store_search(self._database, request, f'{{"hits": [{hits}], {json.dumps(others)[1:]}')
+
+    def _chunk_json(self, chunk: Chunk, database: Database) -> str:
+        """Return the beginning of a hit's JSON. It is made once per chunk, because many searches find the same ones."""
+        part = self._parts.get(chunk.id)
+        if part is None:
+            if len(self._parts) >= _MAX_PARTS:
+                self._parts.clear()
+            part = self._parts[chunk.id] = json.dumps({
+                "id": chunk.id, "document": chunk.document, "format": chunk.format, "start": chunk.start,
+                "end": chunk.end, "text": database.put_text(chunk.content),
+                "prefix": database.put_text(chunk.prefix) if chunk.prefix else "", "pages": chunk.pages})[:-1]
+        return part
 
 
 def search_miss(request: Request, name: str) -> ReplayMiss:
@@ -119,14 +144,6 @@ def search_miss(request: Request, name: str) -> ReplayMiss:
     shown = query if len(query) <= _MAX_SHOWN else query[:_MAX_SHOWN] + "..."
     return ReplayMiss(f"no recorded result of {name} for {shown!r} ({request_key(request)[:12]})",
                       "replay_miss", 0)
-
-
-def _hit_fields(hit: Hit, database: Database) -> dict[str, Any]:
-    chunk = hit.chunk
-    return {"id": chunk.id, "document": chunk.document, "format": chunk.format, "start": chunk.start,
-            "end": chunk.end, "text": database.put_text(chunk.content),
-            "prefix": database.put_text(chunk.prefix) if chunk.prefix else "",
-            "pages": chunk.pages, "score": hit.score, "found_by": hit.found_by}
 
 
 def _hit(one: Mapping[str, Any], rank: int, database: Database) -> Hit:
@@ -142,7 +159,7 @@ Query = TypeVar("Query", bound=Hashable, contravariant=True)
 
 
 class Searchable(Protocol[Query]):
-    """A `Retriever` if queries are texts, a `Pool` if they also name a scope."""
+    """A `Retriever`, whose queries are texts, or a `ScopedSearch`, whose queries also name a scope."""
 
     def search(self, queries: Sequence[Query], k: int) -> list[list[Hit]]: ...
 
@@ -158,16 +175,16 @@ def fixed_chunks(chunks: Sequence[Chunk]) -> SearchFunction:
 
 @dataclass(frozen=True, slots=True)
 class StoredRetriever(Generic[Asked]):
-    """How the searches of one retriever are stored."""
+    """Describes how to store the searches of one retriever."""
 
     searches: SearchStore
     name: str  # name of the retriever, for errors
-    request: Callable[[Asked, int], Request]  # returns the JSON request of a query
+    request: Callable[[Asked, int], Request]  # makes the stored form of a request from a query and the number of chunks
 
 
 @dataclass(slots=True)
 class SearchTimes:
-    """Queries and seconds of a retriever, separately for its first search, which also loads it, and for later ones."""
+    """Counts the queries and seconds of a retriever. Its first search, which loads it, is counted separately."""
 
     first: float | None = None
     alone: int = 0
@@ -175,7 +192,6 @@ class SearchTimes:
     seconds: float = 0.0
 
     def add(self, queries: int, seconds: float) -> None:
-        """Count a search."""
         if self.first is None:
             self.first, self.alone = seconds, queries
         else:
@@ -184,7 +200,7 @@ class SearchTimes:
 
     @property
     def rate(self) -> float | None:
-        """Return queries per second after the first search, or in the first if there was only one."""
+        """Return queries per second. The first search counts only if there was no other."""
         queries, seconds = (self.queries, self.seconds) if self.queries else (self.alone, self.first)
         return queries / seconds if seconds else None
 
@@ -195,9 +211,9 @@ class Searcher(Generic[Asked]):
     Repeated queries are answered from memory, and queries that arrive during a search are batched into the next one.
 
     Args:
-        retriever: None in a replay, which only returns stored hits.
+        retriever: the retriever to search, or None in a replay, which only returns stored hits.
         k: number of chunks if a search sets none.
-        kept: store to read hits from and write them to, if any.
+        kept: where to read and store hits, if at all.
         most: number of results to remember; None for all.
     """
 
@@ -231,11 +247,15 @@ class Searcher(Generic[Asked]):
     async def __call__(self: Searcher[str], search: Search) -> Sequence[Chunk]:
         return [hit.chunk for hit in await self.hits(search.query, search.k or self.k)]
 
-    def within(self: Searcher[ScopedQuery], scope: str) -> SearchFunction:
-        """Return a search function for one scope of a pool."""
+    def search_scored(self, ask: Callable[[str], Asked], scores: dict[str, float]) -> SearchFunction:
+        """Return a search function that also adds the score of each chunk that it finds first to `scores`. `ask`
+        returns the query for the retriever, such as one that names a scope."""
 
         async def search(action: Search) -> Sequence[Chunk]:
-            return [hit.chunk for hit in await self.hits(ScopedQuery(scope, action.query), action.k or self.k)]
+            found = await self.hits(ask(action.query), action.k or self.k)
+            for hit in found:
+                scores.setdefault(hit.chunk.id, hit.score)
+            return [hit.chunk for hit in found]
 
         return search
 
@@ -247,7 +267,7 @@ class Searcher(Generic[Asked]):
                 batch, self._waiting = list(dict.fromkeys([query, *self._waiting])), []
                 try:
                     found = await self._run(batch, k)
-                except CallError:  # of a relevance judge; which query failed is unknown, so search for this one alone
+                except CallError:  # the judge failed for an unknown query of the batch, so retry this one alone
                     if len(batch) == 1:
                         raise
                     batch, found = [query], await self._run([query], k)
@@ -273,5 +293,4 @@ class Searcher(Generic[Asked]):
         return found
 
     def close(self) -> None:
-        """Stop the thread."""
         self._thread.shutdown()

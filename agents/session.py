@@ -1,4 +1,4 @@
-"""Session: the live state of one question, with its recipe, evidence numbers, budget and trace."""
+"""Hold the live state of one question: its recipe, evidence numbers, budget and trace."""
 from __future__ import annotations
 
 import time
@@ -7,11 +7,11 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
+from ragbed.agents.model_settings import PROMPT_CUT, Limits, is_prompt_cut
 from ragbed.agents.replies import OnEvent
-from ragbed.agents.settings import Limits
 from ragbed.agents.types import Answer, CallOutcome, Cost, DecisionStep, GenerateStep, Outcome, SearchStep, Step
 from ragbed.documents.errors import RecipeFailed
-from ragbed.documents.http import redact_keys
+from ragbed.documents.keys import redact_keys
 from ragbed.documents.types import Chunk, digest
 from ragbed.strategies.answering import strip_sub_answers
 from ragbed.strategies.choice import read_choice
@@ -38,7 +38,7 @@ _OUTCOME_OF: Mapping[str, Outcome] = {"timeout": "timeout", "too_long": "too_lon
 
 @dataclass(frozen=True, slots=True)
 class Runtime:
-    """Functions with which a session searches, calls the model, and is resumed.
+    """The functions by which a session searches, calls the model, and is resumed.
 
     Attributes:
         ask: makes one model call. Takes the deadline in `time.monotonic` seconds, and a callback for streamed pieces.
@@ -46,12 +46,12 @@ class Runtime:
 
     search: Callable[[Search], Awaitable[Sequence[Chunk]]]  # returns the chunks of a search, best first
     ask: Callable[[Generate, float, OnEvent | None], Awaitable[CallOutcome]]
-    key: Callable[[Generate], str]  # returns the journal key of a call, to check a resumed question
-    chunk: Callable[[str], Chunk]  # returns a chunk by id, to resume a question
+    key: Callable[[Generate], str]  # returns the journal key of a call; used to check a resumed question
+    chunk: Callable[[str], Chunk]  # returns the chunk of an id; used to resume a question
     limits: Limits
 
 
-_MIN_SECONDS = 2.0  # seconds for a strategy to yield, even after its question's deadline
+_MIN_SECONDS = 2.0  # seconds that a strategy always gets to yield, even after its question's deadline
 
 
 @dataclass(slots=True)
@@ -59,10 +59,10 @@ class Session:
     """Runs a recipe: holds its pending actions, receives their results, and ends with an Answer.
 
     Attributes:
-        numbers: evidence numbers fixed in advance by chunk id, from 1 without gaps.
-        started: start in `time.monotonic` seconds, shifted for a resumed question to leave out interruptions.
-        reported: number of the trace's steps that were emitted as events.
-        streaming: emit events of steps and tokens.
+        numbers: evidence numbers that are fixed in advance, by chunk id, from 1 without gaps.
+        started: start in `time.monotonic` seconds. For a resumed question it is shifted to leave out the interruption.
+        reported: number of steps of the trace that were emitted as events.
+        streaming: whether to emit events of steps and tokens.
     """
 
     task: Task
@@ -81,6 +81,7 @@ class Session:
     _passages: dict[str, Passage] = field(default_factory=dict)
     _recipe: Any = None
     _is_list: bool = False
+    _cut: bool = False
     _timed_until: float = 0.0
 
     def __post_init__(self) -> None:
@@ -105,11 +106,9 @@ class Session:
         return self.started + self.runtime.limits.seconds
 
     def pending_searches(self) -> list[Search]:
-        """Return the pending searches."""
         return [action for action in self.pending if isinstance(action, Search)]
 
     def pending_calls(self) -> list[Generate]:
-        """Return the pending model calls."""
         return [action for action in self.pending if isinstance(action, Generate)]
 
     @property
@@ -157,7 +156,7 @@ class Session:
                  "seconds": self._seconds()}
         ended: Failure | None = None
         for call, one in zip(self.pending_calls(), asked, strict=True):
-            self._account(call, one)
+            self._count_usage(call, one)
             if isinstance(one.outcome, Failure) and not call.see_failure:
                 ended = ended or one.outcome
         if self.usage.tokens > self.runtime.limits.tokens:
@@ -172,8 +171,8 @@ class Session:
     def answer(self) -> Answer:
         """Return the answer. Cited numbers that no prompt showed are in its `invalid_citations`."""
         if self.node != "finish":
-            self.end_if_over_budget()  # restored results do not show that the budget ended the question
-        common: dict[str, Any] = {"evidence": self.passages, "shown": self._shown(),
+            self.end_if_over_budget()  # a restored question may be over its budget, which its results do not tell
+        common: dict[str, Any] = {"evidence": self.passages, "shown": self._shown_numbers(),
                                   "trace": tuple(self.trace), "usage": self.usage,
                                   "cost": replace(self.cost, seconds=time.monotonic() - self.started)}
         if self.failure is not None or self.draft is None:
@@ -182,17 +181,17 @@ class Session:
         draft = self.draft
         shown = {number for step in self._reasoning_steps() for number in step.shown}
         cited = draft.cited if self.task.separators else ()
-        # Brackets alone may be the answer, such as the list `[3, 7]`, unless documents with these numbers were shown.
+        # An answer such as `[3, 7]` may be a list, not citations, unless documents with these numbers were shown.
         bare = self.task.separators and is_only_citations(draft.text) and shown.issuperset(read_citations(draft.text))
-        chosen = not self.task.chooses or read_choice(draft.text, self.task.options) is not None
+        chosen = read_choice(draft.text, self.task.options) is not None  # such as the option `Cannot be determined`
         outcome: Outcome = ("searched" if draft.gathered is not None else
-                            "malformed" if bare or not draft.well_formed or not chosen else
-                            "refused" if draft.refused else "answered")
+                            "malformed" if bare or not draft.well_formed or (self.task.chooses and not chosen) else
+                            "refused" if draft.refused and not chosen else "answered")
         return Answer(outcome, draft.text, outcome == "refused", tuple(n for n in cited if n in shown),
-                      tuple(n for n in cited if n not in shown), tagged=draft.tagged, notes=draft.notes,
-                      figures=draft.figures, **common)
+                      tuple(n for n in cited if n not in shown), tagged=draft.tagged,
+                      notes=(*draft.notes, *[PROMPT_CUT] * self._cut), figures=draft.figures, **common)
 
-    def _shown(self) -> tuple[int, ...]:
+    def _shown_numbers(self) -> tuple[int, ...]:
         """Return the evidence that was gathered, or shown in prompts of the reasoning strategy, in the order of the
         last answer prompt. If the question ended before any prompt showed evidence, return everything found."""
         calls = self._reasoning_steps()
@@ -200,17 +199,17 @@ class Session:
         order = [*last, *(number for call in calls for number in call.shown)]
         if self.draft is not None and self.draft.gathered is not None:
             order = [*self.draft.gathered]
-        known = [passage.number for passage in self._passages.values()]
+        known = dict.fromkeys(passage.number for passage in self._passages.values())
         shown = dict.fromkeys(number for number in order if number in known)
         return tuple(shown if shown or self.draft else known)
 
     def _reasoning_steps(self) -> list[GenerateStep]:
-        # calls of the reasoning strategy, which did not gather evidence
+        # calls of the reasoning strategy, not those that gathered evidence
         return [step for step in self.trace if isinstance(step, GenerateStep) and not step.gathering]
 
     def _end(self, failure: Failure) -> None:
         self.failure = failure
-        with suppress(RecipeFailed):  # errors after the end are ignored
+        with suppress(RecipeFailed):  # errors after the end do not matter
             self._run_recipe(self._recipe.close)
 
     def _seconds(self) -> float:
@@ -246,8 +245,13 @@ class Session:
 
     def _number(self, chunks: Sequence[Chunk]) -> tuple[Passage, ...]:
         known = self._passages
-        return tuple(known.setdefault(chunk.id, Passage(
-            self.numbers.get(chunk.id) or len(self.numbers.keys() | known) + 1, chunk)) for chunk in chunks)
+        taken = len(self.numbers.keys() | known)
+        for chunk in chunks:
+            if chunk.id not in known:
+                number = self.numbers.get(chunk.id)
+                taken += number is None
+                known[chunk.id] = Passage(number or taken, chunk)
+        return tuple(known[chunk.id] for chunk in chunks)
 
     def _read(self, contexts: Contexts) -> tuple[Passage, ...]:
         """Number the chunks that the last call reports as read. They count as shown in its prompt."""
@@ -261,12 +265,13 @@ class Session:
         until = max(self.deadline, time.monotonic() + _MIN_SECONDS)  # noqa: F841  # the watchdog reads it off the stack
         return goes_on(*given)
 
-    def _account(self, action: Generate, one: CallOutcome) -> None:
+    def _count_usage(self, action: Generate, one: CallOutcome) -> None:
         reply = one.outcome if isinstance(one.outcome, Reply) else Reply("", finish_reason="")
         failure = one.outcome if isinstance(one.outcome, Failure) else None
         self.trace.append(GenerateStep(action.purpose, one.key, action.messages, action.shown, reply.text,
                                        reply.reasoning, reply.finish_reason, reply.usage, failure,
                                        reply.tool_calls, action.gathering))
+        self._cut = self._cut or (action.counted and is_prompt_cut(action.messages, reply.usage))
         self.usage += reply.usage
         self.cost += one.cost
 

@@ -7,19 +7,19 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from ragbed.documents.errors import CallError, CallTimeout, CallTooLong, ReplayMiss
-from ragbed.documents.http import known_keys, redact_keys
+from ragbed.documents.keys import known_keys, redact_keys
 from ragbed.strategies.types import Decision, Evidence, Failure, Message, Reply, Usage
 
 Outcome = Literal["answered", "refused", "malformed", "too_long", "budget", "timeout", "error", "searched"]
 OUTCOMES: tuple[Outcome, ...] = ("answered", "refused", "malformed", "too_long", "budget", "timeout", "error")
-"""Outcomes of questions that a model answers; `searched` is the outcome if evidence was only gathered."""
+"""Outcomes of questions that a model answers. `searched` is the outcome of questions that only gather evidence."""
 
 _MAX_WHAT, _MAX_WHY = 80, 300  # maximum characters of a decision
 
 
 @dataclass(frozen=True, slots=True)
 class SearchStep:
-    """One search, with the evidence numbers found, by rank, or the failure that ended the question."""
+    """One search, with the evidence numbers of its hits by rank, or the failure that ended the question."""
 
     query: str
     found: tuple[int, ...]
@@ -80,9 +80,9 @@ class Answer:
     """The final answer to one question, or its failure.
 
     Attributes:
-        tagged: whether the answer was in the requested tags or fields; None without a request or a reply.
-        shown: evidence numbers shown in prompts of the reasoning strategy, starting with the last answer prompt. If
-            evidence was only gathered, all of it, best first.
+        tagged: whether the answer was in the requested tags or fields. None without a request or a reply.
+        shown: numbers of the evidence in prompts of the reasoning strategy, starting with the last answer prompt. If a
+            strategy only gathers evidence, all of it, best first.
     """
 
     outcome: Outcome
@@ -92,17 +92,18 @@ class Answer:
     invalid_citations: tuple[int, ...]  # cited numbers that no prompt showed
     evidence: Evidence  # all evidence found, in order of arrival
     trace: tuple[Step, ...]
-    usage: Usage  # as recorded, even if this run did not pay for it
+    usage: Usage  # of all calls, even those that the journal answered for free
     tagged: bool | None = None
     notes: tuple[str, ...] = ()  # short tags, such as `no_sub_questions`, `cut`
     failure: Failure | None = None
     cost: Cost = Cost()
-    figures: Mapping[str, float] = field(default_factory=dict)  # measured by the strategy, by name
+    figures: Mapping[str, float] = field(default_factory=dict)  # figures that the strategy measured, by name
     shown: tuple[int, ...] = ()
+    scores: Mapping[str, float] = field(default_factory=dict)  # score of each chunk that a search found, by its id
 
     @property
     def in_view(self) -> Evidence:
-        """Return the evidence shown, in order."""
+        """Return the evidence that prompts showed, in the order of `shown`."""
         by_number = {passage.number: passage for passage in self.evidence}
         return tuple(by_number[number] for number in self.shown)
 
@@ -114,7 +115,8 @@ class Answer:
     @property
     def ranked(self) -> Evidence:
         """Return all evidence, with shown evidence first."""
-        return (*self.in_view, *(passage for passage in self.evidence if passage.number not in self.shown))
+        shown = set(self.shown)
+        return (*self.in_view, *(passage for passage in self.evidence if passage.number not in shown))
 
 
 def failed_answer(failure: Failure) -> Answer:
@@ -139,31 +141,30 @@ class CallOutcome:
 
     @property
     def cost(self) -> Cost:
-        """Return the cost of the call in this run, without seconds. A failure, whose price is unknown, is free."""
+        """Return the cost of the call in this run, without seconds. Failures, whose price is unknown, count as free."""
         price = self.outcome.usage.price if isinstance(self.outcome, Reply) else 0.0
         return Cost(0.0, self.attempts, int(self.replayed), 0.0 if self.replayed else price, int(self.attempts > 1))
 
     def to_json(self) -> dict[str, Any]:
-        """Return the outcome as JSON for the graph's state."""
+        """Return the outcome as JSON, for the graph's state."""
         kind = "reply" if isinstance(self.outcome, Reply) else "failure"
         return {"key": self.key, kind: outcome_to_json(self.outcome), "attempts": self.attempts,
                 "replayed": self.replayed}
 
     @classmethod
     def from_json(cls, fields: Mapping[str, Any]) -> CallOutcome:
-        """Read what `to_json` wrote."""
         outcome = Failure(**fields["failure"]) if "failure" in fields else reply_from_json(fields["reply"])
         return cls(fields["key"], outcome, fields["attempts"], fields["replayed"])
 
 
 def failure_from_error(error: CallError) -> Failure:
-    """Turn a call's error into data without API keys. The kind of error determines the question's outcome."""
+    """Turn a call's error into a Failure without API keys. Its kind determines the question's outcome."""
     kind = "timeout" if isinstance(error, CallTimeout) else "too_long" if isinstance(error, CallTooLong) else error.kind
     return Failure(kind, redact_keys(str(error)))
 
 
 def error_from_failure(failure: Failure, attempts: int) -> CallError:
-    """Turn a failure back into an error."""
+    """Turn a Failure back into an error."""
     kinds = {"timeout": CallTimeout, "too_long": CallTooLong, "replay_miss": ReplayMiss}
     return kinds.get(failure.kind, CallError)(failure.message, failure.kind, attempts)
 
@@ -172,7 +173,9 @@ def outcome_to_json(outcome: Reply | Failure) -> dict[str, Any]:
     """Return a reply or failure as JSON."""
     if isinstance(outcome, Failure):
         return _fields(outcome)
-    return {**_fields(outcome), "usage": _fields(outcome.usage), "tool_calls": list(outcome.tool_calls)}
+    fields = {**_fields(outcome), "usage": _fields(outcome.usage), "tool_calls": list(outcome.tool_calls)}
+    unsent = fields.pop("unsent")  # stored only if there are any, as in older journals
+    return {**fields, "unsent": list(unsent)} if unsent else fields
 
 
 def _fields(value: Reply | Failure | Usage) -> dict[str, Any]:
@@ -200,11 +203,12 @@ def describe_tool_call(call: Mapping[str, Any]) -> str:
 
 def reply_from_json(fields: Mapping[str, Any]) -> Reply:
     """Read a reply that `outcome_to_json` wrote."""
-    return Reply(**{**fields, "usage": Usage(**fields["usage"]), "tool_calls": tuple(fields["tool_calls"])})
+    return Reply(**{**fields, "usage": Usage(**fields["usage"]), "tool_calls": tuple(fields["tool_calls"]),
+                    "unsent": tuple(fields.get("unsent", ()))})
 
 
 def redact_reply(reply: Reply, key: str) -> Reply:
-    """Replace API keys that a server echoed by `[key]`, even if they are escaped as in JSON. Every complete reply
+    """Replace API keys that a server echoed with `[key]`, even if they are escaped as in JSON. Every complete reply
     passes through here before it is stored."""
     text = json.dumps(outcome_to_json(reply), ensure_ascii=False)
     hidden = text

@@ -1,16 +1,22 @@
 """Compare the speed of BM25 over an index's chunks with bm25s called directly.
 
     python bench/bm25.py --data FOLDER [--chunks N] [--queries 300] [--rounds 15] [--k 10] [--json]
+    python bench/bm25.py --data FOLDER --whole [--rounds 15] [--k 100] [--json]
 
 FOLDER has SciFact in `scifact`; without `--data`, RAGBED_DATA names FOLDER. Every round sends all queries to each
 contestant in turn, and tokenises them again. The ratio is the median of the rounds' ratios, so that a machine that is
 slow for a while slows both sides. bm25s gets the same word pattern, stop words and stemmer, and returns rows and
 scores. ragbed returns hits with their chunks, from a list in memory or from the Parquet file of an index. Both run on
 one thread. `--chunks` adds abstracts made of sentences drawn from the real ones, with a fixed seed.
+
+`--whole` compares what `ragbed evaluate-retrieval` does with the queries, from the first search to the last stored
+record and its metrics, with bm25s that tokenises and retrieves, and ir_measures that scores each query. Both have built
+their index before. It also prints the ratio of processor time, on which a busy machine has less influence.
 """
 from __future__ import annotations
 
 import argparse
+import asyncio
 import json
 import os
 import platform
@@ -29,10 +35,13 @@ from typing import Any
 os.environ |= dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 
 import bm25s
+import ir_measures
 import Stemmer
 
 from ragbed.documents import Chunk, Document
 from ragbed.experiments.guests.datasets.beir import Beir
+from ragbed.experiments.running.runner import RunCallbacks, run
+from ragbed.experiments.settings.file import check_settings
 from ragbed.retrieval import Bm25, RerankerDeps
 from ragbed.retrieval.storage.parquet import ChunkTable, ChunkWriter
 
@@ -57,8 +66,8 @@ def main() -> None:
     options = _options()
     with tempfile.TemporaryDirectory() as made:
         os.environ["RAGBED_CACHE"] = made
-        report = _measured(options, Path(made))
-    print(json.dumps(report, indent=2) if options.json else _shown(report))
+        report = (_measured_whole if options.whole else _measured)(options, Path(made))
+    print(json.dumps(report, indent=2) if options.json else _shown_whole(report) if options.whole else _shown(report))
 
 
 def _options() -> argparse.Namespace:
@@ -67,10 +76,12 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--chunks", type=int, default=0)
     parser.add_argument("--queries", type=int, default=300)
     parser.add_argument("--rounds", type=int, default=15)
-    parser.add_argument("--k", type=int, default=10)
+    parser.add_argument("--k", type=int)
+    parser.add_argument("--whole", action="store_true")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
     options.data = options.data or os.environ.get("RAGBED_DATA")
+    options.k = options.k or (100 if options.whole else 10)
     if not options.data:
         sys.exit("name the folder of the raw data with --data or RAGBED_DATA")
     return options
@@ -98,6 +109,61 @@ def _measured(options: argparse.Namespace, made: Path) -> dict[str, Any]:
             "peak memory, MB": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1_000}
 
 
+def _measured_whole(options: argparse.Namespace, made: Path) -> dict[str, Any]:
+    """Time the queries of an evaluation of BM25, next to bm25s and ir_measures on the same files."""
+    path, build = str(Path(options.data) / "scifact"), dict[str, float]()
+    benchmark = Beir(path=path).load()
+    chunks, questions = benchmark.shared, benchmark.questions
+    search = _direct(chunks, options.k, build, scored=True)
+    qrels = [ir_measures.Qrel(one.id, gold.document, gold.relevance) for one in questions for gold in one.gold]
+    measures = [ir_measures.nDCG @ 10, ir_measures.R @ 10, ir_measures.R @ 100, ir_measures.RR, ir_measures.AP]
+    settings = check_settings({
+        "name": "bench", "out": str(made), "benchmark": {"kind": "beir", "path": path}, "reasoning": "search_only",
+        "retriever": {"kind": "bm25", "language": "english", "k": options.k, "over": "all"}}, "bench")
+
+    def theirs() -> tuple[list[float], list[float]]:
+        before = _clocks()
+        found = search([one.text for one in questions])
+        scored = (ir_measures.ScoredDoc(one.id, chunks[row].document, score)
+                  for one, rows, scores in zip(questions, *found, strict=True)
+                  for row, score in zip(rows, scores, strict=True))
+        list(ir_measures.iter_calc(measures, qrels, scored))
+        return before, _clocks()
+
+    def ours() -> tuple[list[float], list[float]]:
+        clocks: list[list[float]] = []
+        callbacks = RunCallbacks(lambda *_: None, lambda _: clocks.append(_clocks()), lambda _: None,
+                                 searched=lambda _: clocks.append(_clocks()))
+        asyncio.run(run(settings, callbacks, fresh=True)).close()
+        return clocks[0], clocks[1]
+
+    taken: dict[str, list[list[float]]] = {"bm25s": [], "ragbed": []}
+    for number in range(options.rounds + 1):
+        for name, work in {"bm25s": theirs, "ragbed": ours}.items():
+            before, after = work()
+            if number:  # the first round builds the index
+                taken[name].append([end - start for start, end in zip(before, after, strict=True)])
+    figures = {clock: _figures({name: [one[place] for one in each] for name, each in taken.items()}, len(questions))
+               for place, clock in enumerate(("elapsed", "processor"))}
+    return {"machine": _machine(), "chunks": len(chunks), "queries": len(questions), "k": options.k,
+            "rounds": options.rounds, **figures}
+
+
+def _clocks() -> list[float]:
+    return [time.perf_counter(), time.process_time()]
+
+
+def _shown_whole(report: dict[str, Any]) -> str:
+    lines = [f"{report['chunks']} chunks, {report['queries']} queries, the {report['k']} best, "
+             f"{report['rounds']} rounds",
+             f"{'':12}{'time':>12}{'queries/s':>12}{'ratio':>9}{'(range)':>17}"]
+    for clock in ("elapsed", "processor"):
+        for name, one in report[clock].items():
+            lines.append(f"{name:12}{clock:>12}{one['queries a second']:>12}{one['ratio']:>9}"
+                         f"{'({}-{})'.format(*one['range']):>17}")
+    return "\n".join(lines)
+
+
 def _made(chunks: Sequence[Chunk], count: int) -> Iterator[Chunk]:
     drawn = random.Random(1)
     sentences = [sentence for chunk in chunks for sentence in chunk.content.split(". ")] if count > 0 else []
@@ -106,7 +172,7 @@ def _made(chunks: Sequence[Chunk], count: int) -> Iterator[Chunk]:
         yield Chunk.of(Document(f"made-{number}", "made", "made", "", text), "plain", 0, len(text))
 
 
-def _direct(chunks: Sequence[Chunk], k: int, build: dict[str, float]) -> Search:
+def _direct(chunks: Sequence[Chunk], k: int, build: dict[str, float], scored: bool = False) -> Any:
     stemmer = Stemmer.Stemmer("english")
 
     def tokens(texts: Sequence[str]) -> Any:
@@ -116,7 +182,12 @@ def _direct(chunks: Sequence[Chunk], k: int, build: dict[str, float]) -> Search:
     scorer = bm25s.BM25(k1=SETTINGS.k1, b=SETTINGS.b, method=SETTINGS.method)
     scorer.index(tokens([chunk.content for chunk in chunks]), show_progress=False)
     build["bm25s"] = time.perf_counter() - before
-    return lambda queries: scorer.retrieve(tokens(queries), k=k, show_progress=False).documents.tolist()
+
+    def search(queries: Sequence[str]) -> Any:
+        found = scorer.retrieve(tokens(queries), k=k, show_progress=False)
+        return (found.documents.tolist(), found.scores.tolist()) if scored else found.documents.tolist()
+
+    return search
 
 
 def _ours(collection: Any, k: int, build: dict[str, float], name: str) -> Search:

@@ -31,9 +31,10 @@ explained in one line on stderr, or an exhausted budget.
 | variable | meaning |
 |---|---|
 | `OPENAI_API_KEY`, `OPENAI_BASE_URL` | for `openai:NAME`; the key is sent to no other host |
-| `RAGBED_API_KEY` | for `http(s)://host/v1#NAME` |
+| `RAGBED_API_KEY` | for `http(s)://host/v1#NAME` without `key_env`; other keys: [models](models.md) |
 | `RAGBED_MODELS` | a folder that is searched for models first |
 | `RAGBED_CACHE` | folder for embeddings and pulled models; default: the platform's cache folder |
+| `RAGBED_CALL_CACHE` | folder of the calls that all runs share; `off` turns the cache off |
 | `RAGBED_INDEX` | the index that `langgraph dev` opens |
 | `RAGBED_DATA` | for tests and bench scripts: a folder with public datasets that are not shipped |
 """
@@ -49,18 +50,14 @@ def page() -> str:
 
 
 def section(words: list[str], command: Any) -> str:
-    """Return the section of one command: what it does, and a table of its arguments and options."""
+    """Return the section of one command: what it does, and a list of its arguments and options."""
     taken = [one for one in command.params
              if not getattr(one, "hidden", False) and one.name != "help" and getattr(one, "opts", []) != ["--json"]]
     arguments = [one for one in taken if isinstance(one, TyperArgument)]
     options = [one for one in taken if isinstance(one, TyperOption)]
     lines = [f"### {' '.join(words)}", "", " ".join((command.help or "").split()), ""]
-    rows = [f"| `{_cell(left(one))}` | {_cell(right(one))} |" for one in [*arguments, *options]]
-    return "\n".join(lines + (["| | |", "|---|---|", *rows, ""] if rows else []))
-
-
-def _cell(text: str) -> str:
-    return text.replace("|", "\\|")
+    rows = [f"- `{left(one)}`: {right(one)}" for one in [*arguments, *options]]
+    return "\n".join(lines + ([*rows, ""] if rows else []))
 
 
 if __name__ == "__main__":

@@ -17,7 +17,10 @@ from pathlib import Path
 from typing import Any
 
 MONTHS = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"]
-EMPTY = re.compile(r"[-—–−.…]*|n\s?/?\s?a|nan|none|tb[ad]|unknown|해당\s?없음|없음|미정", re.IGNORECASE)
+EMPTY = re.compile(r"[$€£¥₩]?\s*[-—–−.…]*\s*%?|\(?\*+\)?|\[redacted\]|n\s?[./]?\s?[am]\.?|"
+                   r"not (meaningful|applicable|available)|nil|"
+                   r"nan|none|tb[ad]|unknown|해당\s?없음|없음|미정", re.IGNORECASE)
+MARK = re.compile(r"(?<=[\d%)])\s*\^?(\((\d|[a-z])\)|[*†‡§¹²³⁴-⁹⁰]+)$")  # of a footnote
 
 
 def amount(text: str) -> int | None:
@@ -27,7 +30,7 @@ def amount(text: str) -> int | None:
         return None
     value = Decimal(found[0].replace(",", ""))
     head = text[:found.start()]
-    return int((-value if "(" in head or re.search(r"[-−–]", head) else value) * 10**6)
+    return int((-value if "(" in head or re.search(r"[-−–△▲]", head) else value) * 10**6)
 
 
 def day(text: str) -> int | None:
@@ -65,14 +68,16 @@ def loaded(db: sqlite3.Connection, number: int, content: str, key: str) -> None:
             entity, field = (line[at], name) if key else (name, line[0])
             if place == at or EMPTY.fullmatch(text):
                 continue
+            bare = MARK.sub("", text)
+            text = bare if amount(bare) is not None and place != at else text
             db.execute(f"INSERT INTO t{number} VALUES (?, ?, ?, ?, ?)", (
                 plain(entity) if not key else entity, field, text, amount(text), day(text)))
 
 
 def plain(period: str) -> str:
     """A period's title without the scale that stands in it."""
-    bare = " ".join(re.sub(r"\(?\b(?:in )?(?:thousands?|millions?|billions?)\b[^)]*\)?|\([^()]*\)$", " ", period,
-                           flags=re.IGNORECASE).split())
+    scale = r"\(?\b(?:in )?(?:thousands?|millions?|billions?)\b[^)]*\)?|\(unaudited\)|\([^()]*\)$"
+    bare = " ".join(re.sub(scale, " ", period, flags=re.IGNORECASE).split())
     return bare or period
 
 

@@ -17,7 +17,7 @@ from conversion import Converter, Draw, Source, Sources, json_lines
 
 from ragbed.documents.rows import Row, read_rows
 from ragbed.experiments import Benchmark, Question
-from ragbed.experiments.benchmarks.crest import Split
+from ragbed.experiments.guests.datasets.crest import Split
 from ragbed.experiments.guests.datasets.hotpotqa import HotpotQa
 from ragbed.experiments.metrics import contains_answer
 from ragbed.strategies.normalizing import normalize_answer

@@ -32,7 +32,7 @@ from typing import Any
 import numpy as np
 
 from ragbed.retrieval import find_model
-from ragbed.retrieval.models import MINILM
+from ragbed.retrieval.model_files import MINILM
 
 LONGEST = 800
 PEER, BASE = "langchain", "float32"

@@ -26,7 +26,6 @@ import subprocess
 import sys
 import tempfile
 from functools import cache
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +35,7 @@ from chat_server import completion, serve
 from ragbed.documents.rows import read_rows
 from ragbed.experiments.guests.injection.loader import FOLDER
 from ragbed.strategies import REFUSAL
+from ragbed.strategies.prompting import prompt_folders
 
 NEED_MORE = ("few_shot",)  # settings that a name alone does not give
 
@@ -52,8 +52,8 @@ _OWN = re.compile(r"Question: |Sub-question|Sub-answer")
 @cache
 def usual() -> re.Pattern[str]:
     """Finds a sentence of the project's prompts, whatever stands in their fields."""
-    folder = resources.files("ragbed.strategies.prompts")
-    texts = [entry.read_text(encoding="utf-8") for entry in folder.iterdir() if entry.name.endswith(".md")]
+    texts = [entry.read_text(encoding="utf-8") for folder in prompt_folders() for entry in folder.iterdir()
+             if entry.name.endswith(".md")]
     lines = {line.strip() for text in texts for line in text.splitlines() if len(_FIELD.sub("", line)) > 12}
     return re.compile("|".join(re.sub(r"\\\{\w+\\\}", ".*?", re.escape(line))
                                for line in sorted(lines, key=len, reverse=True)))

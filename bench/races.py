@@ -24,8 +24,9 @@ from ragbed.experiments.analysis.compared_run import read_compared_run
 from ragbed.experiments.analysis.replicates import group_replicates
 from ragbed.experiments.guests.early_stopping.schedule import RaceSchedule
 from ragbed.experiments.guests.early_stopping.sequential_test import follow_race
+from ragbed.experiments.metrics.intervals import ALPHA
 from ragbed.experiments.metrics.scoring import get_score
-from ragbed.experiments.statistics import ALPHA, cluster_questions, holm, mcnemar
+from ragbed.experiments.statistics import cluster_questions, holm, mcnemar
 
 Floats = NDArray[np.float64]
 SKILLS = (((0.0,) * 3, 200), ((0.0,) * 5, 500), ((0.0, 1.0), 200), ((0.0, 0.0, 1.0), 200), ((0.0, 0.3, 0.6), 500),

@@ -18,16 +18,15 @@ from collections.abc import Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from ragbed.agents.cassette import ENDING
+from ragbed.agents.cassette import ENDING, RECORDED, SHIPPED
 from ragbed.agents.models import resolve_model
-from ragbed.agents.recorded import RECORDED, SHIPPED
 from ragbed.experiments.benchmarks import load_demo
-from ragbed.experiments.running.cassette import export_cassette
+from ragbed.experiments.guests.demo.demo import QUESTIONS
+from ragbed.experiments.running.replay import export_cassette
 from ragbed.experiments.running.runner import RunCallbacks, run
 from ragbed.experiments.runs.finished import Finished
 from ragbed.experiments.settings import RunSettings
 from ragbed.experiments.settings.file import check_settings
-from ragbed.experiments.terminal.demo import QUESTIONS
 
 
 def main() -> None:

@@ -125,7 +125,7 @@ def index_shards(place: Path, size: int) -> None:
 
 
 def index_merge(place: Path, size: int) -> None:
-    from ragbed.experiments.guests.cluster.merge_indexes import merge_indexes
+    from ragbed.experiments.guests.cluster.merge_shards import merge_indexes
 
     merge_indexes(sorted((place / "idx.shards").iterdir()), place / "merged")
 

@@ -29,13 +29,13 @@ import numpy as np
 
 from ragbed.agents.database import Database
 from ragbed.agents.journal import SCHEMA, Journal, Model
+from ragbed.agents.model_settings import CallLimits, ModelSettings
 from ragbed.agents.models import open_model
-from ragbed.agents.settings import CallLimits, ModelSettings
 from ragbed.experiments.guests.label_correction.agreement import cohen_kappas
 from ragbed.experiments.judges import ModelSupport, SupportCheck, ask_support
 from ragbed.experiments.judges.sentence_support import Claims, parse_support
 from ragbed.experiments.metrics.intervals import wilson
-from ragbed.strategies.support.check import Statement
+from ragbed.strategies.support.statements import Statement
 
 RESAMPLES, LEVELS = 1000, ("full", "partial", "none", "unread")
 

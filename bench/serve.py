@@ -78,7 +78,7 @@ async def _serve(folder: Path, model: str) -> None:
     import uvicorn
 
     from ragbed.agents import AssistantSettings
-    from ragbed.agents.settings import CallLimits, ModelSettings
+    from ragbed.agents.model_settings import CallLimits, ModelSettings
     from ragbed.experiments.guests.serving.app import create_app, open_server
     from ragbed.experiments.guests.serving.configurations import ConfigurationSettings
     from ragbed.experiments.guests.serving.middleware import GateSettings

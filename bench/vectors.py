@@ -1,14 +1,17 @@
 """Compare kinds of vector index: build time, recall and search speed.
 
-    python bench/vectors.py [--vectors 1000000] [--kinds flat,hnsw,hnsw/sq8] [--json]
+    python bench/vectors.py [--vectors 1000000] [--kinds flat,rabitq,hnsw] [--real FILE.npy] [--json]
 
 Unit vectors in clusters: a random unit centre plus independent Gaussian noise whose expected length is `--noise`,
-scaled to length 1; queries are made the same way. The ground truth is the ten nearest vectors of each query, found by
-numpy over all vectors. Each kind is built in one process from a memory-mapped file, and searched in another that maps
-the index. Peak memory is the process's largest resident set; while building it holds the pages of the input that were
-read (at most its size, which is printed), which the system can take back. `processor` counts the seconds of all cores,
-which other work on the machine affects less than wall time. Single queries are timed one by one on one core, and the
-median is reported. Milvus runs as its embedded engine, in the same process.
+scaled to length 1; queries are made the same way. With `--real`, the vectors are the rows of a file, and the queries
+its last rows. If more vectors are wanted than the file has, each further one is a row plus noise of the length
+`--noise`, scaled to length 1. The ground truth is the ten nearest vectors of each query, found by numpy over all
+vectors. Each kind is built and written in one process from a memory-mapped file, and searched in another that maps the
+index. Peak memory is the process's largest resident set; while building it holds the pages of the input that were read
+(at most its size, which is printed), which the system can take back. `processor` counts the seconds of all cores, which
+other work on the machine affects less than wall time. Single queries run one by one on one core, and `single, ms` is
+the median of their processor time. The last table divides each kind's figures by those of the first kind. Milvus runs
+as its embedded engine, in the same process.
 """
 from __future__ import annotations
 
@@ -25,10 +28,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ragbed.experiments.guests.milvus.settings import Milvus
-from ragbed.retrieval import Flat, Hnsw
-from ragbed.retrieval.settings import IndexSettings
-from ragbed.retrieval.vector_settings import FLAT_LIMIT, BuiltVectors, VectorKind, VectorTask
+from ragbed.experiments.guests.milvus.collection import Milvus
+from ragbed.retrieval import Flat, Hnsw, RaBitQ
+from ragbed.retrieval.index_settings import IndexSettings
+from ragbed.retrieval.vector_index import FLAT_LIMIT
+from ragbed.retrieval.vectors import BuiltVectors, VectorKind, VectorTask
 
 if TYPE_CHECKING:
     import numpy as np
@@ -37,7 +41,8 @@ if TYPE_CHECKING:
 
 KINDS: dict[str, VectorKind] = {
     "flat": Flat(), "flat/float16": Flat(codes="float16"), "flat/sq8": Flat(codes="sq8"),
-    "hnsw/sq8": Hnsw(codes="sq8"), "hnsw": Hnsw(), "hnsw/threads": Hnsw(threads=os.cpu_count() or 1),
+    "rabitq": RaBitQ(), "rabitq/sq8": RaBitQ(codes="sq8"), "hnsw/sq8": Hnsw(codes="sq8"),
+    "hnsw": Hnsw(), "hnsw/threads": Hnsw(threads=os.cpu_count() or 1),
     "milvus/flat": Milvus(uri="vectors.db", search=Flat()),
     "milvus/hnsw": Milvus(uri="vectors.db").choose(2 * FLAT_LIMIT, 384).settings}
 
@@ -60,9 +65,12 @@ def main(count: int = 1_000_000, kinds: str = ",".join(name for name in KINDS if
             rows.append({"kind": name, **_child("build", folder, name), **_child("search", folder, name)})
             if not options.json:
                 print(_line(rows[-1], first=len(rows) == 1), flush=True)
+        if not options.json:
+            print("\n".join(_ratios(rows)))
         truth = _truth_told(folder)
     report = {"machine": _machine(), "vectors": options.vectors, "dimensions": options.dimensions,
-              "clusters": options.clusters, "noise": options.noise, "queries": options.queries, **truth, "kinds": rows}
+              "of": str(options.real or f"{options.clusters:,} clusters"), "noise": options.noise,
+              "queries": options.queries, **truth, "kinds": rows}
     print(json.dumps(report, indent=2) if options.json else _about(report))
 
 
@@ -71,6 +79,7 @@ def _options(count: int, kinds: str) -> argparse.Namespace:
     for name, usual in (("vectors", count), ("dimensions", 384), ("clusters", 10_000), ("queries", 1_000),
                         ("seed", 0)):
         parser.add_argument(f"--{name}", type=int, default=usual)
+    parser.add_argument("--real", type=Path, metavar="FILE.npy", help="unit vectors to use instead of random ones")
     parser.add_argument("--noise", type=float, default=1.5, help="expected length of the noise on a centre of length 1")
     parser.add_argument("--kinds", default=kinds, help=f"of {', '.join(KINDS)}")
     parser.add_argument("--folder", type=Path, help="folder for temporary vectors and indexes")
@@ -91,13 +100,21 @@ def _make(folder: Path, options: argparse.Namespace) -> None:
     import numpy as np
 
     rng = np.random.default_rng(options.seed)
-    centres = _unit(rng.standard_normal((options.clusters, options.dimensions), np.float32))
-    queries = _noisy(centres, options.queries, options.noise, rng)
+    if options.real:
+        real: Matrix = np.load(options.real, mmap_mode="r", allow_pickle=False)
+        centres, queries = real[:-options.queries], np.ascontiguousarray(real[-options.queries:])
+        options.dimensions = real.shape[1]
+    else:
+        centres = _unit(rng.standard_normal((options.clusters, options.dimensions), np.float32))
+        queries = _noisy(centres, options.queries, options.noise, rng)
+    given = len(centres) if options.real else 0
     vectors = np.lib.format.open_memmap(folder / "vectors.npy", "w+", np.float32, (options.vectors, options.dimensions))
     best = np.full((options.queries, K), -np.inf, np.float32)
     rows = np.zeros((options.queries, K), np.int64)
     for start in range(0, options.vectors, BLOCK):
-        block = _noisy(centres, min(BLOCK, options.vectors - start), options.noise, rng)
+        size = min(BLOCK, options.vectors - start)
+        known = centres[start:min(start + size, given)]
+        block = np.vstack([known, _noisy(centres, size - len(known), options.noise, rng)])
         vectors[start:start + len(block)] = block
         scores = np.hstack([best, queries @ block.T])
         numbers = np.hstack([rows, np.broadcast_to(np.arange(start, start + len(block)), (len(queries), len(block)))])
@@ -145,10 +162,10 @@ def _build(folder: Path, settings: VectorKind) -> dict[str, Any]:
     build(vectors[:1_000], "warm.db")  # loads libraries
     made: list[BuiltVectors] = []
     clock, processor = _timed(lambda: made.append(build(vectors, "vectors.db")))
-    made[0].write(index)
+    written, writing = _timed(lambda: made[0].write(index))
     (folder / "settings.json").write_text(IndexSettings(vectors=made[0].settings).model_dump_json())
     files = [*index.iterdir(), *(folder / "vectors.db").rglob("*")]
-    return {"build, s": clock, "processor, s": processor, "building, GB": _peak(),
+    return {"build, s": clock + written, "processor, s": processor + writing, "building, GB": _peak(),
             "file, MB": sum(one.stat().st_size for one in files if one.is_file()) / 1e6}
 
 
@@ -164,11 +181,11 @@ def _search(folder: Path) -> dict[str, Any]:
     singles: list[float] = []
     while sum(singles) < SINGLE_SECONDS and len(singles) < len(queries):
         place = len(singles)
-        singles.append(_timed(lambda place=place: index.search(queries[place:place + 1], K))[0])  # type: ignore[misc]
+        singles.append(_timed(lambda place=place: index.search(queries[place:place + 1], K))[1])  # type: ignore[misc]
     pairs = zip(truth.tolist(), found.tolist(), strict=True)
     shared = np.mean([len(set(one) & set(other)) / K for one, other in pairs])
     return {"searching, GB": _peak(), "recall@10": float(shared), "queries/s": len(queries) / clock,
-            "per processor second": len(queries) / processor, "single/s": 1 / float(np.median(singles))}
+            "per processor second": len(queries) / processor, "single, ms": 1_000 * float(np.median(singles))}
 
 
 def _timed(action: Callable[[], object]) -> tuple[float, float]:
@@ -206,10 +223,18 @@ def _line(row: dict[str, Any], first: bool) -> str:
     return line if not first else f"{'kind':<14}" + "".join(f"  {name}" for name in row if name != "kind") + f"\n{line}"
 
 
+def _ratios(rows: list[dict[str, Any]]) -> list[str]:
+    """The lines of a table of each kind's figures, divided by those of the first kind."""
+    names = ("processor, s", "building, GB", "file, MB", "searching, GB", "recall@10", "single, ms")
+    return ["", f"{'ratio to ' + rows[0]['kind']:<14}" + "".join(f"  {name}" for name in names)] + [
+        f"{row['kind']:<14}" + "".join(f"{row[name] / rows[0][name]:>{len(name) + 2}.3f}" for name in names)
+        for row in rows[1:]]
+
+
 def _about(report: dict[str, Any]) -> str:
     machine = report["machine"]
     return (f"\n{report['vectors']:,} vectors of {report['dimensions']} dimensions ({report['input, GB']:.2f} GB) in "
-            f"{report['clusters']:,} clusters, noise {report['noise']}; {report['queries']:,} queries, the first at a "
+            f"{report['of']}, noise {report['noise']}; {report['queries']:,} queries, the first at a "
             f"cosine of {report['cosine of the first']:.3f}, the tenth at {report['cosine of the tenth']:.3f}\n"
             f"{machine['cores']} cores, load {machine['load']:.1f}; faiss {machine['faiss']} "
             f"({machine['compiled for']})")

@@ -1,6 +1,6 @@
 """Parse files into documents, and cut documents into chunks.
 
-`__init__.pyi` lists the public names. Each is imported on first use, since parsing processes need few of them.
+`__init__.pyi` lists the public names. They are imported on first use, because parsing processes need only a few.
 """
 from ragbed.lazy import attach_stub
 

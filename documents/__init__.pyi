@@ -20,7 +20,6 @@ from .errors import (
 )
 from .parse import parse_document
 from .sources import Source, find_sources, unread_files
-from .tables import SourceTable, TableCell, TableRow, find_tables
 from .types import FORMATS, Chunk, Chunker, Document, Format, Page, digest
 from .workers import read_document, read_documents
 
@@ -52,13 +51,9 @@ __all__ = [
     "Sections",
     "SettingsError",
     "Source",
-    "SourceTable",
-    "TableCell",
-    "TableRow",
     "UserError",
     "digest",
     "find_sources",
-    "find_tables",
     "parse_document",
     "read_document",
     "read_documents",

@@ -6,21 +6,32 @@ RagbedError
 │   ├── DocumentError   a source cannot be read: its name and the reason
 │   ├── IndexFolderError  an index folder is missing, damaged or made with another embedder
 │   ├── ModelError      a model is unknown, absent, has a wrong hash, or its server refuses the key
+│   │   └── TextRefused an embedder's server refuses a text or a batch of texts
 │   ├── BenchmarkError  a record of a file is not valid: file, line, field, what was expected
 │   ├── RunError        a run folder cannot be continued or read
 │   ├── RecipeMismatch  a saved question cannot be resumed: its recipe now makes other requests
 │   ├── BudgetSpent     a run's budget is spent; a larger budget continues the run
 │   └── MissingExtra    an optional package is not installed: names the extra
-├── CallError           one model call failed for good, after its retries
+├── CallError           a model call failed, and retries did not help
 │   ├── CallTimeout     the deadline of the call or the question passed
 │   ├── CallTooLong     the prompt does not fit the model's context
 │   └── ReplayMiss      a replay needs a call that is not in the journal
-├── RecipeFailed        a user's strategy raised an error or broke the recipe protocol
+├── RecipeFailed        a user's strategy or judge raised an error or broke its protocol
 └── ScriptEnded         a scripted model was called more often than its script has lines
 """
 from __future__ import annotations
 
+from collections.abc import Iterable
 from importlib.util import find_spec
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """Return `did you mean 'NAME'? ` for the known name that is most like a misspelt one; empty if none is like it."""
+    from difflib import get_close_matches
+
+    folded = {one.casefold(): one for one in known}
+    near = get_close_matches(name.casefold(), folded, 1)
+    return f"did you mean {folded[near[0]]!r}? " if near else ""
 
 
 class RagbedError(Exception):
@@ -28,7 +39,7 @@ class RagbedError(Exception):
 
 
 class UserError(RagbedError):
-    """The user can fix it. The message is one line that says what to do."""
+    """An error that the user can fix. Its message is one line that says what to do."""
 
 
 class SettingsError(UserError):
@@ -36,7 +47,7 @@ class SettingsError(UserError):
 
 
 class DocumentError(UserError):
-    """A source cannot be read: its path or name, and a short reason."""
+    """A source cannot be read. The message has its name and a short reason."""
 
     def __init__(self, source: str, reason: str) -> None:
         super().__init__(f"{source}: {reason}")
@@ -50,6 +61,15 @@ class IndexFolderError(UserError):
 
 class ModelError(UserError):
     """A model is unknown, absent, has a wrong hash, or its server refuses the key."""
+
+
+class TextRefused(ModelError):
+    """An embedder's server refuses a request. `text`: the refused text, or a part of it; empty if several were sent."""
+
+    def __init__(self, message: str, text: str = "", too_long: bool = False) -> None:
+        super().__init__(message)
+        self.text = text
+        self.too_long = too_long
 
 
 class BenchmarkError(UserError):
@@ -69,7 +89,7 @@ class BudgetSpent(UserError):
 
 
 class MissingExtra(UserError):
-    """An optional package is not installed: its import name, and the extra that installs it."""
+    """An optional package is not installed. The message names the extra that installs it."""
 
     def __init__(self, package: str, extra: str) -> None:
         super().__init__(f"{package} is not installed; run: pip install 'ragbed[{extra}]'")
@@ -83,11 +103,11 @@ class MissingExtra(UserError):
 
 
 class CallError(RagbedError):
-    """A model call failed for good, after its retries.
-    
+    """A model call failed, and retries did not help.
+
     Attributes:
-        kind: a short name that tables count, such as `http_500`, `connection` or `bad_json`.
-        attempts: how often the call was sent.
+        kind: short name of the failure for tables, such as `http_500`, `connection` or `bad_json`.
+        attempts: number of requests sent.
     """
 
     def __init__(self, message: str, kind: str, attempts: int = 1) -> None:
@@ -109,7 +129,7 @@ class ReplayMiss(CallError):
 
 
 class RecipeFailed(RagbedError):
-    """A user's strategy raised an error or broke the recipe protocol. The message is one line."""
+    """A user's strategy or judge raised an error or broke its protocol. The message is one line."""
 
 
 class ScriptEnded(RagbedError):

@@ -1,15 +1,17 @@
-"""HTTP to model servers: addresses, keys, retries, error messages, and replies of bounded size.
+"""Tools for HTTP requests to model servers: addresses, keys, retries, error messages, and limits on reply sizes.
 
-Keys never reach a message: `redact_keys` and `sanitize_line` remove them from what servers and libraries say.
+`sanitize_line` removes API keys from error texts of servers and libraries.
 """
 from __future__ import annotations
 
+import json
 import os
 import random
 import re
 import time
+from collections import Counter
 from collections.abc import AsyncIterator, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
 from ipaddress import ip_address
@@ -19,6 +21,7 @@ from urllib.parse import urlsplit
 
 from ragbed.documents.errors import ModelError
 from ragbed.documents.json import loads
+from ragbed.documents.keys import GENERAL_KEY, read_key, redact_keys
 
 if TYPE_CHECKING:
     import httpx2  # imported when a client is made: it takes 70 ms
@@ -26,17 +29,16 @@ if TYPE_CHECKING:
 OPENAI_HOST = "api.openai.com"
 SERVER_SCHEMES = ("openai", "http", "https")  # the part before the colon in the name of a model behind a server
 MAX_REPLY_BYTES = 16 << 20  # per reply; the longest model replies take a few hundred kilobytes
-_KEY_VARIABLES = ("OPENAI_API_KEY", "RAGBED_API_KEY", "MILVUS_TOKEN")
+_in_use: Counter[tuple[str, str]] = Counter()  # open models by general key and host
 _OPENAI_URL = f"https://{OPENAI_HOST}/v1"
 _NO_KEY = "none"  # the OpenAI client always sends some key
 _MAX_MESSAGE = 200  # characters quoted from a server
-_MIN_KEY = 8  # characters; a shorter key is a placeholder such as `x`, and would be found inside ordinary words
 _FIRST_DELAY, _MAX_DELAY = 0.5, 30.0  # seconds
-_MAX_RETRY_AFTER = 1e8  # seconds, three years: beyond every deadline, and short enough to print
+_MAX_RETRY_AFTER = 1e8  # seconds: three years, longer than any deadline
 
 
 class BadReply(ValueError):
-    """A reply of the wrong form or size."""
+    """A reply has the wrong form or size."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,20 +48,90 @@ class Address:
     url: str  # base URL, without user, password or query
     key: str = field(repr=False)  # sent as a bearer token
     key_variable: str | None = None  # environment variable that holds the key; None if users never set it
+    headers: tuple[tuple[str, str], ...] = field(default=(), repr=False)  # sent, or left out if empty; may hold secrets
+    query: tuple[tuple[str, str], ...] = ()  # sent with each request, such as Azure's api-version
+    general: bool = False  # whether the key was named for no server in particular; see `hold_key`
 
 
-def parse_address(spec: str, *, calls: bool = True) -> tuple[Address, str]:
-    """Split `openai:NAME` or `http(s)://host/v1#NAME` into the server's address and the model's name there. Without
-    `calls`, the key may be missing. Raises ModelError if the text has another form, names no model, holds secrets in
-    its URL, or if the key is missing or cannot be sent in a header."""
+def parse_address(spec: str, *, calls: bool = True, key_env: str | None = None,
+                  base_url: str | None = None) -> tuple[Address, str]:
+    """Split `openai:NAME` or `http(s)://host/v1#NAME` into the server's address and the model's name there.
+
+    Args:
+        calls: if False, the key may be missing.
+        key_env: environment variable with the key, or `none`; see `find_key` for the default.
+        base_url: address of the server instead of OpenAI's.
+
+    Raises:
+        ModelError: the text is malformed, names no model, or holds secrets in its URL; or the key is missing, belongs
+            to another server, or cannot be sent in a header.
+    """
     if spec.startswith("openai:"):
-        name = _check_name(spec.partition(":")[2])
-        url = check_url(os.environ.get("OPENAI_BASE_URL") or _OPENAI_URL, "OPENAI_BASE_URL")
-        key = _key("OPENAI_API_KEY", required=calls) or _NO_KEY
-        return Address(url, key, "OPENAI_API_KEY"), name
+        name = check_name(spec.partition(":")[2])
+        own = check_url(os.environ.get("OPENAI_BASE_URL") or _OPENAI_URL, "OPENAI_BASE_URL")
+        return find_key(base_url or own, "OPENAI_API_KEY", key_env, own=host_of(own), send=calls), name
     url, _, name = spec.partition("#")
-    key = _key("RAGBED_API_KEY", required=False) or _NO_KEY
-    return Address(check_url(url, "a model's URL"), key, "RAGBED_API_KEY"), _check_name(name)
+    at = find_key(check_url(url, "a model's URL"), GENERAL_KEY, key_env, required=False, send=calls)
+    return at, check_name(name)
+
+
+def find_key(url: str, variable: str, key_env: str | None, *, own: str | None = None, required: bool = True,
+             send: bool = True) -> Address:
+    """Return a server's address with its key. A key goes only to the server that it belongs to.
+
+    Args:
+        variable: environment variable with the key for the host `own`, or without it for one server at a time.
+        key_env: variable that the user named for this address instead; `none` sends no key.
+        own: host and port; a beginning dot allows every host below it.
+        send: False in a replay, which needs no key.
+
+    Raises:
+        ModelError: the key is missing although it is `required`, belongs to another server, or cannot be sent.
+    """
+    host = host_of(url)
+    if key_env == "none":
+        return Address(url, _NO_KEY)
+    if key_env is not None:
+        return Address(url, read_key(key_env, required=send) or _NO_KEY, key_env)
+    if own is not None and not is_at(host, own):
+        if send:
+            raise ModelError(f"{variable} is the key for {own}, so it is not sent to {host}; name the key for {host} "
+                             "with key_env, or set key_env: none")
+        return Address(url, _NO_KEY)
+    key = read_key(variable, required=required and send)
+    return Address(url, key or _NO_KEY, variable, general=bool(key) and own is None)
+
+
+def is_at(host: str, own: str) -> bool:
+    """Tell whether a host is `own`, or below it if that begins with a dot."""
+    return host == own or (own.startswith(".") and host.endswith(own))
+
+
+@contextmanager
+def hold_key(at: Address) -> Iterator[None]:
+    """Reserve a general key, such as RAGBED_API_KEY, for a server while a model is open. Raises ModelError if an open
+    model at another server has the same key."""
+    check_key(at)
+    used = at.key, host_of(at.url)
+    _in_use[used] += at.general
+    try:
+        yield
+    finally:
+        _in_use[used] -= at.general
+
+
+def check_key(at: Address) -> None:
+    """Raise ModelError if an open model at another server has the same general key."""
+    host = host_of(at.url)
+    other = next((one for (key, one), count in _in_use.items() if count and key == at.key and one != host), None)
+    if at.general and other:
+        raise ModelError(f"{at.key_variable} goes to {other}, so it is not sent to {host} too; give each model its own "
+                         f"key, as in {{model: {at.url}#NAME, key_env: VARIABLE}}, or key_env: none")
+
+
+def host_of(url: str) -> str:
+    """Return the host of a URL, with its port if it has one."""
+    return urlsplit(url).netloc.lower()
 
 
 def is_loopback(url: str) -> bool:
@@ -78,20 +150,7 @@ def sanitize_line(text: str, key: str = "", limit: int = _MAX_MESSAGE) -> str:
     return line if len(line) <= limit else line[:limit - 1] + "…"
 
 
-def known_keys(key: str = "") -> list[str]:
-    """List the given key and those in environment variables, longest first, without placeholders."""
-    keys = {key, *(os.environ.get(variable, "").strip() for variable in _KEY_VARIABLES)}
-    return sorted((one for one in keys if len(one) >= _MIN_KEY), key=len, reverse=True)
-
-
-def redact_keys(text: str, key: str = "") -> str:
-    """Replace the given key, and those in environment variables, by `[key]`."""
-    for one in known_keys(key):
-        text = text.replace(one, "[key]")
-    return text
-
-
-def _check_name(name: str) -> str:
+def check_name(name: str) -> str:
     """Return the name if it can be shown and recorded. Errors do not quote it, since it may contain a key."""
     if not name.strip():
         raise ModelError("the model has no name; write openai:NAME or http://host/v1#NAME")
@@ -117,16 +176,6 @@ def check_url(url: str, what: str) -> str:
         form = "http://host/v1" if what == "OPENAI_BASE_URL" else "http://host/v1#NAME"
         raise ModelError(f"{what} is not a URL; write {form} or {form.replace('http', 'https')}")
     return url.rstrip("/")
-
-
-def _key(variable: str, *, required: bool) -> str:
-    key = os.environ.get(variable, "").strip()
-    if required and not key:
-        raise ModelError(f"{variable} is not set; set it to the server's key")
-    # A header cannot carry these, and the HTTP client's own error would show the key.
-    if not (key.isascii() and key.isprintable() and " " not in key):
-        raise ModelError(f"{variable} contains spaces or characters that cannot be sent; set it to the key alone")
-    return key
 
 
 def backoff_delay(attempt: int) -> float:
@@ -170,35 +219,47 @@ def is_transient(status: int, body: bytes = b"") -> bool:
 
 
 def is_compressed(headers: Mapping[str, str]) -> bool:
-    """Tell whether a reply is compressed. Compression is never requested, since a few compressed bytes may unpack to
-    gigabytes."""
+    """Tell whether a reply is compressed. It is never requested, since a few bytes may unpack to gigabytes."""
     return headers.get("content-encoding", "identity").strip().lower() not in {"", "identity"}
 
 
 def parse_error(body: bytes) -> dict[str, Any]:
-    """Return the error object of a reply, with its text under `message`; empty if the reply has none. Servers send an
-    object or text in `error`, or a text in `message` or `detail`."""
-    try:
+    """Return the error object of a reply; empty if the reply has none. Servers send an object, a list or a text in
+    `error`, or the error's fields at the top."""
+    data = _parse_object(body)
+    error = next((data[name] for name in ("error", "errors", "base_resp") if data.get(name)), data)
+    return error if isinstance(error, dict) else {"message": error}
+
+
+def _parse_object(body: bytes) -> dict[str, Any]:
+    with suppress(ValueError):
         data = loads(body, mend=True)
-    except ValueError:
-        return {}
-    if not isinstance(data, dict):
-        return {}
-    error = data.get("error", data)
-    if isinstance(error, dict):
-        return error if "message" in error else {**error, "message": error.get("detail")}
-    return {"message": error}
+        data = data[0] if isinstance(data, list) and data else data  # Google's form
+        return data if isinstance(data, dict) else {}
+    return {}
 
 
-def error_message(error: Mapping[str, Any], key: str) -> str:
-    """Return the message of an error object as one short printable line without keys."""
-    message = error.get("message")
-    return sanitize_line(message if isinstance(message, str) else "", key)
+def error_message(error: Mapping[str, Any], key: str = "") -> str:
+    """Return the message of an error object as one short printable line without keys. A gateway's message is followed
+    by that of the provider behind it."""
+    return sanitize_line(_error_text(error), key)
+
+
+def _error_text(error: Any, depth: int = 4) -> str:
+    if isinstance(error, str) and error.startswith(("{", "[")):
+        with suppress(ValueError):
+            error = loads(error, mend=True)
+    if depth and isinstance(error, list):
+        return "; ".join(filter(None, (_error_text(one, depth - 1) for one in error[:3])))
+    if depth and isinstance(error, dict):
+        *texts, of_provider = (_error_text(error.get(name), depth - 1) for name in (
+            "message", "detail", "msg", "status_msg", "error", "raw", "metadata"))
+        return ": ".join(dict.fromkeys(filter(None, (next(filter(None, texts), ""), of_provider))))
+    return error if isinstance(error, str) else ""
 
 
 def proxy_error(error: Exception) -> ModelError:
-    """Return the error to raise when an HTTP client cannot be made. The original error is hidden, since it may quote
-    the proxy's password."""
+    """Return the error to raise if an HTTP client cannot be made. It hides the cause, which may quote a password."""
     return ModelError("the proxy or certificates set in the environment cannot be used "
                       f"({type(error).__name__}); check HTTPS_PROXY, ALL_PROXY, SSL_CERT_FILE, PIP_CERT")
 
@@ -210,6 +271,54 @@ class Response:
     status: int
     headers: Mapping[str, str]
     body: bytes
+
+
+FILTERED = re.compile(r"content.?(?:filter|polic)|moderat|flagged|safety|prohibited.content|recitation|blocklist"
+                       r"|^sensitive$", re.IGNORECASE)
+_STATUS_OF_WORD = {  # for errors that are named by a word instead of a number; the first match counts
+    429: r"rate.?limit|too.?many|exhausted|quota|throttl",
+    503: r"overload|unavailable|capacity|insufficient_system_resource|abort",
+    504: r"timed?.?out|deadline",
+    401: r"authenti|unauthori|api.?key",
+    403: r"permission|forbidden",
+    404: r"not.?found",
+    400: rf"invalid.(?:request|argument|parameter)|bad.?request|context.(?:length|size)|{FILTERED.pattern}",
+    502: r"network|upstream|bad.?gateway|provider"}
+_FAILED = frozenset({"error", "abort", "network_error", "insufficient_system_resource"})  # finish reasons
+
+
+def unwrap_error(answer: Response) -> Response:
+    """Return the error in a reply with HTTP status 200 as a response with the error's own status. A reply without an
+    error is returned as it is.
+
+    Gateways send status 200 before they know how a call ends. The error is then in the field `error` of the reply or of
+    its choice, or only the finish reason names it. A reply without choices may also be an error object itself.
+    """
+    data = _parse_object(answer.body) if answer.status == 200 else {}
+    choices = data.get("choices")
+    choice = choices[0] if isinstance(choices, list) and choices and isinstance(choices[0], dict) else {}
+    error, finish = data.get("error") or choice.get("error"), str(choice.get("finish_reason"))
+    if not error and (finish in _FAILED or FILTERED.search(finish)):
+        error = {"code": finish, "message": f"finish_reason: {finish}"}
+    if data and not error and not choice and error_message(named := parse_error(answer.body)):
+        error = named
+    status = _status_of(error, data) if error else 200
+    if status < 400:
+        return answer
+    return Response(status, answer.headers, json.dumps({"error": error}).encode())
+
+
+def _status_of(error: Any, data: Mapping[str, Any]) -> int:
+    """Return the HTTP status for the code, status, type or message of an error in `data`. It is 500 if they are
+    unknown, and 0 or 200 if the code means success."""
+    given = error if isinstance(error, Mapping) else data
+    given = given["error"] if isinstance(given.get("error"), Mapping) else given
+    said = [str(given.get(name)) for name in ("code", "status", "status_code", "type")]
+    if known := [int(one) for one in said if re.fullmatch(r"0|200|[45][0-9]{2}", one)]:
+        return known[0]
+    said.append(error_message(error if isinstance(error, Mapping) else {"message": error}))
+    return next((status for one in said for status, words in _STATUS_OF_WORD.items()
+                 if re.search(words, one, re.IGNORECASE)), 500)
 
 
 class BoundedStream:
@@ -231,16 +340,16 @@ class BoundedStream:
 
 
 def bounded_client(url: str, connections: int) -> httpx2.AsyncClient:
-    """Make a client for one address whose replies have a `BoundedStream`. The caller handles deadlines and retries.
-    Raises ModelError if the proxy or certificates of the environment cannot be used."""
+    """Make a client for one server that limits the size of replies. The caller handles deadlines and retries. Raises
+    ModelError if the proxy or certificates of the environment cannot be used."""
     import httpx2
 
     class Stream(BoundedStream, httpx2.AsyncByteStream):
-        """Subclass of the base class that the client requires."""
+        """A bounded stream of the type that the HTTP client requires."""
 
     async def bound(response: httpx2.Response) -> None:
         if is_compressed(response.headers):
-            raise BadReply("the reply is compressed, which was not asked for")
+            raise BadReply("the server compressed its reply, although ragbed did not ask for that")
         if isinstance(response.stream, httpx2.AsyncByteStream):
             response.stream = Stream(response.stream)
 
@@ -255,7 +364,7 @@ def bounded_client(url: str, connections: int) -> httpx2.AsyncClient:
 
 @contextmanager
 def transport_errors() -> Iterator[None]:
-    """Raise ConnectionError, with the cause in words, if no complete reply arrives."""
+    """Turn errors of the HTTP client into ConnectionError with a readable cause."""
     import httpx2
 
     try:

@@ -22,7 +22,7 @@ _YEAR = re.compile(r"(?:19|20)[0-9]{2}|[0-3]?[0-9],")
 
 
 def is_number(text: str) -> bool:
-    """Return whether a cell is an amount, a range of amounts, a share, a year, a time or a dash."""
+    """Return whether a cell is an amount, a range of amounts, a percentage, a year, a time or a dash."""
     return len(text) <= _MAX_CELL and _CELL.fullmatch(text) is not None
 
 
@@ -93,13 +93,13 @@ class TextValue:
 
     start: int  # in code points of the NFKC text
     end: int
-    number: Decimal | None = None  # its value, scale included; None for a date
+    number: Decimal | None = None  # value, including a scale such as `million`; None for a date
     date: tuple[int | None, int | None, int | None] | None = None  # year, month, day; None for a missing part
     percent: bool = False  # whether a percent sign follows
 
     @property
     def token(self) -> str:
-        """A word of letters and digits, the same for equal values."""
+        """A word of letters and digits that is the same for equal values."""
         if self.date is not None:
             return "date" + "x".join("" if part is None else str(part) for part in self.date)
         number = f"{self.number:f}" if self.number else "0"
@@ -107,8 +107,8 @@ class TextValue:
         word = number.replace("-", "minus").replace(".", "point")
         return word + "percent" if self.percent else word
 
-    def says(self, other: TextValue) -> bool:
-        """Return whether this value states the other: both are equal, or this is a date that is at least as exact."""
+    def implies(self, other: TextValue) -> bool:
+        """Return whether this value implies the other, which is equal, or a less exact form of the same date."""
         if other.date is not None:
             return self.date is not None and all(theirs is None or ours == theirs
                                                  for ours, theirs in zip(self.date, other.date, strict=True))
@@ -120,7 +120,7 @@ class TextValue:
 @lru_cache(maxsize=256)
 def find_values(text: str) -> tuple[TextValue, ...]:
     """Return the numbers and dates of a text, in order, without overlaps.
-    
+
     `5/3/2023` is read month first if that is a valid month. A month and day without a year are a date only if the month
     is capitalised, since `may 3` may be a verb and a number.
     """
@@ -171,7 +171,7 @@ def _number(match: re.Match[str]) -> TextValue | None:
 
 
 _Reader = tuple[re.Pattern[str], Callable[[re.Match[str]], TextValue | None], tuple[str, ...]]
-# A pattern is tried only if the text contains one of its hints, since plain text search is much faster.
+# Try a pattern only if the text contains one of its hints, because finding plain text is much faster.
 _NAMED = tuple(sorted({name[:3] for name in _MONTHS}))
 _READERS: tuple[_Reader, ...] = (
     *((pattern, _date, hints) for pattern, hints in zip(

@@ -1,65 +1,69 @@
-"""Decode text files of any encoding, and parse a file into a document with the parser for its suffix."""
+"""Parse a file into a document with the parser for its suffix."""
 from __future__ import annotations
 
-import codecs
+import math
 import re
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from importlib import import_module
+from itertools import islice
 from pathlib import PurePosixPath
 
+from ragbed import guests
 from ragbed.documents.errors import DocumentError
-from ragbed.documents.sources import parsers_by_suffix, unknown_type
-from ragbed.documents.types import Document, Page, digest
+from ragbed.documents.parsers.clean_html import normalize_text
+from ragbed.documents.sources import parsers_by_suffix, suffix_of, unknown_type
+from ragbed.documents.types import Document, FieldValue, digest
+
+Parser = Callable[[bytes, str], Document]
 
 
-@dataclass(frozen=True, slots=True)
-class Parsed:
-    """The result of parsing a file.
-
-    Attributes:
-        title: the document's own title or first heading; empty if it has neither.
-        html, plain: both renderings; see `Document`.
-        hidden: number of characters left out because a reader cannot see them.
-    """
-
-    title: str
-    html: str
-    plain: str
-    pages: tuple[Page, ...] = ()
-    hidden: int = 0
-
-
-Parser = Callable[[bytes, str], Parsed]
-
-
-def parse_document(data: bytes, source: str, id: str | None = None) -> Document:
+def parse_document(data: bytes, source: str, id: str | None = None, ocr: bool = False) -> Document:
     """Parse a file into a document.
 
     Args:
         source: relative path or name; its suffix picks the parser.
         id: the benchmark's own id; by default a hash of `source`.
+        ocr: whether to recognise the text of pages that are pictures.
 
     Raises:
         DocumentError: the file cannot be parsed, does not have the type of its suffix, or has no text.
         MissingExtra: its parser needs a package that is not installed.
     """
-    parsed = find_parser(source)(data, source)
-    if not parsed.plain.strip():
+    document = find_parser(source, ocr)(data, source)
+    if not document.plain.strip():
         raise DocumentError(source, "holds no text")
-    title = parsed.title or PurePosixPath(source).name
-    return Document(id or digest(source), source, title, parsed.html, parsed.plain, parsed.pages, parsed.hidden)
+    return replace(document, id=id or digest(source), source=source, title=document.title or PurePosixPath(source).name,
+                   fields=dict(_clean_fields(document.fields)))
 
 
-_MODULES = {"markdown": "text", "csv": "spreadsheets", "xlsx": "spreadsheets", "docx": "office", "pptx": "office"}
+INDEX_FIELDS = ("document", "source", "title", "format", "page")  # fields that every chunk of an index has
+_MAX_FIELD = 1_000  # characters of a field's value
+_MAX_FIELDS = 100
 
 
-def find_parser(source: str) -> Parser:
-    """Import the parser for a file name. Raises DocumentError if no parser reads its suffix."""
+def _clean_fields(fields: Mapping[str, FieldValue]) -> Iterator[tuple[str, FieldValue]]:
+    """Yield a document's own fields with names and values that filters can use. A field named like one of the index,
+    such as `source`, becomes `own_source`."""
+    for name, value in islice(fields.items(), _MAX_FIELDS):
+        named = re.sub(r'["<>=!~]', "", " ".join(normalize_text(name).split()))[:_MAX_FIELD]
+        if isinstance(value, str):
+            value = " ".join(normalize_text(value).split())[:_MAX_FIELD] or None
+        if named and value is not None and not (isinstance(value, float) and not math.isfinite(value)):
+            yield (f"own_{named}" if named in INDEX_FIELDS else named), value
+
+
+_MODULES = {"markdown": "text", "csv": "spreadsheets"}
+
+
+def find_parser(source: str, ocr: bool = False) -> Parser:
+    """Import the parser for the suffix of a file name; with `ocr`, one that recognises text in pictures. Raises
+    DocumentError if there is none."""
     problem = unknown_type(source)
     if problem is not None:
         raise DocumentError(source, problem)
-    kind = parsers_by_suffix()[PurePosixPath(source).suffix.lower()]
+    suffix = suffix_of(source).lower()
+    kind = guests.entries("ocr")[suffix] if ocr else parsers_by_suffix()[suffix]
     if ":" in kind:
         return _guest_parser(kind)
     module = import_module(f"ragbed.documents.parsers.{_MODULES.get(kind, kind)}")
@@ -68,124 +72,17 @@ def find_parser(source: str) -> Parser:
 
 
 def _guest_parser(target: str) -> Parser:
-    """Wrap a guest's parser, which returns a page of HTML or a `Parsed`."""
-    from ragbed import guests
+    """Wrap a guest's parser, which returns a page of HTML or a `Document`."""
     from ragbed.documents.parsers.html import parse_page
     from ragbed.documents.user_code import UserCode
 
     parser = guests.load(target)
 
-    def parse(data: bytes, source: str) -> Parsed:
+    def parse(data: bytes, source: str) -> Document:
         with UserCode(lambda line: DocumentError(source, f"{target}: {line}")):
             made = parser(data, source)
-        if not isinstance(made, str | Parsed):
-            raise DocumentError(source, f"{target} returned {type(made).__name__}; return HTML as text, or a Parsed")
+        if not isinstance(made, str | Document):
+            raise DocumentError(source, f"{target} returned {type(made).__name__}; return HTML as text, or a Document")
         return parse_page(made) if isinstance(made, str) else made
 
     return parse
-
-
-# Browsers read these labels as the larger encodings that pages really use (WHATWG Encoding Standard, section 4.2).
-_SUPERSETS = {"euc_kr": "cp949", "gb2312": "gb18030", "gbk": "gb18030", "iso8859-1": "cp1252", "ascii": "cp1252",
-          "shift_jis": "cp932", "iso8859-9": "cp1254"}
-_UNUSABLE = frozenset({"undefined", "unicode-escape", "raw-unicode-escape", "idna", "punycode", "utf-7"})
-_MULTI_BYTE = frozenset({"cp949", "gb18030", "cp932", "euc_jp", "big5", "big5hkscs", "johab", "iso2022_jp",
-                          "iso2022_kr"})
-_MAGIC = {b"%PDF-": "a PDF", b"PK\x03\x04": "a ZIP or Office file", b"\x89PNG": "a PNG image",
-          b"\xff\xd8\xff": "a JPEG image", b"GIF8": "a GIF image", b"\x1f\x8b": "a gzip archive",
-          b"\x7fELF": "a program", b"\xd0\xcf\x11\xe0": "an old Office file"}
-_CONTROL = re.compile(r"[\x00-\x08\x0e-\x1a\x1c-\x1f\ufffd]")
-_SAMPLE = 100_000  # characters or bytes
-_KS_X_1001 = 2  # bytes of a syllable in this standard; Python's codec writes all other syllables in eight
-
-
-def decode(data: bytes, source: str, declared: str | None = None) -> str:
-    """Decode a text file. Raises DocumentError if the data is binary.
-
-    Tries in order: a byte order mark; UTF-8, since other text is hardly ever valid UTF-8; the declared encoding, if it
-    is a multi-byte one; UTF-8 with a few damaged bytes; Korean or Japanese encodings; the declared encoding; the best
-    guess of charset-normalizer.
-    """
-    for magic, kind in _MAGIC.items():
-        if data.startswith(magic):
-            raise DocumentError(source, f"is {kind}, not text")
-    text = _decode_marked(data) or _guess(data, declared)
-    if text is None or len(_CONTROL.findall(text[:_SAMPLE])) > 0.02 * len(text[:_SAMPLE]) + 2:
-        raise DocumentError(source, "binary data, not text")
-    return text
-
-
-def _decode_marked(data: bytes) -> str | None:
-    """Decode text with a byte order mark, or UTF-16 without one, recognized by its many zero bytes."""
-    from bs4.dammit import EncodingDetector
-
-    rest, mark = EncodingDetector.strip_byte_order_mark(data)
-    sample = data[:1_000]
-    for name, zeros in (("utf-16-le", sample[1::2]), ("utf-16-be", sample[::2])):
-        if mark is None and len(zeros) > 4 and zeros.count(0) > 0.7 * len(zeros):
-            mark = name
-    return rest.decode(mark, "replace") if mark else None
-
-
-def _guess(data: bytes, declared: str | None) -> str | None:
-    named = _codec_name(declared)
-    if named in ("iso2022_jp", "iso2022_kr") and b"\x1b" in data:
-        return data.decode(named, "replace")
-    strict = _decode_strictly(data, "utf-8")
-    if strict is None and named in _MULTI_BYTE:
-        strict = _decode_strictly(data, named)
-    if strict is not None:
-        return strict
-    damaged = data.decode("utf-8", "replace")
-    if damaged.count("\ufffd") * 20 < sum(character > "\x7f" for character in damaged):
-        return damaged
-    return _decode_eastern(data) or _decode_strictly(data, named) or _guess_statistically(data)
-
-
-def _codec_name(declared: str | None) -> str | None:
-    try:
-        name = codecs.lookup(declared or "").name
-    except (LookupError, ValueError):
-        return None
-    return None if name.replace("_", "-") in _UNUSABLE else _SUPERSETS.get(name, name)
-
-
-def _decode_strictly(data: bytes, name: str | None) -> str | None:
-    try:
-        return data.decode(name) if name else None
-    except (UnicodeError, LookupError):
-        return None
-
-
-def _decode_eastern(data: bytes) -> str | None:
-    """Decode as Korean if most characters become Hangul of KS X 1001, or as Japanese if many become kana.
-
-    Other text does not pass as Korean in CP949: Latin-1 text gives rare syllables outside KS X 1001, Japanese gives
-    jamo, and half of Chinese gives Hanja.
-    """
-    def hangul(character: str) -> bool:
-        return "가" <= character <= "힣" and len(character.encode("euc_kr", "ignore")) == _KS_X_1001
-
-    def kana(character: str) -> bool:
-        return "\u3041" <= character <= "\u30fe"
-
-    for name, wanted, least in (("cp949", hangul, 0.7), ("cp932", kana, 0.3), ("euc_jp", kana, 0.3)):
-        text = data.decode(name, "replace")
-        foreign = [character for character in text[:_SAMPLE] if character > "\x7f"]
-        if sum(map(wanted, foreign)) > least * len(foreign):
-            return text
-    return None
-
-
-def _guess_statistically(data: bytes) -> str | None:
-    """Decode with the most likely encoding. Western text is read as Windows-1252, since most files use it, and guesses
-    between Western encodings are unreliable."""
-    from charset_normalizer import from_bytes
-
-    best = from_bytes(data[:_SAMPLE]).best()
-    if best is None:
-        return None
-    guess = data.decode(best.encoding, "replace")
-    latin = sum(character < "\u0250" for character in guess[:_SAMPLE])
-    western = _decode_strictly(data, "cp1252") if latin > 0.9 * len(guess[:_SAMPLE]) else None
-    return western or guess

@@ -1,4 +1,4 @@
-"""Paths that users name, the cache folder, and the environment of child processes."""
+"""Resolve paths that users name, and find the cache folder, processor cores and the environment of child processes."""
 from __future__ import annotations
 
 import errno
@@ -15,8 +15,7 @@ _MAX_SHOWN = 60  # characters of a path in a message
 
 
 def count_cores() -> int:
-    """Count the processor cores that this process may use. A container or `taskset` may allow fewer than the machine
-    has."""
+    """Count the processor cores that this process may use, which a container or `taskset` may limit."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
@@ -53,8 +52,7 @@ def open_file(path: Path) -> BinaryIO:
 
 
 def expand_path(path: str | Path) -> Path:
-    """Expand `~` in a path, whether or not the path exists. Raises BenchmarkError if it is empty or cannot be a path on
-    this machine."""
+    """Expand `~` in a path, which need not exist. Raises BenchmarkError if it is empty or not a valid path."""
     if not str(path).strip():
         raise BenchmarkError("an empty path; name a file or a folder")
     try:

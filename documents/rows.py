@@ -12,7 +12,8 @@ from typing import Any, NoReturn, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
-from ragbed.documents.errors import BenchmarkError
+from ragbed.documents.decoding import SEPARATOR_LINE, decode
+from ragbed.documents.errors import BenchmarkError, DocumentError
 from ragbed.documents.json import loads
 from ragbed.documents.paths import expand_path
 
@@ -24,8 +25,8 @@ _SKIPPED: ContextVar[tuple[list[str], bool] | None] = ContextVar("_SKIPPED", def
 
 @contextmanager
 def skip_bad_records(wanted: bool) -> Iterator[list[str]]:
-    """Within this context, skip invalid records and list the problem of each. If not `wanted`, raise the error, with a
-    hint that bad records can be skipped."""
+    """Open a context that skips invalid records and lists their problems. Unless `wanted`, the first one raises an
+    error that mentions `skip_bad`."""
     skipped: list[str] = []
     before = _SKIPPED.set((skipped, wanted))
     try:
@@ -35,8 +36,7 @@ def skip_bad_records(wanted: bool) -> Iterator[list[str]]:
 
 
 def convert_records(make: Callable[[S], T], records: Iterable[S]) -> Iterator[T]:
-    """Convert records one by one. A record that is not valid raises BenchmarkError, or is skipped in
-    `skip_bad_records`."""
+    """Convert records one by one. An invalid one raises BenchmarkError, or is skipped in `skip_bad_records`."""
     way = _SKIPPED.get()
     for record in records:
         try:
@@ -141,8 +141,7 @@ class Row:
         return value if isinstance(value, kind) else self.fail(field, expected, value)
 
     def parse_as(self, adapter: TypeAdapter[T]) -> T:
-        """Return the record as the adapter's type. Raises BenchmarkError, which names the first field that does not
-        fit."""
+        """Return the record as the adapter's type. Raises BenchmarkError, which names the first invalid field."""
         try:
             return adapter.validate_python(dict(self.fields))
         except ValidationError as error:
@@ -205,16 +204,43 @@ def read_text(file: Path) -> str:
         raise BenchmarkError(f"{file}: cannot be read as text in UTF-8: {error}") from error
 
 
-def read_csv(file: Path) -> Iterator[Row]:
-    """Yield the records of a CSV file with a header. `line` is the line on which a record ends. Raises BenchmarkError
-    if the file cannot be read, has no header, or a record's number of fields differs from the header's."""
-    csv.field_size_limit(_MAX_LENGTH)
-    records = csv.reader(io.StringIO(read_text(file), newline=""), strict=True)
+def read_spreadsheet_text(file: Path) -> tuple[str, str]:
+    """Return the text of a CSV file as spreadsheets save it, and its delimiter: a comma, semicolon or tab.
+
+    It may be in UTF-8, UTF-16 or an older encoding. The delimiter is the one that a first line `sep=;` names, or the
+    most frequent one in the first line that is not blank. Raises BenchmarkError if the file cannot be read.
+    """
     try:
-        header = next(records, [])
-        if not header or len(set(header)) < len(header):
-            raise BenchmarkError(f"{file}, line 1: expected unique column names, found {header!r:.60}")
-        for record in filter(None, records):
+        text = decode(expand_path(file).read_bytes(), str(file)).removeprefix("\ufeff")
+    except OSError as error:
+        raise BenchmarkError(f"{file}: cannot be read: {error.strerror}") from error
+    except DocumentError as error:
+        raise BenchmarkError(f"{file}: cannot be read as text: {error.reason}") from error
+    if named := SEPARATOR_LINE.match(text):
+        return text[named.end(1):].lstrip('"'), named[1]  # the rest of the line is blank, so that lines count on
+    head = next((line for line in text.splitlines() if line.strip(" ,;\t")), "")
+    return text, max(",;\t", key=head.count)
+
+
+def read_csv(file: Path, spreadsheet: bool = False) -> Iterator[Row]:
+    """Yield the records of a CSV file with a header, in UTF-8 with commas. With `spreadsheet`, other encodings and
+    delimiters are read too, and blank columns and lines at the edges are skipped.
+
+    `line` is the line on which a record ends. Raises BenchmarkError if the file cannot be read, has no header, or a
+    record's number of fields differs from the header's."""
+    csv.field_size_limit(_MAX_LENGTH)
+    text, delimiter = read_spreadsheet_text(file) if spreadsheet else (read_text(file), ",")
+    records = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
+    try:
+        header = next(filter(any, records) if spreadsheet else records, [])
+        while spreadsheet and header and not header[-1].strip():
+            header.pop()
+        if not header or (twice := [name for at, name in enumerate(header) if name in header[:at]]):
+            raise BenchmarkError(f"{file}, line 1: " + (
+                f"expected unique column names, but two columns are called {twice[0]!r}" if header else "no columns"))
+        for record in filter(any if spreadsheet else None, records):
+            if spreadsheet and not any(record[len(header):]):
+                record = record[:len(header)]
             if len(record) != len(header):
                 raise BenchmarkError(f"{file}, line {records.line_num}: expected {len(header)} fields, "
                                      f"found {len(record)}")
@@ -246,7 +272,7 @@ def _parquet(file: Path) -> Iterator[Row]:
             rows = (row for batch in table.iter_batches(batch_size=64) for row in batch.to_pylist())
             for number, row in enumerate(rows, start=1):
                 yield Row(file, number, row)
-    except (pyarrow.ArrowException, OSError, ValueError, OverflowError) as error:  # the last two: bytes and dates
+    except (pyarrow.ArrowException, OSError, ValueError, OverflowError) as error:  # the last two: bad bytes and dates
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise BenchmarkError(f"{file}: cannot be read as Parquet: {reason}") from error
 

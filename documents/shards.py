@@ -1,4 +1,4 @@
-"""Shards: equal parts of a set of questions or sources. Any machine can process a shard independently."""
+"""Divide a set of questions or sources into shards of about equal size, which machines can process independently."""
 from __future__ import annotations
 
 import re
@@ -21,7 +21,7 @@ class Shard:
 
     @classmethod
     def parse(cls, text: str) -> Shard:
-        """Read `3/16`. Raises SettingsError if the text has another form or a number is out of range."""
+        """Parse text such as `3/16`. Raises SettingsError if the text is malformed or a number is out of range."""
         found = re.fullmatch(r"(\d{1,6})/(\d{1,6})", text)
         shard = cls(*map(int, found.groups())) if found else cls(0, 0)
         if not 1 <= shard.number <= shard.of:

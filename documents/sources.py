@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from itertools import takewhile
+from itertools import chain, takewhile
 from pathlib import Path, PurePath
 
 from ragbed import guests
@@ -20,13 +20,15 @@ SUFFIXES: dict[str, str] = {
     ".html": "html", ".htm": "html", ".xhtml": "html",
     ".pdf": "pdf",
     ".txt": "text", ".text": "text",
-    ".md": "markdown", ".markdown": "markdown",
-    ".csv": "csv", ".tsv": "csv", ".xlsx": "xlsx", ".xlsm": "xlsx",
-    ".docx": "docx", ".docm": "docx", ".pptx": "pptx", ".pptm": "pptx",
+    ".md": "markdown", ".markdown": "markdown", ".mdown": "markdown", ".mkd": "markdown", ".mdx": "markdown",
+    ".qmd": "markdown", ".rmd": "markdown",
+    ".csv": "csv", ".tsv": "csv",
 }
 """ragbed's own parser for each file suffix (lower case)."""
 
-MAX_BYTES = 100_000_000  # per file
+MAX_BYTES = 100_000_000  # per file, or per record of a file of records
+_MAX_ID = 200  # characters of a record's id
+_RECORD = re.compile(r"(\.[^./#]+)#[^/]*$")
 _LINKED_FOLDER = "a link to a folder, which is not followed"
 
 
@@ -38,48 +40,116 @@ def parsers_by_suffix() -> dict[str, str]:
 
 
 @dataclass(frozen=True, slots=True)
+class Record:
+    """A document in a file of records, such as a line of JSON Lines.
+
+    Attributes:
+        name: its id, or its place in the file; unique in the file.
+        start, end: its first byte, and the byte after its last.
+        stated: whether the record itself states the id.
+    """
+
+    name: str
+    start: int
+    end: int
+    stated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Source:
-    """A file to read.
+    """A file to read, or a record of one.
 
     Attributes:
         relative: path below the folder that was given, with forward slashes and in NFC, so that ids do not depend on
-            the machine. Parent folders are added if two given folders hold equal paths.
+            the machine. Parent folders are added to tell equal paths in two given folders apart.
         problem: why the file will not be read, if that is known already; `read_documents` reports it.
+        span: first byte of a record, and the byte after its last; None for a whole file. The name of a record is that
+            of its file, `#` and the record's id.
+        id: id of the document; None for a hash of `relative`.
+        ocr: whether to recognise the text of pages that are pictures.
     """
 
     path: Path
     relative: str
     problem: str | None = None
+    span: tuple[int, int] | None = None
+    id: str | None = None
+    ocr: bool = False
 
 
-def find_sources(sources: Sequence[str | Path]) -> list[Source]:
+def find_sources(sources: Sequence[str | Path], ocr: bool = False) -> list[Source]:
     """Return the files that `sources` name, sorted by relative path.
 
-    Folders are searched recursively; hidden entries and unknown suffixes are skipped. Inside a folder, or below the
-    fixed part of a glob, a link is followed only to a file in that folder. Other links, unreadable folders, and folders
-    that a glob matches without their files are listed with a `problem`. A file named directly is always listed.
+    A file of records, such as JSON Lines, becomes one source per record. Folders are searched recursively; hidden
+    entries and unknown suffixes are skipped. Inside a folder, or below the fixed part of a glob, a link is followed
+    only to a file in that folder. Other links, unreadable folders, and folders that match a glob are listed with a
+    `problem`. A file named directly is always listed. With `ocr`, scanned pages will be read by text recognition.
 
     Raises:
         DocumentError: a path is empty or does not exist, a folder cannot be read, or a glob matches nothing.
     """
     found: dict[str, Source] = {}
-    for given in sources:
+    for given in [sources] if isinstance(sources, str | Path) else sources:
         for source in _expand(given):
             found.setdefault(os.path.abspath(source.path), source)
-    return sorted(_without_collisions(found.values()), key=lambda source: source.relative)
+    records = chain.from_iterable(map(_split_records, _resolve_collisions(found.values())))
+    readable = guests.entries("ocr") if ocr else ()
+    found_sources = [replace(source, ocr=True) if suffix_of(source.relative).lower() in readable else source
+                     for source in sorted(records, key=lambda source: source.relative)]
+    return drop_taken_ids(found_sources, set())
+
+
+def drop_taken_ids(sources: Iterable[Source], taken: set[str]) -> list[Source]:
+    """Return the sources, without the id of those whose id another document has."""
+    result: list[Source] = []
+    for source in sources:
+        free = source.id is None or source.id not in taken
+        taken |= {source.id} if source.id is not None else set()
+        result.append(source if free else replace(source, id=None))
+    return result
+
+
+def _split_records(source: Source) -> Iterator[Source]:
+    """Yield the records of a file of records; otherwise the source itself."""
+    target = guests.entries("records").get(suffix_of(source.relative).lower())
+    if target is None or source.problem is not None:
+        yield source
+        return
+    empty = True
+    try:
+        for record in guests.load(target)(source.path):
+            empty = False
+            name = record.name.replace("%", "%25").replace("/", "%2F")[:_MAX_ID]
+            yield Source(source.path, f"{source.relative}#{_normalize_path(name)}", None, (record.start, record.end),
+                         record.name if record.stated and len(record.name) <= _MAX_ID else None)
+    except OSError as error:
+        yield replace(source, problem=f"cannot be read: {error.strerror}")
+        return
+    if empty:
+        yield source
+
+
+def suffix_of(name: str | PurePath) -> str:
+    """Return the suffix of a file's name, or of the file of a record, as in `corpus.jsonl#4983`."""
+    record = _RECORD.search(str(name))
+    return record[1] if record and record[1].lower() in guests.entries("records") else PurePath(name).suffix
+
+
+def is_record(name: str) -> bool:
+    """Return whether a source's name is that of a record in a file."""
+    return suffix_of(name) != PurePath(name).suffix
 
 
 def unread_files(sources: Sequence[str | Path]) -> list[str]:
-    """Return the sorted relative paths of regular files that `find_sources` skips because no parser reads their type.
-    Hidden files are left out."""
+    """Return the sorted relative paths of visible files that `find_sources` skips for their unknown type."""
     folders = [path for given in sources if os.path.isdir(path := Path(os.path.expanduser(given)))]
-    return sorted({source.relative for folder in folders for source in _folder(folder, _of_unknown_type)
-                   if _of_unknown_type(source.path)})
+    return sorted({source.relative for folder in folders for source in _folder(folder, _has_unknown_type)
+                   if _has_unknown_type(source.path)})
 
 
 def unknown_type(name: str | PurePath) -> str | None:
     """Describe what is wrong with a name's suffix; return None if a parser reads it."""
-    suffix = PurePath(name).suffix
+    suffix = suffix_of(name)
     if suffix.lower() in parsers_by_suffix():
         return None
     return f"unknown type {suffix or 'without a suffix'}; known are {', '.join(parsers_by_suffix())}"
@@ -92,7 +162,7 @@ def _expand(given: str | Path) -> Iterator[Source]:
     if os.path.isdir(path):
         yield from _folder(path)
     elif os.path.lexists(path):
-        yield _named(path, path.name)
+        yield _make_source(path, path.name)
     elif glob.has_magic(str(path)):
         yield from _glob(path)
     else:
@@ -115,20 +185,20 @@ def _glob(pattern: Path) -> Iterator[Source]:
         above = match.parents[:len(match.relative_to(base).parts) - 1]
         linked = next((parent for parent in reversed(above) if parent.is_symlink()), None)
         if linked is not None:
-            yield Source(linked, _portable(str(linked.relative_to(base))), _LINKED_FOLDER)
+            yield Source(linked, _normalize_path(str(linked.relative_to(base))), _LINKED_FOLDER)
         elif match.is_symlink():
-            yield from _link(match, _portable(relative), inside, lambda _: True)
+            yield from _link(match, _normalize_path(relative), inside, lambda _: True)
         elif not match.is_dir():
-            yield _named(match, relative)
+            yield _make_source(match, relative)
         elif match not in entered and match != base:
-            yield Source(match, _portable(relative), "a folder; to search it, name it without a pattern")
+            yield Source(match, _normalize_path(relative), "a folder; to search it, name it without a pattern")
 
 
-def _named(path: Path, relative: str) -> Source:
-    return Source(path, _portable(relative), _unreadable(path) or unknown_type(path))
+def _make_source(path: Path, relative: str) -> Source:
+    return Source(path, _normalize_path(relative), _find_problem(path) or unknown_type(path))
 
 
-def _unreadable(path: Path) -> str | None:
+def _find_problem(path: Path) -> str | None:
     try:
         found = path.stat()
     except FileNotFoundError:
@@ -137,19 +207,20 @@ def _unreadable(path: Path) -> str | None:
         return f"cannot be read: {error.strerror}"
     if not stat.S_ISREG(found.st_mode):
         return "not a regular file"
-    return f"larger than the limit of {MAX_BYTES:,} bytes" if found.st_size > MAX_BYTES else None
+    large = found.st_size > MAX_BYTES and suffix_of(path).lower() not in guests.entries("records")
+    return f"larger than the limit of {MAX_BYTES:,} bytes" if large else None
 
 
-def _wanted(path: Path) -> bool:
+def _is_wanted(path: Path) -> bool:
     """Tell whether to read a folder's entry: it is not hidden, has a known type, and is not a pipe or device."""
-    return not path.name.startswith(".") and unknown_type(path) is None and _unreadable(path) != "not a regular file"
+    return not path.name.startswith(".") and unknown_type(path) is None and _find_problem(path) != "not a regular file"
 
 
-def _of_unknown_type(path: Path) -> bool:
+def _has_unknown_type(path: Path) -> bool:
     return not path.name.startswith(".") and unknown_type(path) is not None and path.is_file()
 
 
-def _folder(root: Path, wanted: Callable[[Path], bool] = _wanted) -> Iterator[Source]:
+def _folder(root: Path, wanted: Callable[[Path], bool] = _is_wanted) -> Iterator[Source]:
     inside = os.path.realpath(root)
     waiting = [root]  # `os.walk` is recursive, so it fails in deeply nested folders
     while waiting:
@@ -160,16 +231,16 @@ def _folder(root: Path, wanted: Callable[[Path], bool] = _wanted) -> Iterator[So
             problem = f"cannot be read: {error.strerror}"
             if folder == root:
                 raise DocumentError(str(root), problem) from error
-            yield Source(folder, _portable(str(folder.relative_to(root))), problem)
+            yield Source(folder, _normalize_path(str(folder.relative_to(root))), problem)
             continue
         for entry in entries:
             path = Path(folder, entry.name)
             if entry.is_symlink():
-                yield from _link(path, _portable(str(path.relative_to(root))), inside, wanted)
+                yield from _link(path, _normalize_path(str(path.relative_to(root))), inside, wanted)
             elif entry.is_dir() and not entry.name.startswith("."):
                 waiting.append(path)
             elif not entry.is_dir() and wanted(path):
-                yield Source(path, _portable(str(path.relative_to(root))), _unreadable(path))
+                yield Source(path, _normalize_path(str(path.relative_to(root))), _find_problem(path))
 
 
 def _link(path: Path, relative: str, inside: str, wanted: Callable[[Path], bool]) -> Iterator[Source]:
@@ -186,15 +257,15 @@ def _link(path: Path, relative: str, inside: str, wanted: Callable[[Path], bool]
     elif os.path.commonpath([target, inside]) != inside:
         yield Source(path, relative, "a link that leads outside the folder, which is not followed")
     elif wanted(path):
-        yield Source(path, relative, _unreadable(path))
+        yield Source(path, relative, _find_problem(path))
 
 
-def _portable(relative: str) -> str:
+def _normalize_path(relative: str) -> str:
     shown = os.fsencode(relative).decode("utf-8", "backslashreplace")
     return unicodedata.normalize("NFC", re.sub(r"\\", "/", shown) if os.sep == "\\" else shown)
 
 
-def _without_collisions(sources: Iterable[Source]) -> list[Source]:
+def _resolve_collisions(sources: Iterable[Source]) -> list[Source]:
     result = list(sources)
     for _ in range(256):
         counts = Counter(source.relative for source in result)
@@ -203,5 +274,5 @@ def _without_collisions(sources: Iterable[Source]) -> list[Source]:
         for place, source in enumerate(result):
             if counts[source.relative] > 1:  # add one more parent folder
                 parts = Path(os.path.abspath(source.path)).parts[-source.relative.count("/") - 2:]
-                result[place] = replace(source, relative=_portable("/".join(parts).lstrip("/")))
+                result[place] = replace(source, relative=_normalize_path("/".join(parts).lstrip("/")))
     return result

@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import ClassVar, TextIO
 
 from ragbed.documents.errors import RagbedError
-from ragbed.documents.http import redact_keys
+from ragbed.documents.keys import redact_keys
 
 _MAX_TEXT = 1_000  # characters of an error message
 
@@ -22,14 +22,13 @@ class UserCode:
         with UserCode(lambda line: SettingsError(f"strategy {name}: {line}")):
             recipe = factory()
 
-    Printed output goes to standard error, because standard output belongs to the command. An exception is described in
-    one line, and `fail` turns this line into the error that is raised. Interrupts, errors of the types in `passing`,
-    and ragbed's errors pass unchanged. Several threads may use it at once: standard output is restored when the last
-    one leaves.
+    The code's output goes to standard error, because standard output is for the command. An exception is described in
+    one line, which `fail` turns into the error to raise. Interrupts, errors of the types in `passing`, and ragbed's
+    errors pass unchanged. Several threads may use it at once: standard output is restored when the last one leaves.
     """
 
     _lock = Lock()
-    _inside: ClassVar[list[TextIO]] = []  # one entry per thread inside: stdout as it was before the first
+    _inside: ClassVar[list[TextIO]] = []  # per thread inside: stdout before the first one entered
 
     def __init__(self, fail: Callable[[str], RagbedError], *passing: type[BaseException]) -> None:
         self._fail = fail
@@ -44,7 +43,8 @@ class UserCode:
                  trace: TracebackType | None) -> None:
         with self._lock:
             stdout = self._inside.pop()
-            sys.stdout = sys.stderr if self._inside else stdout
+            # A thread that outlives its caller may find the caller's stdout closed.
+            sys.stdout = sys.stderr if self._inside else sys.stdout if stdout.closed else stdout
         if error is not None and not isinstance(error, self._passing):
             raise self._fail(describe_exception(error)) from error
 

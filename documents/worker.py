@@ -9,6 +9,7 @@ import json
 import os
 import signal
 import sys
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
@@ -24,7 +25,7 @@ def main() -> None:
     """Answer requests until stdin ends. Redirect library output to stderr, since stdout carries the answers."""
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
-    _limit_memory()
+    limit_memory()
 
     def say(message: dict[str, Any]) -> None:
         answers.write(json.dumps(message).encode() + b"\n")
@@ -33,7 +34,7 @@ def main() -> None:
     for line in sys.stdin.buffer:
         request = json.loads(line)
         with suppress(UserError):  # the answer reports it
-            find_parser(request["relative"])
+            find_parser(request["relative"], request["ocr"])
         say({"ready": True})
         _alarm(int(request["deadline"]) + 10)
         say(answer(request))
@@ -42,8 +43,9 @@ def main() -> None:
 
 def answer(request: dict[str, Any]) -> dict[str, Any]:
     try:
-        data = read(Path(request["path"]), request["max_bytes"])
-        return asdict(parse_document(data, request["relative"]))
+        data = read(Path(request["path"]), request["max_bytes"], request.get("span"))
+        return asdict(parse_document(data, request["relative"], request.get("id"),
+                                     request.get("ocr", False)))
     except DocumentError as error:
         return {"reason": error.reason}
     except UserError as error:
@@ -54,11 +56,14 @@ def answer(request: dict[str, Any]) -> dict[str, Any]:
         return {"reason": "nested too deeply to parse"}
 
 
-def read(path: Path, max_bytes: int) -> bytes:
-    """Read a file. Raises DocumentError if it cannot be read, is empty, or has more than `max_bytes` bytes."""
+def read(path: Path, max_bytes: int, span: Sequence[int] | None = None) -> bytes:
+    """Read a file, or a span of its bytes. Raises DocumentError if it cannot be read, is empty, or has more than
+    `max_bytes` bytes."""
     try:
         with path.open("rb") as file:
-            data = file.read(max_bytes + 1)
+            first, end = span or (0, max_bytes + 1)
+            file.seek(first)
+            data = file.read(min(end - first, max_bytes + 1))
     except OSError as error:
         raise DocumentError(str(path), f"cannot be read: {error.strerror}") from error
     if not data:
@@ -68,7 +73,7 @@ def read(path: Path, max_bytes: int) -> bytes:
     return data
 
 
-def _limit_memory() -> None:
+def limit_memory() -> None:
     """Limit this process's memory, in case a document expands without bound."""
     if sys.platform == "win32":
         return

@@ -18,13 +18,14 @@ from typing import Any
 from ragbed.documents.errors import DocumentError
 from ragbed.documents.paths import child_environment, count_cores
 from ragbed.documents.sources import MAX_BYTES, Source, find_sources
-from ragbed.documents.types import Document, Page
+from ragbed.documents.types import Document
 
+_OCR_DEADLINE = 30  # times the usual deadline, for files whose pages are read by OCR
 _MAX_START = 120.0  # seconds for a worker to start and import a parser
 
 
 class Worker:
-    """One parsing process. It is started on first use, and restarted after it died."""
+    """One parsing process. It is started on first use, and restarted if it dies."""
 
     def __init__(self, deadline: float, max_bytes: int) -> None:
         self._deadline = deadline
@@ -40,12 +41,13 @@ class Worker:
     def parse(self, source: Source) -> Document | DocumentError:
         """Parse a file. Return an error if it cannot be read, crashes the process or misses the deadline."""
         if self._closed:
-            return DocumentError(source.relative, "not read: reading was ended")
+            return DocumentError(source.relative, "not read: reading was stopped")
         used = self._process is not None
         process = self._start()
         assert process.stdin is not None
-        request = {"path": os.fspath(source.path), "relative": source.relative, "deadline": self._deadline,
-                   "max_bytes": self._max_bytes}
+        deadline = self._deadline * (_OCR_DEADLINE if source.ocr else 1)
+        request = {"path": os.fspath(source.path), "relative": source.relative, "deadline": deadline,
+                   "max_bytes": self._max_bytes, "span": source.span, "id": source.id, "ocr": source.ocr}
         with suppress(BrokenPipeError):  # the missing answer is handled below
             process.stdin.write(json.dumps(request).encode() + b"\n")
             process.stdin.flush()
@@ -53,15 +55,15 @@ class Worker:
         if ready is None and used:  # it died between two files, so this one is not to blame
             self.close()
             return self.parse(source)
-        answer, late = _read_answer(process, self._deadline) if ready else (None, False)
+        answer, late = _read_answer(process, deadline) if ready else (None, False)
         if answer is None:
-            return DocumentError(source.relative, self._death(process, late, ready is not None))
+            return DocumentError(source.relative, self._death(process, late, ready is not None, deadline))
         if "reason" in answer:
             return DocumentError(source.relative, answer["reason"])
-        return Document(**{**answer, "pages": tuple(Page(**page) for page in answer["pages"])})
+        return Document.from_json(answer)
 
     def interrupt(self) -> None:
-        """End the process for good, even while another thread waits for its answer."""
+        """End the process and do not restart it, even if another thread waits for its answer."""
         self._closed = True
         if self._process is not None:
             self._process.kill()
@@ -83,13 +85,15 @@ class Worker:
             self._process = subprocess.Popen(
                 [sys.executable, "-P", "-m", "ragbed.documents.worker"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL, env=child_environment())
+        if self._closed:  # it was interrupted while the process started
+            self._process.kill()
         return self._process
 
-    def _death(self, process: subprocess.Popen[bytes], late: bool, ready: bool) -> str:
+    def _death(self, process: subprocess.Popen[bytes], late: bool, ready: bool, deadline: float) -> str:
         code = process.wait() if not late else None
         self.close()
         if late:
-            return f"not parsed within {self._deadline:g} seconds"
+            return f"not parsed within {deadline:g} seconds"
         what = "the parser died" if ready else "the parser did not start"
         return f"{what}: signal {signal.Signals(-code).name}" if code and code < 0 else f"{what}: exit status {code}"
 
@@ -148,7 +152,9 @@ def read_documents(sources: Sequence[Source], deadline: float = 120.0, workers: 
 
 def read_document(path: str | Path, deadline: float = 120.0, max_bytes: int = MAX_BYTES) -> Document:
     """Parse one file in a worker process. Raises DocumentError if it cannot be read."""
-    (result,) = read_documents(find_sources([path]), deadline, 1, max_bytes)
+    result, *more = read_documents(find_sources([path])[:2], deadline, 1, max_bytes)
+    if more:
+        raise DocumentError(str(path), "holds several documents; read them with find_sources and read_documents")
     if isinstance(result, DocumentError):
         raise result
     return result

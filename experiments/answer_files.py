@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ragbed.documents.errors import SettingsError
+from ragbed.documents.errors import SettingsError, did_you_mean
 from ragbed.guests import entries, load
 
 Answer = Mapping[str, Any]
@@ -14,7 +14,7 @@ Answer = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """An answer that was read from another tool's file.
+    """An answer from another tool's file.
 
     Attributes:
         place: file and line, for error messages.
@@ -23,7 +23,7 @@ class Prediction:
         content: the tool's output, with the keys `answer`, `contexts`, `citations` and so on.
         run: the run, within the file, to which it belongs.
         repeat: from 0.
-        failure: why there is no answer, if the tool recorded it.
+        failure: the tool's reason for a missing answer, if it recorded one.
     """
 
     place: str
@@ -40,9 +40,9 @@ class AnswerFormat:
     """A file format in which another tool keeps answers.
 
     Attributes:
-        read: yields the answers of a file. Raises BenchmarkError: a row does not fit, named with file and line.
+        read: yields the answers of a file. Raises BenchmarkError with file and line if a row does not fit.
         write: writes the answers of `answers_of` to a file.
-        several_runs: whether a file can hold several runs.
+        several_runs: whether a file can contain several runs.
     """
 
     read: Callable[[Path], Iterator[Prediction]]
@@ -51,9 +51,10 @@ class AnswerFormat:
 
 
 def find_answer_format(name: str) -> AnswerFormat:
-    """Return the format of a name such as `ragas`. Raises SettingsError: no guest adds it."""
+    """Return the format with a name such as `ragas`. Raises SettingsError if no guest adds it."""
     formats = entries("answers")
     if name not in formats:
-        raise SettingsError(f"unknown format {name!r}; the formats are {', '.join(formats)}")
+        raise SettingsError(f"unknown format {name!r}; "
+                            f"{did_you_mean(name, formats)}the formats are {', '.join(formats)}")
     found: AnswerFormat = load(formats[name])
     return found

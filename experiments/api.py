@@ -1,4 +1,4 @@
-"""Carry out a run from Python, or open a finished run, and get its figures as a pandas frame.
+"""Run an experiment from Python, or open a run, and get its figures as a pandas frame.
 
     from ragbed import open_run, run
 
@@ -15,13 +15,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from ragbed.documents.errors import MissingExtra, SettingsError
-from ragbed.experiments.analysis.cases import find_causes
 from ragbed.experiments.analysis.view import View
-from ragbed.experiments.export.tables import ExportedRun, rows
 from ragbed.experiments.record import Record
 from ragbed.experiments.runs.finished import Finished
 from ragbed.experiments.runs.store import RunFolder
-from ragbed.guests import locate_run
+from ragbed.guests import entries, load, locate_run
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -30,10 +28,11 @@ if TYPE_CHECKING:
 
 
 class Run:
-    """A finished run whose folder is open; a context manager that closes it."""
+    """A run with its open folder. As a context manager, it closes the folder. Unless `progress` says that the run is
+    complete, everything covers the answers that it had when it was opened."""
 
     def __init__(self, folder: RunFolder) -> None:
-        self._folder, self._finished = folder, Finished.of(folder)
+        self._folder, self._finished = folder, Finished.of(folder, partial=True)
 
     @property
     def path(self) -> Path:
@@ -42,17 +41,23 @@ class Run:
 
     @property
     def summary(self) -> Mapping[str, Any]:
-        """The content of `summary.json`: cells with figures and intervals, comparisons, views, notes."""
+        """Return the content of `summary.json`: cells with figures and intervals, comparisons, views, notes."""
         return self._finished.summary
 
     @property
+    def progress(self) -> Mapping[str, Any]:
+        """Return whether the run is `complete` and, if not, its `progress`: answers and how many are expected, by cell.
+        """
+        return self._finished.progress
+
+    @property
     def cells(self) -> Mapping[str, Mapping[str, Any]]:
-        """The summary's row of each cell, by the cell's label in tables."""
+        """Return the summary's row of each cell, by the cell's label in tables."""
         return dict(zip(self._finished.labels.values(), self._finished.rows, strict=True))
 
     @property
     def views(self) -> Mapping[str, View]:
-        """The analyses by name, as tables with notes, tests and charts, as in the terminal, report and JSON."""
+        """Return the analyses by name: tables with notes, tests and charts."""
         return {view.name: view for view in map(View.of, self.summary["views"])}
 
     def records(self) -> Iterator[Record]:
@@ -65,10 +70,10 @@ class Run:
         MissingExtra.check("pandas", "pandas")
         import pandas
 
-        run = self._finished
-        causes = find_causes(run.cells, self._folder.results(), run.questions, run.scheme.correctness_metrics,
-                             run.scoring)
-        return pandas.DataFrame(rows(ExportedRun(run, causes)))
+        return pandas.DataFrame(load(entries("table")["records"])(self._finished))
+
+    def _repr_html_(self) -> str:
+        return str(load(entries("table")["html"])(self._finished))
 
     def close(self) -> None:
         """Close the folder."""
@@ -82,7 +87,8 @@ class Run:
 
 
 def open_run(path: str | Path) -> Run:
-    """Open a finished run by its folder. Raises RunError if there is none, or its summary is missing or damaged."""
+    """Open a run by its folder, even if it was stopped or is under way. Raises RunError if there is no run, it has no
+    answers yet, or it is damaged."""
     with ExitStack() as undone:
         folder = RunFolder.existing(locate_run(Path(path)))
         undone.callback(folder.close)
@@ -92,22 +98,22 @@ def open_run(path: str | Path) -> Run:
 
 
 def run(settings: str | Path | Mapping[str, Any] | RunSettings, fresh: bool = False) -> Run:
-    """Carry out a run, or continue it where it stopped, and open it.
+    """Run an experiment, or continue it where it stopped, and open the finished run.
 
     Args:
-        settings: a YAML file, its content as a dict, or the model.
+        settings: a YAML file, its content as a dict, or `RunSettings`.
         fresh: remove the files of an earlier run and start again.
 
     Raises:
         SettingsError: the settings do not fit, or describe several runs.
-        UserError: another mistake that the user can correct. Records made so far are kept, and the same call continues.
+        UserError: another error that the user can correct. The same call then continues the run.
     """
     resolved = _resolve(settings)
     try:
         asyncio.get_running_loop()
     except RuntimeError:
         _carry_out(resolved, fresh)
-    else:  # a notebook has a running event loop, so use one in another thread
+    else:  # a notebook already runs an event loop, so start one in another thread
         with ThreadPoolExecutor(1) as pool:
             pool.submit(_carry_out, resolved, fresh).result()
     return open_run(resolved.folder)

@@ -10,19 +10,22 @@ from typing import Any, Literal
 
 from ragbed.documents.types import Format, digest
 from ragbed.experiments.conditions import Condition, Perturbation
+from ragbed.strategies.reading import Language
 from ragbed.strategies.types import AnswerFormat, Framing, Rules
 
 Show = Literal["question", "sub_questions"]
-# In the order of the columns of tables.
+# In the order of table columns.
 FACTORS = ("benchmark", "model", "reasoning", "retrieval", "history", "retriever", "chunker", "embedder", "rules",
            "condition", "perturbation", "variation", "show", "format", "framing", "answer_format", "prompt_variant",
-           "repeat", "seed")
+           "language", "prompts", "repeat", "seed")
 PIPELINE, OWN = "pipeline", "own"  # level of `reasoning` for pipelines, and of `retrieval` if they retrieve themselves
 REPLICATED = ("repeat", "seed")  # factors that repeat a question without changing it
-SEPARATOR = " · "  # between the values in a cell's label
+SEPARATOR = " · "  # separates the values in a cell's label
 
-_NAMED = (*REPLICATED, "framing", "prompt_variant")  # factors that a label names, because their values say too little
-_OF_PROMPTS = ("framing", "answer_format", "prompt_variant")  # None in cells without such a prompt
+# Labels name these, as their values alone are unclear.
+_NAMED = (*REPLICATED, "framing", "prompt_variant", "language", "prompts")
+# None if they do not affect the prompt.
+_OF_PROMPTS = ("framing", "answer_format", "prompt_variant", "language", "prompts")
 _SEARCHED = ("retrieval", "retriever", "chunker", "embedder", "format")
 
 
@@ -32,11 +35,11 @@ class Cell:
 
     Attributes:
         retrieval: None if the condition places the evidence without a search.
-        retriever: the retriever's name in the settings. If evidence is placed from an index, the first retriever that
-            searches it.
-        perturbation: without the parts that have no effect under the condition. If a table replaces the documents, the
-            cell has the first condition that shows documents.
-        format: format of indexed chunks; the questions' own chunks have theirs.
+        retriever: the retriever's name in the settings. If the condition places evidence from an index, this is the
+            first retriever that searches the index.
+        perturbation: the change to the evidence, without parts that have no effect under the condition. If a table
+            replaces the documents, the cell has the first condition that shows documents.
+        format: format of indexed chunks. The questions' own chunks keep their format.
         repeat: from 0.
         seed: None if the run has only one seed, or nothing is random.
         chunker, embedder: None if the run compares none, or they have no effect.
@@ -44,6 +47,8 @@ class Cell:
         answer_format: None if no answer is requested.
         history: None if no question has earlier turns.
         variation: None if questions are unchanged.
+        language: of the sentence that refuses; None if the run states it only in English, or prompts offer no refusal.
+        prompts: name of the folder whose texts replace ragbed's prompts; None if the run replaces none.
         prompt_variant: from 1; None if the run uses only the first, or the strategy has only one.
     """
 
@@ -66,6 +71,8 @@ class Cell:
     history: str | None = None
     variation: str | None = None
     prompt_variant: int | None = None
+    language: Language | None = None
+    prompts: str | None = None
 
     @classmethod
     def of(cls, row: Mapping[str, Any]) -> Cell:
@@ -84,10 +91,10 @@ class Cell:
 
     @property
     def levels(self) -> dict[str, Any]:
-        """Return each factor's level by name, as stored in a summary. History, variation and prompt variant are omitted
-        if None."""
+        """Return each factor's level by name, as in a summary: without history, variation, prompt variant,
+        language and prompts if None."""
         return {name: value for name, value in asdict(self).items()
-                if name not in ("history", "variation", "prompt_variant") or value is not None}
+                if name not in ("history", "variation", "prompt_variant", "language", "prompts") or value is not None}
 
     @property
     def searched(self) -> bool:
@@ -116,8 +123,7 @@ def finder_name(retriever: str | None, chunker: str | None, embedder: str | None
 
 
 def varying_factors(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Return the factors in which rows of a summary differ. If there are none, return `reasoning` (`model` for
-    pipelines)."""
+    """Return the factors in which rows of a summary differ. The default is `reasoning` (`model` for pipelines)."""
     alone = "model" if any(row.get("reasoning") == PIPELINE for row in rows) else "reasoning"
     found = [name for name in FACTORS if len({str(row.get(name)) for row in rows}) > 1]
     return [name for name in found if name not in _OF_PROMPTS or len(_values(rows, name)) > 1] or [alone]
@@ -128,17 +134,18 @@ def distinguishing_factors(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     factors = varying_factors(rows)
     if "condition" not in factors:
         return factors
-    # The condition closed-book implies its rules, and only cells that search have a retriever.
+    # The condition closed-book determines the rules, and only cells that search have a retriever.
     rules = {row.get("rules") for row in rows if row["condition"] != "closed-book"}
     return [name for name in factors if (name != "rules" or len(rules) > 1)
             and (name not in _SEARCHED or len(_values(rows, name)) > 1)]
 
 
 def label_rows(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Return a label for each row of a summary, made of the factors that differ. Equal labels get the cell's id too."""
+    """Return a label for each row of a summary, made of the factors that differ, with the id if labels are equal."""
     factors, rows = distinguishing_factors(rows), shorten_models(rows)
-    named = [describe_factors(row, factors) or (f"no {factors[0]}" if factors[0] in row else str(row["id"]))
-             for row in rows]
+    unnamed = {"variation": "as_asked", "history": "no history"}  # of levels that rows leave out
+    named = [describe_factors(row, factors) or (
+        f"no {factors[0]}" if factors[0] in row else unnamed.get(factors[0], str(row["id"]))) for row in rows]
     counts = Counter(named)
     return [name if counts[name] == 1 else f"{name} ({row['id']})" for name, row in zip(named, rows, strict=True)]
 
@@ -150,7 +157,7 @@ def shorten_models(rows: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]
 
 
 def short_names(models: Iterable[str]) -> dict[str, str]:
-    """Return a short name for each model, or the full name where two short ones would be equal."""
+    """Return a short name for each model, or the full name if two short ones would be equal."""
     names = {model: short_name(model) for model in models}
     counts = Counter(names.values())
     return {model: name if counts[name] == 1 else model for model, name in names.items()}

@@ -17,7 +17,7 @@ from ragbed.experiments.commands.help import Commands, rows_text, summaries
 from ragbed.guests import entries, leave_out, load
 
 _IN = "ragbed.experiments.commands"
-# The most used commands, in the order in which people need them, each with its line of help.
+# The most used commands with their help lines, in the order in which people need them.
 FIRST = {
     "demo": "Try ragbed on bundled questions, with recorded replies.",
     "index": "Parse, chunk, embed and index documents.",
@@ -25,28 +25,28 @@ FIRST = {
     "run": "Run an experiment, or continue it where it stopped.",
     "compare": "Test which differences between runs or cells are significant.",
     "show": "Show one question: gold, answers, causes, scores and every step.",
-    "report": "Write the report of a finished run as one HTML file.",
-    "serve": "Serve the best configuration: OpenAI's API and a chat page.",
+    "report": "Write the report of a run as one HTML file.",
+    "serve": "Serve configurations: an OpenAI-compatible API and a chat page.",
     "construct": "Generate a benchmark from your documents and check its questions.",
-    "import": "Score the answers of another tool as a run.",
-    "export": "Write records or answers for other tools.",
+    "import": "Score another tool's answers as a run.",
+    "export": "Export records, results, answers or mined negatives.",
     "verify": "Recompute the figures and hashes of a run and compare them.",
 }
-# All commands by panel, with the place of their functions; empty if a guest in `ragbed/guests.py` adds the command.
+# All commands by panel, as MODULE:FUNCTION. Guests in `ragbed/guests.py` add the commands with an empty value.
 PANELS: dict[str, dict[str, str]] = {
-    "Start": {"demo": "tools:demo", "list": "tools:list_", "models list": "",
+    "Start": {"demo": "", "list": "tools:list_", "models list": "",
               "models pull": "", "schema": "tools:schema", "new strategy": "tools:new_strategy",
-              "check strategy": ""},
-    "Ask": {"index": "index:index", "search": "ask:search", "ask": "ask:ask"},
+              "check strategy": "", "check metric": "", "doctor": ""},
+    "Ask": {"index": "index:index", "search": "ask:search", "ask": "ask:ask", "show-prompt": ""},
     "Build": {"construct": "", "questions": "", "review": ""},
-    "Measure": {"run": "run:run", "merge": "", "import": "", "judge": "",
+    "Measure": {"run": "run:run", "gate": "", "merge": "", "import": "", "judge": "",
                 "rescore": ""},
     "Serve": {"serve": ""},
-    "Read": {"report": "read:report", "show": "read:show", "compare": "read:compare", "effects": "read:effects",
-             "dose": "", "diagnose": "read:diagnose"},
+    "Read": {"watch": "", "report": "read:report", "show": "read:show", "compare": "read:compare",
+             "effects": "", "dose": "", "diagnose": "read:diagnose"},
     "Retrieval": {"evaluate-retrieval": "", "negatives": ""},
-    "Share": {"export": "share:export", "cassette export": "share:cassette_export",
-              "cassette show": "share:cassette_show", "verify": ""},
+    "Share": {"export": "", "plot": "", "cassette export": "share:cassette_export",
+              "cassette show": "share:cassette_show", "leaderboard": "", "verify": ""},
 }
 _GROUP_HELP = {"cassette": "Keep a run in one file, and replay it anywhere.", "check": "Check your own code.",
                "models": "List and download local models.", "new": "Create a file to start from."}
@@ -98,12 +98,12 @@ class Root(Commands):
 def first_page(ctx: Any) -> str:
     """Return the help of `ragbed --help`, without importing any command."""
     return "\n\n".join(["Usage: ragbed COMMAND [OPTIONS]", _ABOUT, rows_text("Commands", FIRST.items()),
-                        "`ragbed COMMAND --help` explains a command; `ragbed help all` lists every command.",
+                        "`ragbed COMMAND --help` explains a command; `ragbed help all` lists all of them.",
                         _EXAMPLES])
 
 
 def all_page(app: Commands, ctx: Any) -> str:
-    """Return the help of `ragbed help all`: every command by panel, those of other people's guests last."""
+    """Return the help of `ragbed help all`: every command by panel, with those of third-party guests last."""
     rows = dict(summaries(app, ctx))
     panels = {title: [(name, rows.pop(name)) for name in dict.fromkeys(one.partition(" ")[0] for one in panel)
                       if name in rows] for title, panel in PANELS.items()} | {"Guests": list(rows.items())}
@@ -127,44 +127,44 @@ def _load(name: str, target: str) -> Any:
         return broken
 
 
-MAX_MESSAGE = 2_000  # characters of an error message, which may quote a very long name
-_NO_MEMORY = ("failed to map segment", "can't start new thread", "annot allocate memory")  # messages of libraries
+MAX_MESSAGE = 2_000  # longest error message, in characters; it may quote a very long name
+_NO_MEMORY = ("failed to map segment", "can't start new thread", "annot allocate memory")  # what libraries report
 
 
 def main() -> None:
     """Run a command. An error that the user can fix, or a failed call, is one line on stderr and exit status 2."""
-    gc.set_threshold(50_000, 20, 100)  # imported objects stay: collecting them again and again, and once more at the
-    atexit.register(gc.freeze)  # end, took a third of the time of `ask`
-    sys.stdout = sys.stdout or os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")  # None if it is closed
+    gc.set_threshold(50_000, 20, 100)  # imported objects stay in memory: scanning them repeatedly, and again at
+    atexit.register(gc.freeze)  # exit, took a third of the time of `ask`
+    sys.stdout = sys.stdout or os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")  # None if the caller closed it
     sys.stderr = sys.stderr or os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")
-    if isinstance(sys.stdout, io.TextIOWrapper):  # like stderr: a terminal may lack a document's characters
+    if isinstance(sys.stdout, io.TextIOWrapper):  # as stderr does: the terminal may not support all characters
         sys.stdout.reconfigure(errors="backslashreplace")
     try:
         from ragbed.documents.errors import CallError, UserError
         status = build_app()(prog_name="ragbed", standalone_mode=False)
         sys.stdout.flush()
-    except KeyboardInterrupt:  # during imports; later each command says what it keeps
+    except KeyboardInterrupt:  # during imports; later, each command handles it
         sys.exit(130)
     except ModuleNotFoundError as error:
         if _is_ours(error.name):
             raise
-        _end(f"{error.name} is not installed; run: pip install ragbed")
+        _exit_with(f"{error.name} is not installed; run: pip install ragbed")
     except (UserError, CallError, TyperException) as error:
         from ragbed.experiments.terminal.display import printable
         if isinstance(error, TyperException) and not error.format_message():
-            sys.exit(2)  # the page of help has been shown
-        _end(printable(_said(error) if isinstance(error, TyperException) else str(error)))
+            sys.exit(2)  # the help page was already shown
+        _exit_with(printable(_format_typer_error(error) if isinstance(error, TyperException) else str(error)))
     except (MemoryError, ImportError, RuntimeError) as error:
         if not isinstance(error, MemoryError) and not any(said in str(error) for said in _NO_MEMORY):
             raise
-        _end("out of memory; give the command more memory, or less to do")
+        _exit_with("out of memory; give the command more memory, or less to do")
     except OSError as error:
         if error.errno in (errno.EMFILE, errno.ENFILE):
-            _end(f"{error.strerror}; raise the limit, e.g. with `ulimit -n 1024`, and repeat the command")
+            _exit_with(f"{error.strerror}; raise the limit, e.g. with `ulimit -n 1024`, and repeat the command")
         if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
             raise
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # the rest of stdout would fail again
-        _end(f"cannot write: {error.strerror}; free space, or write elsewhere, and repeat the command")
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # flushing stdout at exit would fail again
+        _exit_with(f"cannot write: {error.strerror}; free space, or write elsewhere, and repeat the command")
     sys.exit(status)
 
 
@@ -173,14 +173,14 @@ def _is_ours(module: str | None) -> bool:
     return not top or top == "ragbed" or top in sys.stdlib_module_names
 
 
-def _said(error: TyperException) -> str:
+def _format_typer_error(error: TyperException) -> str:
     context = getattr(error, "ctx", None)
     help = f"; see `{context.command_path} --help`" if context else ""
     said = error.format_message().replace("Value error, ", "").rstrip(".")
     return f"{said}{help}"
 
 
-def _end(reason: str) -> NoReturn:
+def _exit_with(reason: str) -> NoReturn:
     line = " ".join(reason.split())
     if len(line) > MAX_MESSAGE:
         line = f"{line[:MAX_MESSAGE - 200]} ... {line[-200:]}"

@@ -1,4 +1,4 @@
-"""Conditions choose the evidence, with or without retrieval. Perturbations are seeded changes to the evidence."""
+"""Conditions, which choose the evidence with or without retrieval, and perturbations, which change it."""
 from __future__ import annotations
 
 import random
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Literal, TypeVar
 
-from ragbed.documents.errors import SettingsError
+from ragbed.documents.errors import SettingsError, did_you_mean
 from ragbed.documents.types import Chunk
 
 T = TypeVar("T")
@@ -29,11 +29,11 @@ class Perturbation:
         table: show the table that the documents were generated from instead of the documents.
         drop_gold: omit the gold chunks, so that the question counts as unanswerable.
         negatives: number of chunks without gold to add after the others.
-        pool: search only the gold and this number of negatives.
+        pool: search only among the gold and this number of negatives.
         sort: which negatives to use: a third of each question's negatives by hardness (`easy`, `medium`, `hard`), or
-            those of a miner, by its name. If empty, all negatives, in the benchmark's order.
+            those of the miner with this name. If empty, all negatives are used, in the benchmark's order.
         shuffle: shuffle the chunks of each question.
-        gold_at: put the gold chunks together, the first at this position, counted from 1.
+        gold_at: put the gold chunks together, with the first at this position, counted from 1.
         unnumbered: show chunks without numbers, joined by a blank line, so that there are no citations.
     """
 
@@ -49,29 +49,32 @@ class Perturbation:
     @classmethod
     @lru_cache(maxsize=256)
     def parse(cls, name: str) -> Perturbation:
-        """Read a name such as `shuffle`, `negatives@5`, `negatives@5:hard` or `shuffle+unnumbered`; `none` changes
-        nothing. Raises SettingsError: the name is unknown, or two parts exclude each other."""
+        """Parse a name such as `shuffle`, `negatives@5`, `negatives@5:hard` or `shuffle+unnumbered`; `none` means no
+        change. Raises SettingsError if the name is unknown, or two parts cannot be combined."""
         fields: dict[str, Any] = {}
         for part in name.split("+") if name != "none" else ():
             match = _PART.fullmatch(part)
             word, number, sort = match.groups() if match else ("", None, None)
             if word in fields or word not in (_SORTED if sort else _COUNTED if number else _PLAIN):
-                raise SettingsError(f"unknown perturbation {name!r}; choose from: none, {', '.join(_PLAIN)}, "
+                raise SettingsError(f"unknown perturbation {name!r}; "
+                                    f"{did_you_mean(word or name, (*_PLAIN, *_COUNTED))}"
+                                    f"choose from: none, {', '.join(_PLAIN)}, "
                                     f"{', '.join(f'{one}@N' for one in _COUNTED)}; {' and '.join(_SORTED)} also take "
                                     "@N:HARDNESS and @N:MINER; join several with +")
             fields |= {word: int(number) if number else True} | ({"sort": sort} if sort else {})
         if fields.get("drop_gold") and fields.get("gold_at"):
-            raise SettingsError(f"perturbation {name!r}: drop_gold and gold_at exclude each other")
+            raise SettingsError(f"perturbation {name!r}: drop_gold and gold_at cannot be combined; give only one of "
+                                "the two")
         if fields.get("negatives") and fields.get("pool"):
-            raise SettingsError(f"perturbation {name!r}: pool searches among negatives, and negatives adds them to "
-                                "what was found; give only one of the two")
+            raise SettingsError(f"perturbation {name!r}: pool and negatives cannot be combined; give only one of the "
+                                "two")
         if fields.get("table") and (fields.get("drop_gold") or fields.get("gold_at")):
-            raise SettingsError(f"perturbation {name!r}: table replaces all chunks; leave out drop_gold and gold_at")
+            raise SettingsError(f"perturbation {name!r}: table replaces all chunks; remove drop_gold and gold_at")
         return cls(**fields)
 
     @property
     def moves(self) -> bool:
-        """Whether the change affects the choice or order of the shown chunks, and not only their form."""
+        """Return whether the perturbation affects the choice or order of the shown chunks, not only their form."""
         return self not in (Perturbation(), Perturbation(unnumbered=True))
 
     def __str__(self) -> str:
@@ -88,7 +91,7 @@ def apply_perturbation(chunks: Sequence[Chunk], perturbation: Perturbation, gold
     Args:
         gold: ids of the gold chunks, for `drop_gold` and `gold_at`.
         negatives: candidates in order. Gold chunks and chunks already present are skipped.
-        rng: used for `shuffle` only.
+        rng: random generator for `shuffle`.
     """
     kept = [chunk for chunk in chunks if not (perturbation.drop_gold and chunk.id in gold)]
     passed = {*gold, *(chunk.id for chunk in chunks)}
@@ -104,7 +107,7 @@ def apply_perturbation(chunks: Sequence[Chunk], perturbation: Perturbation, gold
 
 
 def draw_lazily(items: Sequence[T], rng: random.Random) -> Iterator[T]:
-    """Yield all items in random order, drawn as needed (Fisher and Yates): callers may stop after a few of many."""
+    """Yield the items in random order (Fisher and Yates). Each is drawn only when needed."""
     moved: dict[int, int] = {}
     for at in range(len(items)):
         other = rng.randrange(at, len(items))

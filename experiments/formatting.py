@@ -5,8 +5,8 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from ragbed.experiments.metrics import cut_of, family_of
-from ragbed.experiments.statistics import ALPHA
+from ragbed.experiments.metrics.intervals import ALPHA
+from ragbed.experiments.metrics.metric import cut_of, family_of
 
 if TYPE_CHECKING:
     from ragbed.experiments.statistics import Comparison
@@ -22,14 +22,13 @@ def fmt2(value: float) -> str:
     return f"{value:z.2f}"
 
 
-UNKNOWN = "[no interval]"  # e.g. if a figure is infinite in some resample
-ON_INTERVALS = ("The test decides whether a difference is significant, even if its p is below 0.05 and the interval "
-                "includes 0. Intervals of differences are approximate and not corrected for the number of comparisons; "
-                "if p is not below 0.05, they are widened to include 0.")
+UNKNOWN = "[no interval]"  # for instance if a figure is infinite in some resample
+ON_INTERVALS = ("The interval of a difference excludes 0 exactly if p is below 0.05, before the correction for the "
+                "number of comparisons.")
 
 
 def verdict(comparison: Comparison) -> str:
-    """Return in a few words whether a difference is significant after the correction."""
+    """Return a few words that say whether a difference is significant after the correction."""
     if comparison.said:
         return comparison.said
     if comparison.n == 0:
@@ -37,8 +36,9 @@ def verdict(comparison: Comparison) -> str:
     if comparison.difference is None:
         return "no finite value"
     if comparison.real:
-        within = comparison.low is not None and comparison.high is not None and comparison.low <= 0 <= comparison.high
-        return f"significantly {'higher' if comparison.difference > 0 else 'lower'}{' (by test)' if within else ''}"
+        unsure = comparison.bounds is not None and comparison.bounds[0] <= 0 <= comparison.bounds[1]
+        way = "higher" if comparison.difference > 0 else "lower"
+        return f"significantly {way}{' (among judged answers)' if unsure else ''}"
     if is_uncorrected(comparison):
         return "before correction only"
     if comparison.gained == comparison.lost == 0 or (comparison.difference == 0 and comparison.low is None):
@@ -76,6 +76,14 @@ def format_p(p: float | None) -> str:
     return "-" if p is None else "<0.001" if p < 0.001 else f"{p:.3f}"
 
 
+BOUNDS = "with unjudged"  # title of the column of bounds
+
+
+def format_bounds(bounds: Sequence[float] | None, before: str = "", form: str = "z.2f") -> str:
+    """Format the bounds of a mean with unjudged answers, as `0.10 to 0.60` after `before`; empty without bounds."""
+    return f"{before}{bounds[0]:{form}} to {bounds[1]:{form}}" if bounds else ""
+
+
 def format_effect(comparison: Comparison) -> str:
     """Format an effect size: the odds of gains to losses, or Cohen's d_z."""
     if comparison.odds is not None:
@@ -84,7 +92,8 @@ def format_effect(comparison: Comparison) -> str:
 
 
 _METRICS = {
-    "unified": "unified score", "partial": "partially correct", "refusal_accuracy": "rightly refused",
+    "unified": "unified score", "right": "right answers and refusals", "partial": "partially correct",
+    "refusal_accuracy": "rightly refused",
     "refused_answerable": "needlessly refused", "citation_recall_in_view": "citation recall, of gold in view",
     "citation_f1": "citation F1", "unparsed": "names no option", "graded_accuracy": "grade",
     "graded_em": "graded above 8",
@@ -94,11 +103,11 @@ _METRICS = {
     "joint_f1_log": "joint F1, -ln", "support_em": "exact citations", "support_f1": "citation F1 by question",
     "support_joint_em": "exact answer and citations", "support_joint_f1": "F1 of answer and citations",
     "ndcg": "nDCG", "mrr": "reciprocal rank", "map": "average precision", "well_formed": "well-formed",
-    "tagged": "in its tags", "agreement": "agreement of samples", "samples": "samples drawn",
+    "tagged": "in the requested tags", "agreement": "agreement of samples", "samples": "samples drawn",
     "sufficiency": "sufficiency of the evidence", "sentences_supported": "supported sentences",
     "repaired": "asked to repair", "revised": "revised answers"}
 _SUB = {"sub_em": "exact match", "sub_f1": "token F1"}
-_FEW = 20  # with fewer items, percentages suggest too much precision
+_FEW = 20  # of fewer items, percentages suggest too much precision
 
 
 def metric_title(name: str) -> str:
@@ -121,7 +130,7 @@ def plural(count: int, word: str, words: str | None = None) -> str:
 
 
 def join_names(names: Sequence[str], most: int = 5) -> str:
-    """Join names: `a, b and c`. Beyond `most` names, say how many more there are."""
+    """Join names, as in `a, b and c`. Beyond `most`, end with the number of the others: `a, b and 4 more`."""
     if len(names) > most:
         return ", ".join(names[:most - 1]) + f" and {len(names) - most + 1} more"
     return names[0] if len(names) == 1 else ", ".join(names[:-1]) + " and " + names[-1]
@@ -138,7 +147,7 @@ def format_interval(low: float | None, high: float | None) -> str:
 
 
 def format_percent(share: float) -> str:
-    """Format a share in percent; only an exact 0 or 1 becomes `0 %` or `100 %`."""
+    """Format a share as a percentage. Only an exact 0 or 1 becomes `0 %` or `100 %`."""
     rounded = round(100 * share)
     if rounded == 0 and share > 0:
         return "<1 %"
@@ -146,7 +155,7 @@ def format_percent(share: float) -> str:
 
 
 def count_or_percent(count: int, of: int) -> str:
-    """Format a part in percent, or as a count if the whole is below 20."""
+    """Format a part as a percentage, or as a count if the whole is below `_FEW`."""
     return f"{count}" if of < _FEW else format_percent(count / of)
 
 

@@ -1,5 +1,4 @@
-"""Questions with their gold, and how a benchmark scores answers. Only `experiments` sees questions; strategies see
-tasks without gold."""
+"""Questions with their gold, and how a benchmark scores answers. Strategies see tasks without gold instead."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -29,8 +28,9 @@ class Scheme:
         rubric: how a judge grades answers; None if no judge is needed.
         columns: metrics of a run's table; ` / ` joins metrics that share a column.
         views: names of the breakdowns of a finished run.
-        itself_ignored: whether a document with the id of the query is ignored, as in BEIR's evaluation.
-        published: names of the paper's tables that are shown next to a run's (`experiments.analysis.published`).
+        itself_ignored: whether metrics ignore a document with the id of the query, as in BEIR's evaluation.
+        published: names of the paper's tables to show with a run's figures (`experiments.analysis.published`).
+        unit: what intervals and tests resample (`experiments.statistics.units`): `question`, `document`, or a tag.
     """
 
     groups: tuple[str, ...]
@@ -39,16 +39,17 @@ class Scheme:
     views: tuple[str, ...] = ()
     published: tuple[str, ...] = ()
     itself_ignored: bool = False
+    unit: str = "question"
+
+    @property
+    def headline(self) -> str:
+        """Return the first metric, by which cells are ranked and compared."""
+        return self.metrics[0]
 
     @property
     def metrics(self) -> tuple[str, ...]:
         """Return the metrics of all columns, as a flat tuple."""
         return tuple(name for column in self.columns for name in column.split(" / "))
-
-    @property
-    def right(self) -> str | None:
-        """Return the metric whose score of 1 means that an answer is right; None if no answer is scored."""
-        return next(iter(self.correctness_metrics), None)
 
     @property
     def correctness_metrics(self) -> tuple[str, ...]:
@@ -61,17 +62,18 @@ class Scheme:
 RANKED = Scheme(groups=("ranking",), rubric=None, columns=("ndcg@10", "recall@10", "recall@100", "mrr", "map"))
 SPANS = Scheme(groups=("spans", "ranking"), rubric=None, columns=("char_recall@5", "char_precision@5", "char_iou@5"))
 ANSWERS = Scheme(groups=("answers", "overlap", "form"), rubric="grades",
-                 columns=("unified", "correct / partial / wrong", "refusal_accuracy", "citation_f1"))
+                 columns=("right", "correct / partial / wrong", "refusal_accuracy", "citation_f1"))
 
 
 @dataclass(frozen=True, slots=True)
 class Gold:
-    """The place of evidence for the answer: a `chunk`, a span from `start` to `end` in `format`, or a `page` (from 1).
-    If none of these is set, the whole document is evidence.
+    """The position of evidence for the answer: a `chunk`, a span from `start` to `end` in `format`, or a `page` (from
+    1). If none of these is set, the whole document is evidence.
 
     Attributes:
         document: a document id, or a source path relative to the indexed folder.
         relevance: the judged grade, above 0. It is stored only if it is not 1.
+        quotes: words of the document that hold the answer.
     """
 
     document: str
@@ -81,6 +83,7 @@ class Gold:
     end: int | None = None
     page: int | None = None
     relevance: Annotated[int, Field(exclude_if=lambda grade: grade == 1)] = 1
+    quotes: Annotated[tuple[str, ...], Field(exclude_if=not_)] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,12 +122,13 @@ class Mined:
     """How a negative was mined.
 
     Attributes:
-        miner: the miner that the negative counts for. Miners take turns, so each negative counts for only one, even if
+        miner: the miner that the negative counts for. Miners take turns, so each negative counts for one miner, even if
             others found it too.
         found: every miner that found it, in the order of the settings.
         hardness: cosine similarity of negative and question, from 0 to 1. Negative cosines become 0.
-        bucket: its third among the question's mined negatives, by hardness. Thirds are per question, so a hard negative
-            of one question may be less similar than an easy negative of another.
+        bucket: hardness compared with the question's other mined negatives: the easiest, middle or hardest third.
+            Thirds are per question, so a hard negative of one question may be less similar than an easy negative of
+            another.
     """
 
     miner: str
@@ -146,7 +150,7 @@ class Attack:
     """What an attack in a question's documents tries to achieve.
 
     Attributes:
-        goal: what the attack wants in the answer: words, a citation, or a refusal.
+        goal: what the attack wants: words or a citation in the answer, or a refusal.
         payload: the words or the citation number that the attack asks for; empty for a refusal.
         there: whether the documents contain the attack. If not, the question is its clean twin.
     """
@@ -176,7 +180,7 @@ class Question:
 
     Attributes:
         answers: accepted gold answers; tables show the first. For a multiple-choice question, the right option's label.
-        gold_repeats: number of duplicate gold labels in the benchmark's record; only as-published scoring counts them.
+        gold_repeats: number of duplicate gold labels in the benchmark's record. Only as-published scoring counts them.
         provided: the benchmark's own chunks, in its order; `gold` says which are gold.
         pool: chunks that only this question searches, if they differ from `provided`.
         whole: chunks that the condition `full` shows.
@@ -190,11 +194,13 @@ class Question:
         steps: the reference reasoning.
         nuggets: facts that a good answer contains, and whether each is vital.
         length: number of characters of `whole`, which stored questions keep instead of the chunks.
-        about: what a closed-book prompt may reveal about the documents, such as a novel's title and author.
+        about: what a closed-book prompt may say about the documents, such as a novel's title and author.
         turns: earlier turns of the conversation.
-        attack: set if the question tests whether instructions in documents are followed.
+        attack: set if the question tests whether models follow instructions in documents.
         world: set if the question is also asked with edited documents.
         irrelevant: documents that human assessors judged irrelevant.
+        junk: documents that assessors gave a negative grade, such as spam, with the grade. Only `judged@k` counts them
+            as judged.
         tags: values by name, such as `{"language": ("en",)}`.
     """
 
@@ -216,13 +222,14 @@ class Question:
     length: int | None = None
     about: str = ""
     tags: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    # Omitted from the stored form if empty, so that the hashes of other benchmarks' questions stay the same.
+    # If empty, these are not stored, so that the hashes of other questions stay the same.
     mined: Annotated[Mapping[str, Mined], Field(exclude_if=not_)] = field(default_factory=dict)
     nuggets: Annotated[Mapping[str, bool], Field(exclude_if=not_)] = field(default_factory=dict)
     turns: Annotated[tuple[Turn, ...], Field(exclude_if=not_)] = ()
     attack: Annotated[Attack | None, Field(exclude_if=not_)] = None
     world: Annotated[World | None, Field(exclude_if=not_)] = None
     irrelevant: Annotated[tuple[str, ...], Field(exclude_if=not_)] = ()
+    junk: Annotated[Mapping[str, int], Field(exclude_if=not_)] = field(default_factory=dict)
 
     @property
     def in_context(self) -> str:
@@ -232,7 +239,7 @@ class Question:
 
     @property
     def own(self) -> tuple[Chunk, ...]:
-        """Return the chunks that are searched for this question, including its gold."""
+        """Return the chunks that this question searches, including its gold."""
         return self.pool or self.provided
 
     @property
@@ -241,8 +248,7 @@ class Question:
         return chain(self.provided, self.pool, self.whole, self.negatives, () if self.table is None else (self.table,))
 
     def interleave_mined(self, sort: str = "") -> list[str]:
-        """Return the ids of all mined negatives, or of one sort, best first. The miners take turns, so any prefix mixes
-        them."""
+        """Return the ids of mined negatives (of one sort), best first. Miners take turns, so any prefix mixes them."""
         queues: dict[str, list[str]] = {}
         for id, one in self.mined.items():
             if not sort or sort in one.sorts:
@@ -257,14 +263,15 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Benchmark:
-    """The questions of a benchmark, and the documents that answer them.
+    """The questions of a benchmark, and their documents.
 
     Attributes:
         documents: documents of all chunks, by id.
-        shared: chunks that are searched for every question, such as a BEIR corpus.
-        corpus: folder of pages that are indexed for the condition `retrieved`, or None.
+        shared: chunks that every question searches, such as a BEIR corpus.
+        corpus: folder of pages to index for the condition `retrieved`, or None.
         scheme: how answers are scored and which figures are shown.
-        skipped: the error of each record that was left out.
+        skipped: the error of each skipped record.
+        notes: notes to print before the run, such as what was understood of a file.
     """
 
     name: str
@@ -274,6 +281,7 @@ class Benchmark:
     corpus: str | None = None
     scheme: Scheme = ANSWERS
     skipped: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
     @property
     def gives_chunks(self) -> bool:

@@ -1,4 +1,4 @@
-"""Build an index of chunks, and search it with retrievers. Public names are in `__init__.pyi`; each is imported on
+"""Build an index of chunks, and search it with retrievers. `__init__.pyi` lists the public names, which are imported on
 first use."""
 from ragbed.lazy import attach_stub
 

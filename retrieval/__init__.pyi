@@ -2,16 +2,15 @@ from .build import BuildReport, add_to_index, build_index, estimate_index, index
 from .embedders import Nothing, Sentence, Server, Static
 from .embedders.opening import open_embedder
 from .index import Index
-from .langchain import FromLangChain, as_documents, as_langchain
-from .models import find_model
+from .index_settings import IndexSettings
+from .model_files import find_model
 from .pool import Pool
 from .rerankers import CrossEncoding, JudgeReranker, LateInteraction
 from .rerankers.reranker import RerankerDeps
-from .retrievers import Bm25, Dense, Expanded, External, Fused, Mmr, Reranked, RetrieverSettings
-from .settings import IndexSettings
+from .retrievers import Bm25, Dense, Fused, Reranked, RetrieverSettings
 from .types import Hit, Matrix, RetrieverKind
-from .vector_settings import Auto, Flat, Hnsw, VectorKind
-from .vectors import VectorIndex
+from .vector_index import Auto, Flat, Hnsw, RaBitQ, VectorIndex
+from .vectors import VectorKind
 
 __all__ = [
     "Auto",
@@ -19,10 +18,7 @@ __all__ = [
     "BuildReport",
     "CrossEncoding",
     "Dense",
-    "Expanded",
-    "External",
     "Flat",
-    "FromLangChain",
     "Fused",
     "Hit",
     "Hnsw",
@@ -31,9 +27,9 @@ __all__ = [
     "JudgeReranker",
     "LateInteraction",
     "Matrix",
-    "Mmr",
     "Nothing",
     "Pool",
+    "RaBitQ",
     "Reranked",
     "RerankerDeps",
     "RetrieverKind",
@@ -44,8 +40,6 @@ __all__ = [
     "VectorIndex",
     "VectorKind",
     "add_to_index",
-    "as_documents",
-    "as_langchain",
     "build_index",
     "estimate_index",
     "find_model",

@@ -5,13 +5,16 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ragbed.documents.errors import IndexFolderError
-from ragbed.documents.types import Chunk, Document, digest
+from ragbed.documents.types import Chunk, Document, FieldValue, digest
 from ragbed.retrieval.embedders.opening import open_embedder
+from ragbed.retrieval.filters.filtered_collection import filter_collection
+from ragbed.retrieval.filters.parser import normalise_filter
 from ragbed.retrieval.retrievers.dense import DenseRetriever, nearest_chunks, window_vectors
 from ragbed.retrieval.storage.cache import CachedEmbedder, check_fit
 from ragbed.retrieval.storage.folder import current_folder
@@ -25,9 +28,9 @@ from ragbed.retrieval.storage.manifest import (
     read_manifest,
 )
 from ragbed.retrieval.storage.parquet import ChunkTable, DocumentTable
-from ragbed.retrieval.types import Embedder, FieldValue, Hit, Matrix
+from ragbed.retrieval.types import Embedder, Hit, Matrix
 
-_MAX_RETRIES = 20  # attempts to open an index that is replaced meanwhile
+_MAX_RETRIES = 20  # attempts to open an index that another process keeps replacing
 
 
 class Index:
@@ -38,7 +41,7 @@ class Index:
 
     Attributes:
         folder: folder that the content was read from.
-        chunks: chunks in the order of documents, formats and offsets; each is read when needed.
+        chunks: chunks ordered by document, format and offset. Each is read when needed.
         among: None, because all chunks may be found.
     """
 
@@ -61,14 +64,14 @@ class Index:
 
     @classmethod
     def open(cls, path: str | Path, embedder: Embedder | None = None, verify: bool = False) -> Index:
-        """Open an index folder after comparing every file with its hash. Tries again if it is replaced meanwhile.
+        """Open an index folder after comparing every file with its hash. Tries again if another process replaces it.
 
-        A large file that has not changed since it was last compared is not read again for this
-        (`retrieval.storage.files.unchanged_sha256`). Chunks, documents and vectors are read when needed.
+        Large files that have not changed since the last comparison are not compared again
+        (`retrieval.storage.files.unchanged_sha256`).
 
         Args:
             embedder: embeds the queries. Default: the one in the manifest, opened at the first search.
-            verify: compare every byte, even of unchanged files.
+            verify: compare every file, even if it has not changed.
 
         Raises:
             IndexFolderError: the folder is missing or damaged, or was made by another version or embedder.
@@ -91,7 +94,7 @@ class Index:
                 if _state(current_folder(Path(path))) == state:
                     opened._place, opened._state = Path(path), state
                     return opened
-        raise IndexFolderError(f"{path} was replaced several times while it was read; wait until it is built")
+        raise IndexFolderError(f"{path} was replaced several times while it was read; wait until the other build ends")
 
     @property
     def replaced(self) -> bool:
@@ -100,7 +103,7 @@ class Index:
 
     @property
     def content(self) -> str:
-        """Hash of the chunks and of the embedder."""
+        """Hash of the chunks and of the embedder's identity."""
         return content_of_index(self.manifest)
 
     @property
@@ -120,7 +123,7 @@ class Index:
             return self._searching
 
     def texts(self) -> Iterator[str]:
-        """Yield the content of each chunk below the header of its document."""
+        """Yield the searched text of each chunk: the header of its document, and its content."""
         return self.chunks.texts(self._documents.headers)
 
     def nearest(self, queries: Matrix, k: int, among: NDArray[np.bool_] | None = None) -> list[list[tuple[int, float]]]:
@@ -132,22 +135,32 @@ class Index:
 
     def vectors(self, chunks: Sequence[Chunk]) -> tuple[Matrix, NDArray[np.intp]]:
         """Return the vectors of the chunks' windows. They are embedded again if the index stores only codes."""
-        return window_vectors(chunks, self._stored, lambda document: self._documents.headers.get(document, ""),
+        return window_vectors(chunks, self._stored_vectors, lambda document: self._documents.headers.get(document, ""),
                           lambda: self.embedder)
 
     def metadata(self) -> Iterator[Mapping[str, FieldValue]]:
-        """Yield for each chunk document, source, title, format, first page, and the user's fields."""
+        """Yield each chunk's metadata: `document`, `source`, `title`, `format`, `page` (the first) and the user's
+        fields."""
         sources, titles, fields = self._documents.sources, self._documents.titles, self._documents.metadata
         for document, format, page in self.chunks.fields():
             yield {**fields.get(document, {}), "document": document, "source": sources[document],
                    "title": titles[document], "format": format, "page": page}
 
-    def search(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
-        """Search by vectors. For other retrievers, open their settings over the index (`retrieval.retrievers`)."""
-        return DenseRetriever(self).search(queries, k)
+    def search(self, queries: Sequence[str], k: int, where: Any = ()) -> list[list[Hit]]:
+        """Search by vectors, and return the hits of each query. For other retrievers, open their settings over the
+        index (`retrieval.retrievers`).
+
+        Args:
+            where: filter on chunks, such as `year in (2022, 2023)` or `{"year": ">= 2022"}`; it decides before the
+                search what can be found.
+
+        Raises:
+            SettingsError: `queries` is a text instead of a list, or the filter is invalid or names an unknown field.
+        """
+        return DenseRetriever(filter_collection(self, normalise_filter(where))).search(queries, k)
 
     def check_embedder(self) -> None:
-        """Raise the embedder's errors now instead of at the first search."""
+        """Load the embedder, so that its errors are raised now and not at the first search."""
         _ = self.embedder
 
     def chunk(self, id: str) -> Chunk:
@@ -166,7 +179,7 @@ class Index:
         """Return the relative path of a document's source. Raises KeyError if the id is unknown."""
         return self._documents.sources[document]
 
-    def _stored(self, chunk: Chunk) -> Matrix | None:
+    def _stored_vectors(self, chunk: Chunk) -> Matrix | None:
         try:
             row = self.chunks.row(chunk.id)
         except KeyError:
@@ -180,8 +193,8 @@ class Index:
 
 
 def content_of_index(manifest: Manifest) -> str:
-    """Return a hash of everything that determines what an index finds: its chunks, their searched texts, and the
-    embedder. It includes the settings of the vectors only if their search is approximate."""
+    """Return a hash of everything that determines the hits: the chunks, their searched texts, the embedder, and, for
+    approximate search, the settings of the vectors."""
     return digest(manifest.content, manifest.embedder.identity, *filter(None, [manifest.kind.content_key()]))
 
 

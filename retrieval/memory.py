@@ -11,14 +11,14 @@ CGROUPS = Path("/sys/fs/cgroup")
 
 
 def free_memory(proc: Path = PROC, cgroups: Path = CGROUPS) -> int | None:
-    """Return the bytes that can be used without swapping, within the limits of control groups. If that is unknown,
-    return the machine's total memory; if that is unknown too, None."""
-    known = [free for free in (_free_of_machine(proc), *_free_of_groups(proc, cgroups)) if free is not None]
+    """Return the bytes that can be used without swapping, within the limits of control groups. If unknown, return the
+    machine's total memory, or None."""
+    known = [free for free in (_machine_free(proc), *_group_free(proc, cgroups)) if free is not None]
     return min(known, default=None)
 
 
 def peak_memory(children: int = 0) -> int | None:
-    """Estimate the peak bytes of this process and its children, counting each as the largest. None on Windows."""
+    """Estimate the peak bytes of this process and of `children` children as large as the largest. None on Windows."""
     if sys.platform == "win32":
         return None
     import resource
@@ -28,7 +28,7 @@ def peak_memory(children: int = 0) -> int | None:
     return unit * (own + children * child)
 
 
-def _free_of_machine(proc: Path) -> int | None:
+def _machine_free(proc: Path) -> int | None:
     for line in _lines(proc / "meminfo"):
         name, _, rest = line.partition(":")
         if name == "MemAvailable":
@@ -39,7 +39,7 @@ def _free_of_machine(proc: Path) -> int | None:
         return None
 
 
-def _free_of_groups(proc: Path, cgroups: Path) -> Iterator[int]:
+def _group_free(proc: Path, cgroups: Path) -> Iterator[int]:
     """Yield the free bytes of this process's control group (version 2) and of each group above it."""
     for line in _lines(proc / "self" / "cgroup"):
         own = cgroups / line.removeprefix("0::").strip("/")

@@ -1,4 +1,5 @@
-"""Remember where the files of an index were when it was built, so that a viewer can show a document's own file.
+"""Remember where the files of an index were when it was built, so that viewers can show the original file of a
+document.
 
 The paths are in the cache, because an index contains nothing about the machine that built it."""
 from __future__ import annotations
@@ -19,8 +20,7 @@ _MAX_FOLDERS = 50  # folders remembered per index
 
 
 def remember_folders(out: Path, sources: Iterable[Source]) -> None:
-    """Remember the folders of sources, before the folders of earlier builds. Does nothing if the cache cannot be
-    written."""
+    """Remember the folders of sources, ahead of those of earlier builds. Does nothing without a writable cache."""
     folders = {str(Path(os.path.abspath(source.path)).parents[source.relative.count("/")]) for source in sources}
     note = _note(out)
     with suppress(OSError):

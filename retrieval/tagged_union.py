@@ -1,4 +1,4 @@
-"""Settings with several kinds, such as those of retrievers: one small model per kind, and a union of the models."""
+"""Settings with several kinds, such as those of retrievers: one pydantic model per kind, and a union of the models."""
 from __future__ import annotations
 
 from collections.abc import Iterable
@@ -8,7 +8,8 @@ from pydantic import BaseModel, ConfigDict, Discriminator, Tag, model_validator
 
 
 class KindModel(BaseModel):
-    """Settings of one kind. They are frozen and reject unknown keys. The bare name of the kind selects its defaults."""
+    """Base of the settings of one kind, which are frozen and closed. The name of the kind alone selects its
+    defaults."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -16,7 +17,7 @@ class KindModel(BaseModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _by_name(cls, value: Any) -> Any:
+    def _expand_name(cls, value: Any) -> Any:
         return {"kind": value} if isinstance(value, str) else value
 
 

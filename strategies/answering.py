@@ -15,7 +15,7 @@ from ragbed.strategies.prompting import (
     system_message,
     template,
 )
-from ragbed.strategies.reading import is_refusal, read_citations, strip_thinking
+from ragbed.strategies.reading import REWORDED, is_refusal, read_citations, refusal_notes, strip_thinking
 from ragbed.strategies.types import Draft, Evidence, Form, Generate, Message, Recipe, Reply, Task
 
 
@@ -70,7 +70,7 @@ def answer_form(task: Task, thinks: bool = True) -> Form:
 
 
 def form_instruction(task: Task, thinks: bool = True) -> str:
-    """Return the text after the instruction of a final answer: its form, and how to answer sub-questions."""
+    """Return the end of the prompt for a final answer: its form, and how to answer sub-questions."""
     form = answer_form(task, thinks)
     if form == "fields":
         named = "; ".join(template(f"field_{name}") for name in answer_schema(task, thinks)["properties"])
@@ -131,5 +131,6 @@ def strip_sub_answers(draft: Draft, task: Task) -> Draft:
     text = text[named.end():].strip() if named else text
     if text == draft.text:
         return draft
-    return replace(draft, text=text, cited=read_citations(text), refused=is_refusal(text),
+    notes = (*(note for note in draft.notes if note != REWORDED), *refusal_notes(text))
+    return replace(draft, text=text, cited=read_citations(text), refused=is_refusal(text), notes=notes,
                    well_formed=draft.well_formed and bool(text))

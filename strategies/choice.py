@@ -16,26 +16,39 @@ from ragbed.strategies.reading import fold, read_answer, strip_citations
 Options = Sequence[tuple[str, str]]
 
 _BOXED = re.compile(r"\\boxed")
-_MARKUP = re.compile(r"[*_`$]|\\(?:text(?:bf|rm|it)?|math(?:rm|bf)|[()\[\]])|</?[A-Za-z]{1,12}>")
+_MARKUP = re.compile(r"[*_`$✓✔✅☑👉]|\\(?:text(?:bf|rm|it)?|math(?:rm|bf)|[()\[\]])|</?[A-Za-z]{1,12}>")
 _SPACES = re.compile(r"[^\S\n]+")
 _LINE_MARK = re.compile(r"^(?:#{1,6}|[-•>]) ", re.MULTILINE)
 _LINES = re.compile(r" ?\n[ \n]*")
 # Every repetition is bounded, and spaces are single, so that matching takes linear time.
 _OPEN, _CLOSE = r"[(\[{<'\" ]{0,4}", r"[)\]}>'\" ]{0,4}"
+_FOREIGN_ANSWER = (
+    r"(?:(?<!\w)(?:antwort|lösung|wahl|réponse|choix|respuesta|risposta|resposta|ответ|відповідь|antwoord|svaret|svar"
+    r"|odpowiedź|cevap|yanıt|đáp án|jawaban|উত্তর|उत्तर|الإجابة|الجواب|คําตอบ)"
+    r"(?: (?:correcta?|correcte|corretta|correta|richtig|juste))?"
+    r"(?: ?(?:[.:=→\n–—-]|->)[: \n]{0,3}| (?:ist|lautet|wäre|est|serait|es|sería|è|é|is|är|er|jest|to|adalah|là|คือ)"
+    r"(?: (?:also|daher|somit|donc|entonces|quindi|então))?[: ]{1,3}| )"
+    r"(?:(?:die|der|das|la|le|el|il|lo|a|o|l')? ?(?:option|antwort|buchstabe|opción|opção|opzione|lettre|letra"
+    r"|réponse|вариант|буква) |(?:die|la|le|el|il) )?"
+    r"|(?:答え|正解|解答|回答)(?:は|[是为為])?[: \n]{0,3})")
 _DECLARES = (
-    r"(?:(?<![a-z])ans(?:wer)?['\"]?(?:(?: \w{1,20}){0,5}? ?(?:\bis\b|\bbe\b|\bwas\b|[.:=→\n-]|->)[: \n]{0,3}| )"
+    r"(?:(?<![a-z])ans(?:wer)?['\"]?(?:(?: \w{1,20}){0,5}? ?(?:\bis\b|\bbe\b|\bwas\b|[.:=→\n–—-]|->)[: \n]{0,3}| )"
     r"(?:(?:clearly|therefore|thus) )?"
-    r"|(?<![a-z])(?<!not )correct ?[:=] ?"
+    rf"|(?<![a-z])(?<!not )correct ?[:=] ?|{_FOREIGN_ANSWER}"
     r"|(?:정답|답[안변]?)(?:은|는)?[: \n]{0,3}|답안?으로[: ]{0,2}"
     r"|(?:答案|答)(?:应该|應該|应|應)?(?:是|为|為)?[: \n]{0,3}|[故应應](?:选|選)[择擇]?[: ]{0,2})"
     r"(?:(?:the )?(?:correct )?(?:option|choice|letter|选项|選項|보기)[: ]{0,2})?")
 _NAMES = (r"(?:(?<![a-z])(?:option|choice|letter)(?: is)?[: ]{0,2}|选项 ?|選項 ?|[选選][择擇]? ?|보기 ?"
+          r"|(?<!\w)(?:opción|opção|opzione|optie|вариант) |(?<!\w)(?:wähle|choisis|elijo|escolho|scelgo|выбираю) "
           r"|(?<![a-z])(?:choose|pick|select|go with) )")
 _CONCLUDES = (r"(?:(?<![a-z])(?:(?:is|be|it's|so|thus|hence|therefore)[,:]?|(?:wrong|incorrect|false|out|eliminated),)"
               r"|=>|->|→) ?")
+_LEAVES = (r"(?<![a-z])(?:leav(?:es|ing)(?: us)?(?: with)?|left with|remaining(?: option| choice)? is)"
+           r"(?: only| just)?:? (?:(?:the )?(?:option|choice|answer|letter) )?")
 _BEFORE_RIGHT = r"(?:^|[.,:;!?] |(?<![a-z])(?:that|think|believe|so|and|but|only|thus|hence|therefore|since|because) )"
-_RIGHT = (r" (?:is|would be|must be|has to be|seems|looks)(?: to be)? (?:the )?(?:(?:most|best|only) )?"
-          r"(?:correct|right|true|best|answer|likely|appropriate|suitable|one|my (?:answer|choice|pick))(?![a-z])")
+_RIGHT = (r" (?:remains(?![a-z])|is left(?![a-z])|(?:is|would be|must be|has to be|seems|looks)(?: to be)? (?:the )?"
+          r"(?:(?:most|best|only) )?"
+          r"(?:correct|right|true|best|answer|likely|appropriate|suitable|one|my (?:answer|choice|pick))(?![a-z]))")
 # What may come before and after a label at the beginning of an answer.
 _HEDGES = (
     r"(?:(?:well|sure|ok(?:ay)?|yes|hmm|so|thus|hence|therefore|clearly|obviously|surely|perhaps|maybe|definitely"
@@ -46,12 +59,14 @@ _HEDGES = (
     r"|leaving)[,:!.]? )")
 _BEHIND = (r"(?:[.!]?$|,? ?(?:because|since|as|due to)\b|,? ?(?:for sure|of course|it is|(?:most )?(?:probably|likely)"
            r"|obviously|definitely|certainly|clearly|i(?:'d)? (?:think|believe|guess|say))[.!]?$)")
-_ENDING = r"(?:번|입니다|이다|이에요|예요|项|項)?"
+_ENDING = r"(?:번|입니다|이다|이에요|예요|です|[选選]?[项項])?"
 _NEGATION = re.compile(r"(?<![a-z])(?:not|never|neither|nor|cannot|except|eliminate|rules? out)(?![a-z])|n't(?![a-z])"
                        r"|[不非未没沒别別勿][会會能应應该該可是要选選择擇取(\[{<'\" ]{0,8}\Z", re.IGNORECASE)
 _DISMISSED = re.compile(r"[)\]}'\"]{0,3}(?: (?:(?:is|are|was|can|could|does|would|seems|looks)(?: also| clearly)? ?"
                         r"(?:not|n't|incorrect|wrong|false|ruled|eliminated|out)|cannot|isn't|can't|doesn't)"
                         r"| ?번?[이가은는도]? ?(?:아[니닌닙님]|틀[렸리린림립]|오답)"
+                        r"| ?(?:では|じゃ)(?:な[いく]|ありません)| ?は(?:誤り|間違い|不正解)"
+                        r"| (?:ist|est|n'est|es|non è|no es) (?:nicht|pas|falsch|faux|fausse|incorrect)"
                         r"| ?[项項]?(?:[是并並肯定]{0,2}[不错錯]|被?排除))", re.IGNORECASE)
 _YES = r"(?:yes|right|correct|true|正确|正確|[对對]|맞음|맞[다습])"
 _NO = r"(?:no|not|wrong|incorrect|false|不正确|不正確|不[对對]|[错錯]|틀림|틀[렸립린])"
@@ -64,16 +79,16 @@ _NEVER_AFTER_AN_ARTICLE = frozenset(
      "or", "but", "not"))
 _ANSWERING = frozenset(
     ("the", "my", "final", "correct", "answer", "option", "choice", "is", "정답", "정답은", "답", "答案", "答案是"))
-_MAX_MARKS = 20  # characters around an option's text
-_MAX_ASIDE = 400  # characters of a text in which `(B)` alone names an option
-_MAX_END = 20_000  # characters read from each end of a longer text
+_MAX_MARKS = 20  # most characters that may surround an option's text
+_MAX_ASIDE = 400  # longest text, in characters, in which `(B)` alone names an option
+_MAX_END = 20_000  # of a longer text, only this many characters at each end are read
 
 
 def read_choice(text: str, options: Options) -> str | None:
     """Return the label of the option that a final answer names; None if it names none, or more than one.
 
     It recognizes a label alone, also in brackets, emphasis or tags, in lower case or full width; `Answer: B` and its
-    equivalents in English, Korean and Chinese; `B. text`; `option B`; `B because`; and an option's own text. `A` and
+    equivalents in many languages; `B. text`; `option B`; `B because`; and an option's own text. `A` and
     `I` as words of a sentence are not labels. It takes linear time. Of more than 40,000 characters, only the first and
     last 20,000 are read.
 
@@ -86,7 +101,7 @@ def read_choice(text: str, options: Options) -> str | None:
     final = straighten(strip_citations(_ends(read_answer(text)[0])))
     bare = _MARKUP.sub("", _BOXED.sub(" answer: ", _ends(final)))  # folding may turn one character into eighteen
     said = _LINE_MARK.sub("", _LINES.sub("\n", _SPACES.sub(" ", bare)).strip())
-    whole = forms.label(said.strip(" .,:;!()[]{}<>'\"。、"))
+    whole = forms.label(said.strip(" .,:;!?()[]{}<>'\"。、"))
     if whole is not None:
         return whole
     lines = {fold(line) for line in said.split("\n")}
@@ -129,15 +144,19 @@ class _Forms:
         one = any_.replace("?:", "?P<label>", 1)
         either = re.MULTILINE | re.IGNORECASE
         self.declares = re.compile(f"{_DECLARES}{_OPEN}{one}", either)
-        self.following = re.compile(rf"{_CLOSE}(?:,? ?(?:or|and|및|또는|或|和)|[,/&])? ?{_OPEN}{one}{_CLOSE}"
-                                    r"(?:$|[.,;!/&]|or\b|and\b)", either)
-        self.line = re.compile(rf"^{_OPEN}{one}{_CLOSE}{_ENDING}[.,:;!。]?{_CLOSE}$", either)
+        self.following = re.compile(rf"{_CLOSE}\??(?:,? ?(?:or|and|oder|und|ou|et|o|y|или|и|및|또는|或|和)|[,/&])? ?"
+                                    rf"{_OPEN}{one}{_CLOSE}(?:$|[.,;!?/&]|or\b|and\b)", either)
+        self.line = re.compile(rf"^{_OPEN}{one}{_CLOSE}{_ENDING}[.,:;!?。]?{_CLOSE}$", either)
         self.judged = re.compile(
             rf"(?:^|(?<=[.,;!?] )){_OPEN}{one}(?:[)\]}}]?[.:]|[)\]}}]| [-–=]) ?(?:(?P<yes>{_YES})|{_NO})"
             rf"(?= ?(?:[.,;:!。]|$|(?:because|since|as)\b|[(\[]?{any_}[)\].:]))", either)
         self.begins = re.compile(
             rf"^[(\[{{<'\"]{{0,3}}{one}(?:[)\]}}>'\"]{{1,3}}[.:]?|[.:、,;](?=[^!-~]|$)|(?= [-–] ))", either)
-        self.hedges = re.compile(rf"^{_HEDGES}{{0,3}}{_OPEN}{one}(?={_CLOSE}{_BEHIND})", either)
+        self.hedges = re.compile(rf"^{_HEDGES}{{0,3}}{_OPEN}{one}(?={_CLOSE}(?:{_BEHIND}"
+                                 rf"|,? (?:rather than|instead of|over) (?:option )?{_OPEN}{any_}{_CLOSE}[.!]?$))",
+                                 either)
+        self.leaves = re.compile(rf"(?i:{_LEAVES}){_OPEN}{one}"
+                                 rf"(?={_CLOSE}(?:[.!?]?{_CLOSE}$|,?(?i: as | since| because)))", re.MULTILINE)
         self.names = re.compile(_NAMES + _OPEN + one, either)
         self.concludes = re.compile(rf"(?i:{_CONCLUDES}){_OPEN}{one}(?={_CLOSE}[.!]?{_CLOSE}$)", re.MULTILINE)
         self.contrasts = re.compile(
@@ -186,13 +205,13 @@ class _Forms:
         return {self._lone(said, found, options) for found in self.hedges.finditer(said) if _stands(said, found)}
 
     def in_passing(self, said: str, options: Options) -> set[str | None]:
-        """Return labels that the text calls an option, concludes with or puts in brackets, unless it dismisses them."""
-        patterns = [self.names, self.concludes, self.contrasts, self.right]
+        """Return labels that occur as `option B`, in a conclusion or in brackets, unless the text rejects them."""
+        patterns = [self.names, self.concludes, self.leaves, self.contrasts, self.right]
         if len(said) <= _MAX_ASIDE:
             patterns.append(self.bracketed)
         return {self._lone(said, found, options) for pattern in patterns for found in pattern.finditer(said)
                 if _stands(said, found, after_name=pattern is self.names)
-                and (pattern is self.contrasts
+                and (pattern in (self.contrasts, self.leaves)
                      or not _NEGATION.search(said[max(0, found.start() - 12):found.start("label")]))
                 and not _DISMISSED.match(said, found.end("label"))}
 

@@ -30,10 +30,10 @@ from ragbed.strategies.types import (
 )
 
 Most = Annotated[int, Field(ge=1, le=50)]  # number of most recent turns
-Longest = Annotated[int, Field(ge=20, le=10_000)]  # characters of each question and answer in them
-ASKS = "asks"  # the decision that records the rewritten question
+Longest = Annotated[int, Field(ge=20, le=10_000)]  # largest number of characters of each question and answer
+ASKS = "asks"  # name of the decision that records the rewritten question
 _MAX_REPLY, _GROWTH = 300, 2  # a rewritten question may have 300 characters, or twice the original's
-_MARK = re.compile(r"</?\w+>")  # models copy such marks from the prompt
+_MARK = re.compile(r"</?\w+>")  # models may copy such marks from the prompt
 _NAMED = re.compile(r"^[\s*_]*(?:(?:the )?(?:re-?written|stand-?alone|self-contained|full|new) )+"
                     r"(?:question|query)[*_]*\s?[:：][\s*_]*", re.IGNORECASE)
 

@@ -9,7 +9,7 @@ from functools import lru_cache
 
 from ragbed.documents.numbers import find_values
 from ragbed.documents.types import normalize
-from ragbed.strategies.reading import fold
+from ragbed.strategies.reading import fold, remove_invisible
 
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
 
@@ -31,21 +31,27 @@ _WITHOUT_PUNCTUATION = _Kept()
 def normalize_answer(text: str) -> str:
     """Normalize an answer: lower case, NFKC, no punctuation, no articles, single spaces.
 
-    This is HotpotQA's normalization (Yang et al., 2018), but it also removes Unicode punctuation, and a text that
-    consists of articles keeps them, since it may be the option `A`.
+    This is HotpotQA's normalization (Yang et al., 2018), but it also removes Unicode punctuation, and text that
+    consists only of articles keeps them, since it may be the option `A`.
     """
     kept = normalize("NFKC", text).lower().translate(_WITHOUT_PUNCTUATION)
     return " ".join(_ARTICLES.sub(" ", kept).split() or kept.split())
 
 
-def with_values(text: str, dates: bool = True) -> str:
-    """Normalize a text, and replace each number (with `dates`, also each date) by a word that is the same for equal
-    values."""
+_POINT = re.compile(r"(?<=\d)(?:\.(?=\d)|,(?=\d{1,2}(?!\d)))")
+_MINUS = re.compile(r"(?<![^\s($€£¥₩:=~])[-\u2212–](?=[$€£¥₩]?\d)")
+
+
+def keep_number_marks(text: str) -> str:
+    """Replace minus signs and decimal points of numbers with characters that `normalize_answer` keeps."""
+    return _MINUS.sub("\ue001", _POINT.sub("\ue000", normalize("NFKC", text)))
+
+
+def normalize_values(text: str) -> str:
+    """Normalize a text, and replace each number and date with a token that is the same for equal values."""
     text = normalize("NFKC", text)
     pieces, at = [], 0
     for value in find_values(text):
-        if value.date is not None and not dates:
-            continue
         pieces += [text[at:value.start], f" {value.token} "]
         at = value.end
     return normalize_answer("".join([*pieces, text[at:]]))
@@ -60,9 +66,12 @@ _MASK = "\x00"
 _CALLS_WRONG = re.compile(rf"{_WRONG}[^.,;:!。、\n{_MASK}]*{_MASK}|{_MASK}[^.,;:!。、\n{_MASK}]*{_WRONG}")
 
 
+_QUOTES = {0x2018: "'", 0x2019: "'"} | dict.fromkeys((0x201C, 0x201D, 0x201E, 0xAB, 0xBB), '"')
+
+
 def straighten(text: str) -> str:
-    """Fold full-width and other compatible forms, and straighten curly quotes."""
-    return normalize("NFKC", text).translate({0x2018: "'", 0x2019: "'", 0x201C: '"', 0x201D: '"'})
+    """Fold full-width and other compatible forms, straighten quotes, and remove invisible characters."""
+    return normalize("NFKC", remove_invisible(text)).translate(_QUOTES)
 
 
 def match_option_text(said: str, options: Sequence[tuple[str, str]]) -> str | None:

@@ -12,13 +12,17 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
-from functools import cache, lru_cache
+from collections.abc import Callable, Generator, Iterator, Mapping
+from contextlib import closing, contextmanager
+from contextvars import ContextVar
+from functools import cache, lru_cache, wraps
 from importlib import resources
+from importlib.resources.abc import Traversable
 from typing import Any
 
+from ragbed import guests
 from ragbed.documents.types import digest
-from ragbed.strategies.reading import REFUSAL, is_refusal, read_citations
+from ragbed.strategies.reading import is_refusal, read_citations
 from ragbed.strategies.types import Evidence, Exemplar, Form, Framing, Message, Task
 
 _LINE_START = re.compile(r"^", re.MULTILINE)
@@ -55,19 +59,78 @@ def frame_content(content: str, framing: Framing) -> str:
     documents, begin another document or a turn, or imitate answer tags becomes `(`."""
     if framing == "none":
         return content
-    if any(sign in content for sign in "<＜["):  # most texts have none, and the patterns are slow
+    if any(sign in content for sign in "<＜["):  # most texts have no such sign, so skip the slow patterns
         content = _NUMBER_LINE.sub(r"\1(\2)\3", _DOCUMENT_MARKS.sub("(", neutralize_turns(content)))
     return _LINE_START.sub("> ", content.rstrip("\n")) if framing == "datamarked" else content
 
 
-_FIELD = re.compile(r"\{([a-z_]+)\}")
+_FIELD = re.compile(r"\{\{([a-z_]+)\}\}|\{([a-z_]+)\}")  # `{{word}}` is the text `{word}`
+_USED: ContextVar[dict[str, None] | None] = ContextVar("used prompts", default=None)
+_REPLACED: ContextVar[Mapping[str, str]] = ContextVar("replaced prompts", default={})  # noqa: B039 (never changed)
 _REFERENCE = re.compile(r"#\d")
 
 
-@cache
 def template(name: str) -> str:
-    """Read the text of `prompts/<name>.md`."""
-    return resources.files("ragbed.strategies.prompts").joinpath(f"{name}.md").read_text(encoding="utf-8").strip()
+    """Return the text of `prompts/<name>.md`, or the text that replaces it (`replace_prompts`)."""
+    if (names := _USED.get()) is not None:
+        names[name] = None
+    return text if (text := _REPLACED.get().get(name)) is not None else read_prompt(name)
+
+
+@contextmanager
+def list_used_prompts() -> Iterator[dict[str, None]]:
+    """List the prompts that are read within a block, in order."""
+    names: dict[str, None] = {}
+    token = _USED.set(names)
+    try:
+        yield names
+    finally:
+        _USED.reset(token)
+
+
+@contextmanager
+def replace_prompts(texts: Mapping[str, str]) -> Iterator[None]:
+    """Replace prompts by name within a block. Blocks may be nested."""
+    token = _REPLACED.set({**_REPLACED.get(), **texts})
+    try:
+        yield
+    finally:
+        _REPLACED.reset(token)
+
+
+def with_prompts(function: Callable[..., Any], texts: Mapping[str, str]) -> Callable[..., Any]:
+    """Return a strategy that uses these texts instead of the prompts with their names."""
+    if not texts:
+        return function
+
+    @wraps(function)
+    def recipe(*given: Any, **values: Any) -> Generator[Any, Any, Any]:
+        result: Any = None
+        with closing(function(*given, **values)) as inner:
+            while True:
+                try:
+                    with replace_prompts(texts):
+                        asked = inner.send(result)
+                except StopIteration as end:
+                    return end.value
+                result = yield asked
+
+    return recipe
+
+
+@cache
+def read_prompt(name: str) -> str:
+    """Read the text of `prompts/<name>.md`, of ragbed or of a guest. Raises KeyError if there is none."""
+    file = next((file for folder in prompt_folders() if (file := folder.joinpath(f"{name}.md")).is_file()), None)
+    if file is None:
+        raise KeyError(f"there is no prompt {name}")
+    return file.read_text(encoding="utf-8").strip()
+
+
+def prompt_folders() -> Iterator[Traversable]:
+    """Yield the folder of ragbed's prompts, then those of guests."""
+    yield resources.files("ragbed.strategies.prompts")
+    yield from guests.loaded("prompts").values()
 
 
 def fill(name: str, **fields: str) -> str:
@@ -76,20 +139,26 @@ def fill(name: str, **fields: str) -> str:
 
 
 def fill_text(text: str, name: str, fields: Mapping[str, str]) -> str:
-    """Fill in the fields of a text, as `fill` does; `name` is for its KeyError."""
-    wanted = set(_FIELD.findall(text))
+    """Fill in the fields of a text, as `fill` does; `name` appears in its KeyError."""
+    wanted = fields_of(text)
     if wanted != set(fields):
         raise KeyError(f"prompt {name} has the fields {sorted(wanted)}, was given {sorted(fields)}")
-    return _FIELD.sub(lambda field: fields[field.group(1)], text)
+    return _FIELD.sub(lambda field: f"{{{field[1]}}}" if field[1] else fields[field[2]], text)
 
 
-PROMPT_VARIANTS = 5  # per instruction in `prompts/prompt_variants.md`, including the one in its own file
+def fields_of(text: str) -> set[str]:
+    """Return the names of a text's fields, such as `{question}`."""
+    return {name for _, name in _FIELD.findall(text) if name}
+
+
+VARIANTS = "prompt_variants"
+PROMPT_VARIANTS = 5  # number of variants per instruction, including the original
 
 
 @cache
 def _other_variants() -> dict[str, list[str]]:
     """Read variants 2, 3, ... of each instruction, by the file name of its first variant."""
-    parts = re.split(r"^# (\w+)\n", template("prompt_variants"), flags=re.MULTILINE)[1:]
+    parts = re.split(r"^# (\w+)\n", read_prompt(VARIANTS), flags=re.MULTILINE)[1:]
     return {name: text.strip().split("\n\n") for name, text in zip(parts[::2], parts[1::2], strict=True)}
 
 
@@ -119,9 +188,13 @@ def fill_untrusted(name: str, **fields: str) -> str:
 @cache
 def prompts_hash() -> str:
     """Hash all prompt files, for the record of a run."""
-    folder = resources.files("ragbed.strategies.prompts")
-    names = sorted(entry.name for entry in folder.iterdir() if entry.name.endswith(".md"))
-    return digest(*(part for name in names for part in (name, template(name.removesuffix(".md")))))
+    return digest(*(part for name in prompt_names() for part in (f"{name}.md", read_prompt(name))))
+
+
+def prompt_names() -> list[str]:
+    """Return the names of all prompts, sorted."""
+    return sorted({entry.name.removesuffix(".md") for folder in prompt_folders() for entry in folder.iterdir()
+                   if entry.name.endswith(".md")})
 
 
 def show_documents(task: Task, evidence: Evidence) -> str:
@@ -139,8 +212,8 @@ def show_documents(task: Task, evidence: Evidence) -> str:
 
 
 def show_exemplars(task: Task, form: Form, later: bool = False) -> str:
-    """Format the worked examples, with reasoning and tags if the strategy asks for them. `later`: a later call asks for
-    the answer."""
+    """Format the worked examples, with reasoning and tags if the strategy asks for them. `later`: whether a later call
+    asks for the answer."""
     if not task.exemplars:
         return ""
     shown = []
@@ -174,9 +247,11 @@ def rule_text(task: Task) -> str:
         name += "_choice"
     elif not task.separators and task.rules in ("grounded", "open"):
         name += "_uncited"
-    lines = [fill(name, refusal=REFUSAL) if task.rules == "grounded" else template(name)]
+    lines = [fill(name, refusal=task.refusal) if task.rules == "grounded" else template(name)]
     if task.framing != "none" and task.rules != "closed-book":
         lines.append(template("framed_rule"))
+    if added := template("instruction"):
+        lines.append(added if "\n" in added else f"- {added}")
     return "\n".join(lines)
 
 

@@ -5,11 +5,14 @@ import contextlib
 import random
 from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, Protocol, TypeVar, cast
+from typing import Any, Literal, Protocol, TypeVar, cast, get_args
 
 from ragbed.documents.types import Chunk
-from ragbed.strategies.reading import REFUSAL, is_refusal, read_answer, read_citations
+from ragbed.guests import entries, load
+from ragbed.strategies.reading import REFUSAL, Language, is_refusal, read_answer, read_citations, refusal_notes
 
+Family = Literal["reasoning", "retrieval", "history"]
+FAMILIES: tuple[Family, ...] = get_args(Family)
 Rules = Literal["grounded", "open", "reading", "choice", "closed-book"]
 Layout = Literal["documents_first", "as_published"]
 Role = Literal["system", "user", "assistant", "tool"]
@@ -25,7 +28,7 @@ class Message:
 
     role: Role
     parts: tuple[str, ...]
-    tool_calls: tuple[Mapping[str, Any], ...] = ()  # calls in an assistant message, as the model sent them
+    tool_calls: tuple[Mapping[str, Any], ...] = ()  # tool calls of an assistant message, as the model sent them
     call_id: str = ""  # in a tool message, the id of the call that it answers
 
     @property
@@ -74,6 +77,7 @@ class Generate:
     see_failure: bool = False  # send a failure of the call to the recipe instead of ending the question
     effort: str | None = None
     gathering: bool = False  # whether a retrieval or history strategy made the call
+    counted: bool = True  # whether the server's token count covers only the messages
     answers: Form | None = None  # form of the final answer, if the reply is one and can be streamed
 
 
@@ -92,8 +96,8 @@ class Decision:
 
 @dataclass(frozen=True, slots=True)
 class Contexts:
-    """Report chunks that the last call used but ragbed did not search for. Yield it alone; its result is the
-    evidence."""
+    """Report chunks that the last call used but ragbed did not find itself. Yield it alone; its result is the evidence.
+    """
 
     chunks: tuple[Chunk, ...]
 
@@ -129,6 +133,7 @@ class Reply:
     parsed: Any = None  # the reply as an object, if a schema was requested and the text is JSON
     usage: Usage = Usage()
     finish_reason: str = "stop"  # as the server reports it: `stop`, `length`, `tool_calls`
+    unsent: tuple[str, ...] = ()  # the served model, and the parameters that its server refused and that were not sent
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +157,7 @@ class Draft:
     cited: tuple[int, ...]  # evidence numbers in order of first mention, as read from `text` or the structured reply
     refused: bool  # whether the reply refuses to answer
     well_formed: bool  # False if the reply contains no answer
-    tagged: bool | None  # whether the answer was in its tags or fields; None if the strategy asked for neither
+    tagged: bool | None  # whether the answer was in the requested tags or fields; None if none were requested
     notes: tuple[str, ...] = ()  # short tags for the record, such as `no_sub_questions` or `cut`
     gathered: tuple[int, ...] | None = None
     figures: Mapping[str, float] = field(default_factory=dict)
@@ -167,17 +172,40 @@ class Draft:
         cut = reply.finish_reason == "length"
         notes = (*notes, "cut") if cut else notes
         if isinstance(reply.parsed, Mapping):  # citations in brackets in the answer count too
-            said, numbers = reply.parsed.get("answer"), reply.parsed.get("citations", ())
+            said = reply.parsed.get("answer")
             text = said.strip() if isinstance(said, str) else ""
-            listed = [n for n in numbers if type(n) is int] if isinstance(numbers, list) else []
-            refused = reply.parsed.get("refused") is True or is_refusal(text)
+            listed, unread = _field_citations(reply.parsed.get("citations"))
+            field_refuses = str(reply.parsed.get("refused")).strip().lower() in ("true", "yes")
+            refused = field_refuses or is_refusal(text)
             whole = bool(text) or refused
             cited = tuple(dict.fromkeys([*listed, *read_citations(text)]))
+            notes = (*notes, *["unread_citations"] * unread, *(() if field_refuses else refusal_notes(text)))
             return cls(text or (REFUSAL if refused else ""), cited, refused, whole, whole, notes)
         text, tagged = read_answer(reply.text)
         answers = tagged or form == "plain" or (form == "tags" and not cut)
         return cls(text, read_citations(text), is_refusal(text), bool(text) and answers,
-                   None if form == "plain" else tagged, notes)
+                   None if form == "plain" else tagged, (*notes, *refusal_notes(text)))
+
+
+_NUMBER_KEYS = ("number", "id", "document", "source", "citation", "index")
+
+
+def _field_citations(said: Any) -> tuple[list[int], bool]:
+    """Return the numbers in the field `citations`, and whether any entry is not a number. Models write `1.0`,
+    `"[1]"`, `"Document 1"` and `{"document": 1}` too, alone or in a list."""
+    numbers, unread = [], False
+    for one in said if isinstance(said, list) else [said]:
+        if isinstance(one, Mapping):
+            one = next((one[key] for key in _NUMBER_KEYS if key in one), one)
+        if type(one) is int or (isinstance(one, float) and one.is_integer()):
+            numbers.append(int(one))
+        elif isinstance(one, str):
+            found = read_citations(one) or read_citations(f"[{one.strip()}]")
+            numbers += found
+            unread = unread or bool(one.strip() and not found)
+        else:
+            unread = unread or one is not None
+    return numbers, unread
 
 
 Action = Search | Generate
@@ -221,7 +249,7 @@ class Exemplar:
     question: str
     answer: str  # in the form of a final answer, with citations if the rules ask for them
     documents: tuple[str, ...] = ()  # contents, numbered 1, 2, ... within the example
-    reasoning: str = ""  # shown by strategies that ask for reasoning
+    reasoning: str = ""  # only strategies that ask for reasoning show it
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,8 +258,9 @@ class Task:
 
     Attributes:
         answer_format: form of the final answer if the strategy leaves it open: tags or a JSON Schema.
-        framing: how prompts set documents apart: by marks and a rule that documents contain no instructions, or not at
-            all.
+        framing: how prompts separate documents from instructions: by marks and a rule that documents contain no
+            instructions, or not at all.
+        language: of the sentence that refuses: English, or with `auto` the question's.
         prompt_variant: version of the strategy's instruction, from 1. Most strategies have one version.
     """
 
@@ -250,6 +279,7 @@ class Task:
     exemplars: tuple[Exemplar, ...] = ()
     answer_format: AnswerFormat = "tags"
     framing: Framing = "delimited"
+    language: Language = "english"
     prompt_variant: int = 1
     placed: bool = False  # whether the evidence is fixed beforehand, so that every search finds the same
     seed: int = 0
@@ -263,6 +293,11 @@ class Task:
     def cites(self) -> bool:
         """Return whether the rules ask for citations."""
         return self.separators and self.rules in ("grounded", "open")
+
+    @property
+    def refusal(self) -> str:
+        """Return the refusal sentence for the question."""
+        return str(load(entries("refusal")["sentence"])(self.question)) if self.language == "auto" else REFUSAL
 
     def gather(self, query: str) -> Gathering:
         """Gather evidence for a query with the retrieval strategy, and mark its calls as `gathering`."""

@@ -2,7 +2,7 @@
 from bs4 import BeautifulSoup
 
 from ragbed.experiments import ReportInput, write_report
-from ragbed.experiments.analysis.catalogue import make_views
+from ragbed.experiments.analysis.analyses import make_views
 from ragbed.experiments.analysis.inputs import AnalysisInput
 from ragbed.experiments.metrics import estimate_share as share
 

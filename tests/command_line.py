@@ -1,10 +1,37 @@
 """The command line as tests call it."""
+import asyncio
+import contextlib
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pytest
+
+
+def run_command(monkeypatch: pytest.MonkeyPatch, *args: object) -> int:
+    """Run the command `ragbed` in this process; its exit status."""
+    from ragbed.experiments.cli import main
+
+    monkeypatch.setattr(sys, "argv", ["ragbed", *map(str, args)])
+    with _without_running_loop():
+        try:
+            main()
+        except SystemExit as end:
+            return int(end.code or 0)
+    return 0
+
+
+@contextlib.contextmanager
+def _without_running_loop() -> Iterator[None]:
+    """Hide the event loop that Playwright marks as running for as long as a browser is open: commands start their
+    own."""
+    loop = asyncio._get_running_loop()
+    asyncio._set_running_loop(None)
+    try:
+        yield
+    finally:
+        asyncio._set_running_loop(loop)
 
 
 class CommandLine:
@@ -15,15 +42,8 @@ class CommandLine:
 
     def __call__(self, *args: object) -> tuple[int, str, str]:
         """Exit status, stdout and stderr."""
-        from ragbed.experiments.cli import main
-
-        self._monkeypatch.setattr(sys, "argv", ["ragbed", *map(str, args)])
         self._capsys.readouterr()
-        try:
-            main()
-        except SystemExit as end:
-            return int(end.code or 0), *self._capsys.readouterr()
-        return 0, *self._capsys.readouterr()
+        return run_command(self._monkeypatch, *args), *self._capsys.readouterr()
 
     def json(self, *args: object) -> Any:
         """What the command says with `--json`, where it ends with status 0."""

@@ -1,8 +1,10 @@
 """Fixtures that several files share: a scripted chat server, the command line, and a small run to give it."""
 import contextlib
+import gc
 import json
 import os
 import re
+import shutil
 import signal
 import sqlite3
 import sys
@@ -10,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import hypothesis
 import pytest
 import yaml
 
@@ -18,7 +21,16 @@ from ragbed.strategies import REFUSAL
 # Children of the tests, and the next run, need not compile everything again.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
+os.environ["RAGBED_CALL_CACHE"] = "off"  # tests count calls
 os.environ["RAGBED_MODEL"] = "smollm2-135m"  # whatever else runs on this machine
+# For `make test`.
+hypothesis.settings.register_profile("quick", hypothesis.settings.get_profile("ci"), max_examples=30)
+# Where memory can hold the files of all tests, they are kept there: a run waits for the disk forty times.
+if os.path.isdir("/dev/shm") and shutil.disk_usage("/dev/shm").free > 4 << 30:
+    os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", "/dev/shm")
+# Several workers share the cores.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+gc.disable()  # nothing that is imported or collected is garbage
 # For what the tests of several files share, such as report_runs.
 sys.path += map(str, (Path(__file__).parent, *(Path(__file__).parent / "guests").iterdir()))
 
@@ -28,6 +40,12 @@ def pytest_xdist_auto_num_workers() -> int | None:
     """Half as many workers again as there are cores, unless told: tests wait for clocks and servers a third of their
     time."""
     return None if "PYTEST_XDIST_AUTO_NUM_WORKERS" in os.environ else max((os.cpu_count() or 1) * 3 // 2, 1)
+
+
+def pytest_collection_finish() -> None:
+    """Leave what was imported and collected out of every later garbage collection."""
+    gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(scope="session")
@@ -83,12 +101,21 @@ def capitals(tmp_path_factory):
     return folder / "index"
 
 
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory):
+    """The folder of what the first test of a module makes, for all of them."""
+    return tmp_path_factory.mktemp("kept") / "made"
+
+
 @pytest.fixture
 def ragbed(monkeypatch, capsys):
     """The command `ragbed` in this process."""
     from command_line import CommandLine
 
     return CommandLine(monkeypatch, capsys)
+
+
+_Dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 
 
 class Town:
@@ -130,7 +157,7 @@ class Town:
                    "calls": {"calls": {"attempts": 2, "seconds": 60}},
                    **settings}
         path = self.folder / f"{file}.yaml"
-        path.write_text(yaml.safe_dump(content))
+        path.write_text(yaml.dump(content, Dumper=_Dumper))
         return path
 
     def records(self) -> list[dict[str, Any]]:

@@ -3,7 +3,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ragbed.experiments.analysis.effects import estimate_effects
+from ragbed.experiments.guests.effects.effects import estimate_effects
 from ragbed.experiments.statistics import Clusters
 
 BASE = {"benchmark": "b", "model": "m", "reasoning": "direct", "retrieval": None, "retriever": None,

@@ -4,16 +4,20 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import httpcore2
+import kept_workers
 import pytest
 from jinja2 import Environment
-from typer import main
 
-from ragbed.retrieval.lexical import korean
+from ragbed.documents import workers
+from ragbed.experiments.commands.help import Commands
+from ragbed.retrieval.lexical import tokenizers
 
 
 @contextmanager
 def made_once() -> Iterator[None]:
-    """Compile report templates, build the command line and load the Korean analyser only once."""
+    """Compile report templates, build the command line, start parsing processes, load the Korean analyser and read the
+    certificates of the system only once."""
     compile_, compiled = Environment.compile, {}
 
     def compile_once(environment: Environment, source: str, name: Any = None, filename: Any = None, *more: Any) -> Any:
@@ -22,11 +26,23 @@ def made_once() -> Iterator[None]:
             compiled[key] = compile_(environment, source, name, filename, *more)
         return compiled[key]
 
+    make_command, commands = Commands.get_command, {}
+
+    def make_command_once(group: Commands, context: Any, name: str) -> Any:
+        target = group.targets.get(name)
+        key = (name, group._load(name, target)) if isinstance(target, str) else (name, target)
+        if key not in commands:
+            commands[key] = make_command(group, context, name)
+        return commands[key]
+
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Commands, "get_command", make_command_once)
         patch.setattr(Environment, "compile", compile_once)
-        patch.setattr(main, "get_command", functools.cache(main.get_command))
-        patch.setattr(korean, "_kiwi", functools.cache(_small_kiwi))
+        patch.setattr(httpcore2, "default_ssl_context", functools.cache(httpcore2.default_ssl_context))
+        patch.setattr(tokenizers, "_kiwi", functools.cache(_small_kiwi))
+        patch.setattr(workers, "Worker", kept_workers.KeptWorker)
         yield
+    kept_workers.end_all()
 
 
 def _small_kiwi() -> Any:

@@ -25,12 +25,14 @@ class ScriptedServer:
         requests: `(body, headers)` of every request.
         busiest: the most requests that were open at once.
         models: what it lists at `/v1/models`.
+        ollama: answers Ollama's own routes: a function from the name below `/api/` and the body to JSON, or None.
     """
 
     def __init__(self, script: Script) -> None:
         self.requests: list[tuple[dict[str, Any], dict[str, str]]] = []
         self.busiest = self._open = 0
         self.models: Any = {"object": "list", "data": []}
+        self.ollama: Callable[[str, Any], Any] = lambda name, body: None
         self._script = script
         self._next = 0
         self._loop = asyncio.new_event_loop()
@@ -51,6 +53,7 @@ class ScriptedServer:
         app = web.Application(client_max_size=64 << 20)
         app.router.add_post("/v1/chat/completions", self._chat)
         app.router.add_get("/v1/models", self._models)
+        app.router.add_route("*", "/api/{name}", self._ollama)
         self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
         await self._runner.setup()
         await web.TCPSite(self._runner, "127.0.0.1", 0).start()
@@ -75,6 +78,10 @@ class ScriptedServer:
 
     async def _models(self, request: web.Request) -> web.Response:
         return web.json_response(self.models)
+
+    async def _ollama(self, request: web.Request) -> web.Response:
+        found = self.ollama(request.match_info["name"], await request.json() if request.can_read_body else None)
+        return web.json_response(found) if found is not None else web.Response(status=404)
 
     async def _chat(self, request: web.Request) -> web.StreamResponse:
         body = await request.json()

@@ -8,9 +8,9 @@ from factored import BASE, Row, cells
 
 import ragbed.experiments.analysis.pairs as all_pairs
 from ragbed.experiments import aggregate
-from ragbed.experiments.analysis.effects import estimate_effects
 from ragbed.experiments.analysis.pairs import compare_pairs
 from ragbed.experiments.analysis.replicates import summarise_replicates
+from ragbed.experiments.guests.effects.effects import estimate_effects
 from ragbed.experiments.statistics import Clusters
 
 CLOSED = {"condition": "closed-book", "rules": "closed-book"}

@@ -50,7 +50,7 @@ def test_every_bad_document_is_named_and_the_rest_is_read(tmp_path: Path) -> Non
         "truncated.pdf": "a truncated PDF: its end is missing", "nearly.pdf": "a truncated PDF: its end is missing",
         "not.pdf": "not a PDF: it has no PDF header", "zero.pdf": "the file is empty (0 bytes)",
         "encrypted.pdf": "encrypted: it needs a password",
-        "scanned.pdf": "no text: its pages are probably scanned, and there is no text recognition here",
+        "scanned.pdf": "no text: its pages are probably scanned; `ragbed index --ocr` recognises it",
         "zero.html": "the file is empty (0 bytes)", "binary.html": "binary data, not text",
         "image.html": "is a PNG image, not text", "blank.txt": "holds no text", "empty.html": "holds no text",
         "wrong.html": "한국어 문서입니다", "good.pdf": "\n\n".join(["Some words"] * 3), "good.html": "fine"}

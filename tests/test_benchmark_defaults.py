@@ -6,7 +6,7 @@ import pytest
 import yaml
 
 from ragbed.experiments import BENCHMARKS
-from ragbed.experiments.terminal.tables import run_table
+from ragbed.experiments.terminal.run_tables import run_table
 
 DATA = Path(__file__).parent / "data"
 
@@ -20,7 +20,7 @@ def test_name_and_folder_are_enough(ragbed, serve, tmp_path, kind):
                                       "benchmark": {"kind": kind, "path": str(DATA / kind)}}))
     status, out, err = ragbed("run", config)
     assert status == 0, err
-    assert ("scores only what is found; the model is asked" in err) == (kind in ("beir", "trec"))
+    assert ("scores only searches, so the model's answers have no score" in err) == (kind in ("beir", "trec"))
     summary = json.loads((tmp_path / kind / "summary.json").read_text())
     columns = list(BENCHMARKS[kind].scheme.columns)
     assert summary["columns"] == columns

@@ -15,7 +15,7 @@ from pydantic import TypeAdapter
 from ragbed.documents import BenchmarkError, Document
 from ragbed.documents.rows import read_rows
 from ragbed.experiments import BENCHMARKS, Question, Step, find_metric
-from ragbed.experiments.analysis.catalogue import find_view
+from ragbed.experiments.analysis.analyses import find_view
 from ragbed.experiments.analysis.published import load_published
 from ragbed.experiments.benchmarks import OwnQuestions
 from ragbed.experiments.benchmarks.base import files_below
@@ -149,7 +149,7 @@ def test_limit_and_filter_choose_in_order(kind):
         chosen = settings(kind, filter={tag: value}).load().questions
         assert [question.id for question in chosen] == [
             question.id for question in questions if value in question.tags.get(tag, ())]
-    with pytest.raises(BenchmarkError, match="has the tags colour=red"):
+    with pytest.raises(BenchmarkError, match="no question has colour=red"):
         settings(kind, filter={"colour": "red"}).load()
 
 

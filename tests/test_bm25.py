@@ -72,9 +72,9 @@ STOPS = ("to be or not to be", "The reef")
 @pytest.mark.parametrize(("texts", "query", "settings", "expected"), [
     (GENERALS, "run", {}, [0]), (GENERALS, "run", {"stemming": False}, []), (GENERALS, "general", {}, [1, 0]),
     (GENERALS, "general", {"stemming": False}, [1]), (HOUSES, "Häusern", {"language": "german"}, [1, 0]),
-    (HOUSES, "die das", {"language": "german"}, []), (HOUSES, "die", {"language": "french"}, [0]),
-    (STOPS, STOPS[0], {}, []), (STOPS, STOPS[0], {"stopwords": False}, [0]),
-    (STOPS, "reef", {"stopwords": ("Reef",)}, []), (STOPS, "the reef", {"stopwords": ("reef",)}, [1])])
+    (HOUSES, "die das", {"language": "german"}, [1, 0]), (HOUSES, "die", {"language": "french"}, [0]),
+    (STOPS, STOPS[0], {}, [0]), (STOPS, STOPS[0], {"stopwords": False}, [0]),
+    (STOPS, "reef to", {"stopwords": ("to",)}, [1]), (STOPS, "the reef", {"stopwords": ("reef",)}, [1])])
 def test_stems_and_stop_words_are_those_of_the_language_unless_it_is_said_otherwise(texts, query, settings, expected):
     assert rows(texts, query, **settings) == expected
 
@@ -106,3 +106,18 @@ def test_hostile_text_is_searched_like_any_other():
     texts = ["x" * 1_000_000, "a\0reef\ud800", "\u0301" * 100_000 + " pier", "1," * 100_000, "가" * 300]
     for query, row in (("reef", 1), ("pier", 2), ("x" * 255, 0)):
         assert rows(texts, query, language="english") == [row]
+
+
+PHRASES = ("To be, or not to be: that is the question", "The Who are a band", "The IT department", "a reef")
+
+
+@pytest.mark.parametrize(("query", "expected"), [
+    ("to be or not to be", [0]), ("The Who", [1]), ("IT", [2]), ("the", [2, 1, 0]), ("The reef", [3]),
+    ("what is this, and where was it?", [2, 0]), ("the pier", []), ("what pier", [])])
+def test_a_query_of_stop_words_alone_is_searched_with_them(query, expected):
+    assert rows(PHRASES, query) == expected
+
+
+def test_a_list_of_stop_words_is_searched_as_well_if_there_is_nothing_else():
+    assert rows(STOPS, "reef", stopwords=("Reef",)) == [1]
+    assert rows(STOPS, "reef be", stopwords=("Reef",)) == [0]

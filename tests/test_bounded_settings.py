@@ -18,7 +18,7 @@ def test_a_sweep_that_is_too_large_is_refused_before_it_is_expanded():
     with pytest.raises(SettingsError, match="its lists expand to 1,980,000 strategies, but a run takes at most 1,000"):
         next(sweep("reasoning", said))
     assert len(list(sweep("reasoning", {"kind": "self_consistency", "samples": list(range(1, 101))}))) == 100
-    with pytest.raises(SettingsError, match="self_consistency: samples: an empty list"):
+    with pytest.raises(SettingsError, match="self_consistency: samples: the list is empty"):
         list(sweep("reasoning", {"kind": "self_consistency", "samples": []}))
 
 

@@ -1,7 +1,11 @@
-"""A judge that is broken loses no question: every answer keeps its record, and what is unjudged is counted and told."""
+"""A judge that is broken gives no score and loses no question: each answer keeps its record, and the figures say so."""
 import json
+import re
 
 import pytest
+
+from ragbed import open_run
+from ragbed.experiments.metrics import ScoredQuestion, aggregate
 
 REPLY = "<Thinking>There is oil on his sleeve.</Thinking><Answer>B [1]</Answer>"
 BROKEN = {
@@ -10,6 +14,8 @@ BROKEN = {
     "another language": ("评分：正确\n分数：7\n包含的步骤：零和一", "unreadable twice"),
     "cut": ({"text": "Grade: 7\nHeld: [0]", "finish_reason": "length"}, "cut by the token limit twice"),
     "out of range or of two minds": ("Grade: 11\nGrade: Correct\nHeld: [0, 2]", "unreadable twice"),
+    "prompt cut": ({"text": "Grade: 7\nHeld: [0]", "usage": {"prompt_tokens": 9, "completion_tokens": 3}},
+                   "call failed: prompt_cut"),
     "failing": ({"status": 400}, "call failed: http_400"),
     "too long": ({"status": 400, "error": {"code": "context_length_exceeded", "message": "the context length is 8192 "
                                            "tokens; requested 9000"}}, "call failed: too_long"),
@@ -58,12 +64,12 @@ def test_a_broken_judge_loses_no_question(serve, town, ragbed, rubric, broken):
     model, judge = serve(lambda _: REPLY), serve(lambda _: line)
     config = town.config(model.url, judge=f"{judge.url}#judge", calls={"calls": {"attempts": 1}}, **benchmark(town))
     status, out, err = ragbed("run", config, "--full")
-    assert status == 0, err
+    assert status == 1, err
     assert len(judge.requests) == due * (1 if "call failed" in note else 2)
     words = " ".join(out.split())
-    assert f"{due} of {due} answers are unjudged: {note} ({due}). They count as 0 in the judge's metrics" in words
+    assert words.startswith(f"{due} of {due} answers are unjudged: {note} ({due}); no cell has a score from it.")
     assert any(" unjudged " in line and "outcomes" in line for line in out.splitlines())
-    assert (town.run / "report.html").read_text().count(" answers are unjudged: ") == 1
+    assert f'<p class="headline">{due} of {due} answers are unjudged' in (town.run / "report.html").read_text()
     results = [record["result"] for record in town.records()]
     assert [result["outcome"] for result in results] == ["answered"] * asked
     verdicts = [result["verdict"] for result in results if result["verdict"] is not None]
@@ -72,8 +78,8 @@ def test_a_broken_judge_loses_no_question(serve, town, ragbed, rubric, broken):
     assert (cell["n"], cell["outcomes"]["answered"]) == (asked, asked)
     metrics = cell["metrics"]
     assert (metrics["unjudged"]["mean"], metrics["unjudged"]["n"]) == (1.0, due)
-    assert {name: (metrics[name]["mean"], metrics[name]["n"]) for name in figures} == {
-        name: (0.0, asked if name == "unified" else due) for name in figures}
+    assert {name: metrics[name] for name in figures} == {
+        name: {"mean": None, "low": None, "high": None, "n": 0} for name in figures}
 
 
 @pytest.mark.parametrize("rubric", RUBRICS)
@@ -94,10 +100,76 @@ def test_a_judge_that_errs_once_is_asked_once_more(serve, town, ragbed, rubric):
 def test_a_broken_judge_of_points_stops_no_scoring_as_published(serve, town, ragbed):
     model, judge = serve(lambda _: REPLY), serve(lambda _: "7.5")
     config = town.config(model.url, judge=f"{judge.url}#judge", scoring="as-published", **mdbench(town))
-    (cell,) = ragbed.json("run", config)["cells"]
+    (cell,) = json.loads(ragbed("run", config, "--json")[1])["cells"]
     assert (cell["metrics"]["unjudged"]["mean"], cell["n"]) == (1.0, 2)
     assert cell["metrics"]["graded_accuracy"]["n"] == 0
     assert len(judge.requests) == 2 * 2  # to shorten, and once
+
+
+def run_two(serve, town, grading, **settings):
+    """A run of 30 questions, each answered by two strategies, whose answers the judge sees with and without `STEPS`."""
+    town.write([town.row(number) for number in range(30)])
+    answer = "<Answer>{} people [1]</Answer>".format
+    model = serve(lambda body: answer("STEPS" if "<Thinking>" in str(body["messages"]) else "7"))
+    judge = serve(lambda body: grading(body["messages"][0]["content"]))
+    return town.config(model.url, judge=f"{judge.url}#judge", reasoning=["direct", "chain_of_thought"],
+                       calls={"calls": {"attempts": 1}}, **settings)
+
+
+@pytest.mark.parametrize("broken", [{"status": 400}, {"status": 500}, "Hm."])
+def test_a_judge_that_fails_for_one_cell_scores_only_the_other(serve, town, ragbed, broken):
+    config = run_two(serve, town, lambda asked: broken if "STEPS" in asked else "Grade: Correct")
+    status, out, _ = ragbed("run", config)
+    assert status == 1
+    assert out.startswith("29 of 58 answers are unjudged: ")
+    assert "`chain_of_thought` has no score from it" in " ".join(out.split())
+    summary = json.loads((town.run / "summary.json").read_text())
+    direct, other = (cell["metrics"]["unified"] for cell in summary["cells"])
+    assert (direct["mean"], direct["n"], other["mean"], other["n"]) == (0.5, 30, None, 0)  # the refusal was due
+    assert summary["comparisons"]["pairs"] == []
+    status, _, err = ragbed("compare", town.run, "--fail-if", "unified < baseline - 1")
+    assert (status, "the judge graded no answer of one of them" in err) == (2, True)
+    with open_run(town.run) as run:
+        frame = run.frame().groupby("cell_name")["score.correct"]
+        assert frame.mean().to_dict() == pytest.approx({"direct": 1.0, "chain_of_thought": float("nan")}, nan_ok=True)
+
+
+def test_unjudged_answers_leave_bounds_wherever_a_score_is_shown(serve, town, ragbed):
+    """The judge grades nothing of every third town: 10 of 29 answers of one cell."""
+    def grading(asked):
+        number = int(re.findall(r"in town (\d+)", asked)[-1])
+        return "Grade: Correct" if "STEPS" not in asked or number % 3 else {"status": 400}
+
+    status, out, _ = ragbed("run", run_two(serve, town, grading), "--full")
+    assert status == 0
+    assert out.startswith("9 of 58 answers are unjudged: call failed: http_400 (9); scores cover the others")
+    assert "0.34 to 0.50" in out  # the half of the answerable questions is 20 of 29 at least, and 29 at most
+    summary = json.loads((town.run / "summary.json").read_text())
+    first, second = (cell["metrics"] for cell in summary["cells"])
+    assert "bounds" not in first["unified"]
+    assert (second["unified"]["mean"], second["unified"]["n"]) == (0.5, 21)
+    assert second["unified"]["bounds"] == pytest.approx([20 / 29 / 2, 0.5])
+    assert (second["wrong"]["mean"], second["wrong"]["bounds"]) == (0.0, pytest.approx([0.0, 9 / 29]))
+    assert "bounds" not in second["citation_f1"]
+    (pair,) = summary["comparisons"]["pairs"]
+    assert (pair["n"], pair["difference"], pair["bounds"]) == (21, 0.0, pytest.approx([-9 / 29 / 2, 0.0]))
+    assert "with unjudged 0.34 to 0.50" in (town.run / "report.html").read_text()
+    with open_run(town.run) as run:
+        means = run.frame().groupby("cell_name")[["score.correct", "score.correct.least", "score.correct.most"]].mean()
+        assert list(means.loc["chain_of_thought"]) == pytest.approx([1.0, 20 / 29, 1.0])
+    ragbed("export", town.run, town.folder / "answers.csv")
+    assert "score.unified.least" in (town.folder / "answers.csv").read_text().splitlines()[0]
+    # A gate counts every unjudged answer against the cell.
+    assert ragbed("compare", town.run, "--fail-if", "unified < baseline - 0.2")[0] == 0
+    status, out, err = ragbed("compare", town.run, "--fail-if", "unified < baseline - 0.1")
+    assert (status, "with unjudged: -0.16 to +0.00" in err, "-0.16 to +0.00" in out) == (1, True, True)
+
+
+def test_a_repeat_that_is_unjudged_is_a_share_of_its_question():
+    rows = [ScoredQuestion(True, "answered", {"unified": 1.0, "correct": 1.0, "unjudged": 0.25}),
+            ScoredQuestion(True, "refused", {"unified": -1.0, "correct": 0.0, "unjudged": 0.0})]
+    assert aggregate(rows)["unified"]["bounds"] == [-0.125, 0.0]
+    assert aggregate(rows)["correct"]["bounds"] == [0.375, 0.5]
 
 
 def test_the_lexical_judge_stands_beside_its_figures_of_every_rubric(serve, town, ragbed):

@@ -24,14 +24,14 @@ async def taken(places, count):
 async def test_a_burst_of_refusals_halves_the_places_once_and_a_round_of_successes_adds_one():
     places = CallSlots(16)
     for claim in await taken(places, 16):
-        places.refused(claim, None)
-    assert (places.count, places.refusals, places.waiting) == (8, 16, 0)
+        places.count_rate_limit(claim, None)
+    assert (places.count, places.rate_limits, places.waiting) == (8, 16, 0)
     burst = await taken(places, 8)
     for _ in range(9):
-        places.succeeded()
+        places.count_success()
     assert places.count == 9  # 8 + 1/8 + 1/8.125 + …: the ninth is the first beyond 9
     for claim in burst:
-        places.refused(claim, None)
+        places.count_rate_limit(claim, None)
     assert places.count == 4  # half of the 8 that were taken, not of the 9 that could have been
 
 
@@ -40,10 +40,10 @@ async def test_places_never_fall_below_one_nor_rise_above_the_ceiling():
     places = CallSlots(2)
     for _ in range(5):
         (claim,) = await taken(places, 1)
-        places.refused(claim, None)
+        places.count_rate_limit(claim, None)
     assert places.count == 1
     for _ in range(50):
-        places.succeeded()
+        places.count_success()
     assert places.count == 2
 
 
@@ -51,10 +51,10 @@ async def test_places_never_fall_below_one_nor_rise_above_the_ceiling():
 async def test_the_longest_wait_that_was_asked_for_holds_and_one_beyond_what_calls_have_holds_nobody():
     places = CallSlots(4, longest=60)
     first, second, third = await taken(places, 3)
-    assert 20 < places.refused(first, 20) <= 21
-    assert 5 < places.refused(second, 5) <= 6
+    assert 20 < places.count_rate_limit(first, 20) <= 21
+    assert 5 < places.count_rate_limit(second, 5) <= 6
     assert 20 < places.held <= 21
-    assert 70 < places.refused(third, 70) <= 71
+    assert 70 < places.count_rate_limit(third, 70) <= 71
     assert places.held <= 21
 
 
@@ -70,7 +70,7 @@ async def test_a_refused_call_is_the_next_when_the_time_has_come_and_nobody_is_s
 
     tasks = [asyncio.create_task(queue(f"later {number}", places.claim())) for number in range(3)]
     await asyncio.sleep(1)
-    wait = places.refused(first, 20)
+    wait = places.count_rate_limit(first, 20)
     places.give_back(second)
     tasks.append(asyncio.create_task(queue("refused", first)))
     await asyncio.sleep(0)
@@ -126,9 +126,9 @@ async def _all_of(ceiling, calls):
                 finally:
                     busy -= 1
                 if asked == "success":
-                    places.succeeded()
+                    places.count_success()
                 else:
-                    places.refused(claim, asked)
+                    places.count_rate_limit(claim, asked)
         finally:
             places.give_back(claim)
 
@@ -165,9 +165,9 @@ class Server:
     async def _call(self, claim, asks):
         await self.places.take(claim)
         while not await self._works():
-            self.places.refused(claim, asks)
+            self.places.count_rate_limit(claim, asks)
             await self.places.take(claim)
-        self.places.succeeded()
+        self.places.count_success()
         self.places.give_back(claim)
         self.most.append(self.places.count)
 
@@ -186,7 +186,7 @@ class Server:
 async def test_calls_settle_near_what_the_server_takes_at_once():
     server = Server(CallSlots(16), lambda open, now: open >= 4)
     await server.all_of(200, asks=1.5)
-    assert len(server.begun) == 200 + server.places.refusals < 2 * 200
+    assert len(server.begun) == 200 + server.places.rate_limits < 2 * 200
     assert 2 <= sum(server.most[100:]) / 100 <= 5
     assert server.places.waiting == 0
 

@@ -59,7 +59,7 @@ def taken(tmp_path, ragbed, offline):
         assert (copy / "summary.json").read_bytes() == (run / "summary.json").read_bytes()
         assert rows(copy) == rows(run)
         assert "0 calls sent" in err
-        assert "the results are those of c.gz" in err
+        assert "the results equal those recorded in c.gz" in err
         return other
 
     return take
@@ -217,7 +217,7 @@ def test_a_benchmark_of_the_hub_is_not_fetched_by_a_replay(town, exported, offli
     status, _, err = offline(town.folder, "run", "--replay", file, "--name", "hub", "--set",
                              "benchmark.path=hub:no/such")
     assert (status, err.count("\n")) == (2, 1)
-    assert "hub:no/such: not in the hub's cache and is not fetched by a replay; put the files into" in err
+    assert "hub:no/such: not in the hub's cache and is not fetched by a replay; give the path of" in err
 
 
 @pytest.mark.slow

@@ -82,7 +82,7 @@ def changes(fields: list[dict]) -> dict[str, list]:
         return [head, *rest[:place], {**rest[place], **changed}, *rest[place + 1:], end]
 
     return {"does not match its hash": with_line(text, content="Another."),
-            "either a reply or a failure": with_line(call, reply=None),
+            "a reply or a failure, and not both": with_line(call, reply=None),
             "reply.usage.prompt_tokens": with_line(call, reply={"text": "", "usage": {"prompt_tokens": "x"}}),
             "call: String should match": with_line(call, call="../../etc"),
             "checksum mismatch": [head, *rest[:-1], end],
@@ -93,7 +93,7 @@ def changes(fields: list[dict]) -> dict[str, list]:
             "another version of ragbed": [{**head, "version": 2}, *rest, end],
             "not a cassette": [*rest, end],
             "benchmark.name: Field required": [{**head, "run": {**head["run"], "benchmark": {}}}, *rest, end],
-            "its description of the run is damaged": [{**head, "run": {"name": "town"}}, *rest, end]}
+            "the description of the run is damaged": [{**head, "run": {"name": "town"}}, *rest, end]}
 
 
 def test_lines_that_do_not_fit_are_one_line_and_nothing_is_begun(ragbed, file, tmp_path):
@@ -109,7 +109,7 @@ def test_a_reply_that_was_altered_under_a_fitting_hash_ends_the_replay_with_stat
     call["reply"]["text"] = "<Answer>another</Answer>"
     put(file, whole)
     status, _, err = ragbed("run", "--replay", file, "--out", tmp_path / "again")
-    assert (status, "the results are not those of" in err, "or the file was altered" in err) == (1, True, True), err
+    assert (status, "the results differ from those" in err, "or the file was changed" in err) == (1, True, True), err
 
 
 def test_a_cassette_does_not_say_where_its_replay_is_written(ragbed, file, tmp_path, monkeypatch):

@@ -91,6 +91,31 @@ def test_other_forms(text, label):
     assert read_choice(text, PLACES) == label
 
 
+@pytest.mark.parametrize("form", [
+    "Antwort: {}", "Die richtige Antwort ist {}.", "Die Antwort lautet also: {}", "Réponse : {}",
+    "La bonne réponse est la {}",
+    "La respuesta correcta es la {}.", "Risposta: {}", "La risposta è {}", "Resposta: {}", "Ответ: {}",
+    "Правильный ответ — {}.", "Ответ {}", "정답: {}", "정답은 {}입니다", "答案：{}", "答え：{}",
+    "答えは{}です", "正解は{}です。",
+    "Antwoord: {}", "Svar: {}", "Odpowiedź: {}", "Cevap: {}", "Đáp án: {}", "คำตอบ: {}", "الإجابة: {}", "Ich wähle {}",
+    "Je choisis {}", "Вариант {}", "{}选项", "{}?", "{}？", "({})?", "\u200b{}", "{}\u200b",
+    "An\u200bswer: {}", "\ufeff{}",
+    "**{}**", "✅ {}", "„{}“", "«{}»", "({})", "{}) text", "not A but {}", "It is not A, but {}.", "Answer — {}",
+    "rules out C, leaving {}", "The text rules out A and C, leaving option {}.", "C is ruled out, which leaves only {}",
+    "Ruling out A, we are left with {}.", "That eliminates A, so only {} remains.", "{} rather than A",
+    "{} instead of A."])
+def test_labels_are_read_in_many_languages_and_after_what_is_ruled_out(form):
+    assert [read_choice(form.format(label), PLACES) for label in "BD"] == ["B", "D"]
+
+
+@pytest.mark.parametrize("text", [
+    "A or B?", "A? B?", "Answer: B? or C?", "Antwort: nicht B", "Die Antwort ist nicht B", "Réponse : pas B",
+    "La respuesta no es B", "Antwort: A oder B", "Réponse : A ou B", "Ответ: A или B", "Ответ не B", "答えはBではない",
+    "rules out D, leaving A or C", "It rules out D", "Antwort: Bonn", "Is it B? No.", "E?"])
+def test_in_many_languages_too_none_or_several_named_is_no_choice(text):
+    assert read_choice(text, PLACES) is None
+
+
 def test_yes_and_no_as_options_are_not_said_of_the_labels():
     assert read_choice("B: no", (("A", "yes"), ("B", "no"))) == "B"
     assert read_choice("A: no", (("A", "yes"), ("B", "no"))) is None
@@ -156,7 +181,7 @@ def test_other_labels_than_letters():
     "option A is not ", "Italy ", "A) ", "answer: A, ", "answer: A or ", "answer (A) ", "A. France\n", "is B\n", "(B)",
     "<answer>", "'", "[ ", "[1", "答案", "(A) is ", "New York ", "not ",
     "option A or ", "not A. ", "answer: A France ", "A: no. ", "(A) (B) ", "不选", "B가 아니라 ", "不是A", "B项",
-    "A 번"])
+    "A 번", "Antwort ", "réponse est la ", "leaving ", "答え", "B? ", "Antwort: A oder "])
 def test_100_kb_of_anything_take_no_time(piece):
     grows_linearly(lambda n: read_choice(piece * (n // len(piece)), PLACES), 25_000)
 

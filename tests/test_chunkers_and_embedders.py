@@ -1,7 +1,12 @@
 """Chunkers and embedders as factors: what questions bring is cut and embedded anew, and searched by each retriever."""
+import contextlib
+import json
 from pathlib import Path
 
-from ragbed.experiments import Plan, check_settings
+from ragbed.documents import Chunk
+from ragbed.experiments import Gold, Plan, check_settings
+from ragbed.experiments.running.gold import gold_by_span
+from ragbed.experiments.runs.store import RunFolder
 from ragbed.experiments.settings.retrievers import label
 
 BEIR = str(Path(__file__).parent / "data" / "beir")
@@ -68,3 +73,23 @@ def test_settings_are_called_by_what_is_not_usual():
     (named, cut) = settings_of(embedders=["org/model-v2", {"model": "org/model-v2", "long": "truncated"}]).embedders
     assert label(named) == "model-v2"
     assert label(cut) == "model-v2 (long truncated)"
+
+
+def test_gold_follows_into_the_chunks_of_a_retrievers_own_chunker(ragbed, tmp_path):
+    path = tmp_path / "cut.yaml"
+    path.write_text(json.dumps({
+        "out": str(tmp_path), "benchmark": {"kind": "hotpotqa", "path": str(Path(BEIR).parent / "hotpotqa")},
+        "reasoning": "search_only", "retriever": [
+            {"kind": "bm25", "k": 20, "name": "cut", "build": {"chunker": {"kind": "fixed", "size": 40}}}]}))
+    made = ragbed.json("evaluate-retrieval", path)
+    with contextlib.closing(RunFolder.existing(Path(made["run"]))) as folder:
+        found = [passage for result in folder.results() for passage in result.in_view]
+    assert max(passage.end - passage.start for passage in found) <= 40
+    assert {passage.gold for passage in found} == {None, "span"}
+
+
+def test_a_gold_chunk_becomes_its_span():
+    chunk = Chunk("c1", "d1", "plain", 5, 25, "the bridge was built")
+    known, unknown, page = gold_by_span([Gold("", chunk="c1"), Gold("", chunk="c2"), Gold("d1", page=3)], {"c1": chunk})
+    assert known == Gold("d1", "c1", "plain", 5, 25)
+    assert (unknown, page) == (Gold("", chunk="c2"), Gold("d1", page=3))

@@ -68,6 +68,15 @@ def test_ask_says_a_refusal_and_a_failure(ragbed, serve, index):
     assert err.startswith(f"error by {server.url}#m: 1 calls")
 
 
+def test_an_answer_to_a_prompt_that_the_server_cut_says_so(ragbed, serve, index):
+    server = serve([{"text": "Norway [1]", "usage": {"prompt_tokens": 9, "completion_tokens": 2}}] * 2)
+    args = ("ask", "Oslo is the capital of what?", "--index", index, "--model", f"{server.url}#m")
+    cut = "the server counted fewer prompt tokens than the prompt has, so it probably cut the prompt; check with: " \
+          f"ragbed doctor {server.url}#m"
+    assert ragbed.json(*args)["notes"] == [cut]
+    assert cut in ragbed(*args)[2]
+
+
 def test_ask_traces_in_json_too(ragbed, serve, index):
     server = serve(["<Answer>Norway [1]</Answer>"])
     _, out, _ = ragbed("ask", "Oslo?", "--index", index, "--model", f"{server.url}#m", "-k", 1, "--trace", "--json")
@@ -92,7 +101,7 @@ def test_run_prints_the_contract(ragbed, serve, town):
     server = serve(town.reply)
     run = ragbed.json("run", town.config(server.url, reasoning=["direct", "plan_and_solve"]))
     assert set(run) == {"run", "cells", "columns", "views", "comparisons", "effects", "repeated", "error_analysis",
-                        "tradeoff", "published", "notes", "results"}
+                        "tradeoff", "published", "notes", "results", "trial"}
     assert run["run"] == str(town.run)
     for cell in run["cells"]:
         assert set(cell) == {
@@ -118,9 +127,23 @@ def test_list_and_index_print_json(ragbed, tmp_path):
     (tmp_path / "b.txt").write_text("")
     report = json.loads(ragbed("index", tmp_path / "a.txt", tmp_path / "b.txt", "--out", tmp_path / "i", "--json")[1])
     assert set(report) == {"index", "documents", "parsed", "replaced", "removed", "chunks", "windows", "embedded",
-                           "reused", "search", "seconds", "skipped", "unread", "estimate"}
+                           "reused", "search", "seconds", "skipped", "unread", "unread_pages", "ocr_pages",
+                           "unknown_metadata",
+                           "estimate"}
     assert (report["documents"], report["chunks"]) == (1, 1)
     assert [set(one) for one in report["skipped"]] == [{"document", "reason"}]
+
+
+def test_index_names_the_pages_of_a_pdf_that_are_pictures(ragbed, tmp_path):
+    file = pymupdf.open()
+    for text in ("The ferry leaves at ten.", "", "It arrives at noon."):
+        page = file.new_page()
+        page.insert_text((72, 100), text) if text else page.insert_image(
+            page.rect, pixmap=pymupdf.Pixmap(pymupdf.csRGB, pymupdf.IRect(0, 0, 8, 8), False))
+    file.save(tmp_path / "ferry.pdf")
+    _, out, err = ragbed("index", tmp_path / "ferry.pdf", "--out", tmp_path / "i", "--embedder", "none")
+    assert "ferry.pdf: page 2 is a picture without text, so it is not in the index" in err
+    assert "0 skipped" in out
 
 
 CLAIMED = {"direct": ["answer"], "chain_of_thought": ["answer"], "chain_of_draft": ["answer"],
@@ -226,7 +249,7 @@ def test_what_the_user_can_mend_is_one_line(ragbed, index, tmp_path, monkeypatch
     ragbed.refuses("ask", "x", "--index", index, "--model", "openai:gpt", says=["OPENAI_API_KEY is not set"])
     ragbed.refuses("index", index.parent / "oslo.md", "--out", tmp_path, "--embedder", "no/such", says=["no/such"])
     ragbed.refuses("index", index.parent, "--out", tmp_path, "--chunker", "guess", says=["guess", "crest", "sections"])
-    ragbed.refuses("index", index.parent, "--out", tmp_path, "--format", "pdf", says=["'html' or 'plain'"])
+    ragbed.refuses("index", index.parent, "--out", tmp_path, "--format", "pdf", says=["choose from: html, plain"])
     ragbed.refuses("index", index.parent, "--out", tmp_path, "--chunker", "crest", "--size", 200, says=["--size"])
     for empty in ("", " \n"):
         ragbed.refuses("search", empty, "--index", index, says=["the query is empty"])

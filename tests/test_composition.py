@@ -6,7 +6,8 @@ from pydantic import TypeAdapter, ValidationError
 
 from ragbed.documents import Chunk, Document
 from ragbed.retrieval import Pool, RerankerDeps, RetrieverSettings
-from ragbed.retrieval.filters.terms import filter_collection, normalise_filter
+from ragbed.retrieval.filters.filtered_collection import filter_collection
+from ragbed.retrieval.filters.parser import normalise_filter
 from ragbed.retrieval.storage.cache import CachedEmbedder
 from ragbed.retrieval.types import MAX_PARTS
 

@@ -8,8 +8,8 @@ import pytest
 from ragbed.documents import Chunk, Document, SettingsError
 from ragbed.experiments import Benchmark, Gold, Plan, Question, check_settings
 from ragbed.experiments.conditions import Perturbation
+from ragbed.experiments.running.cell_matrix import check_conditions
 from ragbed.experiments.running.gold import Perturber
-from ragbed.experiments.running.preflight import check_conditions
 
 DATA = Path(__file__).parent / "data"
 A, B = (Chunk(name, "document", "plain", 0, 1, name) for name in "ab")
@@ -109,7 +109,7 @@ def test_what_changes_nothing_under_a_condition_is_no_cell_of_its_own():
     (Benchmark("b", (asked("one", "a"),)), {"conditions": "gold"}, "has gold evidence"),
     (Benchmark("b", (asked("one"),)), {}, "has no chunks"),
     (Benchmark("b", (asked("one"),)), {"conditions": "retrieved"}, "no corpus to index"),
-    (Benchmark("b", (asked("one"),), corpus="pages"), {"conditions": "full"}, "names the document to show")])
+    (Benchmark("b", (asked("one"),), corpus="pages"), {"conditions": "full"}, "names a document to show")])
 def test_a_benchmark_without_what_is_to_be_shown_is_refused_in_one_line(benchmark, fields, says):
     with pytest.raises(SettingsError, match=says) as refused:
         checked(benchmark, **fields)
@@ -171,9 +171,10 @@ def test_fewer_negatives_or_chunks_than_asked_for_are_said_in_each_record_and_on
         (None,), ("negatives@5", "negatives:2 of 5"), ("gold_at@50", "gold_at:2 of 50"),
         ("gold_at@2",)}
     assert [note for note in json.loads(out)["notes"] if "@" in note] == [
-        "negatives@5: 2 of 2 questions have fewer negatives than asked for, at least 2.",
-        "gold_at@50: in 2 of 2 questions the position is beyond the end, so the gold comes last, at position 2 or "
-        "later."]
+        "perturbation: gold_at@50 and gold_at@2 made no difference: all 8 prompts are identical",
+        "negatives@5: 2 of 2 questions have fewer negatives than requested; the smallest number is 2.",
+        "gold_at@50: 2 of 2 questions have too few chunks for this position, so their gold comes last, at position 2 "
+        "or later."]
 
 
 def test_a_table_stands_in_place_of_the_documents(ragbed, serve, town):
@@ -194,7 +195,7 @@ def test_questions_that_name_no_gold_are_counted_where_it_is_dropped(ragbed, ser
     town.write(rows)
     path = town.config(serve(lambda body: "<Answer>7</Answer>").url, perturbations="drop_gold")
     (note,) = [note for note in ragbed.json("run", path)["notes"] if "drop_gold" in note]
-    assert "drop_gold: 1 of 3 questions do not name their gold chunks" in note
+    assert "drop_gold: 1 of 3 questions have no labelled gold chunks" in note
     found = {result["question"]: (result["answerable"], len(result["evidence"])) for result in results(town)}
     assert found == {"refusal-0": (False, 1), "non_refusal-1": (False, 1), "non_refusal-2": (True, 2)}
 
@@ -223,5 +224,5 @@ def test_a_run_says_before_its_first_call_what_is_shown_nothing_and_what_has_no_
                        perturbations=["none", "drop_gold"], rules=["open", "grounded"])
     status, _, err = ragbed("run", path)
     assert status == 0
-    assert "gold: 1 of 3 questions have no gold, so they are asked with no documents" in err
+    assert "gold: 1 of 3 questions have no gold, so their prompts show no documents" in err
     assert "drop_gold: the prompts of the rules open offer no refusal" in err

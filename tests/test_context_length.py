@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 from tokenizers import Tokenizer
 
 from ragbed.agents import Context, LocalSettings, ModelSettings, open_model
-from ragbed.agents.settings import min_tokens
+from ragbed.agents.model_settings import is_prompt_cut, min_tokens
 from ragbed.documents import CallTooLong
 from ragbed.retrieval import find_model
-from ragbed.retrieval.models import MINILM
-from ragbed.strategies import Generate, Message
+from ragbed.retrieval.model_files import MINILM
+from ragbed.strategies import Generate, Message, Usage
 
 STORY = ("the detective looked at a door and said that night nobody had left the house before rain came over hills "
          "while old clock in corner struck twelve")
@@ -109,11 +109,11 @@ def test_a_whole_novel_is_known_to_be_too_long_before_any_call(ragbed, town, rea
     status, _, err = ragbed("run", path)
     assert status == 1  # nothing was answered
     assert read.requests == []
-    first, *_ = [line for line in err.splitlines() if "cannot fit" in line]
+    first, *_ = [line for line in err.splitlines() if "exceed the context" in line]
     assert err.index(first) < err.index('{"stage": "questions"')
-    assert f"full: 3 of 3 questions cannot fit the context of {read.url}#m, 8192 tokens less 1024 for" in first
+    assert f"full: 3 of 3 questions exceed the context of {read.url}#m, 8192 tokens less 1024 for" in first
     assert "the largest have at least 179" in first
-    assert "conditions: retrieved shows only what is found" in first
+    assert "use conditions: retrieved" in first
     results = [record["result"] for record in town.records()]
     assert [result["outcome"] for result in results] == ["too_long"] * 6
     for result in results:
@@ -136,8 +136,60 @@ def test_what_is_found_of_the_same_novels_is_answered(ragbed, town, read):
         prompt = body["messages"][1]["content"]
         assert "lamp oil on the sleeve" in prompt
         assert len(prompt) < 5_000
-    assert err.count("cannot fit") == 1
+    assert err.count("exceed the context") == 1
     before = town.hashes()
     assert ragbed("run", path, "--journal", "replay")[0] == 0
     assert town.hashes() == before
     assert len(read.requests) == 3
+
+
+def cut(text, prompt, cached=0):
+    return is_prompt_cut((Message("user", (text,)),), Usage(prompt, 1, cached, 1))
+
+
+@pytest.mark.parametrize(("text", "counted"), [
+    ("word " * 11_000, 2_050), ("那天晚上没有人离开房子" * 2_000, 2_050), ("ไม่มีใครออกจากบ้าน" * 2_000, 2_050),
+    ("서울은 대한민국의 수도이다 " * 2_000, 2_050), ("Ходил старый дом. " * 1_500, 4_096), ("a, b\n" * 3_000, 4_096)])
+def test_a_server_that_counts_fewer_tokens_than_words_has_cut_the_prompt(text, counted):
+    assert cut(text, counted)
+
+
+@pytest.mark.parametrize(("text", "counted", "cached"), [
+    ("word " * 11_000, 0, 0), ("word " * 11_000, 11_000, 0), ("word " * 11_000, 2_000, 9_500),
+    ("那天晚上没有人离开房子" * 2_000, 2_750, 0), ("QUJD" * 20_000, 26_000, 0), ("3141592653" * 5_000, 17_000, 0),
+    (" " * 90_000, 12, 0), ("x" + " " * 90_000 + "\n" * 500 + "y", 30, 0), ("." * 50_000, 800, 0),
+    ("| --- " * 9_000, 90, 0), ("if(x){return[y];}" * 3_000, 9_000, 0), ("", 5, 0), ("Hi.", 9, 0)])
+def test_dense_texts_cached_and_missing_counts_are_no_alarm(text, counted, cached):
+    assert not cut(text, counted, cached)
+
+
+@given(st.text(st.sampled_from("abc XYZ é1,.-_|\n\t那天晚上한국ไทย😀"), max_size=300))
+def test_the_count_of_a_tokeniser_is_never_that_of_a_cut_prompt(tokenizer, text):
+    tokenizer.no_truncation()
+    assert not cut(text, len(tokenizer.encode(text, add_special_tokens=False).ids))
+
+
+@pytest.mark.parametrize("usage", [
+    {"prompt_tokens": 7, "completion_tokens": 2, "cache_read_input_tokens": 500},
+    {"prompt_tokens": 7, "completion_tokens": 2, "prompt_tokens_details": {"cached_tokens": 500}}])
+async def test_cached_tokens_that_are_no_part_of_the_count_are_added(serve, usage):
+    async with open_model(f"{serve([{'text': 'a', 'usage': usage}]).url}#m", ModelSettings()) as model:
+        done = await model.complete(Generate((Message("user", ("word " * 400,)),), "answer"), max_tokens=9)
+    assert done.reply.usage == Usage(507, 2, 500, 1, None)
+
+
+def test_an_answer_to_a_prompt_that_was_cut_has_a_note_and_the_run_a_count(ragbed, serve, tmp_path):
+    def script(body):
+        long = len(body["messages"][-1]["content"].split()) > 60
+        return {"text": "Paris [1]", "usage": {"prompt_tokens": 41 if long else 200, "completion_tokens": 3}}
+
+    run = tmp_path / "runs" / "r"
+    model = f"{serve(script).url}#m"
+    status, out, _ = ragbed("run", "demo", "--name", "r", "--out", tmp_path / "runs", "--model", model,
+                            "--reasoning", "direct", "--limit", "3")
+    assert status == 0
+    summary = json.loads((run / "summary.json").read_text())
+    (said,) = summary["cut"]
+    assert said.startswith("In 3 of ")
+    assert said in summary["notes"]
+    assert "the server counted fewer prompt tokens than the prompt has" in " ".join(out.split())

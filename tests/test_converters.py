@@ -1,18 +1,14 @@
 """Converters: what they write loads as the benchmark's own files do, is drawn by the seed alone, and hides nothing."""
 import json
-import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 from conversion import CREDITS, Draw, write_records
-from convert import CONVERTERS
+from convert import CONVERTERS, main
 from convert_detectiveqa import read_novel
 
 from ragbed.documents import BenchmarkError, UserError
 from ragbed.experiments import BENCHMARKS
-
-BENCH = Path(__file__).parent.parent / "bench"
 
 
 def made(folder, target, seed=0, limit=None, **sources):
@@ -256,11 +252,14 @@ def test_what_cannot_be_converted_is_said_and_nothing_is_written(tmp_path, sourc
     assert not [path for path in tmp_path.iterdir() if path.is_dir()]
 
 
-def test_the_command_writes_into_a_new_folder_only(tmp_path, hotpotqa):
-    command = [sys.executable, BENCH / "convert.py", "crest", f"hotpotqa={hotpotqa}", "--out", tmp_path / "out",
-               "--limit", "6"]
-    assert subprocess.run(command, capture_output=True, text=True).stdout.startswith("6 questions in ")
-    assert "something is there already" in subprocess.run(command, capture_output=True, text=True).stderr
+def test_the_command_writes_into_a_new_folder_only(tmp_path, hotpotqa, monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["convert.py", "crest", f"hotpotqa={hotpotqa}", "--out", str(tmp_path / "out"),
+                                      "--limit", "6"])
+    main()
+    assert capsys.readouterr().out.startswith("6 questions in ")
+    with pytest.raises(SystemExit, match="2"):
+        main()
+    assert "something is there already" in capsys.readouterr().err
 
 
 def test_real_data_becomes_records_that_load(data, tmp_path):

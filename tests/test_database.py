@@ -129,7 +129,7 @@ def test_rows_come_in_the_order_of_their_numbers_and_are_refused_where_one_was_r
     late = database.rows_by_number("numbers", "value", "SELECT rowid FROM numbers")
     next(late)
     database.put("DELETE FROM numbers WHERE value = 999", ())
-    with pytest.raises(RunError, match="replaced rows during reading"):
+    with pytest.raises(RunError, match="replaced rows meanwhile"):
         list(late)
     database.close()
 

@@ -2,7 +2,7 @@
 import pytest
 
 from ragbed.documents import DocumentError, parse_document
-from ragbed.documents.parse import decode
+from ragbed.documents.decoding import decode
 
 KOREAN = "서울은 대한민국의 수도이다. 인구는 약 950만 명이며 한강이 흐른다."
 JAPANESE = "東京は日本の首都です。人口は約千四百万人です。"

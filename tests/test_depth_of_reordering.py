@@ -3,9 +3,9 @@ import pytest
 from test_reranked import Preset
 
 from ragbed.retrieval import Fused
-from ragbed.retrieval.hits import append_rest
 from ragbed.retrieval.retrievers.fused import FusedRetriever
 from ragbed.retrieval.retrievers.reranked import Reranked, RerankedRetriever
+from ragbed.retrieval.types import append_rest
 
 
 def preset(names):

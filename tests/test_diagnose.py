@@ -43,14 +43,8 @@ def reply(body):
     gold = f"{number * 111} people"
     return {"right": f"<Answer>{gold} [1]</Answer>", "cites other": f"<Answer>{gold} [2]</Answer>",
             "wrong": "<Answer>nobody [1]</Answer>", "refused": f"<Answer>{REFUSAL}</Answer>", "nothing": "",
-            "partly": "<Answer>some people [1]</Answer>",
+            "partly": f"<Answer>{number * 111} houses [1]</Answer>",
             "fails": {"status": 400, "error": {"message": "no"}}}[SAID[number][place]]
-
-
-@pytest.fixture(scope="module")
-def kept(tmp_path_factory):
-    """Where the run is kept that every test here reads."""
-    return tmp_path_factory.mktemp("kept") / "town"
 
 
 @pytest.fixture
@@ -119,7 +113,7 @@ def test_the_tables_fit_and_say_what_was_meant(run, ragbed):
     assert "Why answers are right or wrong (shares of questions)" in out
     assert "wrong refusal" in out
     assert "retrieval miss" not in out.split("Knowledge and gold")[0]
-    assert "`distracted` may be chance in 1 of 1 cells" in out  # three lost, none gained: p is 0.5
+    assert "`distracted` may be due to chance in 1 of 1 cells" in out  # three lost, none gained: p is 0.5
     assert "1 of 30 answers are partially correct. They count as wrong here, each with its cause." in out
     status, out, _ = ragbed("diagnose", run, "--cause", "distracted", "--cell", "provided")
     assert status == 0

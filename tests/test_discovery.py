@@ -52,9 +52,9 @@ def test_the_first_server_with_a_chat_model_answers_and_the_line_says_what_else_
     assert discovery.default_model(lines.append) == \
         f"http://127.0.0.1:{ports[2]}/v1#models/gemma-3-4b-it-Q4_K_M.gguf"
     assert lines == [
-        "no model is named; this machine has llama.cpp (models/gemma-3-4b-it-Q4_K_M.gguf), vLLM (Qwen/Qwen3-8B). "
-        f"http://127.0.0.1:{ports[2]}/v1#models/gemma-3-4b-it-Q4_K_M.gguf answers; name another with --model NAME, "
-        "or for good with RAGBED_MODEL=NAME"]
+        "no --model is given; this machine has llama.cpp (models/gemma-3-4b-it-Q4_K_M.gguf), vLLM (Qwen/Qwen3-8B). "
+        f"Using http://127.0.0.1:{ports[2]}/v1#models/gemma-3-4b-it-Q4_K_M.gguf; choose another with --model NAME, "
+        "or permanently with RAGBED_MODEL=NAME"]
 
 
 @pytest.mark.parametrize("answer", [
@@ -64,7 +64,7 @@ def test_what_is_no_list_of_usable_models_is_passed_over(listening, answer):
     listening(answer, None)
     lines = []
     assert discovery.default_model(lines.append) == "smollm2-135m"
-    assert "no server of models answers on this machine" in lines[0]
+    assert "no model server answers on this machine" in lines[0]
 
 
 def test_a_key_goes_before_servers_and_a_name_in_the_environment_before_all(listening, monkeypatch):
@@ -83,7 +83,7 @@ def test_ask_takes_what_it_finds(listening, ragbed, capitals):
     port, = listening(OLLAMA, script=["<Answer>Paris [1]</Answer>"])
     status, out, err = ragbed("ask", "What is the capital of France?", "--index", capitals, "--reasoning", "direct")
     assert (status, "Paris" in out) == (0, True)
-    assert f"http://127.0.0.1:{port}/v1#llama3.2:3b answers" in err
+    assert f"Using http://127.0.0.1:{port}/v1#llama3.2:3b" in err
 
 
 def test_a_run_records_the_name_and_goes_on_with_it_when_the_server_is_gone(listening, ragbed, tmp_path):
@@ -92,9 +92,9 @@ def test_a_run_records_the_name_and_goes_on_with_it_when_the_server_is_gone(list
                  "--out", tmp_path, "--name", "found")
     port, = listening(OLLAMA, script=["<Answer>Ada</Answer>"])
     status, _, err = ragbed(*arguments)
-    assert (status, "no model is named" in err) == (0, True)
+    assert (status, "no --model is given" in err) == (0, True)
     assert f"- http://127.0.0.1:{port}/v1#llama3.2:3b\n" in (tmp_path / "found" / "config.yaml").read_text()
     listening(None)
     for more in ((), ("--journal", "replay")):
         status, _, err = ragbed(*arguments, *more)
-        assert (status, "no model is named" in err) == (0, False)
+        assert (status, "no --model is given" in err) == (0, False)

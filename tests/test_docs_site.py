@@ -64,11 +64,10 @@ def test_the_site_is_built_and_loads_nothing_from_elsewhere(copy):
     assert (copy / "site" / "llms.txt").is_file()
 
 
-@pytest.mark.parametrize(("link", "says"), [("gone.md", "page does not exist"),
-                                            ("commands.md#gone", "anchor does not exist")])
-def test_a_broken_link_ends_the_build(copy, link, says):
+def test_a_broken_link_ends_the_build(copy):
     with (copy / "docs" / "races.md").open("a", encoding="utf-8") as page:
-        page.write(f"\n[somewhere]({link})\n")
+        page.write("\n[a page](gone.md) and [an anchor](commands.md#gone)\n")
     status, said = build(copy)
     assert status != 0
-    assert says in said
+    assert "page does not exist" in said
+    assert "anchor does not exist" in said

@@ -123,12 +123,12 @@ def test_prices_are_of_the_whole_run_and_unknown_where_the_model_is(plan):
 
 def test_votes_on_answers_of_whole_sentences_are_told_beforehand(plan):
     def told(**settings):
-        return [note for note in plan(**settings)["notes"] if "voted on word by word" in note]
+        return [note for note in plan(**settings)["notes"] if "votes count only identical" in note]
 
     voting = {"kind": "supported", "of": {"kind": "self_consistency", "samples": 3}}
     assert told(reasoning=["direct", voting]) == [
-        "supported(self_consistency(samples=3)): answers are voted on word by word, and whole sentences are hardly "
-        "ever equal; `brief: true` asks for short answers."]
+        "supported(self_consistency(samples=3)): votes count only identical answers, and whole sentences are "
+        "rarely identical; `brief: true` asks for short answers."]
     assert told(reasoning=[voting], brief=True) == told(reasoning=["direct"]) == []
 
 
@@ -141,7 +141,7 @@ def test_a_judge_model_is_counted_apart(plan):
 
 
 def test_how_many_questions_their_limits_may_end_is_said(plan):
-    note = "`limits` may end up to 6 of 12 questions, in 1 of 2 cells, before they have an answer: "
+    note = "`limits` may end up to 6 of 12 questions without an answer, in 1 of 2 cells: "
     limited = plan(conditions="retrieved", retriever={"kind": "dense", "k": 5}, limits={"calls": 2},
                    reasoning=["direct", "least_to_most"])
     assert [one for one in limited["notes"] if one.startswith(note)] == [
@@ -186,13 +186,13 @@ def test_what_can_be_detected_allows_for_questions_that_share_documents(plan, to
 
     benchmark = town.own(*({"id": f"q{number}", "question": "Who?", "answer": "Ada",
                             "gold_documents": [f"d{number // 5}.txt"]} for number in range(60)))
-    found = plan(benchmark=benchmark, conditions="closed-book")["detectable"]
-    assert (found["questions"], found["clusters"]) == (60, 12)
-    assert found["of_one_pair"] == planned_difference("unified", 60, clusters=[(5, 0)] * 12)
+    found = plan(benchmark=benchmark, conditions="closed-book", unit="document")["detectable"]
+    assert (found["metric"], found["questions"], found["clusters"]) == ("right", 60, 12)
+    assert found["of_one_pair"] == planned_difference("right", 60, clusters=[(5, 0)] * 12)
     assert found["assumed"].endswith("with a correlation of 0.2 between questions over the same documents")
-    config = town.config("http://127.0.0.1:9/v1", benchmark=benchmark, conditions="closed-book")
+    config = town.config("http://127.0.0.1:9/v1", benchmark=benchmark, conditions="closed-book", unit="document")
     out = ragbed("run", config, "--dry-run")[1]
-    assert "60 questions in 12 clusters can detect a difference in unified of" in " ".join(out.split())
+    assert "60 questions in 12 units can detect a difference in right of" in " ".join(out.split())
 
 
 @pytest.mark.slow
@@ -220,9 +220,9 @@ def test_a_plan_says_what_stands_in_the_runs_folder(serve, town, ragbed):
 
     server = serve(town.reply)
     assert ragbed("run", town.config(server.url, reasoning="direct"))[0] == 0
-    assert any("holds this run, finished" in note for note in notes(reasoning="direct"))
+    assert any("holds this finished run" in note for note in notes(reasoning="direct"))
     (town.run / "summary.json").unlink()
-    assert any("counted here, but not asked again" in note for note in notes(reasoning="direct"))
-    (note,) = [note for note in notes(reasoning="plan_and_solve") if "other settings" in note]
+    assert any("they are not repeated" in note for note in notes(reasoning="direct"))
+    (note,) = [note for note in notes(reasoning="plan_and_solve") if "different settings" in note]
     assert "reasoning" in note
-    assert "this run needs another --name, or --fresh" in note
+    assert "calls that stay the same are kept, so fewer are sent than are counted here" in note

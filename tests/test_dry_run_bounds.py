@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from ragbed.agents import Limits, Scripted
+from ragbed.agents import Limits, ModelSettings, Scripted
 from ragbed.agents.scripted import unsatisfied_reply
 from ragbed.documents import Chunk
 from ragbed.experiments.running.bounds import estimate_bounds
@@ -75,9 +75,10 @@ MIXED = [*(raised(name, REASONING[name]) for name in ANSWERING if name != "few_s
 def test_no_mix_of_replies_makes_fewer_or_more_calls_than_planned(reasoning, retrieval):
     limits = Limits(calls=200, searches=200, tokens=10**9, max_tokens=64)
     task = Task("q", "Who built the bridge?", strategy_config.retrieval(retrieval))
-    tasks = SimpleNamespace(reasoning=strategy_config.reasoning(reasoning), settings=SimpleNamespace(limits=limits),
-                            plan=SimpleNamespace(follow_up=None), whole=lambda question: task,
-                            sub_answers=lambda question: "none")
+    tasks = SimpleNamespace(reasoning=strategy_config.reasoning(reasoning),
+                            settings=SimpleNamespace(limits=limits, calls=ModelSettings()),
+                            cell=SimpleNamespace(model="m"), plan=SimpleNamespace(follow_up=None),
+                            whole=lambda question: task, sub_answers=lambda question: "none")
     bounds = estimate_bounds(tasks, None, lambda k, turn: [document(turn, place) for place in range(3)], None)
     for seed in range(15):
         rng, seen = random.Random(seed), {}

@@ -12,8 +12,8 @@ from tiny_models import make_tiny
 
 from ragbed.documents import ModelError
 from ragbed.retrieval import Sentence, find_model, open_embedder
-from ragbed.retrieval.embedders.sentence import SentenceEmbedder
-from ragbed.retrieval.models import MINILM_SHA256, WEIGHTS
+from ragbed.retrieval.embedders.opening import SentenceEmbedder
+from ragbed.retrieval.model_files import MINILM_SHA256, WEIGHTS
 
 
 @pytest.fixture(scope="module")

@@ -1,5 +1,6 @@
 """Names and settings of embedders, prefixes, identities, and what the manifest keeps."""
 import json
+import shutil
 
 import pytest
 from pydantic import ValidationError
@@ -89,7 +90,7 @@ def test_set_prefixes_win_over_declared_ones_and_these_over_the_familys():
 
 def test_every_setting_that_changes_vectors_changes_the_identity(tiny):
     changes = [{}, {"backend": "float32"}, {"long": "truncated"}, {"query_prefix": "q: "},
-               {"passage_prefix": "q: "}, {"normalise": False}]
+               {"passage_prefix": "q: "}, {"normalise": False}, {"truncate_dim": 8}, {"truncate_dim": 16}]
     assert len({open_embedder(Sentence(model=tiny, **change)).identity for change in changes}) == len(changes)
     usual = open_embedder(Sentence(model=tiny))
     assert usual.identity == f"{usual.folder.identity}-backend=onnx"
@@ -112,6 +113,78 @@ def test_truncated_embeds_only_the_beginning_of_a_long_text(tiny):
     assert cut.windows([long, ""], "header\n") == [[(0, 500)], [(0, 0)]]
     assert cut.embed_passages([long])[0] == pytest.approx(windowed.embed_passages([beginning])[0], abs=1e-5)
     assert cut.embed_queries([long])[0] == pytest.approx(windowed.embed_queries([beginning])[0], abs=1e-5)
+
+
+TEXTS = ["The river carries sand to the sea.", "rain " * 100, "rain"]
+
+
+@pytest.mark.parametrize("backend", ["onnx", "float32"])
+@pytest.mark.parametrize("long", ["truncated", "windows"])
+def test_truncated_vectors_are_those_of_sentence_transformers(backend, long, tiny):
+    from sentence_transformers import SentenceTransformer
+
+    texts = TEXTS if long == "truncated" else TEXTS[::2]
+    own = open_embedder(Sentence(model=tiny, backend=backend, long=long, truncate_dim=8))
+    theirs = SentenceTransformer(tiny, device="cpu", truncate_dim=8).encode(texts, normalize_embeddings=True)
+    assert own.dimension == 8
+    assert own.embed_passages(texts) == pytest.approx(theirs, abs=1e-5)
+    assert (own.embed_passages(texts) ** 2).sum(1) == pytest.approx(1)
+    assert own.embed_queries([]).shape == (0, 8)
+
+
+def test_more_numbers_than_a_model_has_are_refused(tiny):
+    assert open_embedder(Sentence(model=tiny, truncate_dim=32)).dimension == 32
+    with pytest.raises(SettingsError, match="has vectors of 32 numbers; set truncate_dim to at most 32"):
+        open_embedder(Sentence(model=tiny, truncate_dim=33)).embed_queries(["rain"])
+
+
+def test_an_index_of_truncated_vectors_is_small_and_opens_with_them(tiny, tmp_path, own_cache):
+    (tmp_path / "a.txt").write_text("The river carries sand to the sea.")
+    build_index([tmp_path / "a.txt"], tmp_path / "idx", IndexSettings(embedder={"model": tiny, "truncate_dim": 8}))
+    index = Index.open(tmp_path / "idx")
+    assert index.embedder.embed_queries(["rain"]).shape == (1, 8)
+    assert json.loads((tmp_path / "idx" / "manifest.json").read_text())["embedder"]["dimension"] == 8
+
+
+@pytest.fixture
+def prompted(tiny, tmp_path):
+    """The model with prompts for three tasks."""
+    folder = tmp_path / "prompted"
+    shutil.copytree(tiny, folder)
+    saved = json.loads((folder / "config_sentence_transformers.json").read_text())
+    prompts = {"query": "the river ", "document": "sand ", "fact": "rain "}
+    (folder / "config_sentence_transformers.json").write_text(json.dumps({**saved, "prompts": prompts}))
+    return str(folder)
+
+
+def test_prompts_of_a_model_are_chosen_by_name(prompted):
+    from sentence_transformers import SentenceTransformer
+
+    own = open_embedder(Sentence(model=prompted, query_prompt="fact", passage_prompt="query"))
+    model = SentenceTransformer(prompted, device="cpu")
+    assert own.embed_queries(["sea"]) == pytest.approx(model.encode(["sea"], prompt_name="fact"), abs=1e-5)
+    assert own.embed_passages(["sea"]) == pytest.approx(model.encode(["sea"], prompt_name="query"), abs=1e-5)
+    usual = open_embedder(Sentence(model=prompted))
+    assert usual.embed_queries(["sea"]) == pytest.approx(model.encode_query(["sea"]), abs=1e-5)
+    assert usual.embed_passages(["sea"]) == pytest.approx(model.encode_document(["sea"]), abs=1e-5)
+    same = open_embedder(Sentence(model=prompted, query_prompt="query", passage_prompt="document"))
+    assert same.identity == usual.identity != own.identity
+
+
+def test_an_unknown_prompt_lists_the_declared_ones(prompted, tiny):
+    with pytest.raises(SettingsError, match="has no prompt 'passage'; choose from: query, document, fact"):
+        open_embedder(Sentence(model=prompted, passage_prompt="passage"))
+    with pytest.raises(SettingsError, match="has no prompt 'fact'; its files declare none, so set a prefix instead"):
+        open_embedder(Sentence(model=tiny, query_prompt="fact"))
+    with pytest.raises(ValidationError, match="query_prompt and query_prefix exclude each other; remove one"):
+        Sentence(model=tiny, query_prompt="fact", query_prefix="q: ")
+
+
+def test_an_index_with_a_named_prompt_opens_with_it(prompted, tmp_path, own_cache):
+    (tmp_path / "a.txt").write_text("The river carries sand to the sea.")
+    build_index([tmp_path / "a.txt"], tmp_path / "idx",
+                IndexSettings(embedder={"model": prompted, "query_prompt": "fact"}))
+    assert Index.open(tmp_path / "idx").embedder.inner.prefixes == Prefixes("rain ", "sand ")
 
 
 def test_the_manifest_keeps_the_settings_and_opens_the_embedder_by_them(tiny, tmp_path, own_cache):

@@ -8,12 +8,11 @@ from stored import result as stored_result
 
 from ragbed.agents import OUTCOMES
 from ragbed.experiments import ANSWERS, RANKED, Gold, Question, Scheme, StoredPassage, Verdict
-from ragbed.experiments.analysis.cases import find_causes, find_siblings
-from ragbed.experiments.analysis.causes import CAUSES, Case, find_cause
+from ragbed.experiments.analysis.causes import CAUSES, Case, find_cause, find_causes, find_siblings
 from ragbed.experiments.analysis.error_analysis import analyse_errors
-from ragbed.experiments.benchmarks.mdbench import Mdbench
-from ragbed.experiments.benchmarks.mrceval import Mrceval
 from ragbed.experiments.guests.datasets.hotpotqa import HotpotQa
+from ragbed.experiments.guests.datasets.mdbench import Mdbench
+from ragbed.experiments.guests.datasets.mrceval import Mrceval
 
 CASE = {"outcome": "answered", "score": 0.0, "gold": 2, "found": 2, "cites": True, "cited_gold": True}
 
@@ -136,9 +135,10 @@ def test_a_sibling_without_an_answer_tells_nothing():
 
 
 def test_what_right_means_depends_on_the_benchmark():
-    assert [scheme.right for scheme in (ANSWERS, Mrceval.scheme, Mdbench.scheme, HotpotQa.scheme, RANKED)] == \
-        ["unified", "accuracy", "graded_em", "unified", None]
-    assert Scheme(groups=("chain", "overlap"), rubric=None, columns=("em",)).right == "em"
+    schemes = (ANSWERS, Mrceval.scheme, Mdbench.scheme, HotpotQa.scheme, RANKED)
+    assert [scheme.correctness_metrics[:1] for scheme in schemes] == [
+        ("unified",), ("accuracy",), ("graded_em",), ("unified",), ()]
+    assert Scheme(groups=("chain", "overlap"), rubric=None, columns=("em",)).correctness_metrics == ("em",)
     both = Scheme(groups=("answers", "choice", "overlap", "form"), rubric="grades", columns=())
     assert both.correctness_metrics == ("accuracy", "unified")
     one = cell(rules="reading")

@@ -5,8 +5,8 @@ import json
 import pytest
 
 from ragbed.documents import SettingsError
-from ragbed.experiments.benchmarks import Mrke
-from ragbed.experiments.running.preflight import check_exemplars
+from ragbed.experiments.guests.datasets.mrke import Mrke
+from ragbed.experiments.running.cell_matrix import check_exemplars
 from ragbed.strategies import CRESTS, Exemplar, template
 from ragbed.strategies.settings.exemplars import read_exemplars
 
@@ -71,20 +71,22 @@ def test_closed_book_shows_them_without_documents(serve, town, ragbed, write):
     assert all("Example 1:\n\nQuestion: Which mill" in text and "Documents" not in text for text in first(server))
 
 
-def test_a_file_that_changed_is_another_run_and_its_hash_is_in_the_manifest(serve, town, ragbed, write):
+def test_a_changed_file_is_asked_again_and_its_hash_is_in_the_manifest(serve, town, ragbed, write):
     path = town.config(serve(town.reply).url, exemplars=str(write(MILL)))
     assert ragbed("run", path)[0] == 0
     assert len(json.loads((town.run / "manifest.json").read_text())["exemplars"]) >= 32
     write({**MILL, "answer": "The south mill"})
-    ragbed.refuses("run", path, says=["other worked examples", "--fresh"])
-    assert ragbed("run", path, "--fresh")[0] == 0
+    status, _, err = ragbed("run", path)
+    assert status == 0
+    assert "changed since the last run: different worked examples" in err
+    assert "6 calls sent and 0 reused" in err
 
 
 def test_an_example_that_is_one_of_the_questions_is_refused(serve, town, ragbed, write):
     told = {"question": "How many people live in town 2?", "answer": "222"}
     server = serve(town.reply)
     ragbed.refuses("run", town.config(server.url, exemplars=str(write(MILL, told))),
-                   says=["exemplars: example 2 asks the question non_refusal-2 of", "would give its answer away"])
+                   says=["exemplars: example 2 asks the question non_refusal-2 of", "would reveal its answer"])
 
 
 CHAIN = {"id": "orl", "context": [["Tessel", ["The Orlo family runs Tessel."]], "Tessel sits in Marn."],

@@ -1,46 +1,11 @@
-"""Each optional package names its extra when it is missing, in one line; and every import is declared."""
-import ast
+"""Each optional package names its extra when it is missing, in one line."""
 import re
 import sys
-import tomllib
-from pathlib import Path
 
 import pytest
 
 from ragbed.documents import MissingExtra, parse_document
 from ragbed.documents.worker import answer
-
-ROOT = Path(__file__).parent.parent
-PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-BROUGHT_BY = {  # packages that are imported as a part of one that is declared
-    "torch": "sentence-transformers", "transformers": "sentence-transformers", "tokenizers": "sentence-transformers",
-    "safetensors": "sentence-transformers", "langchain_core": "langgraph", "openai": "langchain-openai",
-    "pydantic_core": "pydantic", "typing_extensions": "pydantic", "lxml": "beautifulsoup4",
-    "charset_normalizer": "beautifulsoup4", "Stemmer": "bm25s", "starlette": "fastapi", "mcp_types": "mcp",
-    "aiosqlite": "langgraph-checkpoint-sqlite", "psycopg_pool": "langgraph-checkpoint-postgres",
-    "ijson": "inspect-ai", "zstandard": "inspect-ai", "llama_index_instrumentation": "a user's own LlamaIndex"}
-NAMES = {"bs4": "beautifulsoup4", "faiss": "faiss-cpu", "markdown_it": "markdown-it-py", "pptx": "python-pptx",
-         "yaml": "pyyaml", "jsonpath": "python-jsonpath", "opentelemetry": "opentelemetry-sdk"}
-
-
-def names(requirements):
-    return {re.match(r"[\w.-]+", one)[0].lower() for one in requirements}
-
-
-def test_at_most_22_packages_are_required():
-    assert len(names(PROJECT["dependencies"])) <= 22
-
-
-def test_every_import_is_declared_or_comes_with_one_that_is():
-    declared = names(PROJECT["dependencies"]).union(*map(names, PROJECT["optional-dependencies"].values()))
-    for folder in ("documents", "retrieval", "strategies", "agents", "experiments", "ragbed"):
-        for path in (ROOT / folder).rglob("*.py"):
-            for node in ast.walk(ast.parse(path.read_text())):
-                found = [one.name for one in node.names] if isinstance(node, ast.Import) else [
-                    node.module] if isinstance(node, ast.ImportFrom) and node.level == 0 else []
-                for top in {name.partition(".")[0] for name in found} - sys.stdlib_module_names - {"ragbed"}:
-                    package = NAMES.get(top, BROUGHT_BY.get(top, top)).replace("_", "-").lower()
-                    assert package in declared or package.startswith("a user"), f"{path}: {top}"
 
 
 @pytest.mark.parametrize(("suffix", "package"), [("docx", "mammoth"), ("pptx", "pptx"), ("xlsx", "openpyxl")])

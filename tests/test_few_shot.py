@@ -83,10 +83,10 @@ def test_an_example_that_tells_an_answer_is_refused_wherever_the_strategy_stands
     few = {"kind": "few_shot", "exemplars": write(MILL, TOLD)}
     for strategy in (few, {"kind": "self_consistency", "of": few}):
         ragbed.refuses("run", town.config(serve(town.reply).url, reasoning=strategy),
-                       says=["mills.jsonl: example 2 asks the question non_refusal-2 of", "would give its answer away"])
+                       says=["mills.jsonl: example 2 asks the question non_refusal-2 of", "would reveal its answer"])
 
 
-def test_a_changed_file_is_another_run_and_both_sizes_are_cells_of_one(serve, town, ragbed, write):
+def test_a_changed_file_is_asked_again_and_both_sizes_are_cells_of_one_run(serve, town, ragbed, write):
     file = write(MILL, LAMP)
     server = serve(town.reply)
     path = town.config(server.url, reasoning=["chain_of_thought",
@@ -100,9 +100,10 @@ def test_a_changed_file_is_another_run_and_both_sizes_are_cells_of_one(serve, to
     assert ragbed("run", path)[0] == 0
     assert len(server.requests) == asked
     write({**MILL, "answer": "The south mill"}, LAMP)
-    ragbed.refuses("run", path, says=["mills.jsonl", "has changed", "--fresh"])
+    status, _, err = ragbed("run", path)
+    assert (status, f"another version of {file}" in err) == (0, True)
+    assert len(server.requests) == asked + 12  # of both sizes, and none of chain_of_thought
     assert ragbed("report", town.run)[0] == 0
-    write(MILL, LAMP)
     assert ragbed("verify", town.run)[0] == 0
 
 
@@ -111,7 +112,7 @@ def test_replies_are_read_again_with_the_examples_that_they_answered_and_else_st
     file = write(MILL)
     assert ragbed("run", town.config(serve(town.reply).url, reasoning={"kind": "few_shot", "exemplars": file}))[0] == 0
     before = town.hashes()
-    for lines, says in (([MILL], None), ([LAMP], "is not what the run was made with"), ([], "contains no example")):
+    for lines, says in (([MILL], None), ([LAMP], "has changed since the run"), ([], "contains no example")):
         write(*lines)
         status, out, err = ragbed("rescore", town.run)
         assert (status, town.hashes()) == (0, before)

@@ -8,6 +8,7 @@ from conversion import Draw
 from convert import convert
 
 from ragbed.experiments import BENCHMARKS
+from ragbed.experiments.formatting import estimate
 from ragbed.experiments.metrics import METRICS, family_of
 
 KNOWN = yaml.safe_load(findings.FILE.read_text(encoding="utf-8"))
@@ -83,3 +84,22 @@ def test_every_claim_is_of_runs_and_metrics_that_there_are(claim):
     for side in (claim["before"], *claim["after"]):
         assert side.get("run", claim["before"]["run"]) in KNOWN["runs"]
         assert family_of(side.get("metric", claim["metric"])) in METRICS
+
+
+@pytest.mark.slow
+def test_the_table_of_refusals_is_what_the_recorded_run_gives(ragbed, tmp_path):
+    """After a change of scoring, copy the printed lines to docs/findings.md, and run bench/findings.py for the claims.
+    """
+    root = findings.FILE.parents[1]
+    recorded = root / "agents/recordings/qwen2.5-coder-1.5b-instruct.cassette.jsonl.gz"
+    made = ragbed.json("run", "--replay", recorded, "--out", tmp_path)
+    named = {"direct": "direct", "chain_of_thought": "chain of thought", "chain_of_draft": "drafts",
+             "plan_and_solve": "plan", "least_to_most": "least-to-most"}
+    lines = []
+    for cell in made["cells"][:5]:
+        shown = (estimate(*(cell["metrics"][name][part] for part in ("mean", "low", "high")))
+                 for name in ("refusal_accuracy", "unified", "wrong"))
+        tokens = round(cell["usage"]["completion_tokens"] / cell["n"])
+        lines.append(" | ".join((f"| {named[cell['reasoning']]}", *shown, f"{tokens} |")))
+    print("\n".join(lines))
+    assert "\n".join(lines) in (root / "docs/findings.md").read_text(encoding="utf-8")

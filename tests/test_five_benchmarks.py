@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from ragbed.experiments import BENCHMARKS, RunSettings
-from ragbed.experiments.terminal.tables import run_table
+from ragbed.experiments.terminal.run_tables import run_table
 from ragbed.strategies import CRESTS, REFUSAL
 
 DATA = Path(__file__).parent / "data"

@@ -3,7 +3,7 @@ import pytest
 
 from ragbed.experiments.cells import label_rows, short_name
 from ragbed.experiments.formatting import format_dollars, format_percent, join_names, metric_title, plural
-from ragbed.experiments.terminal.display import Column, print_rows, shorten
+from ragbed.experiments.terminal.display import Column, print_rows, wrap_name
 
 
 @pytest.mark.parametrize(("name", "words"), [
@@ -34,16 +34,16 @@ def test_numbers_as_text():
     assert join_names(["a", "b", "c", "d"], 3) == "a, b and 2 more"
 
 
-def test_a_table_drops_columns_and_shortens_names_so_that_each_row_stays_on_one_line(capsys, monkeypatch):
+def test_a_narrow_table_drops_columns_and_wraps_names_between_their_parts(capsys, monkeypatch):
     monkeypatch.setattr("ragbed.experiments.terminal.display._WIDTH", 40)
     monkeypatch.delenv("COLUMNS", raising=False)
-    columns = [Column("cell", ["chain_of_thought · retrieved", "chain_of_draft · retrieved"], shortens=True,
+    columns = [Column("cell", ["chain_of_thought · retrieved", "chain_of_draft · gold"], share=0.4,
                       right=False), Column("score", ["0.39 [0.25, 0.55]", "0.32 [0.19, 0.45]"]),
                Column("n", ["60", "60"], 1), Column("tokens", ["824", "1,200"], 2)]
     assert print_rows(columns, "run") == ["tokens"]
     title, *lines = capsys.readouterr().out.splitlines()
-    assert (title, {len(line) <= 40 for line in lines}, len(lines)) == ("run", {True}, 3)
-    assert lines[1].endswith("  0.39 [0.25, 0.55]  60")
-    assert len({line.split("  ")[0] for line in lines}) == 3
-    assert [shorten("chain_of_thought → direct, gold", width) for width in (40, 26)] == [
-        "chain_of_thought → direct, gold", "chain_…ught → direct, gold"]
+    assert (title, [line.rstrip() for line in lines[1:]]) == ("run", [
+        "chain_of_thought  0.39 [0.25, 0.55]  60", "· retrieved", "chain_of_draft ·  0.32 [0.19, 0.45]  60", "gold"])
+    assert [wrap_name("chain_of_thought → direct, gold", width) for width in (31, 30, 19, 8)] == [
+        "chain_of_thought → direct, gold", "chain_of_thought → direct,\ngold", "chain_of_thought →\ndirect, gold",
+        "chain_of\n_thought\n→\ndirect,\ngold"]

@@ -155,7 +155,7 @@ def test_a_strategy_that_blocks_ends_its_question_and_no_more(name, serve, town,
     blocked, answered = (record["result"] for record in town.records())
     assert (blocked["outcome"], answered["outcome"]) == ("error", "answered")
     assert "the strategy did not return from blocks.py:" in blocked["failure"]["message"]
-    assert "in time, at the question refusal-0" in blocked["failure"]["message"]
+    assert "in time, in the question refusal-0" in blocked["failure"]["message"]
 
 
 @pytest.mark.slow
@@ -169,6 +169,6 @@ def test_a_strategy_that_cannot_be_stopped_ends_the_run_resumably(serve, town, r
     assert ended.returncode == 2, ended.stderr
     line = ended.stderr.splitlines()[-1]
     assert line.startswith("ragbed: the strategy did not return from blocks.py:")
-    assert "in time, at the question refusal-0" in line
+    assert "in time, in the question refusal-0" in line
     assert line.endswith("cannot be stopped; run the same command to continue")
     assert len(town.hashes()) == 1

@@ -2,8 +2,10 @@
 import ast
 import functools
 import graphlib
+import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -12,6 +14,18 @@ ROOT = Path(__file__).parent.parent
 LAYERS = ["documents", "retrieval", "strategies", "agents", "experiments"]
 TESTS = sorted([*(ROOT / "tests").rglob("*.py"), *(ROOT / "bench").glob("*.py")])
 FILES = [path for layer in LAYERS for path in sorted((ROOT / layer).rglob("*.py"))]
+OWN = ("ragbed", "guests", "lazy")  # and the layers
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+BROUGHT_BY = {  # packages that are imported as a part of one that is declared
+    "torch": "sentence-transformers", "transformers": "sentence-transformers", "tokenizers": "sentence-transformers",
+    "safetensors": "sentence-transformers", "langchain_core": "langgraph", "openai": "langchain-openai",
+    "pydantic_core": "pydantic", "typing_extensions": "pydantic", "lxml": "beautifulsoup4",
+    "charset_normalizer": "beautifulsoup4", "Stemmer": "bm25s", "starlette": "fastapi", "mcp_types": "mcp",
+    "aiosqlite": "langgraph-checkpoint-sqlite", "psycopg_pool": "langgraph-checkpoint-postgres",
+    "anthropic": "langchain-anthropic", "google": "langchain-google-genai",
+    "ijson": "inspect-ai", "zstandard": "inspect-ai", "llama_index_instrumentation": "a user's own LlamaIndex"}
+NAMES = {"bs4": "beautifulsoup4", "faiss": "faiss-cpu", "markdown_it": "markdown-it-py", "pptx": "python-pptx",
+         "yaml": "pyyaml", "jsonpath": "python-jsonpath", "opentelemetry": "opentelemetry-sdk"}
 
 
 @functools.cache
@@ -75,7 +89,8 @@ def test_no_file_imports_a_folder_by_its_bare_name():
 
 def test_each_heavy_library_stays_in_its_place():
     assert all(path.startswith("agents/") for path in importers("langgraph"))
-    assert all(path.startswith("retrieval/") for path in importers("sentence_transformers"))
+    assert all(path.startswith(("retrieval/", "experiments/guests/learned_retrievers/"))
+               for path in importers("sentence_transformers"))
     assert len(importers("faiss")) == 1
     assert len(importers("langchain_openai")) == 1
     assert not importers("pickle")
@@ -112,7 +127,8 @@ def test_the_core_has_at_most_43_000_lines_and_each_guest_4_500():
 
 def test_the_recipe_of_a_strategy_has_at_most_60_lines():
     """Without imports, docstrings and blank lines: what one reads to know what it does."""
-    files = [path for family in ("reasoning", "retrieval") for path in (ROOT / "strategies" / family).glob("*.py")]
+    homes = (ROOT / "strategies", ROOT / "experiments" / "guests" / "more_strategies")
+    files = [path for home in homes for family in ("reasoning", "retrieval") for path in (home / family).glob("*.py")]
     assert len(files) > 25
     assert not {path.name: lines for path in files if (lines := lines_of_recipe(path.read_text())) > 60}
 
@@ -134,14 +150,16 @@ def test_only_the_command_line_prints():
 
 def test_importing_every_module_has_no_effect_and_needs_nothing_heavy_but_the_graph_where_it_is_played():
     graph = {f"ragbed.{name}" for name in (
-        "agents.graph", "agents.assistant", "agents.studio", "agents.openai_chat",
+        "agents.graph", "agents.assistant", "agents.openai_chat",
         "experiments.guests.local_models.child",
-        "agents.player", "experiments.running.play", "experiments.running.runner", "experiments.terminal.run",
+        "agents.graph", "experiments.running.cell_runner", "experiments.running.runner",
+        "experiments.terminal.execution",
         "experiments.guests.retrieval_evaluation.evaluation",
         *(f"experiments.guests.construct.{name}" for name in (
-            "play", "build", "dry_run", "set_files", "display")),
-        "experiments.guests.serving.app", "experiments.guests.serving.configurations",
-        "experiments.terminal.demo")}
+            "stage_runner", "set_builder", "usage_estimate", "set_files", "display")),
+        "experiments.guests.serving.app", "experiments.guests.serving.studio",
+        "experiments.guests.serving.configurations",
+        "experiments.guests.demo.demo")}
     modules = {".".join(("ragbed", *path.relative_to(ROOT).with_suffix("").parts))
                for path in FILES if path.stem != "__init__"}
     heavy = {"torch", "sentence_transformers", "faiss", "pymupdf", "langchain_openai", "langgraph", "scipy",
@@ -152,3 +170,18 @@ def test_importing_every_module_has_no_effect_and_needs_nothing_heavy_but_the_gr
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, cwd=ROOT)
     assert done.stdout == "[]\n", done.stderr
 
+
+def names(requirements):
+    return {re.match(r"[\w.-]+", one)[0].lower() for one in requirements}
+
+
+def test_at_most_22_packages_are_required():
+    assert len(names(PROJECT["dependencies"])) <= 22
+
+
+def test_every_import_is_declared_or_comes_with_one_that_is():
+    declared = names(PROJECT["dependencies"]).union(*map(names, PROJECT["optional-dependencies"].values()))
+    for path in [*FILES, *(ROOT / "ragbed").glob("*.py")]:
+        for top in {name.partition(".")[0] for name in imported(path)} - {*sys.stdlib_module_names, *LAYERS, *OWN}:
+            package = NAMES.get(top, BROUGHT_BY.get(top, top)).replace("_", "-").lower()
+            assert package in declared or package.startswith("a user"), f"{path}: {top}"

@@ -151,3 +151,33 @@ def test_whatever_the_nesting_every_word_is_in_both_renderings_once(
     assert checker.open == []
     assert sorted(re.findall(r"w\d+;", parsed.html)) == sorted(words)
     assert sorted(re.findall(r"w\d+;", parsed.plain)) == sorted(words)
+
+
+@pytest.mark.parametrize(("formula", "text"), [
+    ("<msup><mn>10</mn><mn>3</mn></msup>", "10^3"), ("<mfrac><mn>1</mn><mn>2</mn></mfrac>", "1/2"),
+    ("<mfrac><mi>a</mi><mrow><mn>2</mn><mi>c</mi></mrow></mfrac>", "a/(2c)"),
+    ("<mn>3</mn><mfrac><mn>1</mn><mn>2</mn></mfrac>", "3 1/2"), ("<msqrt><mn>2</mn></msqrt>", "√2"),
+    ("<mroot><mi>x</mi><mn>5</mn></mroot>", "root(5, x)"), ("<msub><mi>x</mi><mn>12</mn></msub>", "x_12"),
+    ("<mfrac><mrow><mi>a</mi><mo>+</mo><mi>b</mi></mrow><mi>c</mi></mfrac>", "(a+b)/c"),
+    ("<msup><mn>10</mn><mrow><mo>-</mo><mn>3</mn></mrow></msup><mi>kg</mi>", "10^-3 kg"),
+    ("<mrow><mi>E</mi><mo>=</mo><mi>m</mi><msup><mi>c</mi><mn>2</mn></msup></mrow>", "E=mc^2"),
+    ("<munderover><mo>∑</mo><mrow><mi>i</mi><mo>=</mo><mn>1</mn></mrow><mi>n</mi></munderover><mi>i</mi>",
+     "∑_(i=1)^n i"),
+    ("<mtable><mtr><mtd><mn>1</mn></mtd><mtd><mn>2</mn></mtd></mtr><mtr><mtd><mn>3</mn></mtd></mtr></mtable>",
+     "[1, 2; 3]"),
+    ("<semantics><mrow><mn>2</mn><mi>x</mi></mrow><annotation>2x</annotation></semantics>", "2x"),
+    ("<mfenced><mi>a</mi><mi>b</mi></mfenced>", "(a, b)"), ("<mtext>if </mtext><mi>x</mi>", "if x"),
+    ("<mrow>" * 500 + "<mn>7</mn>", "7")])
+def test_a_formula_is_text_on_one_line(formula: str, text: str) -> None:
+    assert html(f"<p>Is <math>{formula}</math> so.") == f"<p>Is {text} so.</p>"
+    assert html(f'<p>Is</p><math display="block">{formula}</math><p>so.') == f"<p>Is</p>\n<p>{text}</p>\n<p>so.</p>"
+
+
+def test_numbers_above_and_below_the_line_stay_apart_from_others() -> None:
+    page = "<p>10<sup>3</sup>5 log<sub>10</sub>100 7<sub>2</sub> H<sub>2</sub>O x<sup>2</sup>y"
+    assert plain(page) == "10^3 5 log10 100 7_2 H2O x^2y"
+
+
+def test_boxes_of_a_form_and_texts_of_a_drawing_are_kept() -> None:
+    form = "<p><input type=checkbox checked> Yes <input type=checkbox> No</p>"
+    assert html(f"{form}<svg><text>Sales</text><desc>no</desc></svg>") == "<p>☒ Yes ☐ No</p>\n<p>Sales</p>"

@@ -7,8 +7,24 @@ import numpy as np
 import pytest
 from embedders import Words
 
-from ragbed.documents import CrestSizes, DocumentError, IndexFolderError
-from ragbed.retrieval import BuildReport, Flat, Hnsw, Index, IndexSettings, add_to_index, build_index
+from ragbed.documents import CrestSizes, DocumentError, IndexFolderError, SettingsError
+from ragbed.experiments.guests.more_retrievers import Expanded, Mmr
+from ragbed.retrieval import (
+    Bm25,
+    BuildReport,
+    Dense,
+    Flat,
+    Fused,
+    Hnsw,
+    Index,
+    IndexSettings,
+    RerankerDeps,
+    add_to_index,
+    build_index,
+)
+from ragbed.retrieval.filters.parser import normalise_filter
+from ragbed.retrieval.pool import RetrieverChoice
+from ragbed.retrieval.types import RetrieverKind
 
 pytestmark = pytest.mark.usefixtures("own_cache")
 WHOLE = IndexSettings(chunker=CrestSizes(smallest=10_000, largest=10_000), titled=False)
@@ -47,6 +63,33 @@ def test_hits_are_ranked_and_lead_back_to_their_document(folder: Path) -> None:
     assert index.search(["cats"], 0) == [[]]
     with pytest.raises(KeyError):
         index.document("unknown")
+
+
+@pytest.mark.parametrize("retriever", [
+    Bm25(), Dense(), Fused(depth=1), Mmr(of=Bm25()), Expanded(of=Dense()), Fused(of=(Bm25(), Mmr(of=Dense())))])
+def test_a_filter_decides_before_the_best_are_cut(folder: Path, retriever: RetrieverKind) -> None:
+    for number in range(30):
+        (folder / f"{number}.txt").write_text("dogs bark " * (30 - number) + f"page{number}")
+    build(folder)
+    index = Index.open(folder.parent / "index", Words())
+    choice = RetrieverChoice(retriever, normalise_filter("source in (29.txt, 30.txt) or page = 7"))
+    ((hit,),) = choice.open(index).search(["dogs"], 1)
+    assert index.source_of(hit.chunk.document) == "29.txt"
+
+
+def test_search_takes_a_filter_and_refuses_a_text_in_place_of_a_list(folder: Path) -> None:
+    for name in ("cats", "dogs", "cows"):
+        (folder / f"{name}.txt").write_text(f"{name} sleep all day")
+    build(folder)
+    index = Index.open(folder.parent / "index", Words())
+    (hits,) = index.search(["cats"], 1, where={"source": {"in": ["dogs.txt", "birds.txt"]}})
+    assert [index.source_of(hit.chunk.document) for hit in hits] == ["dogs.txt"]
+    assert len(index.search(["cats"], 5, where="source = cats.txt or source = cows.txt")[0]) == 2
+    with pytest.raises(SettingsError, match="unknown field 'sorce'; did you mean 'source'"):
+        index.search(["cats"], 5, where="sorce = cats.txt")
+    for search in (index.search, Bm25().open(index, RerankerDeps()).search, Fused().open(index, RerankerDeps()).search):
+        with pytest.raises(SettingsError, match="queries: expected a list of texts, but got the text 'a string'; put"):
+            search("a string", 3)
 
 
 def test_a_chunk_longer_than_the_window_is_found_by_any_part_of_it(folder: Path) -> None:

@@ -275,7 +275,7 @@ def test_a_table_damaged_under_a_fitting_hash_is_one_line(index: Path, name: str
         opened = Index.open(index, Lengths())
         return list(opened.metadata()), list(opened.texts()), opened.documents(), opened.search(["text"], 1)
 
-    with pytest.raises(IndexFolderError, match=rf"{name} cannot be read as Parquet of an index; rebuild the index"):
+    with pytest.raises(IndexFolderError, match=rf"{name} is not a Parquet file of an index; rebuild the index"):
         read()
 
 

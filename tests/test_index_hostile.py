@@ -13,9 +13,9 @@ from embedders import Lengths
 from ragbed.documents import IndexFolderError, ModelError, find_sources
 from ragbed.documents.workers import Worker
 from ragbed.retrieval import Index, IndexSettings, build_index, estimate_index
-from ragbed.retrieval.building import plan
-from ragbed.retrieval.building.plan import plan_files
+from ragbed.retrieval.building import source_plan
 from ragbed.retrieval.building.previous_index import ParsedDocuments
+from ragbed.retrieval.building.source_plan import plan_files
 from ragbed.retrieval.storage import files, parquet
 from ragbed.retrieval.storage.cache import stored_bytes
 from ragbed.retrieval.storage.files import unchanged_sha256
@@ -42,7 +42,7 @@ def test_a_file_that_changes_while_it_is_read_is_read_again_and_its_hash_is_of_w
     seen = plan_files(find_sources([pages]), None)
     (pages / "3.txt").write_text("changed after it was hashed")
     store = ParsedDocuments(pages.parent / "index")
-    found = {one.document.source: one for one in plan.stream_files(seen, None, store)}
+    found = {one.document.source: one for one in source_plan.stream_files(seen, None, store)}
     store.remove()
     assert found["3.txt"].document.plain.strip() == "changed after it was hashed"
     assert found["3.txt"].sha256 == hashlib.sha256(b"changed after it was hashed").hexdigest()
@@ -53,11 +53,11 @@ def test_a_file_that_never_rests_or_is_gone_is_skipped_with_the_reason(pages, mo
     seen = plan_files(find_sources([pages]), None)
     (pages / "2.txt").unlink()
     turns = iter(range(1_000))
-    monkeypatch.setattr(plan, "file_hash", lambda source: str(next(turns)))
+    monkeypatch.setattr(source_plan, "file_hash", lambda source: str(next(turns)))
     store = ParsedDocuments(pages.parent / "index")
-    found = [str(one) for one in plan.stream_files([seen[1], seen[2]], None, store)]
+    found = [str(one) for one in source_plan.stream_files([seen[1], seen[2]], None, store)]
     store.remove()
-    assert found[0] == "1.txt: changes while it is read; index it again later"
+    assert found[0] == "1.txt: keeps changing while it is read; index it again later"
     assert found[1].startswith("2.txt: cannot be read: No such file")
 
 
@@ -185,7 +185,7 @@ def test_tables_that_do_not_fit_each_other_are_one_line(tmp_path, pages):
             ("chunks.parquet", "document", "0" * 32, "do not belong together"),
             *(("chunks.parquet", "windows", windows, "do not belong together") for windows in (0, -1, 2**31 - 1)),
             ("documents.parquet", "id", "0" * 32, "do not belong together"),
-            *(("documents.parquet", "metadata", text, "cannot be read") for text in ("{", "[" * 100_000)))):
+            *(("documents.parquet", "metadata", text, "is not a Parquet file") for text in ("{", "[" * 100_000)))):
         index = shutil.copytree(tmp_path / "whole", tmp_path / str(place))
         table = parquet_file.read_table(index / name)
         rows = [{**row, column: value} for row in table.to_pylist()]

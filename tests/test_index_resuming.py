@@ -4,6 +4,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 from contextlib import suppress
 from pathlib import Path
 
@@ -34,7 +35,8 @@ def index(tmp_path):
 
 def killed(index: Path, stage: str, done: int) -> None:
     """Run a build in a process of its own, and kill it when a stage has come so far."""
-    child = subprocess.Popen([sys.executable, __file__, str(index)], stdout=subprocess.PIPE, text=True,
+    child = subprocess.Popen([sys.executable, __file__, str(index), stage, str(done)],
+                             stdout=subprocess.PIPE, text=True,
                              env={**os.environ, "PYTHONPATH": str(Path(__file__).parent.parent)})
     assert child.stdout is not None
     for line in child.stdout:
@@ -124,7 +126,12 @@ def test_windows_are_embedded_before_the_last_document_has_come(tmp_path, monkey
 
 
 if __name__ == "__main__":
-    out = Path(sys.argv[1])
+    out, last, most = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
+
+    def tell(stage: str, done: int, total: int | None) -> None:
+        print(stage, done, flush=True)
+        if stage == last and done >= most:
+            time.sleep(60)  # the kill comes before anything else is done
+
     index_writer.BLOCK = 10
-    build_index([out.parent / "pages"], out, SETTINGS, lambda stage, done, total: print(stage, done, flush=True),
-                Lengths(0.05))
+    build_index([out.parent / "pages"], out, SETTINGS, tell, Lengths(0.05))

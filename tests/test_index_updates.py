@@ -8,7 +8,16 @@ import pytest
 from embedders import Words
 
 from ragbed.documents import CrestSizes, Document, DocumentError, IndexFolderError, ModelError, UserError
-from ragbed.retrieval import Hnsw, Index, IndexSettings, add_to_index, build_index, index_documents, remove_from_index
+from ragbed.retrieval import (
+    Hnsw,
+    Index,
+    IndexSettings,
+    RaBitQ,
+    add_to_index,
+    build_index,
+    index_documents,
+    remove_from_index,
+)
 from ragbed.retrieval.filters.metadata import read_metadata
 from ragbed.retrieval.index import content_of_index
 from ragbed.retrieval.storage.manifest import read_manifest
@@ -69,6 +78,19 @@ def test_what_was_not_added_needs_neither_its_file_nor_a_model_nor_a_cache(index
     assert (hit.chunk.content.strip(), opened.source_of(hit.chunk.document)) == ("They bark all night.", "dogs.html")
 
 
+def test_rounded_vectors_are_used_again_for_their_own_kind_only(index, tmp_path, monkeypatch):
+    monkeypatch.setattr("ragbed.retrieval.vector_index.FLAT_LIMIT", 1)
+    build_index([tmp_path / "pages"], index, WHOLE, embedder=Words())
+    assert read_manifest(index).kind == RaBitQ()
+    shutil.rmtree(tmp_path / "cache")
+    assert remove_from_index(["cats.txt"], index, embedder=Absent()).reused == 1
+    assert read_manifest(index).how == (
+        "rabitq: 1 vectors are compared by 1-bit codes, and the nearest 400 again in 16 bits (approximate; as before, "
+        "because its vectors are rounded)")
+    report = build_index([tmp_path / "pages"], index, WHOLE.model_copy(update={"vectors": Hnsw()}), embedder=Words())
+    assert (report.embedded_now, read_manifest(index).kind) == (2, Hnsw())
+
+
 def test_sources_are_removed_by_folder_and_pattern_and_an_unknown_one_is_named(index, tmp_path):
     more = tmp_path / "more"
     (more / "a").mkdir(parents=True)
@@ -95,7 +117,7 @@ def test_another_embedder_cannot_add(index, tmp_path):
 
 
 @pytest.mark.parametrize("kind", [
-    "flat", "hnsw", pytest.param({"kind": "flat", "codes": "sq8"}, marks=pytest.mark.slow)])
+    "flat", "hnsw", "rabitq", pytest.param({"kind": "flat", "codes": "sq8"}, marks=pytest.mark.slow)])
 def test_an_index_that_was_added_to_is_the_one_that_would_have_been_built(tmp_path, kind):
     pages = tmp_path / "pages"
     pages.mkdir()
@@ -207,7 +229,7 @@ def test_the_command_adds_removes_checks_and_estimates(ragbed, tmp_path):
     for asked, says in (
             (["--out", out], "name the files"), ([pages, "--out", out, "--add", "--remove"], "cannot be combined"),
             ([pages, "--out", out, "--add", "--size", "200"], "--size cannot be combined with --add"),
-            ([pages, "--out", out, "--check"], "--check cannot be combined"),
+            ([pages, "--out", out, "--check", "--dry-run"], "--check cannot be combined with --dry-run"),
             (["x", "--out", out, "--remove", "--dry-run"], "--remove cannot be combined with --dry-run"),
             (["x.txt", "--out", out, "--remove"], "no source of the index matches x.txt"),
             ([pages, "--out", out, "--metadata", tmp_path / "m.jsonl"], "source three.txt is not indexed")):

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ragbed.experiments import Plan, check_settings
-from ragbed.experiments.benchmarks import DetectiveQa
+from ragbed.experiments.guests.datasets.detectiveqa import DetectiveQa
 from ragbed.experiments.running.jobs import Prefix, group_turns, list_jobs, prompt_prefix, sort_by_prefix
 from ragbed.experiments.running.resources import Resources
 

@@ -90,7 +90,7 @@ async def test_a_miss_names_the_nearest_prompt_and_is_no_call(serve, tmp_path):
     assert missed.outcome.kind == "replay_miss"
     assert "differs from character 37: recorded 'Oslo?', asked 'Rome?'" in missed.outcome.message
     (empty,) = await ask(tmp_path / "other", server.url, near, mode="replay")
-    assert empty.outcome.message.endswith("nor any other")
+    assert empty.outcome.message.endswith("the journal has no calls")
     assert len(server.requests) == 2
     database = Database(tmp_path / "j", SCHEMA)
     assert database.read("SELECT count(*) FROM calls") == [(2,)]  # a replay leaves the journal as it is
@@ -109,9 +109,9 @@ async def test_a_miss_of_a_recorded_prompt_names_what_else_differs(serve, tmp_pa
             messages[name] = (await asked.ask(ASK, time.monotonic() + 60)).outcome.message.partition("; ")[2]
     database.close()
     assert messages == {
-        "model": "its prompt is recorded, but of another model",
-        "parameter": "its prompt is recorded with other parameters; max_tokens: recorded 64, asked 65",
-        "repeat": "its prompt is recorded with other parameters; seed: recorded None, asked 2000, of another repeat"}
+        "model": "this prompt is recorded with a different model",
+        "parameter": "this prompt is recorded with different parameters: max_tokens: recorded 64, asked 65",
+        "repeat": "this prompt is recorded with different parameters: seed: recorded None, asked 2000 (another repeat)"}
 
 
 async def test_equal_calls_at_the_same_moment_are_one(serve, tmp_path):

@@ -2,7 +2,9 @@
 import math
 
 import pytest
+from growth import grows_linearly
 
+from ragbed.agents.replies import parse_object
 from ragbed.documents.json import loads
 
 
@@ -29,3 +31,44 @@ def test_what_is_sound_is_as_it_is():
     assert math.isnan(loads("NaN"))
     with pytest.raises(ValueError, match="NaN is not JSON"):
         loads('{"a": NaN}', mend=True)
+
+
+FIELDS = {"properties": {"answer": {}, "refused": {}, "citations": {}}}
+PARIS = '{"answer": "Paris", "refused": false, "citations": [1]}'
+WHOLE = {"answer": "Paris", "refused": False, "citations": [1]}
+
+
+@pytest.mark.parametrize("text", [
+    PARIS, f"```json\n{PARIS}\n```", f"```\n{PARIS}\n```\nI hope this helps.", f"\ufeff{PARIS}", f" \n{PARIS}\n",
+    f"<think>It is {{\"answer\": \"Rome\", \"refused\": false, \"citations\": []}}</think>\n{PARIS}",
+    f"Use braces {{so}} and {{\"x\"}}. Here it is: {PARIS}. Done {{}}", f"<Answer>{PARIS}</Answer>", f"[{PARIS}]",
+    f'{{"answer": "Rome", "refused": false, "citations": [2]}} No, wait: {PARIS}',
+    f'{PARIS}\nThis follows {{"type": "object"}}', f'{PARIS} {{"answer": "Rome", "refu', f"{{{PARIS}}}",
+    '```json\n{"answer": "Paris", "refused": False, "citations": [1,],}\n```', f'It\'s "{{" first. {PARIS}'])
+def test_the_object_of_a_reply_is_found_among_other_text(text):
+    assert parse_object(text, FIELDS) == WHOLE
+
+
+@pytest.mark.parametrize(("text", "answer"), [
+    ('{"score": NaN, "answer": "a"}', "a"), ('{"answer": "a\nb"}', "a\nb"),
+    ('```\n{"answer": "a\tb", "x": -Infinity}\n```', "a\tb"),
+    ('Sure: {"answer": "a {b} \\"c\\" }"}', 'a {b} "c" }'), ('Well {"reasoning": {"x": 1}, "answer": "a"}', "a"),
+    ('Here: {"answer": "say None, True,]"}', "say None, True,]")])
+def test_slips_of_models_within_an_object_are_mended(text, answer):
+    found = parse_object(text, FIELDS)
+    assert found is not None
+    assert found["answer"] == answer
+
+
+@pytest.mark.parametrize("text", [
+    "", "Paris", "{", '{"answer": "Par', '{"reasoning": {"answer": "x"}, "answer": "Par', '["a"]', "{answer: Paris}",
+    '<think>{"answer": "a"}', 'Note: {"other": 1}', 'Here: {"answer" "a"}'])
+def test_a_reply_without_a_complete_object_of_the_schema_gives_none(text):
+    assert parse_object(text, FIELDS) is None
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("piece", [
+    "{", '{"', '{"a":', '{"a":{', "{}", '{"a": 1}', '"', '\\"', '{"\\"', "{ ", '{"a": "', "}", '{"a",', "[{", "{\n\n"])
+def test_megabytes_of_braces_take_linear_time(piece):
+    grows_linearly(lambda n: parse_object("x" + piece * (n // len(piece)), FIELDS), 100_000)

@@ -30,7 +30,7 @@ def test_judged_and_bpref_by_hand():
     assert score(scored("ab", {"a": 1, "b": 0, "c": 1}), groups=("judgements",)) == {"judged@10": 1.0, "bpref": 0.5}
     assert score(scored("xa", {"a": 1}), groups=("judgements",)) == {"judged@10": 0.5, "bpref": 1.0}
     assert score(scored("", {"a": 1}), groups=("judgements",)) == {"judged@10": 0.0, "bpref": 0.0}
-    assert score(scored("a", {"b": 0}), groups=("judgements",)) == {"judged@10": None, "bpref": None}
+    assert score(scored("a", {"b": 0}), groups=("judgements",)) == {"judged@10": 0.0, "bpref": None}
 
 
 def test_figures_are_those_of_ir_measures_over_the_same_qrels_and_run():
@@ -93,6 +93,15 @@ def test_unjudged_passages_are_graded_by_a_model_for_all_cells_together_and_peop
     again = ragbed.json("run", "--replay", town.folder / "c.gz", "--out", town.folder / "replayed")
     assert again["results"] == made["results"]
     assert len(server.requests) == 6
+
+
+def test_only_as_many_passages_of_a_question_are_graded_as_the_depth_says(serve, town, ragbed):
+    server = serve(graded)
+    assert ragbed("run", settings(town, server, depth=2))[0] == 0
+    town.run = town.run.with_name("graded")
+    places = [place for one in town.records() for place, passage in enumerate(one["result"]["evidence"])
+              if "grade" in passage]
+    assert {*places} == {1}  # people judged what is first
 
 
 def test_a_grade_that_cannot_be_read_is_none_and_a_call_that_fails_is_told_and_ends_no_question(serve, town, ragbed):

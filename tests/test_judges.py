@@ -7,9 +7,10 @@ from hypothesis import strategies as st
 from judged import STORY, SUM, graded, play
 
 from ragbed.experiments import Verdict
+from ragbed.experiments.guests.answer_grading.lexical import grade
 from ragbed.experiments.judges import Lexical, ModelJudge
-from ragbed.experiments.judges.lexical import find_held_steps, grade
-from ragbed.experiments.judges.model import read_grade, read_points, read_steps
+from ragbed.experiments.judges.judge import find_held_steps
+from ragbed.experiments.judges.model_judge import read_grade, read_points, read_steps
 from ragbed.strategies import Failure, Generate, Reply
 
 MATERIAL = {"grades": graded("q", ("a",), "b"), "points": SUM, "steps": STORY}
@@ -40,6 +41,63 @@ def test_a_grade_is_read_strictly(reply, expected):
     verdict = said("grades", reply)
     assert (verdict.grade, verdict.error_type) == (expected or (None, None))
     assert "<think>" in reply or read_grade(reply) == expected
+
+
+@pytest.mark.parametrize(("reply", "expected"), [
+    ("Grade: Correct, Error type: None", ("Correct", None)),
+    ("Grade: Wrong; Error type: NumericMistakes", ("Wrong", "NumericMistakes")),
+    ("Grade: Partially Correct | Error type: MissingDetail", ("Partially Correct", "MissingDetail")),
+    ("**Grade:** Wrong **Error type:** Others", ("Wrong", "Others")),
+    ("Grade: Wrong (Error type: Others)", ("Wrong", "Others")),
+    ("Error type: None, Grade: Correct", ("Correct", None)),
+    ("Grade: Wrong, MissingDetail", ("Wrong", "MissingDetail")), ("**Grade:** Correct (None)", ("Correct", None)),
+    ("Grade: Partially Correct - Missing detail.", ("Partially Correct", "MissingDetail")),
+    ("Grade: Incorrect; Others\nBecause of the year.", ("Wrong", "Others")),
+    ('{"grade": "Wrong", "error_type": "Others"}', ("Wrong", "Others")),
+    ('```json\n{"Grade": "Correct", "Error type": "None", "reason": "Not Wrong\nat all."}\n```', ("Correct", None)),
+    ('Here it is:\n{"grade": "Partially Correct", "errorType": "MissingDetail"}',
+     ("Partially Correct", "MissingDetail")),
+    ('"Grade": "Correct"', ("Correct", None)), ('Grade: "Wrong"\nError type: "Others"', ("Wrong", "Others")),
+    ("“Grade: Correct”", ("Correct", None)), ("'Grade: Correct\nError type: None'", ("Correct", None)),
+    ("1. Grade: Wrong\n2. Error type: Others", ("Wrong", "Others")), ("1) **Grade**: Correct", ("Correct", None)),
+    ("- Grade: [Correct]", ("Correct", None)), ("Final grade: Wrong", ("Wrong", None)),
+    ("The grade is Correct.", ("Correct", None)), ("Grade = Correct", ("Correct", None)),
+    ("Correct", ("Correct", None)),
+    ("**Wrong.**", ("Wrong", None)), ("Grade: Incorrect", ("Wrong", None)),
+    ("Grade: partially_correct", ("Partially Correct", None)),
+    ("grade: PARTIALLY CORRECT", ("Partially Correct", None)),
+    # ambiguous
+    ("Grade: Correct or Wrong", None), ('{"grade": "Correct"}\n{"grade": "Wrong"}', None),
+    ('{"grade": "Correct", "grade": "Wrong"}', None), ('Grade: Wrong\n{"grade": "Correct"}', None),
+    ('{"grade": ["Correct", "Wrong"]}', None), ('{"grade": null}', None),
+    ('{"grade": "Correct", "verdict": "Wrong"}', None),
+    ("Grade: Wrong, Correct", None), ("Grade: Wrong, Others or None", None),
+    ("Grade: Not Correct", None), ("Correct or Wrong", None), ("1. Correct\n2. Wrong", None),
+    ("If it were complete, Grade: Correct", None), ("Grade: Correct, Grade: Wrong", None),
+    ("Grade: Correct/Wrong, Error type: None", None), ("Grade: Correct?", None), ("Grade: Wrong → Correct", None),
+    ("Grade: Correct\n1. Grade: Wrong", None), ("The grade is not Correct", None), ("Not Correct", None),
+    ("Grade: mostly Correct", None), ("It is Correct, I would say.", None)])
+def test_a_grade_is_read_however_a_judge_lays_it_out_and_an_ambiguous_one_is_none(reply, expected):
+    verdict = said("grades", reply)
+    assert (verdict.grade, verdict.error_type) == (expected or (None, None))
+
+
+@pytest.mark.parametrize(("rubric", "reply", "expected"), [
+    ("points", '{"grade": 7}', 7), ("points", '```json\n{"score": "7"}\n```', 7), ("points", '{"points": 7.0}', 7),
+    ("points", "1. Grade: 7", 7), ("points", 'Grade: "7/10"', 7), ("points", "Score: 8", 8),
+    ("points", "The grade is 9.", 9), ("points", '{"grade": 11}', None), ("points", '{"grade": 7.5}', None),
+    ("points", '{"grade": -1}', None), ("points", "Grade: 7\nScore: 8", None), ("points", '{"grade": true}', None),
+    ("points", "Grade: .7", None), ("points", "Grade: <7", None),
+    ("steps", '{"held": [0, 2]}', (0, 2)), ("steps", '```json\n{"reason": "x", "held": []}\n```', ()),
+    ("steps", '{"held": [7]}', None), ("steps", '{"held": [0]} and [1]', None), ("steps", '{"held": "none"}', None)])
+def test_points_and_steps_are_read_from_json_and_numbered_lines(rubric, reply, expected):
+    assert getattr(said(rubric, reply), rubric) == expected
+
+
+def test_as_published_a_grade_is_read_from_its_own_line_only():
+    item = replace(MATERIAL["grades"], scoring="as-published")
+    for reply in ("Grade: Correct, Error type: None", '{"grade": "Correct"}', "1. Grade: Correct"):
+        assert play(ModelJudge(model="m").judge(item), Reply(reply))[1].grade is None
 
 
 @pytest.mark.parametrize(("reply", "expected"), [
@@ -193,7 +251,7 @@ def test_what_is_wrong_with_a_judge_is_noted_for_every_rubric(rubric, replies, n
      "Partially Correct"),
     ("north", "no", "Wrong"),
     ("서울입니다", "서울", "Correct"),
-    ("대한민국의 수도 서울", "대한민국 수도 부산", "Partially Correct"),
+    ("대한민국의 수도 서울", "대한민국 수도 부산", "Wrong"),
     ("", "London", "Wrong"),
     ("A.", "A", "Correct"), ("(A)", "A", "Correct"), ("**A**", "A", "Correct"), ("B.", "A", "Wrong"),
     ("It is a dog.", "A", "Wrong"), ("The", "A", "Wrong"),
@@ -221,7 +279,7 @@ def test_a_gold_answer_judges_itself_correct(answer):
     assert grade(answer, answer) == "Correct"
 
 
-@pytest.mark.parametrize(("predicted", "points"), [("7 wins [1]", 10), ("7 defeats", 5), ("none", 0)])
+@pytest.mark.parametrize(("predicted", "points"), [("7 wins [1]", 10), ("7", 5), ("7 defeats", 0), ("none", 0)])
 def test_lexical_points_are_those_of_its_grades(predicted, points):
     _, verdict = play(Lexical().judge(replace(SUM, predicted=predicted)))
     assert verdict == Verdict(judge="lexical", points=points)
@@ -245,3 +303,8 @@ def test_the_lexical_judge_names_the_steps_that_it_finds():
     asked, verdict = play(Lexical().judge(STORY))
     assert asked == []
     assert verdict == Verdict(judge="lexical", steps=(1, 2))
+
+
+def test_a_judge_is_asked_with_the_limit_of_its_reply():
+    asked, _ = play(ModelJudge(model="m", max_tokens=9).judge(MATERIAL["grades"]), Reply("Grade: Wrong"))
+    assert asked[0].max_tokens == 9

@@ -12,12 +12,11 @@ import pytest
 
 from ragbed.documents import Chunk, Document, SettingsError
 from ragbed.retrieval import Bm25, RerankerDeps
-from ragbed.retrieval.filters.terms import filter_collection
-from ragbed.retrieval.lexical import postings
-from ragbed.retrieval.lexical.postings import Postings
-from ragbed.retrieval.lexical.tokens import WordTokenizer
+from ragbed.retrieval.filters.filtered_collection import filter_collection
+from ragbed.retrieval.retrievers import bm25
+from ragbed.retrieval.retrievers.bm25 import Postings
 
-MANY = WordTokenizer.many
+MANY = 1_000
 
 
 class Reefs:
@@ -79,7 +78,7 @@ def test_a_filter_searches_by_the_same_postings():
 def test_what_is_kept_gives_the_scores_of_what_was_built(method):
     whole = Reefs()
     settings = Bm25(language="english", method=method)
-    built = Postings.build(Reefs().texts(), settings.tokenizer_for(whole), settings.weights())
+    built = Postings.build(whole.texts, settings.make_tokenizer(), settings.weights())
     tokens = ["reef", "number7", "number500"]
     assert found(whole, "reefs number7 number500", method=method) == [
         (str(row), score) for row, score in built.best(tokens, 3)]
@@ -92,13 +91,15 @@ def test_blocks_on_disk_give_the_scores_of_one_index_of_bm25s_to_the_last_bit(tm
     weights = {"method": method, "k1": 1.2, "b": 0.75, "delta": 0.5}
     one = bm25s.BM25(**weights)
     one.index(texts, create_empty_token=False, show_progress=False)
-    monkeypatch.setattr(postings, "_BLOCK_TOKENS", 2_000)
+    monkeypatch.setattr(bm25, "_BLOCK_TOKENS", 2_000)
 
     class Split:
-        def tokens(self, texts):
+        compounds = False
+
+        def tokens(self, texts, lexicon):
             return iter(texts)
 
-    Postings.write(tmp_path, texts, Split(), weights)
+    Postings.write(tmp_path, lambda: texts, Split(), weights)
     blocks = Postings.read(tmp_path)
     # Memory is that of a block, which is as long as one is allowed to be, and of what is mapped, which is not read.
     assert len(blocks.blocks) >= 9

@@ -8,7 +8,7 @@ from test_bm25 import Few
 
 from ragbed.documents import MissingExtra
 from ragbed.retrieval import Bm25, RerankerDeps
-from ragbed.retrieval.lexical.korean import KoreanTokenizer
+from ragbed.retrieval.lexical.tokenizers import KoreanTokenizer
 from ragbed.retrieval.lexical.tokens import WordTokenizer
 from ragbed.retrieval.retrievers.bm25 import make_tokenizer
 
@@ -69,11 +69,15 @@ def test_hostile_text_is_read_around():
     assert "서울" in tokens("\0\ud800서울은\udfff" + "x" * 1_000_000)
 
 
-def test_the_language_is_found_by_the_chunks():
-    assert Bm25().tokenizer_for(Few("서울은 대한민국의 수도이다")) is KIWI
-    assert Bm25().tokenizer_for(Few("Seoul is the capital")) is make_tokenizer("words", "english", True, True)
-    assert Bm25(language="korean").tokenizer_for(Few("Seoul")) is KIWI
-    assert Bm25(tokenizer="words").tokenizer_for(Few("서울")) is make_tokenizer("words", "english", True, True)
+def test_the_language_is_that_of_the_text_and_not_of_the_collection():
+    english = [f"Report {number} says that the river is in the south of the city" for number in range(22)]
+    korean = ["한강은 서울을 지나는 강이다. 한강에서 사람들이 산책한다", "부산은 항구 도시이다"]
+    for query in ("한강", "한강에서", "지나가는 한강"):
+        assert rows(english + korean, query) == [22]
+        assert rows(english + korean, query, tokenizer="bigrams")[0] == 22
+    assert rows(english + korean, "항구는") == [23]
+    assert rows(english + korean, "reports 7")[0] == 7
+    assert rows([*korean, "The reefs"], "reef") == [2]
 
 
 @pytest.mark.parametrize("package", ["kiwipiepy", "kiwipiepy_model"])

@@ -106,13 +106,13 @@ def held(serve, town):
 @pytest.mark.slow
 def test_on_a_terminal_cells_and_totals_are_drawn_and_leave_nothing_behind(held):
     config, go = held
-    status, shown, last, raw = watched(["run", config], "12 made, 4 under way", lambda _: go.set())
+    status, shown, last, raw = watched(["run", config], "12 made, 4 in flight", lambda _: go.set())
     assert status == 0
     assert re.search(r"least_to_most · closed-book +[╸╺━]+ +0/6", shown), shown
     assert re.search(r"\d+ of 36 questions \(\d+ %\) in 6 cells, .* left", shown), shown
     assert len(shown.splitlines()) <= 10
     assert " questions (" not in last
-    assert re.search(r"36 records made now, \d\d calls sent", last)
+    assert re.search(r"36 new records, \d\d calls sent", last)
     assert raw.rindex("\x1b[?25h") > raw.rindex("\x1b[?25l")  # the cursor is back
     assert '{"stage"' not in raw
 
@@ -120,10 +120,10 @@ def test_on_a_terminal_cells_and_totals_are_drawn_and_leave_nothing_behind(held)
 @pytest.mark.slow
 def test_an_interrupt_from_the_keyboard_clears_the_display_and_says_how_to_go_on(held):
     config, _ = held
-    status, _, last, raw = watched(["run", config], "12 made, 4 under way", lambda types: types(b"\x03"))
+    status, _, last, raw = watched(["run", config], "12 made, 4 in flight", lambda types: types(b"\x03"))
     assert status == 130
     assert " questions (" not in last
-    assert "interrupted; what was answered is kept; rerun the command to continue" in last
+    assert "interrupted; what was answered is kept; `ragbed report " in last
     assert raw.rindex("\x1b[?25h") > raw.rindex("\x1b[?25l")
 
 

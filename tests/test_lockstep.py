@@ -3,7 +3,7 @@ import pytest
 
 from ragbed.documents import Chunk
 from ragbed.strategies import Decision, Draft, Failure, Generate, Message, Passage, Reply, Search, Usage
-from ragbed.strategies.parts.lockstep import Lockstep
+from ragbed.strategies.parts.conversation import Lockstep
 
 EVIDENCE = {"a": (Passage(1, Chunk("c1", "d", "plain", 0, 1, "x")),), "b": ()}
 

@@ -51,8 +51,8 @@ def pointed(accuracy, em, unjudged=0.0):
     return {"graded_accuracy": accuracy, "graded_em": em, "unjudged": unjudged}
 
 
-def test_an_unreadable_grade_has_no_published_figure_and_counts_as_nothing_in_ours():
-    assert both("points", points=None) == (pointed(None, None, 1.0), pointed(0.0, 0.0, 1.0))
+def test_an_unreadable_grade_is_no_score():
+    assert both("points", points=None) == (pointed(None, None, 1.0), pointed(None, None, 1.0))
 
 
 def test_failures_and_refusals_have_no_points_and_are_not_unjudged():
@@ -74,8 +74,8 @@ def test_the_reasoning_score_is_the_share_of_the_steps_found():
 
 
 def test_reasoning_that_nobody_could_judge_is_apart_from_none():
-    assert corrected("steps", step_count=4) == {"reasoning_score": 0.0, "unjudged": 0.0}
-    assert corrected("steps", step_count=4, reasoned=True) == {"reasoning_score": 0.0, "unjudged": 1.0}
+    assert corrected("steps", step_count=4) == {"reasoning_score": 0.0, "unjudged": None}
+    assert corrected("steps", step_count=4, reasoned=True) == {"reasoning_score": None, "unjudged": 1.0}
     assert corrected("steps", reasoned=True) == {"reasoning_score": None, "unjudged": None}
 
 

@@ -53,7 +53,11 @@ def test_every_score_is_in_bounds_and_every_metric_of_the_group_is_named(item, s
 
 
 @given(ITEMS)
-def test_corrected_scoring_leaves_out_no_question_for_how_it_ended(item):
+def test_corrected_scoring_leaves_out_no_judged_question_for_how_it_ended(item):
+    read = item.support.model_copy(update={kind: tuple(
+        one.model_copy(update={"level": one.level or "none"}) for one in getattr(item.support, kind))
+        for kind in ("sentences", "nuggets")})
+    item = replace(item, grade=item.grade or "Wrong", points=item.points or 0, steps=item.steps or (), support=read)
     ended = [score(replace(item, outcome=outcome), groups=ALL) for outcome in OUTCOMES]
     missing = [{name for name, value in scores.items() if value is None and not name.startswith("sentences_")}
                for scores in ended]  # shares of what an answer says are of answers

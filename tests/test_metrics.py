@@ -53,8 +53,8 @@ REFUSED_WRONG = {"outcome": "refused", "text": REFUSAL, "refused": True, "grade"
 
 
 @pytest.mark.parametrize(("name", "answer", "expected"), [
-    # A verdict that was not read has two published denominators and one corrected.
-    ("unified", {"grade": None}, (0.0, 0.0)), ("correct", {"grade": None}, (None, 0.0)),
+    # A verdict that was not read has two published denominators and no corrected score.
+    ("unified", {"grade": None}, (0.0, None)), ("correct", {"grade": None}, (None, None)),
     ("unjudged", {"grade": None}, (1.0, 1.0)), ("unjudged", {"grade": "Wrong"}, (0.0, 0.0)),
     # A refusal that is wrong is counted in both scorings.
     ("wrong", REFUSED_WRONG, (1.0, 1.0)), ("unjudged", REFUSED_WRONG, (0.0, 0.0)),
@@ -129,7 +129,7 @@ def test_names_parse_back_and_a_typo_lists_the_valid_ones():
                   "recall@" + "9" * 5000):
         with pytest.raises(SettingsError):
             find_metric(wrong)
-    with pytest.raises(SettingsError, match="unknown metric 'unifed'; choose from: unified, correct"):
+    with pytest.raises(SettingsError, match=r"unknown metric 'unifed'; did you mean 'unified'\? "):
         find_metric("unifed")
 
 

@@ -1,9 +1,11 @@
 """The model client against a scripted server: what it sends, what it keeps, how it fails, and whom it tells."""
 import gzip
+import json
 import logging
 from dataclasses import replace
 
 import pytest
+from streamed import Told
 
 from ragbed.agents import CallLimits, ModelSettings, open_model
 from ragbed.documents import CallError, CallTooLong, ModelError
@@ -48,7 +50,8 @@ async def test_a_call_sends_its_parameters_and_returns_text_and_usage(serve):
 async def test_a_schema_is_asked_for_strictly_and_the_reply_parsed(serve):
     server = serve(['{"answer": "Paris"}', "no JSON", "[1]", '{"answer": NaN}'])
     action = Generate(ASK.messages, "answer", schema=SCHEMA)
-    assert [(await call(server, action)).reply.parsed for _ in range(4)] == [{"answer": "Paris"}, None, None, None]
+    assert [(await call(server, action)).reply.parsed for _ in range(4)] == [
+        {"answer": "Paris"}, None, None, {"answer": None}]
     assert server.requests[0][0]["response_format"] == {
         "type": "json_schema", "json_schema": {"name": "reply", "strict": True, "schema": SCHEMA}}
 
@@ -160,11 +163,17 @@ async def test_an_unknown_model_and_a_spent_account_end_the_run(serve):
     assert "quota" in str(await failure(spent, ModelError))
 
 
-async def test_a_refused_temperature_is_said_plainly(serve):
+async def test_a_refused_temperature_is_left_out_once_and_named_in_each_reply(serve, caplog):
     line = {"status": 400, "error": {"message": "Unsupported value: 'temperature' does not support 0"}}
-    said = str(await failure(serve([line])))
-    assert "rejects the temperature" in said
-    assert "calls: {temperature: null}" in said
+    server = serve([line, "Paris", "Rome"])
+    async with open_model(f"{server.url}#m", ModelSettings()) as model:
+        done = [await model.complete(ASK, max_tokens=64) for _ in range(2)]
+        assert model.parameters(ASK, 64)["temperature"] == 0.0  # the calls keep their keys
+    assert ["temperature" in body for body, _ in server.requests] == [True, False, False]
+    assert [(one.reply.text, one.reply.unsent, one.attempts) for one in done] == [
+        ("Paris", ("m", "temperature"), 2), ("Rome", ("m", "temperature"), 1)]
+    assert [record.getMessage() for record in caplog.records] == [
+        f"{server.url}#m: the server refuses temperature, so calls are sent without it"]
 
 
 async def test_temperature_and_effort_are_what_the_settings_say_and_none_is_not_sent(serve):
@@ -245,3 +254,66 @@ async def test_openai_secrets_go_to_nobody_else(serve, monkeypatch):
 async def test_usage_that_cannot_be_is_none(serve, tokens):
     usage = {"prompt_tokens": tokens, "completion_tokens": 2, "prompt_tokens_details": {"cached_tokens": tokens}}
     assert (await call(serve([{"text": "a", "usage": usage}]))).reply.usage == Usage(0, 2, 0, 1, None)
+
+
+def inside(**fields):
+    """A line with status 200 and this body."""
+    return {"body": json.dumps(fields).encode()}
+
+
+def finished(reason, **choice):
+    return inside(choices=[{"index": 0, "finish_reason": reason, "message": {"content": "Par"}, **choice}])
+
+
+WRAPPED = {"error": {"message": "Provider returned error", "code": 502, "metadata": {
+    "raw": '{"error": {"message": "the engine\\u001b[31m\\ndied"}}', "provider_name": "x"}}}
+
+
+@pytest.mark.parametrize("line", [
+    inside(**WRAPPED), inside(choices=[], **WRAPPED), inside(error={"code": "502", "message": "m"}, choices=None),
+    inside(error="the upstream server is gone", code=502), finished("error", error={"code": 502, "message": "m"}),
+    inside(error={"code": "provider_error", "message": "m"}, choices=[{"message": {"content": "Par"}}])])
+@pytest.mark.parametrize("tell", [None, Told()])
+async def test_an_error_behind_status_200_is_sent_again_as_its_own_status_would_be(serve, line, tell):
+    server = serve([line, line, "Paris", line, line])
+    async with open_model(f"{server.url}#m", ModelSettings(calls=CallLimits(attempts=3))) as model:
+        assert (await model.complete(ASK, max_tokens=9, tell=tell)).attempts == 3
+    assert (await failure(server, attempts=2)).kind == "http_502"
+
+
+@pytest.mark.parametrize(("line", "kind", "says"), [
+    (inside(**WRAPPED), "http_502", '"Provider returned error: the engine [31m died"'),
+    (inside(error={"code": 400, "message": "bad input"}, choices=None), "http_400", '"bad input"'),
+    (inside(error={"code": "invalid_request_error", "message": "x\n" * 9_000}), "http_400", '"x x x'),
+    (inside(error={"code": 402, "message": f"pay {CANARY}"}), "http_402", '"pay [key]"'),
+    (inside(error={"code": "context_length_exceeded", "message": "m"}), "too_long", "does not fit"),
+    (inside(detail=[{"loc": ["body"], "msg": "field required"}]), "http_500", '"field required"'),
+    (inside(base_resp={"status_code": 4711, "status_msg": "odd"}, choices=None), "http_500", '"odd"'),
+    ({"body": b'[{"error": {"code": 500, "message": "m", "status": "INTERNAL"}}]'}, "http_500", '"m"'),
+    ({"body": b'{"error":' * 150 + b'"x"' + b"}" * 150}, "http_500", "HTTP 500"),
+    (finished("error"), "http_500", '"finish_reason: error"'),
+    (finished("content_filter"), "content_filter", "content filter stopped the reply"),
+    (finished("content_filter", message=None), "content_filter", "content filter stopped the reply")])
+async def test_an_error_behind_status_200_is_quoted_in_one_short_line(serve, line, kind, says):
+    error = await failure(serve(lambda _: line), attempts=1)
+    assert error.kind == kind
+    assert says in str(error)
+    assert len(str(error)) < 300
+    assert str(error).isprintable()
+
+
+async def test_a_rate_limit_behind_status_200_is_none_of_the_attempts(serve):
+    slow = inside(error={"code": 429, "message": "slow down"})
+    busy = inside(error={"type": "overloaded_error", "message": "Overloaded"})
+    server = serve([slow, busy, inside(error={"status": "RESOURCE_EXHAUSTED", "message": "q"}), "Paris"])
+    assert (await call(server, attempts=1)).reply.text == "Paris"
+
+
+async def test_a_key_or_account_that_is_refused_behind_status_200_ends_the_run(serve):
+    assert "rejects the key" in str(await failure(serve([inside(error={"code": 401, "message": "m"})]), ModelError))
+    assert "quota" in str(await failure(serve([inside(error={"code": "insufficient_quota"})]), ModelError))
+
+
+@pytest.mark.parametrize("nothing", [None, {}, "", False, {"code": 0, "message": "success"}])
+async def test_a_field_for_errors_that_names_none_is_no_error(serve, nothing):
+    assert (await call(serve([{"text": "Paris", "extra": {"error": nothing}}]))).reply.text == "Paris"

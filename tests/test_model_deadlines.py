@@ -117,7 +117,7 @@ def test_a_run_over_a_server_that_takes_few_at_once_has_no_failed_record_and_cou
     assert sum(timing["attempts"] for timing in timings) == len(server.requests) > 60
     retried = [timing["attempts"] > 1 for timing in timings]
     assert [timing["retried"] > 0 for timing in timings] == retried
-    assert f"{len(server.requests)} calls sent, tries of {sum(retried)} retried ones among them, and 0 from" in err
+    assert f"{len(server.requests)} calls sent, including retries of {sum(retried)}, and 0 reused from" in err
     shown = ragbed("show", town.run, str(retried.index(True)))[1]
     assert "requests (calls retried: 1) in" in shown
 

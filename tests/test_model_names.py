@@ -6,7 +6,7 @@ from ragbed.agents import ModelSettings, open_model
 from ragbed.agents.models import resolve_model
 from ragbed.agents.replies import free_price, listed_price
 from ragbed.documents import ModelError
-from ragbed.experiments.guests.local_models import catalogue
+from ragbed.experiments.guests.local_models import model_catalogue
 from ragbed.strategies import Generate, Message
 
 EMPTY_GGUF = "b83633aa78534479"  # the beginning of the SHA-256 of b"GGUF"
@@ -20,7 +20,7 @@ def _no_keys(monkeypatch, tmp_path):
 
 
 def test_a_typo_lists_the_models_and_the_forms():
-    with pytest.raises(ModelError, match=r"did you mean smollm2-135m\?.*openai:NAME.*gguf:PATH"):
+    with pytest.raises(ModelError, match=r"did you mean 'smollm2-135m'\?.*openai:NAME.*gguf:PATH"):
         resolve_model("smolm2-135m")
 
 
@@ -91,7 +91,7 @@ def test_a_missing_file_and_one_of_another_kind_are_named(tmp_path):
 
 def test_a_catalogue_model_is_found_where_the_user_says_and_checked(tmp_path, monkeypatch):
     monkeypatch.setenv("RAGBED_MODELS", str(tmp_path))
-    entry = catalogue.ENTRIES[0]
+    entry = model_catalogue.ENTRIES[0]
     (tmp_path / entry.weights.path).write_bytes(b"GGUF but not those weights")
     with pytest.raises(ModelError, match=r"instead of b179c9523d0e6a0f….*ragbed models pull smollm2-135m"):
         resolve_model("smollm2-135m")

@@ -66,7 +66,7 @@ def test_a_strategy_that_breaks_a_promise_is_told_where_with_status_1(empty, rag
     assert status == 1
     assert "protocol: bad.py:recipe: the strategy yielded 'goldhush-question'; yield searches" in out
     ragbed.refuses("check", "strategy", "none.py:recipe", says=["none.py: no such file"])
-    ragbed.refuses("check", "strategy", "[a]", says=["expected a name of `ragbed list strategies`"])
+    ragbed.refuses("check", "strategy", "[a]", says=["expected a name from `ragbed list strategies`"])
 
 
 def test_the_page_on_strategies_has_every_strategy_and_no_other():

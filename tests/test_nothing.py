@@ -2,11 +2,12 @@
 import pytest
 from growth import grows_linearly
 
+from ragbed.experiments.guests.more_strategies.parts.critique import Critique, read_critique
+from ragbed.experiments.guests.more_strategies.parts.evidence_checks import read_sufficiency
+from ragbed.experiments.guests.more_strategies.parts.quotes import read_quotes
+from ragbed.experiments.guests.more_strategies.reasoning.self_ask import follow_up
 from ragbed.strategies import says_nothing
-from ragbed.strategies.parts.quotes import read_quotes
-from ragbed.strategies.parts.reading import Critique, begins_with_nothing, read_critique, read_list
-from ragbed.strategies.reasoning.self_ask import follow_up
-from ragbed.strategies.support.check import read_sufficiency
+from ragbed.strategies.parts.reading import begins_with_nothing, read_list
 
 NOTHING = ["none", "No.", "N/A", "Nothing.", "**NO FAULTS**", "There are no errors.", "Nothing left to work out.",
            "nothing is missing", "not needed", "없음", "없습니다.", "해당 없음", "해당 사항 없음", "결함 없음",

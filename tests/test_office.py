@@ -1,4 +1,5 @@
 """Word and PowerPoint: what a reader sees of them, where it stands, and files that mean harm."""
+import copy
 import io
 import zipfile
 from itertools import product
@@ -13,7 +14,8 @@ from pptx.chart.data import CategoryChartData
 from pptx.enum.chart import XL_CHART_TYPE
 from pptx.util import Inches
 
-from ragbed.documents import DocumentError, find_sources, find_tables, parse_document, read_documents, unread_files
+from ragbed.documents import DocumentError, find_sources, parse_document, read_documents, unread_files
+from ragbed.experiments.guests.formats.document_tables import find_tables
 
 MATH = "http://schemas.openxmlformats.org/officeDocument/2006/math"
 
@@ -70,7 +72,7 @@ def test_formulas_and_glossed_words_are_read_by_their_characters():
         f'<m:r><m:t>mc</m:t></m:r></m:oMath><m:oMathPara><m:oMath><m:r><m:t>, x=1</m:t></m:r></m:oMath></m:oMathPara>'
         f'<w:r><w:t xml:space="preserve"> in </w:t></w:r><w:r><w:ruby><w:rt><w:r><w:t>とう</w:t></w:r></w:rt>'
         f'<w:rubyBase><w:r><w:t>東京</w:t></w:r></w:rubyBase></w:ruby></w:r></w:p>'))
-    assert parse_document(saved(word), "a.docx").plain == "With E=mc, x=1 in 東京\n\n"
+    assert parse_document(saved(word), "a.docx").plain == "With E=mc, x=1 in 東京(とう)\n\n"
 
 
 def slides() -> bytes:
@@ -179,8 +181,34 @@ def test_a_style_map_inside_a_document_is_not_obeyed_and_macros_are_only_bytes()
 def test_files_of_unknown_kind_are_named_whatever_leads_to_them(tmp_path: Path):
     (tmp_path / "a.docx").write_bytes(memo())
     (tmp_path / "old.doc").write_bytes(b"\xd0\xcf\x11\xe0")
-    (tmp_path / "link.odt").symlink_to(tmp_path / "old.doc")
+    (tmp_path / "link.wps").symlink_to(tmp_path / "old.doc")
     assert [source.relative for source in find_sources([tmp_path])] == ["a.docx"]
-    assert unread_files([tmp_path]) == ["link.odt", "old.doc"]
+    assert unread_files([tmp_path]) == ["link.wps", "old.doc"]
     named = {source.relative: source.problem for source in find_sources([f"{tmp_path}/*"])}
-    assert [name for name, problem in named.items() if problem] == ["link.odt", "old.doc"]
+    assert [name for name, problem in named.items() if problem] == ["link.wps", "old.doc"]
+
+
+def test_slides_keep_superscripts_numbers_titles_of_charts_and_one_footer():
+    show = Presentation()
+    for number in (1, 2):
+        slide = show.slides.add_slide(show.slide_layouts[5])
+        slide.shapes.title.text = f"Slide {number}"
+        footer = next(each for each in show.slide_layouts[5].placeholders if "Footer" in each.name)
+        slide.shapes._spTree.append(copy.deepcopy(footer._element))
+        slide.placeholders[11].text_frame.text = "Mills Ltd"
+    box = slide.shapes.add_textbox(0, 0, 9, 9).text_frame
+    box.text = "Force 10"
+    raised = box.paragraphs[0].add_run()
+    raised.text, raised._r.get_or_add_rPr().attrib["baseline"] = "3", "30000"
+    for text in "ab":
+        paragraph = box.add_paragraph()
+        paragraph.text = text
+        paragraph._p.get_or_add_pPr().append(parse_xml(f'<a:buAutoNum {nsdecls("a")} type="alphaLcParenBoth"/>'))
+    data = CategoryChartData(number_format="0.0%")
+    data.categories = ["02494"]
+    data.add_series("Share", (0.125,))
+    chart = slide.shapes.add_chart(XL_CHART_TYPE.PIE, 0, 0, Inches(4), Inches(3), data).chart
+    chart.has_title, chart.chart_title.text_frame.text = True, "Shares"
+    assert parse_document(saved(show), "a.pptx").plain == (
+        "## Slide 1\n\nMills Ltd\n\n## Slide 2\n\nForce 10^3\n\n(a) a\n\n(b) b\n\nShares\n\n"
+        "|  | Share |\n| --- | --- |\n| 02494 | 12.5% |\n\n")

@@ -40,6 +40,13 @@ def test_every_field_is_read(write):
     assert not question.answerable
 
 
+@pytest.mark.parametrize("answer", [None, "", " "])
+def test_fields_with_null_count_as_left_out(write, answer):
+    path = write({"question": "Who?", "id": None, "answer": answer, "answerable": False, "options": None, "tags": None})
+    question = OwnQuestions(path=path).load().questions[0]
+    assert (question.answers, question.answerable, question.options, question.tags) == ((), False, (), {})
+
+
 def test_blank_lines_a_byte_order_mark_and_korean_are_fine(write):
     path = write(raw=b"\xef\xbb\xbf" + '{"question": "왜?"}\r\n\r\n{"question": "언제?"}'.encode())
     assert [question.text for question in OwnQuestions(path=path).load().questions] == ["왜?", "언제?"]
@@ -49,7 +56,7 @@ def test_blank_lines_a_byte_order_mark_and_korean_are_fine(write):
     ({"question": "?", "anwser": "x"}, "line 1, field anwser: expected one of the fields question, id, answer, "),
     ({"question": 5}, "field question: expected a valid string, found 5"),
     ({"question": "?", "answer": True}, "field answer: expected a valid string, found True"),
-    ({"question": "?", "answer": None}, 'field answer: expected an answer; .* write "answerable": false instead'),
+    ({"question": "?", "answer": None}, 'field answer: expected an answer; .* write "answerable": false'),
     ({"question": "?", "answerable": "no"}, "field answerable: expected a valid boolean, found 'no'"),
     ({"question": "?", "gold_documents": [{"document": "a.pdf", "page": 0}]},
      r"gold_documents\.0\.page: expected greater than or equal to 1, found 0"),
@@ -121,8 +128,19 @@ def test_a_limit_is_taken_of_a_sample_and_a_sample_may_be_larger_than_all(write)
 def test_a_filter_keeps_what_has_the_tag_and_an_unknown_one_names_those_there(write):
     path = numbered(write)
     assert ids(OwnQuestions(path=path, filter={"odd": "1"}, limit=2)) == ["1", "3"]
-    with pytest.raises(BenchmarkError, match="no question has the tags even=1; there are: odd: 0, 1"):
+    with pytest.raises(BenchmarkError, match="no question has even=1; there are: tags: odd"):
         OwnQuestions(path=path, filter={"even": "1"}).load()
+
+
+def test_questions_are_chosen_by_id_by_any_tag_and_by_several_values(write):
+    path = numbered(write)
+    assert ids(OwnQuestions(path=path, filter={"id": ["2", "11", "5"]})) == ["2", "5", "11"]
+    assert ids(OwnQuestions(path=path, filter={"tag": "1", "id": ["2", "5"]})) == ["5"]
+    for chosen, says in (({"id": ["2", "111"]}, "no question has id=111; did you mean '11'[?] there are: id: "),
+                         ({"ods": "1"}, "no question has ods=1; did you mean 'odd'[?] there are: tags: odd"),
+                         ({"id": "2", "odd": "1"}, "no question has odd=1 and also the other values of the filter")):
+        with pytest.raises(BenchmarkError, match=says):
+            OwnQuestions(path=path, filter=chosen).load()
 
 
 CHOICE = {"id": "a", "question": "Which lamp?", "answer": "red", "options": ["green", "red"]}
@@ -171,4 +189,4 @@ def test_the_steps_of_own_questions_are_judged_again(ragbed, serve, town):
 def test_what_is_said_of_sub_questions_is_refused_where_none_is_scored(ragbed, town, settings, says):
     own = town.own({"question": "Where?", "sub_questions": ["Who?"]})
     ragbed.refuses("run", town.config("http://127.0.0.1:9/v1", benchmark=own, conditions="closed-book", **settings),
-                   says=[says, "scores no sub-questions"])
+                   says=[says, "does not score sub-questions"])

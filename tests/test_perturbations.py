@@ -36,7 +36,7 @@ def test_a_name_parses_back(name):
 @pytest.mark.parametrize(("name", "says"), [
     ("shufle", "unnumbered, drop_gold, table, negatives@N"), ("negatives", "negatives@N"), ("shuffle@2", "unknown"),
     ("negatives@0", "unknown"), ("shuffle+shuffle", "unknown"), ("none+shuffle", "unknown"), ("", "unknown"),
-    ("drop_gold+gold_at@1", "exclude each other"), ("table+drop_gold", "replaces all chunks"),
+    ("drop_gold+gold_at@1", "cannot be combined"), ("table+drop_gold", "replaces all chunks"),
     ("gold_at@2+table", "replaces all chunks")])
 def test_an_unknown_or_contradictory_perturbation_is_one_line(name, says):
     with pytest.raises(SettingsError, match=says) as refused:

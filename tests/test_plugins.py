@@ -5,7 +5,9 @@ import shutil
 import sys
 
 import pytest
+import yaml
 
+import ragbed
 from ragbed.documents import SettingsError
 from ragbed.experiments import read_settings
 from ragbed.experiments.settings.file import read_runs
@@ -104,7 +106,7 @@ def test_settings_that_were_checked_are_taken_as_they_are_and_nothing_is_execute
     ("mine.py:bare", "annotate its parameter times, as in `times: int = 3`"),
     ("mine.py:odd", "a parameter cannot be called json; give it another name"),
     ({"kind": "mine.py:recipe", "times": 4}, "times: Input should be less than or equal to 3"),
-    ({"kind": "mine.py:recipe", "tmies": 4}, "unknown parameter tmies; choose from: times, words"),
+    ({"kind": "mine.py:recipe", "tmies": 4}, "unknown parameter tmies; did you mean 'times'? choose from: times"),
     ("mien", "unknown reasoning strategy 'mien'; choose from: direct, ")])
 def test_what_does_not_fit_is_one_line(mine, kind, said):
     with pytest.raises(SettingsError) as refused:
@@ -132,6 +134,13 @@ def test_a_file_that_cannot_be_taken_is_one_line_that_names_the_place(mine, sour
     assert said in str(refused.value)
     assert "\n" not in str(refused.value)
     assert not (mine.parent / "__pycache__").exists()
+
+
+def test_a_file_in_a_clone_of_the_repository_imports_ragbed(mine, monkeypatch):
+    (mine.parent / "ragbed").mkdir()
+    monkeypatch.setattr(ragbed.__spec__, "origin", str(mine.parent / "ragbed" / "__init__.py"))
+    mine.with_name("clean.py").write_text(f"import ragbed.strategies.types\n{mine.read_text()}")
+    assert parse_strategy("reasoning", "clean.py:recipe").spec == "clean.py:recipe"
 
 
 def test_a_sweep_over_a_plug_in_leaves_its_lists_alone(mine, town):
@@ -183,6 +192,21 @@ def reply(body):
     return "<Answer>222 people [1]</Answer>" if "my own strategy" in last else "<Answer>7 [1]</Answer>"
 
 
+def test_a_guest_of_an_installed_package_adds_a_strategy_and_its_prompts(tmp_path, monkeypatch):
+    from ragbed import guests
+    from ragbed.strategies import template
+
+    (tmp_path / "prompts").mkdir()
+    (tmp_path / "prompts" / "twice.md").write_text("Answer twice.")
+    (tmp_path / "twice.py").write_text(MINE + "from pathlib import Path\nPROMPTS = Path(__file__).parent / 'prompts'\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(guests, "installed", lambda: (guests.Guest("twice", {
+        "reasoning": {"twice": "twice:recipe"}, "prompts": {"twice": "twice:PROMPTS"}}),))
+    found = parse_strategy("reasoning", {"kind": "twice", "times": 2})
+    assert (found.label, found.has_plugins, list(found.sources)) == ("twice(times=2)", True, ["twice"])
+    assert template("twice") == "Answer twice."
+
+
 @pytest.fixture
 def run(mine, town, serve, ragbed):
     """A finished run that compares `mine.py:recipe` with ours, made in a folder outside the project."""
@@ -202,13 +226,29 @@ def test_a_strategy_of_ones_own_is_measured_beside_the_built_in_ones(run):
     assert list(json.loads((folder / "manifest.json").read_text())["sources"]) == ["mine.py:recipe"]
 
 
-def test_a_changed_file_is_another_run_and_says_so(run, mine, ragbed, monkeypatch):
+def test_a_changed_file_has_its_strategy_asked_again_and_says_so(run, mine, ragbed, monkeypatch):
     config, _ = run
     other = mine.parent.parent / "changed"
     other.mkdir()
     (other / "mine.py").write_text(MINE + "\n# changed\n")
     monkeypatch.chdir(other)
-    ragbed.refuses("run", config, says=["another strategy under the name mine.py:recipe", "has changed", "--fresh"])
+    ragbed.refuses("run", config, "--journal", "replay",
+                   says=["another version of mine.py:recipe"])
+
+
+def test_compare_says_which_inputs_changed_between_two_runs(run, tmp_path, ragbed, monkeypatch):
+    config, folder = run
+    (tmp_path / "mine.py").write_text(MINE + "\n# changed\n")
+    monkeypatch.chdir(tmp_path)
+    later = config.with_name("later.yaml")
+    later.write_text(yaml.safe_dump({**yaml.safe_load(config.read_text()), "name": "later",
+                                     "limits": {"max_tokens": 99}}))
+    assert ragbed("run", later)[0] == 0
+    notes = ragbed.json("compare", folder, folder.parent / "later")["notes"]
+    assert [note for note in notes if note.startswith("The second run has")] == [
+        "The second run has another version of mine.py:recipe.",
+        "The second run has other settings: limits.max_tokens was 1024, is 99."]
+    assert not [note for note in ragbed.json("compare", folder, folder)["notes"] if "The second run has" in note]
 
 
 def test_reading_a_run_needs_and_executes_no_file_of_its_strategies(run, mine, ragbed, tmp_path):
@@ -235,7 +275,7 @@ def test_rescore_reads_the_replies_of_a_file_again_where_it_is_named_and_the_sam
     mine.write_text(MINE + "\nopen('executed', 'w')\n")
     status, _, err = ragbed("rescore", folder, "--plugin", "mine.py:recipe")
     assert status == 0
-    assert "mine.py:recipe is not the file that the run was made with" in err
+    assert "mine.py:recipe has changed since the run" in err
     assert not (mine.parent / "executed").exists()
     mine.unlink()
     assert "mine.py: no such file" in ragbed("rescore", folder, "--plugin", "mine.py:recipe")[2]

@@ -114,7 +114,7 @@ def test_variations_are_a_factor_of_a_run_whose_records_have_both_and_whose_judg
     path = town.config(answering.url, questions=names, conditions="retrieved", retriever={"kind": "bm25"},
                        judge=f"{grading.url}#judge", paraphraser=f"{writing.url}#w", repeats=2)
     plan = ragbed.json("run", path, "--dry-run")
-    assert any("#w writes paraphrases with up to 12 calls" in note for note in plan["notes"])
+    assert any("#w writes paraphrases with one or two calls per question, up to 12" in note for note in plan["notes"])
     made = ragbed.json("run", path)
     assert [cell.get("variation") for cell in made["cells"]] == [None, *names[1:]] * 2
     assert sum(pair["factor"] == "variation" for pair in made["comparisons"]["pairs"]) == 10  # each two, as asked too
@@ -163,7 +163,16 @@ def test_a_paraphrase_needs_a_model_and_a_wording_that_changes_nothing_is_the_ce
     town.write([town.row(number, query="마을 1의 인구는?") for number in range(2)])
     made = ragbed.json("run", town.config(server.url, questions=["as_asked", "lower_case"]))
     assert len(made["cells"]) == 1
-    assert any("2 combinations of the settings are 1 cell" in note for note in made["notes"])
+    assert any("2 combinations of the settings make 1 cell" in note for note in made["notes"])
+
+
+def test_rows_that_differ_only_in_the_phrasing_are_named_after_it(serve, town, ragbed):
+    path = town.config(serve(town.reply).url, questions=["as_asked", "typos", "keywords"])
+    out = ragbed("run", path)[1]
+    assert [line.split()[0] for line in out.splitlines() if line.startswith(("as_asked ", "typos", "keywords "))] == [
+        "as_asked", "typos@10", "keywords"]
+    assert [(row["first_name"], row["second_name"]) for row in ragbed.json("compare", town.run)["comparisons"]] == [
+        ("as_asked", "typos@10"), ("as_asked", "keywords"), ("typos@10", "keywords")]
 
 
 def test_seeds_draw_typing_errors_and_nothing_else(serve, town, ragbed):

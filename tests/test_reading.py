@@ -32,7 +32,7 @@ def test_the_answer_stands_in_the_last_tags_or_is_the_reply_without_its_thinking
 
 @pytest.mark.parametrize(("text", "expected"), [
     ("a [1] b [2][1]", (1, 2)), ("[1, 2] and [4;5]", (1, 2, 4, 5)), ("[1-3]", (1, 2, 3)), ("[2–4]", (2, 3, 4)),
-    ("[3-1]", (3, 1)), ("[1-9999]", (1, 9999)), ("in [2019] it was", (2019,)), ("[a] [] [1.5] [12345]", ())])
+    ("[3-1]", (3, 1)), ("[1-9999]", (1, 9999)), ("in [2019] it was", ()), ("[a] [] [1.5] [12345]", ())])
 def test_citations_are_read_in_every_form(text, expected):
     assert read_citations(text) == expected
 
@@ -54,8 +54,8 @@ def test_as_published_only_the_citations_that_end_a_text_go(text, left):
     ("I cannot answer, because the question is **unanswerable** with the documents [1]", True),
     ("  i CANNOT answer because the question is unanswerable with the documents", True),
     ("Cannot answer because the question is unanswerable with the documents.", True),
-    ("The riddle is unanswerable.", False), (f"Paris. {REFUSAL}", False), ("", False),
-    ("I cannot answer because the question is unanswerable with the documentstore", False)])
+    ("The riddle is unanswerable.", False), ("", False), (f"{REFUSAL} Cite [1].", True),
+    (f"{REFUSAL} However, [2] suggests 1984.", False)])
 def test_a_refusal_begins_with_the_sentence_however_it_is_written(text, refuses):
     assert is_refusal(text) is refuses
 
@@ -94,6 +94,26 @@ def test_brackets_that_are_the_whole_text_are_kept():
 
 def test_a_structured_reply_is_read_from_its_fields():
     draft = Draft.from_reply(Reply("{}", parsed={"answer": "Paris", "citations": [2, 2, "x", True], "refused": False}))
-    assert draft == Draft("Paris", (2,), False, True, True)
+    assert draft == Draft("Paris", (2,), False, True, True, ("unread_citations",))
     assert Draft.from_reply(Reply("{}", parsed={"answer": "", "refused": True})).text == REFUSAL
     assert not Draft.from_reply(Reply("{}", parsed={"other": 1})).well_formed
+
+
+@pytest.mark.parametrize(("citations", "cited", "notes"), [
+    ([1], (1,), ()), (["1"], (1,), ()), (1, (1,), ()), ([1.0], (1,), ()), ("[1]", (1,), ()), ("1", (1,), ()),
+    ("1, 2", (1, 2), ()), (["[1]", "[2]"], (1, 2), ()), (["Document 2"], (2,), ()), (["【3†source】"], (3,), ()),
+    ([{"document": 1, "quote": "x"}], (1,), ()), ([None, 1], (1,), ()), (None, (), ()), ([], (), ()), ("", (), ()),
+    ([[1]], (), ("unread_citations",)), (["the first"], (), ("unread_citations",)),
+    ([1.5], (), ("unread_citations",)), ([1, True], (1,), ("unread_citations",))])
+def test_the_field_of_citations_is_read_however_it_is_typed_and_a_note_says_what_was_not(citations, cited, notes):
+    draft = Draft.from_reply(Reply("{}", parsed={"answer": "Paris", "refused": False, "citations": citations}))
+    assert (draft.cited, draft.notes) == (cited, notes)
+
+
+@pytest.mark.parametrize(("fields", "text", "refused"), [
+    ({"answer": "24"}, "24", False), ({"answer": 24}, "", False),
+    ({"answer": "", "refused": "true"}, REFUSAL, True), ({"answer": "a", "refused": "false"}, "a", False),
+    ({"answer": None, "refused": True}, REFUSAL, True), ({"answer": True}, "", False)])
+def test_the_fields_of_an_answer_are_read_however_they_are_typed(fields, text, refused):
+    draft = Draft.from_reply(Reply("{}", parsed=fields))
+    assert (draft.text, draft.refused, draft.well_formed) == (text, refused, bool(text))

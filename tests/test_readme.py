@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 
 import pytest
+import settings_page
 import yaml
 from commands import page
 
@@ -76,6 +77,10 @@ def test_the_page_of_commands_is_what_their_help_says():
     assert (ROOT / "docs" / "commands.md").read_text(encoding="utf-8") == page(), "run: make docs"
 
 
+def test_the_page_of_settings_is_what_their_schema_says():
+    assert (ROOT / "docs" / "settings.md").read_text(encoding="utf-8") == settings_page.page(), "run: make docs"
+
+
 def test_commands_that_are_shown_exist():
     names = {*build_app().targets, "help"}
     shown = {name for path in PAGES for name in re.findall(r"^\$ .*?ragbed ([a-z][\w-]+)|`ragbed ([a-z][\w-]+)",
@@ -120,3 +125,22 @@ def test_the_scripted_test_that_the_readme_shows_passes(tmp_path, monkeypatch):
     names = {}
     exec(shown, names)
     names["test_it_searches_for_what_is_missing"]()
+
+
+def test_the_page_of_retrieval_from_python_runs_as_it_stands(tmp_path, monkeypatch, capsys):
+    (code,) = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "retrieval-python.md").read_text(), re.DOTALL)
+    assert len(code.strip().splitlines()) <= 14
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "reports").mkdir()
+    for name, year, text in [("terms", 2024, "The warranty of the pump lasts 24 months."),
+                             ("old", 2019, "The warranty lasts 12 months."), ("ferry", 2023, "The ferry is closed.")]:
+        (tmp_path / "reports" / f"{name}.md").write_text(f"---\nyear: {year}\n---\n{text}\n")
+    (tmp_path / "questions.jsonl").write_text(
+        '{"question": "How long does the warranty of the pump last?", "gold_documents": [{"document": "terms.md"}]}\n')
+    found = {}
+    exec(compile(code, "retrieval-python.md", "exec"), found)
+    assert [found["index"].source_of(hit.chunk.document) for hit in found["hits"]] == ["terms.md", "ferry.md"]
+    assert found["fused"][0].found_by == "fused(dense 1, bm25 1)"
+    said = capsys.readouterr().out
+    assert "24 months" in said
+    assert re.findall(r"(\w+)@10 +(\S+)", said) == [("bm25", "1.0"), ("dense", "1.0"), ("fused", "1.0")]

@@ -3,7 +3,7 @@ import json
 
 import pytest
 
-from ragbed.experiments.running.cassette import export_cassette
+from ragbed.experiments.running.replay import export_cassette
 from ragbed.experiments.runs.finished import open_finished
 
 
@@ -50,6 +50,6 @@ def test_what_was_not_recorded_is_a_failure_and_the_rest_is_answered(town, ragbe
 
 
 def test_a_recording_that_is_none_is_refused_in_a_line(town, ragbed, tmp_path):
-    ragbed.refuses("run", town.config("", models=["recorded:nobody"]), says=["recorded:nobody", "ragbed comes with"])
+    ragbed.refuses("run", town.config("", models=["recorded:nobody"]), says=["recorded:nobody", "name a cassette file"])
     (tmp_path / "x.gz").write_text(json.dumps({}))
     ragbed.refuses("run", town.config("", models=[f"recorded:{tmp_path / 'x.gz'}"]), says=["is not a cassette"])

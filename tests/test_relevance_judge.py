@@ -8,7 +8,7 @@ import pytest
 from ragbed.agents import CallLimits, Database, Journal, Limits, Model, ModelSettings, open_model
 from ragbed.agents.journal import SCHEMA
 from ragbed.agents.models import open_reranker_deps
-from ragbed.agents.relevance import RelevanceJudges
+from ragbed.agents.relevance_judge import RelevanceJudges
 from ragbed.documents import CallError, CallTimeout, ModelError, ReplayMiss
 from ragbed.retrieval import JudgeReranker
 from ragbed.retrieval.retrievers.reranked import Reranked
@@ -152,7 +152,7 @@ async def test_a_retriever_opens_its_judge_and_is_searched_beside_the_loop(serve
     server = serve(by_passage(a=1, b=3, c=1))
     settings = Reranked(of="dense", by={"kind": "judge", "model": f"{server.url}#m"})
     async with open_reranker_deps(settings, ModelSettings()) as deps:
-        retriever = settings.reranking(Preset(a=9, b=8, c=7), deps)
+        retriever = settings.open_over(Preset(a=9, b=8, c=7), deps)
         hits, = await asyncio.to_thread(retriever.search, [QUERY], 2)
     assert [(hit.chunk.id, hit.score, hit.found_by) for hit in hits] == [
         ("b", 3.0, "judge(preset 2)"), ("a", 1.0, "judge(preset 1)")]

@@ -17,7 +17,7 @@ def test_replay_makes_no_request_and_gives_the_same_summary(serve, town, ragbed)
     timings = [record["timing"] for record in town.records()]
     status, _, err = ragbed("run", path, "--journal", "replay")
     assert status == 0
-    assert " made now, 0 calls sent and " in err
+    assert " new records, 0 calls sent and " in err
     assert len(server.requests) == made
     assert (town.run / "summary.json").read_bytes() == before
     assert town.hashes() == hashes
@@ -130,12 +130,12 @@ def test_a_key_that_was_forgotten_leaves_the_old_run_as_it_is(serve, town, ragbe
     monkeypatch.setenv("OPENAI_BASE_URL", server.url)
     monkeypatch.setenv("OPENAI_API_KEY", "sk-canary-0123456789")
     path = town.config(server.url, **({"judge": "openai:m"} if judged else {"models": "openai:m"}))
-    assert ragbed("run", path)[0] == 0
+    assert ragbed("run", path)[0] == judged  # its replies grade nothing
     before = left(town)
     monkeypatch.delenv("OPENAI_API_KEY")
     ragbed.refuses("run", path, *options, says=["OPENAI_API_KEY is not set"])
     assert left(town) == before
-    assert ragbed("run", path)[0] == 0  # finished: shown again
+    assert ragbed("run", path)[0] == judged  # finished: shown again
 
 
 def test_a_benchmark_that_was_moved_is_replayed_from_its_new_place(serve, town, ragbed):
@@ -148,7 +148,11 @@ def test_a_benchmark_that_was_moved_is_replayed_from_its_new_place(serve, town, 
     assert ragbed("run", path, "--journal", "replay")[0] == 0
     assert (town.hashes(), len(server.requests)) == (before, 6)
     (town.crest / "refusal.jsonl").write_text((town.crest / "refusal.jsonl").read_text().replace("How many", "How few"))
-    ragbed.refuses("run", town.config(server.url), says=["other settings: benchmark.path was ", "/moved/crest"])
+    status, _, err = ragbed("run", town.config(server.url))
+    assert (status, len(server.requests)) == (0, 7)  # one question is another
+    assert "changed since the last run: benchmark.path was " in err
+    assert "/moved/crest" in err
+    assert "questions: 1 edited" in err
 
 
 def test_settings_that_differ_are_named_down_to_the_key(serve, town, ragbed):
@@ -156,8 +160,9 @@ def test_settings_that_differ_are_named_down_to_the_key(serve, town, ragbed):
     retriever = {"kind": "dense", "name": f"{long}-a"}
     assert ragbed("run", town.config(server.url, retriever=[retriever]))[0] == 0
     for settings, says in (
-            ({"limits": {"max_tokens": 9}}, "other settings: limits.max_tokens was "),
+            ({"limits": {"max_tokens": 9}}, "different settings: limits.max_tokens was "),
             ({"retriever": [{**retriever, "name": f"{long}-b"}]},
-             f'other settings: retriever.0.name was ...{"x" * 19}-a", is ...{"x" * 19}-b"'),
+             f'different settings: retriever dense: name was ...{"x" * 19}-a", is ...{"x" * 19}-b"'),
             ({"benchmark": {"kind": "crest", "path": str(town.crest), "seed": 3}}, "benchmark.seed was 0, is 3")):
-        ragbed.refuses("run", town.config(server.url, **{"retriever": [retriever], **settings}), says=[says])
+        ragbed.refuses("run", town.config(server.url, **{"retriever": [retriever], **settings}), "--journal", "replay",
+                       says=[says, "use another name, or omit --journal replay"])

@@ -1,8 +1,7 @@
 """The axes of the report's charts, and how points keep from hiding each other."""
 import pytest
 
-from ragbed.experiments.report.axes import cost_axis, percent_axis, quality_axis
-from ragbed.experiments.report.charts import spread_points
+from ragbed.experiments.report.charts import cost_axis, percent_axis, quality_axis, spread_points
 
 
 def test_points_that_would_hide_each_other_are_moved_apart_and_others_stay():

@@ -22,7 +22,7 @@ from ragbed.experiments import (
 from ragbed.experiments.analysis.inputs import AnalysisInput
 from ragbed.experiments.analysis.published import paper_views
 from ragbed.experiments.metrics import estimate_share
-from ragbed.experiments.report.cells import Figure, table
+from ragbed.experiments.report.cell_table import Figure, table
 
 HOSTILE = '<img src=x onerror="alert(1)">\u202e'
 SHOWN = HOSTILE.replace("\u202e", "⟨U+202E⟩")
@@ -164,8 +164,8 @@ def test_a_run_without_views_or_published_tables_has_no_such_sections(tmp_path: 
 
 def test_the_schemes_columns_come_first_and_the_rest_stands_apart(detective: BeautifulSoup) -> None:
     heads = [words(head) for head in detective.select("table.cells thead th")]
-    assert heads == ["Cell", "reasoning score by lexical", "outcomes", "passages", "tokens", "calls"]
-    assert [words(head) for head in detective.select("#figures .more thead th")] == ["Cell", "well-formed"]
+    assert heads == ["Cell", "reasoning score (judge: lexical)", "outcomes", "passages", "tokens", "calls"]
+    assert [words(head) for head in detective.select("#figures .more thead th")] == ["Metric", "1 a", "2 b"]
 
 
 def test_shares_of_one_question_stand_together_after_the_first_of_them() -> None:

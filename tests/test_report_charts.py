@@ -44,7 +44,7 @@ def test_the_front_is_drawn_and_named_in_legend_and_table(report):
     assert [bool(spot.select(".on-front")) for spot in spots] == [True, True, False, False, False, False]
     assert len(report.select("#plot line.front")) == 2 * 2
     assert "Faded cells were asked under other conditions" in words(report.select_one("#plot figcaption"))
-    assert [item.a["href"] for item in report.select("#plot .points li") if "on the front" in words(item)] == [
+    assert [item.a["href"] for item in report.select("#plot .points li") if "on the Pareto front" in words(item)] == [
         "#cell-1", "#cell-2"]
     assert [row["id"] for row in report.select("table.cells tbody tr") if "on the Pareto front" in words(row)] == [
         "cell-1", "cell-2"]
@@ -68,7 +68,7 @@ def view(report, name):
 
 def test_counts_lead_to_what_became_right_or_wrong(tmp_path):
     made = page(tmp_path, SUMMARY, ("unified",))
-    assert "unified score is 1" in words(made.select_one("#causes figcaption"))
+    assert "a correct answer or a right refusal" in words(made.select_one("#causes figcaption"))
     row = view(made, "comparisons:reasoning").select("tbody tr")[1]
     up, down = (row.select_one(f'[data-label="{name}"] a') for name in ("up", "down"))
     assert (up["href"], words(up)) == ("#questions?right=2&wrong=1", "9")
@@ -147,6 +147,18 @@ def test_comparisons_are_grouped_by_factor_and_what_is_real_alone_is_said(tmp_pa
         "before correction only", "0.020", "0.080"]
 
 
+def test_a_significant_test_is_never_folded_wherever_its_factor_comes(tmp_path):
+    contrasts = [{"first": "a", "second": "b", "difference": 0.1, "low": 0.0, "high": 0.2, "p": p, "p_holm": p}
+                 for p in (0.5,) * 12 + (0.001,)]
+    factors = [{**one, "contrasts": own} for one, own in zip(
+        SUMMARY["effects"]["factors"], (contrasts[:12], contrasts[12:]), strict=True)]
+    shown, folded = (made := page(tmp_path, SUMMARY | {"effects": SUMMARY["effects"] | {"factors": factors}})).select(
+        "#factors table")[1:3]
+    assert [words(row.select("td")[-1]) for row in shown.select("tbody tr")] == ["0.001", "0.500", "0.500"]
+    assert {words(row.select("td")[-1]) for row in folded.select("tbody tr")} == {"0.500"}
+    assert "10 more, not significant" in [words(one) for one in made.select("#factors summary")]
+
+
 def test_many_comparisons_are_folded(tmp_path):
     many = [pair("direct/retrieved", f"{HOSTILE}/retrieved", p=0.01 if at < 3 else 0.5) for at in range(40)]
     section = page(tmp_path, SUMMARY | {"comparisons": {"metric": "em", "pairs": many, "notes": []}}).select_one(
@@ -215,7 +227,7 @@ def test_metrics_are_defined_and_shares_of_one_question_are_counts(tmp_path):
     made = page(tmp_path, {"columns": ["correct / partial / wrong"],
                            "cells": [cell("direct", metrics=shares, judge="http://host:8000/v1#gpt-4o")]})
     heads = [words(head) for head in made.select("table.cells thead th")]
-    assert heads[:2] == ["Cell", "correct / partially correct / wrong by gpt-4o"]
+    assert heads[:2] == ["Cell", "correct / partially correct / wrong (judge: gpt-4o)"]
     assert words(made.select_one('[data-label^="correct /"]')) == "25 / 10 / 15"
     assert "http://host:8000/v1#gpt-4o" in words(made.select_one(".shared"))
     assert "partially correct partial share graded Partially Correct; over answerable questions" in [

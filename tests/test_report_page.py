@@ -5,9 +5,9 @@ import hashlib
 import pytest
 from report_runs import Page, Run
 
-from ragbed.experiments.report.evidence import linked
 from ragbed.experiments.report.page import report_run
-from ragbed.experiments.report.text import visible
+from ragbed.experiments.report.questions import linked
+from ragbed.experiments.report.report_input import visible
 from ragbed.experiments.runs.finished import open_finished
 
 HOSTILE = ('</script><script>alert(1)</script><img src=x onerror="alert(2)"></div></details></main><!-- '
@@ -71,6 +71,7 @@ def test_an_answers_citations_stand_apart_from_its_text(page):
 
 @pytest.mark.parametrize(("text", "found"), [
     ("a [ 1 ] b", ["a [ ", 1, " ] b"]), ("[1;2]", ["[", 1, ";", 2, "]"]), ("x [1-3].", ["x [", 1, "-", 3, "]."]),
+    ("so¹, 10⁶", ["so", 1, ", 10⁶"]), ("b 【2†source】", ["b 【", 2, "†source】"]),
     ("d [3,] e [12345]", ["d [3,] e [12345]"]), ("", [])])
 def test_every_form_of_citation_is_found_and_nothing_else(text, found):
     assert linked(text) == found

@@ -1,9 +1,8 @@
 """The sentences and the main table of a run: they claim what the paired tests show, and no more."""
 import pytest
 
-from ragbed.experiments.report.cells import table
-from ragbed.experiments.report.comparable_cells import merge_replicates
-from ragbed.experiments.report.pareto import cost_of, pareto_front
+from ragbed.experiments.report.cell_table import table
+from ragbed.experiments.report.pareto import cost_of, merge_replicates, pareto_front
 from ragbed.experiments.report.summary_table import ranked_plot, summary_rows
 from ragbed.experiments.report.summary_text import count_failed, summary_text
 
@@ -55,13 +54,27 @@ def test_the_headline_says_how_far_the_best_cell_is_better(pairs, end):
     ([cell("direct", None)], "No unified score (gpt-4o) could be computed."),
     ([cell("direct", 0.0)], "`direct` scores 0.00 over 100 questions."),
     ([cell("direct", 0.0), cell("plan", 0.0)], "Both strategies score 0.00."),
-    ([cell("direct", 0.5), cell("plan", 0.5), cell("draft", 0.4)], "`direct` and `plan` share the highest score "
+    ([cell("direct", 0.5), cell("plan", 0.5), cell("draft", 0.4)], "`direct` and `plan` share the best score "
                                                                    "(0.50)."),
     ([cell("direct", 0.5), cell("plan", 0.7, judge="lexical")],
      "The cells were graded by different judges, so their unified score cannot be compared.")])
 def test_the_headline_of_ties_and_of_runs_with_little_to_say(cells, headline):
     assert sentences(cells) == [headline]
     assert summary_text({}, table([])) == []
+
+
+def test_the_lowest_score_is_the_best_where_less_is_better():
+    cells = [{**cell(name, tokens=tokens), "metrics": {"wrong": {"mean": mean, "low": 0.0, "high": 1.0, "n": 100}}}
+             for name, mean, tokens in (("direct", 0.5, 500), ("plan", 0.2, 1000), ("draft", 0.3, 2000))]
+    tested = [pair("direct/provided", "plan/provided", -0.3, p=0.01), pair("draft/provided", "plan/provided", -0.1)]
+    summary, made = {"comparisons": {"metric": "wrong", "pairs": tested, "notes": []}}, table(cells, ["wrong"])
+    text = summary_text(summary, made)
+    assert text[0] == ("`plan` scores lowest, which is best (0.20), significantly lower than `direct`, but with 100 "
+                       "questions not than `draft`.")
+    assert "`draft` from `plan` (0.10 apart)" in text[1]
+    assert [row.cell.label for row, _, _ in ranked_plot(summary_rows(summary, made), made).rows] == [
+        "plan", "draft", "direct"]
+    assert [one.label for one in pareto_front(made, cost_of(made.cells))] == ["direct", "plan"]
 
 
 @pytest.mark.parametrize(("conditions", "start"), [
@@ -95,7 +108,7 @@ def test_what_a_closer_look_needs_and_what_is_cheaper_is_said():
                      effects=effects)[1:] == [
         "To tell `draft` from `plan` (0.10 apart) you would need about 220 questions.",  # 100 * (0.15 / 0.10)²
         "`draft` takes 33 % of the tokens of `plan`, without a significant difference.",
-        "1 of 2 pairs differ significantly after Holm correction (p < 0.05).",
+        "1 of 2 pairs differs significantly after Holm correction (p < 0.05).",
         "Significant factor: reasoning (p = 0.010)."]
 
 
@@ -107,6 +120,9 @@ def test_failures_are_counted_and_come_first_if_they_are_many():
     assert count_failed(table([row, {**row, "id": "b", "outcomes": {"answered": 10, "timeout": 10}}])) == (11, 40)
     many = [cell("direct", outcomes={"answered": 80, "timeout": 20})]
     assert sentences(many)[0] == "20 of 100 answers failed and count as wrong."
+    assert sentences([cell("direct", outcomes={"answered": 90, "malformed": 10})])[0].startswith(
+        "10 of 100 replies could not be read as an answer: ")
+    assert sentences([cell("direct", outcomes={"answered": 91, "malformed": 9})])[0].startswith("`direct`")
     assert sentences([cell("direct", outcomes={"error": 100})]) == [
         "All 100 answers failed: the figures say nothing about the cells."]
 

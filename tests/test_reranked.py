@@ -85,11 +85,11 @@ def test_settings_nest_and_a_name_stands_for_defaults():
 def test_a_reranker_counts_for_all_unless_its_model_was_not_trained_for_it(tmp_path):
     trained = tiny_rerankers.multi_vector_model(tmp_path / "multi")
     deps = RerankerDeps(judge=lambda judge: Table())
-    weights = [Reranked(of="dense", by=by).reranking(Preset(), deps).weight for by in (
+    weights = [Reranked(of="dense", by=by).open_over(Preset(), deps).weight for by in (
         "late_interaction", {"kind": "late_interaction", "model": str(trained)}, {"kind": "judge", "model": "m"})]
     assert weights == [0.5, 1.0, 1.0]
     given = Reranked(of="dense", by={"kind": "judge", "model": "m"}, weight=0.2)
-    assert given.reranking(Preset(), RerankerDeps(judge=lambda judge: Table())).weight == 0.2
+    assert given.open_over(Preset(), RerankerDeps(judge=lambda judge: Table())).weight == 0.2
 
 
 def test_a_judge_is_refused_where_no_model_can_be_asked():

@@ -139,7 +139,7 @@ async def test_a_server_that_a_state_names_gets_nothing(saved, serve, monkeypatc
     state, assistant, server = saved
     theirs = serve(PLAN)
     state["made"] |= {"model": f"{theirs.url}#m", "url": theirs.url, "index": theirs.url}
-    await refuse(assistant, state, 'model was .* and is "m"')
+    await refuse(assistant, state, 'model was .* and is now "m"')
     assert (len(server.requests), theirs.requests) == (1, [])
 
 
@@ -174,16 +174,16 @@ async def test_a_step_too_many_and_an_unknown_passage_are_named(saved):
     first = state["results"][0]
     await refuse(assistant, {**state, "results": [*state["results"], first]}, "step 3 of the strategy differs")
     await refuse(assistant, {**state, "results": [{**first, "found": [["no chunk"]]}]},
-                 "names a passage that the index does not have: 'no chunk'")
+                 "uses a passage that the index does not have: 'no chunk'")
 
 
 async def test_what_differs_is_one_line_and_where_things_are_makes_no_difference(saved, serve, index):
     state, _, _ = saved
     server = serve(PLAN[1:])
     for changes, says in (
-            ({"model": f"{server.url}#n"}, 'model was "m" and is "n"'), ({"k": 1}, "k was 2 and is 1"),
-            ({"index": index.parent / "other"}, "the index has other content"),
-            ({"reasoning": "direct"}, 'reasoning was "least_to_most" and is "direct"'),
+            ({"model": f"{server.url}#n"}, 'model was "m" and is now "n"'), ({"k": 1}, "k was 2 and is now 1"),
+            ({"index": index.parent / "other"}, "the index has different content"),
+            ({"reasoning": "direct"}, 'reasoning was "least_to_most" and is now "direct"'),
             ({"limits": Limits(calls=3)}, 'limits was {"calls": 40'), ({"framing": "none"}, "framing was ")):
         async with Assistant.open(settings(index, server, **changes)) as assistant:
             await refuse(assistant, state, says)
@@ -245,7 +245,7 @@ async def test_a_question_of_a_thread_that_was_stopped_goes_on(serve, index):
         assert (again.text, again.trace) == (answer.text, answer.trace)
     assert len(server.requests) == 5
     async with Assistant.open(settings(index, server, k=1), saver) as other:
-        with pytest.raises(RecipeMismatch, match="k was 2 and is 1"):
+        with pytest.raises(RecipeMismatch, match="k was 2 and is now 1"):
             await other.resume("mine")
 
 

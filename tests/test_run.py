@@ -42,15 +42,17 @@ def test_every_question_has_exactly_one_record_in_every_cell(serve, town, ragbed
     assert '"done": 90, "total": 90' in err
 
 
-def test_other_settings_or_questions_are_refused_and_fresh_begins_anew(serve, town, ragbed):
+def test_other_settings_or_questions_ask_only_what_changed_and_fresh_asks_everything(serve, town, ragbed):
     server = serve(town.reply)
     assert ragbed("run", town.config(server.url))[0] == 0
-    ragbed.refuses("run", town.config(server.url, seed=7), says=["seed was 0, is 7", "--fresh"])
+    assert "seed was 0, is 7" in ragbed("run", town.config(server.url, seed=7))[2]
+    assert len(server.requests) == 6
     town.write([town.row(0, query="Another question?"), town.row(1)])
     path = town.config(server.url)
-    ragbed.refuses("run", path, says=["the benchmark's files have changed", "--fresh"])
+    assert "questions: 1 edited, 4 removed" in ragbed("run", path)[2]
+    assert len(server.requests) == 6 + 1
     assert ragbed("run", path, "--fresh")[0] == 0
-    assert len(server.requests) == 6 + 2
+    assert len(server.requests) == 6 + 1 + 2
     assert [one["result"]["question"] for one in town.records()] == ["non_refusal-1", "refusal-0"]
 
 
@@ -62,7 +64,7 @@ def test_closed_book_sends_no_document_and_identical_cells_run_once(serve, town,
     (cell,) = run["cells"]
     assert {cell[name] for name in ("retrieval", "retriever", "format")} == {None}
     assert cell["rules"] == "closed-book"
-    assert any("8 combinations of the settings are 1 cell" in note for note in run["notes"])
+    assert any("8 combinations of the settings make 1 cell" in note for note in run["notes"])
     assert len(server.requests) == 6
     sent = json.dumps([body for body, _ in server.requests])
     assert "Documents" not in sent
@@ -127,7 +129,8 @@ def test_a_damaged_run_folder_is_one_line(serve, town, ragbed):
         ragbed.refuses("report", town.run, says=["summary.json", "rerun the `ragbed run` command"])
     ragbed.refuses("report", town.folder, says=["holds no run"])
     assert ragbed("run", path)[0] == 0
-    assert ragbed.json("report", town.run) == {"run": str(town.run), "report": str(town.run / "report.html")}
+    assert ragbed.json("report", town.run) == {
+        "run": str(town.run), "report": str(town.run / "report.html"), "complete": True}
 
 
 @pytest.mark.parametrize("statement", [

@@ -143,7 +143,8 @@ def test_a_run_that_is_told_to_stop_waits_for_no_reply_and_the_same_command_cont
     child.send_signal(sent)
     _, err = child.communicate(timeout=120)  # a fraction of a second on an idle machine
     assert (child.returncode, "Traceback" in err) == (status, False)
-    assert err.splitlines()[-1] == f"{said}; what was answered is kept; rerun the command to continue"
+    assert err.splitlines()[-1] == (f"{said}; what was answered is kept; `ragbed report {town.run}` shows it; rerun "
+                                    "the command to continue")
     assert not (town.run / "summary.json").exists()
     assert len(town.hashes()) == 3
     go.set()
@@ -167,9 +168,9 @@ def test_what_would_fail_every_call_ends_the_run_with_one_line_and_once_mended_i
 
 
 @pytest.mark.parametrize(("settings", "words"), [
-    ({"reasonning": "direct"}, ["unknown setting 'reasonning'", "reasoning", "retrieval"]),
-    ({"limits": {"call": 3}}, ["unknown setting 'limits.call'", "calls, tokens, searches, seconds, max_tokens"]),
-    ({"benchmark": {"kind": "crest", "pth": "x"}}, ["'benchmark.pth'", "sample, seed, filter, skip_bad, kind, path"]),
+    ({"reasonning": "direct"}, ["unknown setting 'reasonning'; did you mean 'reasoning'?"]),
+    ({"limits": {"call": 3}}, ["unknown setting 'limits.call'; did you mean 'calls'?"]),
+    ({"benchmark": {"kind": "crest", "pth": "x"}}, ["'benchmark.pth'; did you mean 'path'?"]),
     ({"benchmark": {"kind": "jsonl", "path": "no/such.jsonl"}}, ["no/such.jsonl: no such file"]),
     ({"benchmark": {"kind": "crest", "path": "no-such-folder"}}, ["no-such-folder: no such file or folder"]),
     ({"benchmark": {"kind": "demo"}, "conditions": "provided"}, ["has no chunks for its questions; use retrieved"]),
@@ -189,7 +190,7 @@ def test_what_would_fail_every_call_ends_the_run_with_one_line_and_once_mended_i
         "models", "reasoning", "retrieval", "retriever", "rules", "conditions", "formats")),
     ({"concurrency": 0}, ["concurrency", "greater than or equal to 1"]),
     ({"retriever": {"k": 5, "indx": "x"}, "conditions": "retrieved"},
-     ["'retriever.0.indx'", "name, k, index, over, build"]),
+     ["'retriever.0.indx'; did you mean 'index'?"]),
     ({"conditions": "retrieved", "retriever": {"index": "no-index"}}, ["no-index", "does not exist"])])
 def test_what_the_user_can_mend_is_one_line_and_does_not_bar_the_mended_run(
         serve, town, ragbed, monkeypatch, settings, words):
@@ -204,7 +205,7 @@ def test_what_the_user_can_mend_is_one_line_and_does_not_bar_the_mended_run(
 @pytest.mark.parametrize(("content", "word"), [
     (b"name: \xff\xfe", "not valid YAML"), (b"a: [b", "not valid YAML"), (b"- a", "mapping"),
     (b"", "mapping"),
-    (b"[" * 5000, "nested too deeply"), (b"1: 2\nbenchmark: {kind: demo}", "1: Keys should be strings"),
+    (b"[" * 1500, "nested too deeply"), (b"1: 2\nbenchmark: {kind: demo}", "1: Keys should be strings"),
     (b"seed: 1\nbenchmark: {kind: demo}\nseed: 2", "line 3 repeats the key 'seed'"),
     (b"benchmark: {kind: demo, kind: crest}", "line 1 repeats the key 'kind'"),
     (b"!!python/object/apply:os.system ['true']", "not valid YAML"), (b"name: x", "benchmark: Field required")])

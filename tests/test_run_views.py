@@ -7,7 +7,7 @@ from ragbed.experiments.analysis.view import View
 from ragbed.experiments.metrics import estimate_share
 from ragbed.experiments.terminal import display
 from ragbed.experiments.terminal.display import print_table
-from ragbed.experiments.terminal.tables import on_published, print_views, run_table, table_of, tables_of
+from ragbed.experiments.terminal.run_tables import on_published, print_views, run_table, table_of, tables_of
 from ragbed.strategies import CRESTS
 
 FIVE = list(CRESTS)

@@ -44,9 +44,9 @@ def test_a_strategy_is_played_over_lines_by_purpose_and_texts_by_query():
 def test_lines_come_in_order_and_a_script_that_ends_too_early_says_for_which_call():
     script = ["Who directed Jaws?", "Cincinnati"]
     assert Scripted(script, [JAWS]).play(looks_up).text == "Cincinnati"
-    with pytest.raises(ScriptEnded, match="no reply is left for call 2, of purpose 'answer'"):
+    with pytest.raises(ScriptEnded, match=r"the script has no reply left for call 2 \(purpose 'answer'\)"):
         Scripted(script[:1], [JAWS]).play(looks_up)
-    with pytest.raises(ScriptEnded, match="no reply is left for call 1, of purpose 'missing'"):
+    with pytest.raises(ScriptEnded, match=r"the script has no reply left for call 1 \(purpose 'missing'\)"):
         Scripted({"answer": "Cincinnati"}).play(looks_up)
     twice = Scripted({"answer": ["one", "two"]})
     assert [twice.play("direct").text for _ in range(2)] == ["one", "two"]

@@ -16,7 +16,7 @@ from ragbed.experiments.judges import ModelSupport, extract_claims
 from ragbed.experiments.judges.sentence_support import Claims, LexicalSupport, NliSupport, parse_support
 from ragbed.experiments.metrics import Scored
 from ragbed.strategies import Failure, Reply
-from ragbed.strategies.support.check import Statement
+from ragbed.strategies.support.statements import Statement
 
 BORN = "Steven Spielberg was born on December 18, 1946, in Cincinnati, Ohio."
 JAWS = "Jaws is a 1975 film directed by Steven Spielberg."
@@ -62,6 +62,9 @@ def test_without_a_model_words_numbers_and_dates_decide():
             "wooden house [1]. Steven Spielberg was born in 1947 [1]. Jaws is of 1975 [9]. Jaws is of 1975.")
     said = play(LexicalSupport().judge(claims(text)))[1].sentences
     assert [one.level for one in said] == ["full", "partial", "none", "none", "none"]
+    strict = play(LexicalSupport(full=1.0, partial=1.0).judge(claims(text)))[1].sentences
+    loose = play(LexicalSupport(full=0.9, partial=0.1).judge(claims(text)))[1].sentences
+    assert [[one.level for one in found[1:3]] for found in (strict, loose)] == [["none", "none"], ["partial", "none"]]
     assert [one.note for one in said[3:]] == ["cites what was not shown", "cites nothing"]
 
 
@@ -70,7 +73,9 @@ TWO = Claims("Who?", (Statement("He directed Jaws.", (1, 2)), Statement("He live
 
 
 def test_a_model_is_asked_of_each_sentence_that_cites_and_of_each_nugget():
-    asked, found = play(ModelSupport(model="m").judge(TWO), *map(Reply, ("Partly.", "yes", "**No**, not so")))
+    checks = ModelSupport(model="m", max_tokens=9)
+    asked, found = play(checks.judge(TWO), *map(Reply, ("Partly.", "yes", "**No**, not so")))
+    assert {call.max_tokens for call in asked} == {9}
     first, second, _ = ("".join(call.messages[0].parts) for call in asked)
     assert f"<text>\n{BORN}\n\n{JAWS}\n</text>" in first
     assert "<statement>\nHe directed Jaws.\n</statement>" in first
@@ -158,11 +163,11 @@ def scores(support, groups=("sentences", "nuggets"), **changes):
 
 
 def test_sentences_are_scored_as_trec_scores_support():
-    """Of 1, 0.5, 0, none for want of a citation, and one unread: precision 1.5 of 4, recall 1.5 of 5."""
+    """Of 1, 0.5, 0, none for want of a citation, and one unread, which is left out: 1.5 of 3, and 1.5 of 4."""
     five = Support(judge="m", sentences=(*map(label, ("full", "partial", "none", None)), label("none", ())))
     assert scores(five) == pytest.approx({
-        "sentence_precision": 0.375, "sentence_recall": 0.3, "sentences_full": 0.2, "sentences_partial": 0.2,
-        "sentences_none": 0.4, "sentences_uncited": 0.2, "sentences_unread": 0.2})
+        "sentence_precision": 0.5, "sentence_recall": 0.375, "sentences_full": 0.25, "sentences_partial": 0.25,
+        "sentences_none": 0.5, "sentences_uncited": 0.2, "sentences_unread": 0.2})
     nothing = {"sentence_precision": 0.0, "sentence_recall": 0.0}
     assert scores(None, outcome="error") == scores(None, outcome="refused", refused=True) == nothing
     assert scores(None) == scores(five, rules="closed-book") == scores(five, answerable=False) == {}
@@ -177,9 +182,9 @@ def test_nuggets_are_scored_as_trec_scores_them():
         "nuggets_vital": 0.5, "nuggets_vital_strict": 1 / 3, "nuggets_all": 0.6, "nuggets_all_strict": 0.4,
         "nuggets_weighted": 2.25 / 4, "nuggets_weighted_strict": 1.5 / 4, "nuggets_unread": 0.0})
     assert scores(found, answerable=False) == {}
-    okay = scores(Support(judge="m", nuggets=(label(None, (), False),)))
-    assert okay == {"nuggets_all": 0.0, "nuggets_all_strict": 0.0, "nuggets_weighted": 0.0,
-                    "nuggets_weighted_strict": 0.0, "nuggets_unread": 1.0}
+    assert scores(Support(judge="m", nuggets=(label(None, (), False),))) == {"nuggets_unread": 1.0}
+    half = scores(Support(judge="m", nuggets=(label(None, (), True), label("full", (), True))))
+    assert (half["nuggets_vital"], half["nuggets_unread"]) == (1.0, 0.5)
     assert str(find_metric("nuggets_vital_strict")) == "nuggets_vital_strict"
 
 
@@ -216,7 +221,8 @@ def test_a_run_checks_every_sentence_and_shows_what_was_said_of_it(finished, tow
     assert summary["columns"][-1] == "sentence_precision / sentence_recall"
     metrics = {name: (one["mean"] and round(one["mean"], 4), one["n"])
                for name, one in summary["cells"][0]["metrics"].items()}
-    assert (metrics["sentence_precision"], metrics["sentence_recall"]) == ((0.2, 5), (0.1, 5))
+    assert (metrics["sentence_precision"], metrics["sentence_recall"]) == ((0.25, 4), (0.125, 4))
+    assert summary["cells"][0]["metrics"]["sentence_precision"]["bounds"] == [0.2, 0.4]
     assert (metrics["sentences_unread"], metrics["sentences_uncited"]) == ((0.25, 4), (0.125, 4))
     assert summary["cells"][0]["judge_usage"]["calls"] == 6
     assert any(" checked sentences and nuggets: 6 labels, of which 2 could not be parsed" in note
@@ -246,7 +252,7 @@ def test_a_finished_run_is_checked_by_another_and_stays_as_it_is(finished, town,
         "refusal-0": ["partial"], "non_refusal-1": ["partial", "none"], "non_refusal-2": ["partial"],
         "non_refusal-3": ["none"], "non_refusal-5": ["none"]}
     changed = {one["metric"]: (one["before"], one["now"]) for one in found["changed"]}
-    assert changed["sentence_recall"] == pytest.approx((0.5 / 5, 0.75 / 5))
+    assert changed["sentence_recall"] == pytest.approx((0.5 / 4, 0.75 / 5))
     crossed = ragbed.json("rescore", town.run, "--support", f"nli:{nli}")
     assert {one["judge"] for one in crossed["support"]} == {str(nli)}
     assert town.hashes() == before
@@ -257,7 +263,7 @@ def test_nuggets_come_with_own_questions(serve, town, ragbed):
     own = town.own(*({"question": f"How many live in town {n}?", "answer": "111", "nuggets": nuggets} for n in (1, 2)))
     model = serve(lambda body: "<Answer>111</Answer>" if "town 1" in body["messages"][-1]["content"] else "")
     config = town.config(model.url, benchmark=own, conditions="closed-book", support=f"{serve(judge).url}#c")
-    assert "once for every sentence with a citation" in " ".join(ragbed.json("run", config, "--dry-run")["notes"])
+    assert "for every sentence with a citation" in " ".join(ragbed.json("run", config, "--dry-run")["notes"])
     metrics = ragbed.json("run", config)["cells"][0]["metrics"]
     assert {name: metrics[name]["mean"] for name in metrics if name.startswith("nuggets_")} == pytest.approx({
         "nuggets_vital_strict": 0.5, "nuggets_vital": 0.5, "nuggets_all_strict": 0.25, "nuggets_all": 0.375,

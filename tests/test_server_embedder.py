@@ -144,9 +144,10 @@ def test_a_wait_beyond_the_deadline_is_not_waited():
     ((422, {}, {"detail": "no dimensions here"}), "HTTP 422: no dimensions here; check .* the settings"),
     ((302, {"Location": "http://127.0.0.1:1/elsewhere"}, b""), "redirects"),
     ((200, {}, b"<html>"), "the reply has no embeddings"),
+    ((200, {}, {"error": {"code": 400, "message": "no such model"}}), "HTTP 400: no such model"),
     ((200, {}, {"data": "x"}), "has no embeddings"),
     ((200, {}, {"data": []}), "1 texts were sent, but 0 embeddings came"),
-    ((200, {}, {"data": [{"index": 4, "embedding": [1, 2]}]}), "or some twice"),
+    ((200, {}, {"data": [{"index": 4, "embedding": [1, 2]}]}), "or some have the same index"),
     ((200, {}, {"data": [{"index": 0, "embedding": ["1.5", 1]}]}), "has no embeddings"),
     ((200, {}, {"data": [{"embedding": [10 ** 400, 1]}]}), "no embeddings|not finite or too large"),
     ((200, {}, {"data": [{"embedding": [1e300, 1]}]}), "not finite or too large"),
@@ -209,3 +210,90 @@ def test_the_server_of_a_strangers_index_gets_nothing_unasked(tmp_path, monkeypa
         assert ragbed("search", "rain", "--index", tmp_path / "i", "--allow-server")[0] == 0
         assert ragbed("search", "rains", "--index", tmp_path / "i")[0] == 0
         assert len(seen) == asked + 2
+
+
+def limited(status, message, most=2_048, characters=10 ** 9, longest=10 ** 9):
+    """A server that refuses more texts, more characters in all, or a longer text than it takes."""
+    def script(body):
+        sizes = list(map(len, body["input"]))
+        if len(sizes) > most or sum(sizes) > characters or max(sizes) > longest:
+            return status, {}, message if isinstance(message, bytes) else {"error": {"message": message}}
+        return usual(body)
+
+    return script
+
+
+@pytest.mark.parametrize(("status", "message", "most"), [
+    (422, "batch size 64 > maximum allowed batch size 32", 32),  # TEI
+    (413, "batch size 64 > maximum allowed batch size 32", 32),
+    (422, b'{"detail": [{"msg": "List should have at most 32 items after validation, not 64"}]}', 32),  # Infinity
+    (400, "'$.input' is invalid: array too long, expected a maximum length of 10", 10),  # OpenAI
+    (400, "too many inputs. The max number of inputs is 16.", 16),  # Azure
+    (400, "invalid request: total number of texts must be at most 30 - received 64", 30),  # Cohere
+    (400, b'{"detail": "The batch size limit is 20. Your batch has size 64."}', 20),  # Voyage
+    (400, "* BatchEmbedContentsRequest.requests: at most 50 requests can be in one batch", 50),  # Gemini
+    (400, "input\u6570\u7ec4\u6700\u5927\u4e0d\u5f97\u8d85\u8fc764\u6761", 8),  # Zhipu
+])
+def test_a_batch_that_is_too_large_is_sent_in_parts_and_its_size_is_kept(status, message, most):
+    with serving(limited(status, message, most)) as (url, seen):
+        embedder = open_embedder(Server(model=f"{url}#m", concurrency=1))
+        found = embedder.embed_passages(["a" * length for length in range(1, 151)])
+        np.testing.assert_allclose(found[:, 0] / found[:, 1], range(1, 151), rtol=1e-5)
+        sizes = [len(body["input"]) for _, body, _ in seen]
+        refused = [size for size in sizes if size > most]
+        assert len(refused) == len({*refused})  # no size is refused twice
+        assert sum(sizes) - sum(refused) == 150
+        embedder.embed_queries(["rain"] * 60)
+        assert max(len(body["input"]) for _, body, _ in seen[len(sizes):]) <= most
+
+
+@pytest.mark.parametrize(("status", "message"), [
+    (400, "Invalid 'input': requested 301234 tokens, max 300000 tokens per request"),  # OpenAI
+    (400, "The max allowed tokens per submitted batch is 120000. Your batch has 200000 tokens."),  # Voyage
+    (429, "Request too large for text-embedding-3-small on tokens per min (TPM): Limit 40000, Requested 45000"),
+    (500, "input is too large to process. increase the physical batch size"),  # llama.cpp
+    (413, b"<html><h1>413 Request Entity Too Large</h1></html>"),  # nginx
+])
+def test_a_request_with_too_many_tokens_or_bytes_is_sent_in_parts(status, message):
+    with serving(limited(status, message, characters=400)) as (url, seen):
+        embedder = open_embedder(Server(model=f"{url}#m", batch=16))
+        found = embedder.embed_passages([f"{number} " * 30 for number in range(10, 50)])
+        np.testing.assert_allclose(found[:, 0] / found[:, 1], [90] * 40, rtol=1e-5)
+        assert {sum(map(len, body["input"])) for _, body, _ in seen} >= {360}
+
+
+@pytest.mark.parametrize(("status", "message"), [
+    (413, "`inputs` must have less than 512 tokens. Given: 600"), (400, "the input length exceeds the context length"),
+    (400, "Input length 600 exceeds maximum allowed token size 512"),
+    (500, "input (600 tokens) is too large to process. increase the physical batch size (current batch size: 512)"),
+])
+def test_one_text_that_is_too_long_names_its_document_or_is_cut(status, message, tmp_path, monkeypatch, ragbed):
+    monkeypatch.setenv("RAGBED_CACHE", str(tmp_path / "cache"))
+    (tmp_path / "docs").mkdir()
+    for name, words in {"a": 20, "long": 200, "z": 30}.items():
+        (tmp_path / "docs" / f"{name}.txt").write_text(f"{name} rain " * words)
+    with serving(limited(status, message, longest=1_000)) as (url, seen):
+        index = ["index", tmp_path / "docs", "--out", tmp_path / "idx", "--chunker", "{kind: fixed, size: 3000}"]
+        ragbed.refuses(*index, "--embedder", f"{url}#m", says=["long.txt: embedder m", message, "set window to"])
+        assert ragbed(*index, "--embedder", f"{{kind: server, model: '{url}#m', long: truncated}}")[0] == 0
+        embedder = open_embedder(Server(model=f"{url}#m", long="truncated", batch=4, concurrency=1))
+        embedder.embed_passages(["short"] * 7 + ["x" * 1_800] + ["short"] * 8)
+        assert len(seen[-1][1]["input"]) == 4  # one long text does not make later batches smaller
+
+
+@pytest.mark.parametrize(("status", "message"), [
+    (429, "Rate limit reached for tokens per min. Limit: 1000000. Reduce your batch size or try again in 6ms."),
+    (503, "Model is overloaded"), (504, "upstream took too long to respond"), (500, "internal error"),
+])
+def test_what_passes_is_retried_and_never_split(status, message):
+    waiting = [(status, {"Retry-After": "0"}, {"error": message})] * 2
+    with serving(lambda body: waiting.pop() if waiting else usual(body)) as (url, seen):
+        open_embedder(f"{url}#m").embed_passages(["a", "b", "c"])
+    assert [len(body["input"]) for _, body, _ in seen] == [3, 3, 3]
+
+
+def test_a_refusal_that_says_nothing_of_the_size_is_not_split():
+    with serving(lambda body: (400, {}, {"error": "model m does not exist"})) as (url, seen), \
+            pytest.raises(ModelError, match="model m does not exist; check the model's name"):
+        open_embedder(f"{url}#m").embed_passages(["a", "b", "c"])
+    assert len(seen) == 1

@@ -8,7 +8,7 @@ from embedders import Words
 from test_run import FIVE, started
 
 from ragbed.documents.shards import Shard
-from ragbed.experiments.guests.cluster.merge_indexes import merge_indexes
+from ragbed.experiments.guests.cluster.merge_shards import merge_indexes
 from ragbed.retrieval import Index, IndexSettings, build_index
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("own_cache")]

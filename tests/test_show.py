@@ -20,7 +20,7 @@ def test_a_question_is_named_by_its_id_the_beginning_of_one_or_its_number():
     assert find_question(IDS, "b") == 2
     assert find_question(IDS, "#2") == 1
     assert find_question(IDS, "#4") == 3  # its id, which is also its number
-    with pytest.raises(RunError, match="2 questions begin with 'al', such as alpha-1, alpha-10; give more"):
+    with pytest.raises(RunError, match="2 ids begin with 'al', such as alpha-1, alpha-10; give more"):
         find_question(IDS, "al")
     with pytest.raises(RunError, match="no question 'beta-3' among the 4 of the run; the nearest: beta-2"):
         find_question(IDS, "beta-3")
@@ -43,16 +43,18 @@ def test_a_cell_is_named_by_its_label_its_id_or_parts_of_the_label_and_values_of
     assert list(find_cells(cells, "provided·plan")) == ["c3"]
     assert list(find_cells(cells, "grounded · repeat 0")) == ["a1", "c3"]
     assert list(find_cells(cells[::2], "grounded")) == ["a1", "c3"]  # a value that all have, and no label says
-    with pytest.raises(RunError, match="no cell 'dir'; there are: direct · grounded · provided, "):
+    with pytest.raises(RunError, match="no cell 'dir'; choose one of: direct · grounded · provided, "):
         find_cells(cells, "dir")
     assert find_cells([{"id": "a1"}, {"id": "b2"}], "b2") == {"b2": "b2"}
 
 
 @pytest.fixture
-def finished(serve, town, ragbed) -> Path:
-    status, _, err = ragbed("run", town.config(serve(town.reply).url, reasoning=["direct", "least_to_most"]))
-    assert status == 0, err
-    return Path(town.run)
+def finished(serve, town, ragbed, kept) -> Path:
+    if not kept.exists():
+        status, _, err = ragbed("run", town.config(serve(town.reply).url, reasoning=["direct", "least_to_most"]))
+        assert status == 0, err
+        shutil.copytree(town.run, kept)
+    return Path(shutil.copytree(kept, town.run, dirs_exist_ok=True))
 
 
 def test_a_question_is_shown_with_what_every_cell_made_of_it(finished, ragbed):
@@ -68,7 +70,7 @@ def test_a_question_is_shown_with_what_every_cell_made_of_it(finished, ragbed):
     lines = [" ".join(line.split()) for line in direct.splitlines()]
     assert lines[:5] == ["direct", "outcome answered", "answer 0 people [1]", "cites [1] town/0-0 (gold chunk)",
                          "gold shown [1]"]
-    assert "== step 1: placed, [1, 2]" in lines
+    assert "== step 1: passages provided, [1, 2]" in lines
     assert "[1] town/0-0 (gold chunk)" in lines
     assert "scores unified 0, refusal_accuracy 0" in lines
     used = next(line for line in lines if line.startswith("used "))

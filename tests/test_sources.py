@@ -1,11 +1,21 @@
 """What `find_sources` lists, skips and names."""
+import json
 import os
 import subprocess
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
 
-from ragbed.documents import DocumentError, digest, find_sources, read_documents, unread_files
+from ragbed.documents import (
+    Document,
+    DocumentError,
+    digest,
+    find_sources,
+    parse_document,
+    read_documents,
+    unread_files,
+)
 
 
 def write(root: Path, *names: str) -> None:
@@ -144,3 +154,9 @@ def test_a_file_that_is_too_large_is_told_from_its_size_before_a_byte_is_read(tm
     assert {source.relative: source.problem for source in find_sources([tmp_path])} == {
         "good.txt": None, "link.txt": said, "vast.txt": said}
     assert [source.problem for source in find_sources([tmp_path / "vast.txt"])] == [said]
+
+
+def test_a_document_that_went_through_json_is_the_same_and_can_be_a_key():
+    document = parse_document(b"# Ferry\n\nIt leaves at 9:40.", "ferry.md")
+    read = Document.from_json(json.loads(json.dumps(asdict(document))))
+    assert {document: "known"}[read] == "known"

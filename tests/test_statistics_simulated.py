@@ -226,7 +226,7 @@ def test_intervals_over_few_documents_cover_where_those_by_question_do_not(docum
     sets = [[Row({"f1": float(np.clip(0.5 + value / 6, 0, 1)), "em": float(value < 0)})
              for value in by_document(rng, documents, 20, 0.3)] for _ in range(SETS)]
     of = cluster_questions([Question(str(at), "?", ("x",), True, gold=(Gold(name),))
-                   for at, name in enumerate(names(documents, 20))]).of
+                   for at, name in enumerate(names(documents, 20))], "document").of
     for name in ("f1", "em"):
         assert covered(sets, name, 0.5, list(of.values())) >= LEAST
         assert covered(sets, name, 0.5) < 0.85

@@ -119,7 +119,8 @@ async def test_a_stream_that_breaks_off_is_a_failed_attempt_and_the_listener_is_
 
 @pytest.mark.parametrize(("error", "kind", "of"), [
     ({"message": "no", "code": 400}, "http_400", CallError), ({"message": "busy", "code": 503}, "http_503", CallError),
-    ({"message": "odd", "code": "x"}, "http_500", CallError),
+    ({"message": "odd", "code": "x"}, "http_500", CallError), ({"message": "m", "code": "502"}, "http_502", CallError),
+    ({"message": "m", "type": "timeout"}, "http_504", CallError),
     ({"message": "big", "code": 400, "type": "exceed_context_size_error"}, "too_long", CallTooLong)])
 async def test_an_error_inside_the_stream_means_what_its_status_would(serve, error, kind, of):
     with pytest.raises(of) as caught:
@@ -127,11 +128,29 @@ async def test_an_error_inside_the_stream_means_what_its_status_would(serve, err
     assert caught.value.kind == kind
 
 
+@pytest.mark.parametrize(("pieces", "kind"), [
+    ([delta("error"), DONE], "http_500"), ([*ending("content_filter")], "content_filter"),
+    ([event(choices=[{"index": 0, "delta": {}, "error": {"code": 400, "message": "no"}}])], "http_400"),
+    ([event(object="error", message="no", code=400), DONE], "http_400"),
+    ([event(error={"code": "x"}, choices=[{"index": 0, "delta": {}, "finish_reason": "error"}])], "http_500"),
+    ([b'event: error\ndata: {"type": "error", "message": "gone", "status": 502}\n\n'], "http_502")])
+async def test_an_error_in_any_field_of_a_piece_ends_the_stream_as_that_error(serve, pieces, kind):
+    with pytest.raises(CallError) as caught:
+        await heard(serve(lambda _: {"pieces": [delta(content="P"), *pieces]}), attempts=1)
+    assert caught.value.kind == kind
+
+
+async def test_pieces_without_choices_are_no_errors(serve):
+    empty = [event(choices=None, error=None), event(choices=[], prompt_filter_results=[{"index": 0}])]
+    done, _ = await heard(serve([{"pieces": [*empty, delta(content="Paris"), *ending()]}]))
+    assert (done.reply.text, done.attempts) == ("Paris", 1)
+
+
 @pytest.mark.parametrize(("line", "says"), [
     ({"pieces": [b"data: " + b"x" * (65 << 20)]}, "larger than 64 MB"),
     ({"pieces": [delta(content="x" * (1 << 20))] * 17}, "larger than 16 MB"),
     ({"pieces": [gzip.compress(DONE)], "headers": {"Content-Encoding": "gzip"}}, "compressed"),
-    ({"pieces": [event(choices=[]), b"data: []\n\n"]}, "something other than chunks"),
+    ({"pieces": [event(choices=[]), b"data: []\n\n"]}, "not a chunk of a reply"),
     ({"text": "x" * (17 << 20)}, "larger than 16 MB")])
 async def test_a_stream_beyond_any_size_or_form_is_final(serve, line, says):
     server = serve([line])
@@ -227,5 +246,5 @@ def test_several_uncounted_streams_at_once_are_followed_by_a_counted_reply():
     ways = StreamNegotiator()
     asked = [ways.next() for _ in range(3)]
     for way in asked:
-        ways.came_uncounted(way)
+        ways.note_missing_counts(way)
     assert ways.next() == NOT_STREAMED

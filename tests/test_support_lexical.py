@@ -3,8 +3,8 @@ import pytest
 
 from ragbed.documents import Chunk
 from ragbed.strategies import Draft, Passage, Task
-from ragbed.strategies.support.check import MAX_STATEMENTS, read_statements
 from ragbed.strategies.support.lexical import Score, not_stated, score
+from ragbed.strategies.support.statements import MAX_STATEMENTS, read_statements
 
 QUESTION = "Where was the director of Jaws born?"
 BORN = "Steven Spielberg was born on December 18, 1946, in Cincinnati, Ohio."

@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from openpyxl import Workbook
 
-from ragbed.documents import Document, DocumentError, find_sources, find_tables, parse_document
+from ragbed.documents import Document, DocumentError, find_sources, parse_document
+from ragbed.experiments.guests.formats.document_tables import find_tables
 
 
 def page(body):
@@ -92,6 +93,12 @@ def test_no_markup_makes_it_raise_and_every_place_holds_its_text(parts):
             assert document.plain[slice(*cell.plain)].replace("\\|", "|") == cell.text
 
 
+@pytest.mark.parametrize("data", ["Fees of 2024\n\nTown;Fee\nEsk;1,5\nAyr;2,5\n", "# remark\nTown;Fee\nEsk;1,5\n"])
+def test_a_title_above_the_values_does_not_decide_what_separates_them(data):
+    assert "| Town | Fee |" in (plain := parse_document(data.encode(), "a.csv").plain)
+    assert "| Esk | 1,5 |" in plain
+
+
 @pytest.mark.parametrize(("name", "data"), [
     ("a.csv", "Städte;Höhe in m\nKöln;53\nAlpen, oben;1.200\n".encode("cp1252")),
     ("a.csv", '\ufeffStädte,Höhe in m\r\nKöln,53\r\n"Alpen, oben",1.200\r\n'.encode()),
@@ -127,7 +134,7 @@ def test_a_workbook_is_its_sheets_with_their_values_as_they_are_seen():
     (table,) = find_tables(document)
     assert document.plain.startswith("## Shops\n\nOur shops\n\n| Town |")
     assert (table.caption, table.header) == ("Shops", ("Town", "Opened", "Area", "Share"))
-    assert texts(table) == [["Oslo", "2019-05-01", "0.3", "12.5%"], ["Bergen", "2020-01-01 09:30:00", "40", "TRUE"]]
+    assert texts(table) == [["Oslo", "2019-05-01", "0.3", "12.5%"], ["Bergen", "2020-01-01 9:30:00", "40", "TRUE"]]
     assert ("Secret" in document.plain, document.hidden) == (False, 11)
 
 

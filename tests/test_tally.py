@@ -112,12 +112,12 @@ def test_the_screen_has_a_line_for_each_cell_or_for_several_and_fits_its_width()
         return output.file.getvalue()
 
     wide = CODE.sub("", drawn(24, 150)).splitlines()
-    assert [line.split()[-1 if place else -3] for place, line in enumerate(wide[:6])] == ["3/6", *["0/6"] * 5]
-    assert "2 failed" in wide[0]
+    assert [line.split()[-1 if place else -4] for place, line in enumerate(wide[:6])] == ["3/6", *["0/6"] * 5]
+    assert "2 without answer" in wide[0]
     assert [line.strip() for line in wide[6:]] == [
         "3 of 36 questions (8 %) in 6 cells, 1.0 a second, 33 s left",
-        "tokens 2,100 in, 36 out; paid now $0; left of the budget: 997,000 tokens",
-        "calls: 3 made, 2 under way, 3 of 4 places; failed: 2 malformed"]
+        "tokens 2,100 in, 36 out; price $0; left of the budget: 997,000 tokens",
+        "calls: 3 made, 2 in flight, 3 of 4 allowed at once; without answer: 2 malformed"]
     narrow = drawn(4, 50, no_color=True)
     lines = CODE.sub("", narrow).splitlines()
     assert [line.split()[0] for line in lines[:3]] == ["direct", "chain_of_thought", "least_to_most"]

@@ -71,13 +71,22 @@ def test_a_file_goes_before_a_kind_and_a_folder_of_that_name_does_not(town, monk
     (["guess"], ["guess: neither a file nor a benchmark; the benchmarks are", "crest", "jsonl"]),
     (["jsonl"], ["jsonl: PATH is missing, as in `ragbed run jsonl PATH`"]),
     (["demo", "folder"], ["demo takes no PATH"]),
-    (["demo", "--filter", "language"], ["TAG=VALUE"]),
+    (["demo", "--only", "language"], ["TAG=VALUE"]), (["mrceva"], ["did you mean 'mrceval'?"]),
+    (["demo", "--reasoning", "dirct"], ["did you mean 'direct'?"]),
+    (["demo", "--retrieval", "onec"], ["did you mean 'once'?"]),
+    (["demo", "--condition", "retreived"], ["unknown value 'retreived'; did you mean 'retrieved'?"]),
+    (["demo", "--perturbation", "shufle"], ["did you mean 'shuffle'?"]),
+    (["demo", "--set", "judge={kind: modle}"], ["did you mean 'model'?"]),
+    (["demo", "--set", "retriever=desne"], ["did you mean 'dense'?"]),
+    (["demo", "--set", "questions=keyword"], ["did you mean 'keywords'?"]),
+    (["demo", "--set", "benchmark.kidn=demo"], ["unknown setting 'benchmark.kidn'", "did you mean 'kind'?"]),
+    (["demo", "--only", "sourc=x"], ["no question has sourc=x; did you mean 'source'?"]),
     (["demo", "--reasoning", "guess"], ["unknown reasoning strategy 'guess'"]),
-    (["demo", "--condition", "guess"], ["conditions", "'closed-book'"]),
+    (["demo", "--condition", "guess"], ["conditions", "choose from: closed-book"]),
     (["demo", "--set", "brief"], ["KEY=VALUE"]),
-    (["demo", "--set", "limits.token=5"], ["unknown setting 'limits.token'", "max_tokens"]),
-    ([""], ["TARGET is empty; give a YAML settings file, or a benchmark's name"]),
-    (["/"], ["/ is a folder; give a YAML settings file, or a benchmark's name"]),
+    (["demo", "--set", "limits.token=5"], ["unknown setting 'limits.token'; did you mean 'tokens'?"]),
+    ([""], ["TARGET is empty; give a YAML settings file, a file of questions, or a benchmark's name"]),
+    (["/"], ["/ is a folder; give a YAML settings file, a file of questions, or"]),
     (["a" * 5000], ["File name too long"]), (["mrceval", "a" * 5000], ["File name too long"]),
     (["mrceval", ""], ["an empty path"]), (["mrceval", " "], ["an empty path"]),
     (["demo", "--set", "name=x", "--set", "name=y"], ["name is given twice"]),
@@ -92,7 +101,7 @@ def test_a_file_goes_before_a_kind_and_a_folder_of_that_name_does_not(town, monk
     (["demo", "--set", "benchmark.kind=crest"], ["a different benchmark from demo"]),
     (["multihop_rag", "--set", "benchmark.size=0"], ["benchmark.size", "greater than or equal to 1"]),
     (["demo", "--set", "retriever=[{kind: dense, name: a}, {kind: dense}, {kind: dense, name: dense@5}]"],
-     ["retriever: two are called dense@5"]),
+     ["retriever: two have the name dense@5"]),
     (["demo", "--set", "brief=[1"], ["brief", "not valid YAML"]),
     (["demo", "--name", "a/b"], ["cannot be the name of a folder"]),
 ])
@@ -108,14 +117,14 @@ def test_a_settings_file_takes_no_benchmark_options(ragbed, town):
 
 def test_a_run_by_benchmark_name_works_and_names_its_retry_command(serve, town, ragbed):
     server = serve(lambda body: {"status": 400} if "live in town 4" in str(body) else town.reply(body))
-    words = ("run", "crest", town.crest, "--model", f"{server.url}#m", "--out", town.folder / "runs", "--filter",
+    words = ("run", "crest", town.crest, "--model", f"{server.url}#m", "--out", town.folder / "runs", "--only",
              "language=en", "--reasoning", "direct")
     status, out, err = ragbed(*words, "--fresh", "--journal", "live", "--json")
     assert status == 0
     (cell,) = json.loads(out)["cells"]
     assert (cell["n"], cell["reasoning"], cell["layout"]) == (6, "direct", "as_published")
     assert (town.folder / "runs" / "crest-language-en" / "summary.json").exists()
-    assert re.search(r"`ragbed run crest \S+ --model \S+ --out \S+ --filter language=en --reasoning direct --retry` "
+    assert re.search(r"`ragbed run crest \S+ --model \S+ --out \S+ --only language=en --reasoning direct --retry` "
                      "asks them again", err)
 
 

@@ -116,7 +116,7 @@ def test_the_key_of_a_call_names_its_tools_and_without_any_it_is_what_it_was():
 
 
 def read(calls):
-    return read_reply({"choices": [{"message": {"content": None, "tool_calls": calls}}]}, False, lambda *_: None)
+    return read_reply({"choices": [{"message": {"content": None, "tool_calls": calls}}]}, None, lambda *_: None)
 
 
 @pytest.mark.parametrize(("calls", "kept"), [

@@ -3,9 +3,9 @@ import numpy as np
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
-from ragbed.retrieval import Auto, Flat, Hnsw, IndexSettings, VectorIndex, vector_settings
+from ragbed.retrieval import Auto, Flat, Hnsw, IndexSettings, RaBitQ, VectorIndex, vector_index
+from ragbed.retrieval.index_settings import ResolvedVectors
 from ragbed.retrieval.memory import free_memory
-from ragbed.retrieval.settings import ResolvedVectors
 
 MILLION = 1_000_000
 
@@ -14,11 +14,11 @@ MILLION = 1_000_000
     (100_000, "1GB", "flat", "float32", "chosen up to 100,000 vectors"),
     (100_000, "100MB", "flat", "sq8", "153.6 MB do not fit into 100.0 MB of memory"),
     (100_000, "1MB", "flat", "sq8", "38.4 MB do not fit into 1.0 MB of memory, and this is the smallest"),
-    (100_001, "1GB", "hnsw", "float32", "chosen above 100,000 vectors"),
-    (MILLION, "4GB", "hnsw", "float32", "chosen above 100,000 vectors"),
-    (MILLION, "1GB", "hnsw", "sq8", "chosen above 100,000 vectors, and 1.8 GB do not fit into 1.0 GB of memory"),
+    (100_001, "1GB", "rabitq", "float16", "chosen above 100,000 vectors"),
+    (MILLION, "1GB", "rabitq", "float16", "chosen above 100,000 vectors"),
+    (MILLION, "0.5GB", "rabitq", "sq8", "above 100,000 vectors, and 840.0 MB do not fit into 500.0 MB of memory"),
     (9, "1kB", "flat", "sq8", "3.5 KB do not fit into 1.0 KB of memory, and this is the smallest"),
-    (MILLION, "500MB", "hnsw", "sq8", "656.1 MB do not fit into 500.0 MB of memory, and this is the smallest"),
+    (MILLION, "400MB", "rabitq", "sq8", "456.0 MB do not fit into 400.0 MB of memory, and this is the smallest"),
 ])
 def test_number_and_memory_decide_and_the_reason_is_given(count, memory, kind, codes, why):
     chosen = Auto(memory=memory).choose(count, 384)
@@ -27,12 +27,12 @@ def test_number_and_memory_decide_and_the_reason_is_given(count, memory, kind, c
 
 
 def test_by_default_half_of_the_free_memory_may_be_used(monkeypatch):
-    monkeypatch.setattr(vector_settings, "free_memory", lambda: 2_000_000_000)
+    monkeypatch.setattr(vector_index, "free_memory", lambda: 1_000_000_000)
     chosen = Auto().choose(MILLION, 384)
-    assert (chosen.settings.kind, chosen.settings.codes) == ("hnsw", "sq8")
-    assert chosen.why.endswith("do not fit into 1.0 GB of memory, half of what is free")
-    monkeypatch.setattr(vector_settings, "free_memory", lambda: None)
-    assert Auto().choose(MILLION, 384).settings == Hnsw()
+    assert (chosen.settings.kind, chosen.settings.codes) == ("rabitq", "sq8")
+    assert chosen.why.endswith("do not fit into 500.0 MB of memory, half of what is free")
+    monkeypatch.setattr(vector_index, "free_memory", lambda: None)
+    assert Auto().choose(MILLION, 384).settings == RaBitQ()
 
 
 def test_a_kind_that_is_set_is_used_whatever_the_number_of_vectors():
@@ -42,6 +42,8 @@ def test_a_kind_that_is_set_is_used_whatever_the_number_of_vectors():
 @pytest.mark.parametrize(("settings", "description"), [
     (Auto(), "flat: all 300 vectors are compared (exact; chosen up to 100,000 vectors)"),
     (Flat(codes="sq8"), "flat: all 300 vectors are compared, in 8-bit codes (approximate; as set)"),
+    (RaBitQ(), "rabitq: 300 vectors are compared by 1-bit codes, and the nearest 400 again in 16 bits (approximate; as "
+               "set)"),
     (Hnsw(), "hnsw: 300 vectors in a graph with 32 neighbours each (approximate; as set)"),
     (Hnsw(threads=2, codes="float16"), "hnsw: 300 vectors in a graph with 32 neighbours each, in 16-bit codes, linked "
                                        "by 2 threads, different each time (approximate; as set)"),

@@ -3,15 +3,16 @@ import numpy as np
 import pytest
 
 from ragbed.documents import IndexFolderError, ModelError
-from ragbed.retrieval import Flat, Hnsw, VectorIndex
+from ragbed.retrieval import Flat, Hnsw, RaBitQ, VectorIndex
 from ragbed.retrieval.retrievers import dense
 from ragbed.retrieval.retrievers.dense import nearest_chunks
-from ragbed.retrieval.vectors import FILE
+from ragbed.retrieval.vector_index import FILE
 
 DIMENSION = 32
 
 # The least share of the ten nearest that each finds among 4,000 vectors in 60 clusters.
 KINDS = [(Flat(), 1.0), (Flat(codes="float16"), 0.99), (Flat(codes="sq8"), 0.95),
+         (RaBitQ(candidates=60), 0.97), (RaBitQ(codes="sq8", candidates=60), 0.94),
          (Hnsw(ef_build=40, ef_search=40), 0.97), (Hnsw(codes="sq8", ef_build=40, ef_search=40), 0.94)]
 NAMES = [f"{one.kind}-{one.codes}" for one, _ in KINDS]
 
@@ -64,6 +65,32 @@ def test_a_mask_decides_before_the_search_also_one_of_a_cluster_far_away(built):
         rows = index.search(QUERIES, 10, among)[1]
         assert among[rows].all()
         assert shared(rows, truth(among)) >= share
+
+
+def test_a_mask_that_leaves_out_the_nearest_does_not_cost_recall():
+    among = QUERIES[0] @ STORED.T < 0
+    rows = VectorIndex.build(STORED, RaBitQ(candidates=60)).search(QUERIES, 10, among)[1]
+    assert among[rows].all()
+    assert shared(rows, truth(among)) >= 0.97
+
+
+def test_a_few_much_larger_numbers_do_not_cost_recall():
+    drawn = np.random.default_rng(5).standard_normal((3_050, 96)).astype(np.float32)
+    drawn[:, :4] *= 8
+    drawn /= np.linalg.norm(drawn, axis=1, keepdims=True)
+    stored, queries = drawn[:3_000], drawn[3_000:]
+    rows = VectorIndex.build(stored, RaBitQ(candidates=100)).search(queries, 10)[1]
+    assert shared(rows, np.argsort(-queries @ stored.T, axis=1)[:, :10]) >= 0.95  # 0.63 without the rotation
+
+
+def test_threads_and_rounded_vectors_change_no_byte_of_codes(monkeypatch, tmp_path):
+    written = []
+    rounded = VectorIndex.build(STORED, RaBitQ()).stored(0, 4_000)
+    for cores, stored in ((1, STORED), (2, STORED), (2, rounded)):
+        monkeypatch.setattr("ragbed.retrieval.vector_index.count_cores", lambda cores=cores: cores)
+        VectorIndex.build(stored, RaBitQ()).write(tmp_path)
+        written.append((tmp_path / FILE).read_bytes())
+    assert written[0] == written[1] == written[2]
 
 
 def test_a_mapped_file_gives_the_same_results(built):
@@ -124,7 +151,7 @@ def test_a_vector_that_is_no_number_is_refused():
 
 
 def test_building_tells_how_many_vectors_were_added(monkeypatch):
-    monkeypatch.setattr("ragbed.retrieval.vectors.BLOCK", 2_500)
+    monkeypatch.setattr("ragbed.retrieval.vector_index.BLOCK", 2_500)
     told = []
     index = VectorIndex.build(STORED, Flat(), told.append)
     assert (told, len(index)) == ([2_500, 1_500], 4_000)
@@ -139,6 +166,24 @@ def test_a_file_that_is_no_index_or_of_another_kind_is_named(tmp_path):
             VectorIndex.read(tmp_path / name, Flat())
     with pytest.raises(IndexFolderError, match="not an index of kind hnsw: rebuild it"):
         VectorIndex.read(tmp_path / FILE, Hnsw())
+
+
+def test_a_file_whose_parts_do_not_belong_together_is_refused(tmp_path):
+    import faiss
+
+    index = VectorIndex.build(STORED, RaBitQ())
+    index.write(tmp_path)
+    whole = faiss.read_index(str(tmp_path / FILE))
+    base, vectors = faiss.downcast_index(whole.base_index), faiss.downcast_index(whole.refine_index)
+    short, flat = faiss.clone_index(vectors), faiss.IndexFlatIP(DIMENSION)
+    short.remove_ids(np.arange(100))
+    flat.add(STORED)
+    for codes, stored in ((base, short), (flat, vectors), (base.index, vectors), (base, flat)):
+        mixed = faiss.IndexRefine(base, vectors)
+        mixed.base_index, mixed.refine_index = codes, stored
+        faiss.write_index(mixed, str(tmp_path / FILE))
+        with pytest.raises(IndexFolderError, match="not an index of kind rabitq: rebuild it"):
+            VectorIndex.read(tmp_path / FILE, RaBitQ())
 
 
 # From nearest vectors to nearest chunks: windows, ties and masks.
@@ -174,9 +219,10 @@ def test_a_mask_over_chunks_leaves_out_their_windows():
     assert nearest_chunks(INDEX, OWNERS, EAST, 5, np.zeros(4, bool)) == [[]]
 
 
-def test_of_many_equal_chunks_the_first_rows_are_found():
+@pytest.mark.parametrize("kind", [Flat(), RaBitQ(candidates=10)])
+def test_of_many_equal_chunks_the_first_rows_are_found(kind):
     vectors = np.repeat(at(0.4, 0.1, 0.8), [30, 400, 30], axis=0)
-    assert rows_of(nearest_chunks(VectorIndex.build(vectors), np.arange(460), EAST, 3)[0]) == [30, 31, 32]
+    assert rows_of(nearest_chunks(VectorIndex.build(vectors, kind), np.arange(460), EAST, 3)[0]) == [30, 31, 32]
 
 
 def test_what_differs_in_the_last_digits_is_a_tie():

@@ -9,11 +9,11 @@ from stored import result as stored_result
 
 from ragbed.documents import SettingsError
 from ragbed.experiments import Question, Step, Verdict, aggregate
-from ragbed.experiments.analysis.benchmark_views import _CONDITIONS, wins
-from ragbed.experiments.analysis.catalogue import OF_BENCHMARKS, find_view, make_views
+from ragbed.experiments.analysis.analyses import find_view, make_views
 from ragbed.experiments.analysis.inputs import AnalysisInput
 from ragbed.experiments.analysis.view import View
 from ragbed.experiments.conditions import Condition
+from ragbed.experiments.guests.datasets.benchmark_views import _CONDITIONS, wins
 from ragbed.experiments.metrics import estimate_share
 
 FACTORS = {**BASE, "rules": "choice", "condition": "full"}
@@ -95,7 +95,7 @@ def order_run(perturbations):
 
 
 def test_the_order_ablation_stands_beside_the_original_with_paired_changes():
-    view, = OF_BENCHMARKS["order"](order_run([None, "shuffle", "unnumbered", "shuffle+unnumbered"]))
+    view, = find_view("order")(order_run([None, "shuffle", "unnumbered", "shuffle+unnumbered"]))
     assert view.header[4] == "graded_accuracy: change"
     rows = [means(row, 3) for row in view.rows]
     assert {row[1] for row in rows} == {"direct"}
@@ -110,8 +110,8 @@ def test_the_order_ablation_stands_beside_the_original_with_paired_changes():
 
 
 def test_without_an_original_or_with_it_alone_there_is_no_order_ablation():
-    assert OF_BENCHMARKS["order"](order_run([None])) == []
-    assert OF_BENCHMARKS["order"](order_run(["shuffle", "unnumbered"])) == []
+    assert find_view("order")(order_run([None])) == []
+    assert find_view("order")(order_run(["shuffle", "unnumbered"])) == []
 
 
 def test_the_heat_map_counts_steps_by_depth_and_length():
@@ -119,7 +119,7 @@ def test_the_heat_map_counts_steps_by_depth_and_length():
     questions = [replace(question(f"q{n}", steps), length=length) for n, length in enumerate((40_000, 60_000, 60_000))]
     results = [result("full", "q0", {}, [0, 2]), result("full", "q1", {}, [1]), result("full", "q2", {}, "none"),
                result("found", "q0", {}, [3]), result("found", "q1", {}, [0])]
-    view, = OF_BENCHMARKS["depth"](material({"full": {}, "found": {"condition": "retrieved"}}, results, questions, ()))
+    view, = find_view("depth")(material({"full": {}, "found": {"condition": "retrieved"}}, results, questions, ()))
     assert view.shaded
     assert view.header[3:5] == ("0-10%", "10-20%")
     assert [row[:3] for row in view.rows] == [
@@ -144,7 +144,7 @@ def test_chain_outcomes_are_shares_of_all_patterns_by_hops():
                 **{f"sub_em@{n}": float(one == "c") for n, one in enumerate(steps, 1)}}
 
     results = [result("a", f"q{n}", scores(chain)) for n, chain in enumerate(chains)]
-    view, = OF_BENCHMARKS["chain"](material({"a": {}}, results, [question(f"q{n}") for n in range(8)], ("em",)))
+    view, = find_view("chain")(material({"a": {}}, results, [question(f"q{n}") for n in range(8)], ("em",)))
     shares = {row[:2]: row[4]["mean"] for row in view.rows}
     assert len(view.rows) == 8 + 2 + 16 + 2
     assert [row[1] for row in view.rows[:8]] == ["c c c", "c c w", "c w c", "c w w", "w c c", "w c w", "w w c", "w w w"]
@@ -164,7 +164,7 @@ def test_the_gap_is_paired_and_by_the_hops_of_the_edited_question():
                  question("e9", pair="9", version="edited", hops="2")]
     em = {"o1": 1.0, "o2": 0.0, "e1": 0.0, "e1b": 0.0, "e2": 0.0, "e9": 1.0}
     results = [result("a", name, {"em": score, "f1": score / 2}) for name, score in em.items()]
-    view, = OF_BENCHMARKS["gap"](material({"a": {}}, results, questions, ("em", "f1")))
+    view, = find_view("gap")(material({"a": {}}, results, questions, ("em", "f1")))
     assert view.header[3:6] == ("em: original", "em: edited", "em: change")
     assert [means(row, 3) for row in view.rows] == [
         ["2", "direct", 2, 0.5, 0.0, -0.5, 0.25, 0.0, -0.25],
@@ -187,7 +187,7 @@ def test_no_figure_of_a_breakdown_or_a_chain_mixes_originals_with_edited_questio
         ["original", "2", "direct", 1, 1.0], ["original", "3", "direct", 1, 1.0], ["original", "all", "direct", 2, 1.0],
         ["edited", "2", "direct", 1, 1.0], ["edited", "3", "direct", 2, 0.0],
         ["edited", "all", "direct", 3, pytest.approx(1 / 3)]]
-    chains, = OF_BENCHMARKS["chain"](run)
+    chains, = find_view("chain")(run)
     assert {row[:3]: row[5]["mean"] for row in chains.rows if row[2] in ("c c", "w w")} == {
         ("original", "1", "c c"): 1.0, ("original", "1", "w w"): 0.0,
         ("edited", "1", "c c"): pytest.approx(1 / 3), ("edited", "1", "w w"): pytest.approx(2 / 3)}
@@ -199,7 +199,7 @@ def test_no_figure_of_a_breakdown_or_a_chain_mixes_originals_with_edited_questio
 
 def test_without_originals_there_is_no_gap():
     questions = [question("e1", pair="1", version="edited", hops="2")]
-    assert OF_BENCHMARKS["gap"](material({"a": {}}, [result("a", "e1", {"em": 1.0})], questions, ("em",))) == []
+    assert find_view("gap")(material({"a": {}}, [result("a", "e1", {"em": 1.0})], questions, ("em",))) == []
 
 
 def test_views_without_their_material_are_left_out_and_the_others_are_plain_json():
@@ -214,7 +214,7 @@ def test_views_without_their_material_are_left_out_and_the_others_are_plain_json
 
 @pytest.mark.parametrize("name", ["heat", "by:", ""])
 def test_an_unknown_view_is_refused_with_the_known_ones(name):
-    with pytest.raises(SettingsError, match="choose from: order, wins, depth, chain, gap or by:TAG"):
+    with pytest.raises(SettingsError, match="choose from: chain, order, wins, depth, gap or by:TAG"):
         find_view(name)
 
 
@@ -245,14 +245,14 @@ def test_the_win_rate_compares_answers_and_reasoning_and_counts_what_it_leaves_o
     # 1.5 to 0.9 wins; 1.2 to 1.4 loses; both wrong; 0.5 to 1.0 loses; 1.4 to 1.4 ties; 1.0 to 1.3 loses
     assert view.rows == (("full against closed-book", "answers and reasoning", "direct", 6, 1, 3, 1, 1,
                           estimate_share(1, 4)),)
-    assert view.notes[1] == "1 unjudged answers count as containing no step."
+    assert view.notes[1] == "1 unjudged answers count as having no step."
 
 
 def test_a_reasoning_that_was_not_judged_counts_once_in_however_many_pairs_it_stands():
     view, = wins(detective_run(["closed-book", "provided", "full"]))
     assert [row[0] for row in view.rows] == ["full against provided", "full against closed-book",
                                              "provided against closed-book"]
-    assert view.notes[1] == "1 unjudged answers count as containing no step."
+    assert view.notes[1] == "1 unjudged answers count as having no step."
 
 
 def test_the_win_rate_knows_every_condition():

@@ -6,7 +6,7 @@ import pytest
 from streamed import as_asked, delta, ending, streamed
 
 from ragbed.agents import Assistant, AssistantSettings
-from ragbed.experiments.terminal.ask import EventPrinter
+from ragbed.experiments.terminal.answer_display import EventPrinter
 from ragbed.retrieval import build_index
 
 QUESTION = "Which country is Oslo the capital of?"
@@ -79,7 +79,7 @@ async def test_a_retry_voids_what_was_told_and_a_failed_call_says_why(serve, ind
     events = await events_of(index, serve([{"pieces": [delta(content="Nor")], "cut": True}, streamed(ANSWER, 99)]))
     kinds = [event["event"] for event in events]
     assert kinds == ["searching", "search", "asking", "token", "retry", "token", "reply", "answer"]
-    assert "no whole reply" in events[4]["why"]
+    assert "no complete reply" in events[4]["why"]
     failed = await events_of(index, serve([{"status": 400, "error": {"message": "no"}}]))
     assert [event["event"] for event in failed] == ["searching", "search", "asking", "reply", "answer"]
     assert failed[3]["failure"] == failed[4]["failure"]
@@ -146,5 +146,5 @@ def test_calls_made_together_are_shown_one_after_the_other(capsys):
     assert out == "a1 a2\nb1 b2\nc1 c2\nc3\n"
     assert err.splitlines() == [
         "-- call 1: solve, documents shown []", "-- call 2: solve, documents shown []",
-        "-- call 3: solve, documents shown []", "-- call 3: is made again, what it said so far is void (gone)",
+        "-- call 3: solve, documents shown []", "-- call 3 is made again; ignore its output so far (gone)",
         "-- decides: votes (2 of 3)"]

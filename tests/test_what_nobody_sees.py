@@ -4,7 +4,7 @@ import pytest
 
 from ragbed.documents import parse_document
 from ragbed.retrieval import build_index
-from ragbed.retrieval.building.plan import parser_version
+from ragbed.retrieval.building.source_plan import parser_version
 
 HIDDEN = ('<p style="display: none">ZX one</p>', "<div hidden><p>ZX two</p></div>", '<p aria-hidden="true">ZX 3</p>',
           '<p style="color:#FFF">ZX white</p>', '<font color="white">ZX fo</font>', '<p style="font-size:0px">ZX 0</p>',

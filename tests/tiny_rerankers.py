@@ -64,3 +64,39 @@ def multi_vector_model(folder, longest=16):
     modules = [layers, smaller, MultiVectorMask(skiplist_words=["."]), Normalize(module_input_name="token_embeddings")]
     MultiVectorEncoder(modules=modules, device="cpu").save_pretrained(str(folder))
     return folder
+
+
+def sparse_encoder(folder, longest=32):
+    """Saves a SPLADE model with random weights; returns the folder."""
+    import torch
+    from sentence_transformers import SparseEncoder
+    from sentence_transformers.base.modules import Transformer
+    from sentence_transformers.sparse_encoder.modules import SpladePooling
+    from transformers import BertForMaskedLM
+
+    torch.manual_seed(0)
+    bare = masked_model(folder.with_name(f"{folder.name}-bare"), longest)
+    layers = Transformer(str(bare), transformer_task="fill-mask")
+    with torch.no_grad():  # else every text weighs every word about equally
+        layers.auto_model.cls.predictions.decoder.weight.mul_(40)
+    assert isinstance(layers.auto_model, BertForMaskedLM)
+    SparseEncoder(modules=[layers, SpladePooling()], device="cpu").save_pretrained(str(folder))
+    return folder
+
+
+def masked_model(folder, longest=32):
+    """Saves a bare masked language model, without layers of sentence-transformers; returns the folder."""
+    from transformers import BertForMaskedLM
+
+    BertForMaskedLM(config(longest)).save_pretrained(folder)
+    tokenizer(longest).save_pretrained(folder)
+    return folder
+
+
+def causal_model(folder):
+    """Saves a tiny model that generates text; returns the folder."""
+    from transformers import GPT2Config, GPT2LMHeadModel
+
+    GPT2LMHeadModel(GPT2Config(vocab_size=100, n_positions=32, n_embd=16, n_layer=1, n_head=2)).save_pretrained(folder)
+    tokenizer(32).save_pretrained(folder)
+    return folder

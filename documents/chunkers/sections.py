@@ -1,4 +1,4 @@
-"""Chunk along the headings, tables and paragraphs of a rendering."""
+"""Chunk documents along headings, tables and paragraphs."""
 from __future__ import annotations
 
 import re
@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from ragbed.documents.chunkers.spans import Piece, Span, make_chunks, merge, next_safe_cut, safe_cut
 from ragbed.documents.numbers import is_number, is_year
 from ragbed.documents.parsers.clean_html import VOID
+from ragbed.documents.sentences import sentence_starts
 from ragbed.documents.types import Chunk, Document, Format
 
 BlockKind = Literal["heading", "table", "text"]
@@ -24,7 +25,7 @@ _HEADING = re.compile(r"#{1,6} \S")
 
 @dataclass(frozen=True, slots=True)
 class OutlineBlock:
-    """A block of the text, including the white space after it."""
+    """A heading, table or other block of a text, with the white space after it."""
 
     start: int
     end: int
@@ -32,7 +33,7 @@ class OutlineBlock:
 
 
 def outline(text: str, format: Format) -> list[OutlineBlock]:
-    """Split a rendering into blocks, in order, that cover it completely."""
+    """Split a rendering completely into consecutive blocks."""
     return list(_html(text) if format == "html" else _plain(text))
 
 
@@ -45,7 +46,7 @@ def _plain(text: str) -> Iterator[OutlineBlock]:
 
 
 def _html(text: str) -> Iterator[OutlineBlock]:
-    """Yield the outermost blocks. A tag that is never closed contains the rest of the text."""
+    """Yield the outermost blocks. An unclosed tag extends to the end of the text."""
     start = depth = 0
     name = ""
     for match in _TAG.finditer(text):
@@ -71,15 +72,15 @@ def _tag_kind(name: str) -> BlockKind:
     return "heading" if len(name) == 2 and name[0] == "h" and name[1].isdigit() else "text"
 
 
-def _plain_rows(text: str, block: OutlineBlock) -> list[int]:
+def _plain_row_starts(text: str, block: OutlineBlock) -> list[int]:
     starts = [match.start() + 1 for match in re.finditer(r"\n(?=\|)", text[block.start:block.end])]
     lines = [block.start, *(block.start + start for start in starts)]
     rule = next((index for index, line in enumerate(lines) if text.startswith("| --- |", line)), 0)
     return lines[rule + 1:]
 
 
-def _html_rows(text: str, block: OutlineBlock) -> list[int]:
-    """Return the starts of the table's body rows, without nested tables and title rows."""
+def _html_row_starts(text: str, block: OutlineBlock) -> list[int]:
+    """Return where each body row starts, ignoring nested tables and title rows."""
     starts: list[int] = []
     depth = 0
     for match in _TAG.finditer(text, block.start, block.end):
@@ -97,14 +98,19 @@ def _html_rows(text: str, block: OutlineBlock) -> list[int]:
     return starts[heads:]
 
 
-BREAKS = (re.compile(r"\n\s*\n|</(?:p|li|tr|dd|dt|pre)>\n|<br>"), re.compile(r"[.!?。…]['\"”’)\]]*\s+|[。！？]|\n"),
-          re.compile(r"\s+"))
-"""Places to cut, best first: after a paragraph or row, a sentence or line, a word."""
+_BREAKS = (re.compile(r"\n\s*\n|</(?:p|li|tr|dd|dt|pre)>\n|<br>"), re.compile(r"\n"), re.compile(r"\s+"))
+
+
+def find_breaks(text: str, start: int, limit: int) -> Iterator[list[int]]:
+    """Yield the places to cut, the best kind first: after a paragraph or row, a sentence or line, a word."""
+    for kind, pattern in enumerate(_BREAKS):
+        ends = [match.end() for match in pattern.finditer(text, start, limit)]
+        yield sorted({*ends, *sentence_starts(text, start, limit)}) if kind == 1 else ends
+
 
 def last_break(text: str, start: int, limit: int, format: Format) -> int:
-    """Return the last place of the best kind in a span, or the last place where a cut is possible."""
-    for pattern in BREAKS:
-        ends = [match.end() for match in pattern.finditer(text, start, limit)]
+    """Return where to cut a span: at its last break of the best kind, or else at the last safe position."""
+    for ends in find_breaks(text, start, limit):
         for end in reversed(ends[-3:]):
             if safe_cut(text, end, format) == end:
                 return end
@@ -119,9 +125,9 @@ class Sections(BaseModel):
     """Chunks along headings, whole tables and paragraphs.
 
     A section is a heading with the text below it. Sections are merged up to `target` characters. A section above
-    `largest` is split at paragraphs, then sentences, then words, into parts of about `target`. A table stays whole up
-    to `largest`; a larger one is split by rows, and its header is repeated as the `prefix` of each further part, within
-    `largest`. Only a single tag or table row can exceed `largest`.
+    `largest` is split at paragraphs, then sentences, then words, into parts of about `target`. A table above `largest`
+    is split by rows, and every part after the first repeats its header as `prefix`. No part exceeds `largest`, prefix
+    included, except a single tag or table row.
 
     Attributes:
         target: number of characters to aim for in a chunk.
@@ -135,7 +141,7 @@ class Sections(BaseModel):
     largest: int = Field(4_000, ge=1)
 
     @model_validator(mode="after")
-    def _ordered(self) -> Sections:
+    def _check_order(self) -> Sections:
         if self.target > self.largest:
             raise ValueError("target must not be above largest")
         return self
@@ -144,7 +150,7 @@ class Sections(BaseModel):
         """Return the chunks of a rendering, in order. Their spans cover it completely."""
         text = document.text(format)
         pieces = [piece for section in _sections(outline(text, format)) for piece in self._fit(text, section, format)]
-        return make_chunks(document, format, self._merged(text, pieces))
+        return make_chunks(document, format, self._merge_small(text, pieces))
 
     def _fit(self, text: str, section: Sequence[OutlineBlock], format: Format) -> Iterator[Piece]:
         if section[-1].end - section[0].start <= self.largest:
@@ -157,7 +163,7 @@ class Sections(BaseModel):
             elif run[-1].kind == "table":
                 yield from self._table(text, start, run[-1], format)
             else:
-                yield from self._part(text, (start, end, ""), "", format)
+                yield from self._split_piece(text, (start, end, ""), "", format)
 
     def _runs(self, section: Sequence[OutlineBlock]) -> Iterator[list[OutlineBlock]]:
         run: list[OutlineBlock] = []
@@ -173,19 +179,18 @@ class Sections(BaseModel):
         yield run
 
     def _table(self, text: str, start: int, table: OutlineBlock, format: Format) -> Iterator[Piece]:
-        starts = _html_rows(text, table) if format == "html" else _plain_rows(text, table)
+        starts = _html_row_starts(text, table) if format == "html" else _plain_row_starts(text, table)
         head = starts[0] if starts else table.end
         header = text[table.start:head] if head - table.start <= self.largest // 2 else ""
         prefix = ""
         for row, end in zip(starts, [*starts[1:], table.end], strict=False):
             if row > max(start, head) and end - start + len(prefix) > self.largest:
-                yield from self._part(text, (start, row, prefix), header, format, head)
+                yield from self._split_piece(text, (start, row, prefix), header, format, head)
                 start, prefix = row, header
-        yield from self._part(text, (start, table.end, prefix), header, format, head)
+        yield from self._split_piece(text, (start, table.end, prefix), header, format, head)
 
-    def _part(self, text: str, piece: Piece, header: str, format: Format, head: int = 0) -> Iterator[Piece]:
-        """Yield a piece, or several if it is too long. Pieces after the first repeat the table header, which ends at
-        `head`."""
+    def _split_piece(self, text: str, piece: Piece, header: str, format: Format, head: int = 0) -> Iterator[Piece]:
+        """Yield a piece, or several if it is too long. Later pieces repeat the table header, which ends at `head`."""
         start, end, prefix = piece
         if end - start + len(prefix) <= self.largest:
             yield piece
@@ -207,24 +212,24 @@ class Sections(BaseModel):
         cut = last_break(text, (3 * start + limit) // 4, limit, format)
         return cut if cut > start else next_safe_cut(text, limit, format)
 
-    def _merged(self, text: str, pieces: Iterable[Piece]) -> Iterator[Piece]:
-        """Join neighbours up to `target`. Join small pieces, which mean little alone, even up to `largest`.
-        
+    def _merge_small(self, text: str, pieces: Iterable[Piece]) -> Iterator[Piece]:
+        """Join neighbours up to `target` characters, and small pieces even up to `largest`.
+
         A small piece that begins with a heading joins the next piece if possible. Other small pieces join the previous
         one. A piece with a repeated header joins only the next piece.
         """
-        def small(piece: Piece) -> bool:
+        def is_small(piece: Piece) -> bool:
             return piece[1] - piece[0] < self.target // _SMALL
 
         def fits(held: Piece, piece: Piece, limit: int) -> bool:
             return len(held[2]) + piece[1] - held[0] <= limit
 
-        def together(held: Piece, piece: Piece) -> bool:
-            introduces = small(held) and _HEADING_LINE.match(text, held[0]) is not None
+        def can_join(held: Piece, piece: Piece) -> bool:
+            introduces = is_small(held) and _HEADING_LINE.match(text, held[0]) is not None
             return fits(held, piece, self.largest if introduces else self.target if not piece[2] else 0)
 
-        return merge(text, merge(text, pieces, together), lambda held, piece: (
-            (small(held) or small(piece)) and fits(held, piece, self.largest)))
+        return merge(text, merge(text, pieces, can_join), lambda held, piece: (
+            (is_small(held) or is_small(piece)) and fits(held, piece, self.largest)))
 
 
 def _sections(blocks: Sequence[OutlineBlock]) -> Iterator[list[OutlineBlock]]:

@@ -1,4 +1,4 @@
-"""Chunk by size: fixed, along separators like LangChain's splitter, by whole sentences, or at random like CReSt."""
+"""Chunkers that cut by size: fixed, at separators as in LangChain, at sentences, or random as in CReSt."""
 from __future__ import annotations
 
 import re
@@ -10,6 +10,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from ragbed.documents.chunkers.spans import Span, make_chunks, next_safe_cut, pack, safe_cut, safe_cuts
+from ragbed.documents.sentences import sentence_starts
 from ragbed.documents.types import Chunk, Document, Format, digest
 
 
@@ -23,13 +24,13 @@ class Overlapping(BaseModel):
     overlap: int = Field(0, ge=0)
 
     @model_validator(mode="after")
-    def _advances(self) -> Overlapping:
+    def _check_overlap(self) -> Overlapping:
         if self.overlap >= self.size:
             raise ValueError("overlap must be below size")
         return self
 
     def chunk(self, document: Document, format: Format) -> list[Chunk]:
-        """Return the chunks of a rendering, in order of their start. Blank spans join their neighbour."""
+        """Return the chunks of a rendering, in order of their start. Blank spans are merged into a neighbour."""
         spans = self.spans(document.text(format), format)
         return make_chunks(document, format, ((start, end, "") for start, end in spans))
 
@@ -66,11 +67,11 @@ class Fixed(Overlapping):
 
 class Recursive(Overlapping):
     """Chunks of at most `size` characters, cut after separators.
-    
-    The text is cut after the first separator it contains. Pieces that are too long are cut after the next separator,
-    and so on, and finally anywhere. Neighbouring pieces are joined up to `size`, but not across a piece that had to be
-    cut further. Each chunk repeats as many whole pieces of the previous one as fit into `overlap`. Only a single HTML
-    tag can exceed `size`.
+
+    The text is cut after the first separator that occurs in it. Longer pieces are cut after the next separator, and so
+    on, and finally at any character. Neighbouring pieces are joined up to `size`, but not across a piece that had to be
+    cut further. Each chunk repeats as many whole pieces of the previous one as fit into `overlap`. Only an HTML tag can
+    exceed `size`.
 
     Attributes:
         size: largest number of characters of a chunk.
@@ -82,16 +83,16 @@ class Recursive(Overlapping):
     separators: tuple[str, ...] = ("\n\n", "\n", ". ", "? ", "! ", " ")
 
     @model_validator(mode="after")
-    def _filled(self) -> Recursive:
+    def _check_separators(self) -> Recursive:
         if not all(self.separators):
             raise ValueError("a separator must not be empty")
         return self
 
     def spans(self, text: str, format: Format) -> Iterator[Span]:
-        return self.within(text, (0, len(text)), self.separators, format)
+        return self.split_span(text, (0, len(text)), self.separators, format)
 
-    def within(self, text: str, span: Span, separators: Sequence[str], format: Format) -> Iterator[Span]:
-        """Yield the chunks of a part of a text, with these separators."""
+    def split_span(self, text: str, span: Span, separators: Sequence[str], format: Format) -> Iterator[Span]:
+        """Yield the chunks of a span, cut after these separators."""
         pieces, rest = self._pieces(text, span, separators, format)
         small: list[Span] = []
         for piece in pieces:
@@ -100,7 +101,7 @@ class Recursive(Overlapping):
                 continue
             yield from pack(small, self.size, self.overlap)
             small = []
-            yield from self.within(text, piece, rest, format)
+            yield from self.split_span(text, piece, rest, format)
         yield from pack(small, self.size, self.overlap)
 
     def _pieces(self, text: str, span: Span, separators: Sequence[str], format: Format) -> tuple[
@@ -121,16 +122,14 @@ class Recursive(Overlapping):
         return anywhere, ()
 
 
-# A full stop before a small letter ends an abbreviation.
-_END = re.compile(r"[.!?…]['\"”’)\]]*\s+(?![a-z])|[。！？]['\"”’」』）\]]*|\n\s*\n"
-                  r"|</(?:p|li|tr|dd|dt|pre|h[1-6])>\n?|<br>")
+_END = re.compile(r"\n\s*\n|</(?:p|li|tr|dd|dt|pre|h[1-6])>\n?|<br>")
 
 
 class Sentences(Overlapping):
     """Chunks of as many sentences as fit into `size` characters. A longer sentence is cut between words.
-    
-    A sentence ends with a full stop, question or exclamation mark followed by a space, or with its paragraph. Each
-    chunk repeats as many sentences of the previous one as fit into `overlap` characters.
+
+    A sentence ends as `documents.sentences` describes, or with its paragraph. Each chunk repeats as many sentences of
+    the previous one as fit into `overlap` characters.
 
     Attributes:
         size: largest number of characters of a chunk.
@@ -141,17 +140,18 @@ class Sentences(Overlapping):
 
     def spans(self, text: str, format: Format) -> Iterator[Span]:
         words = Recursive(size=self.size, separators=(" ",))
-        ends = (match.end() for match in _END.finditer(text) if match.end() < len(text))
-        sentences = pairwise([0, *safe_cuts(text, (0, len(text)), ends, format), len(text)])
-        return pack((part for span in sentences for part in words.within(text, span, words.separators, format)),
+        ends = {*sentence_starts(text, 0, len(text)), *(match.end() for match in _END.finditer(text))}
+        cuts = safe_cuts(text, (0, len(text)), sorted(ends - {len(text)}), format)
+        sentences = pairwise([0, *cuts, len(text)])
+        return pack((part for span in sentences for part in words.split_span(text, span, words.separators, format)),
                       self.size, self.overlap)
 
 
 class CrestSizes(BaseModel):
     """Consecutive chunks of random size, as in CReSt's corpus (section 3.1 of the paper).
 
-    Sizes are uniform between `smallest` and `largest` characters; the last chunk takes the rest. A cut may fall inside
-    a tag, as in the original. Sizes depend only on the document's id, the format and the seed.
+    Sizes are drawn uniformly between `smallest` and `largest` characters. The last chunk is the rest. A cut may fall
+    inside a tag, as in the original. Sizes depend only on the document's id, the format and the seed.
 
     Attributes:
         smallest, largest: bounds of a chunk's length in characters.
@@ -166,7 +166,7 @@ class CrestSizes(BaseModel):
     seed: int = 0
 
     @model_validator(mode="after")
-    def _ordered(self) -> CrestSizes:
+    def _check_order(self) -> CrestSizes:
         if self.smallest > self.largest:
             raise ValueError("smallest must not be above largest")
         return self

@@ -9,12 +9,12 @@ from ragbed.documents.types import Chunk, Document, Format
 
 
 def expand_kind(value: Any) -> Any:
-    """Replace the name of a kind by its default settings. Return any other value unchanged."""
+    """Replace the name of a kind with its default settings. Return any other value unchanged."""
     return {"kind": value} if isinstance(value, str) else value
 
 
 Span = tuple[int, int]
-Piece = tuple[int, int, str]  # start, end, and the prefix before the text between them
+Piece = tuple[int, int, str]  # start, end, prefix of the chunk
 _TAG = re.compile(r"<[^<>]*>")
 _ENTITY = re.compile(r"&#?\w{1,31};")
 _MARK = re.compile(rf"{_TAG.pattern}|{_ENTITY.pattern}")
@@ -23,14 +23,14 @@ _TAG_REACH = 65_536
 
 
 def make_chunks(document: Document, format: Format, pieces: Iterable[Piece]) -> list[Chunk]:
-    """Make chunks from pieces, in order of their start. Blank pieces join their neighbour."""
+    """Make chunks from pieces, in order of their start. Blank pieces are merged into a neighbour."""
     apart = merge(document.text(format), pieces, lambda held, piece: False)
     return [Chunk.of(document, format, *piece) for piece in apart]
 
 
 def merge(text: str, pieces: Iterable[Piece], together: Callable[[Piece, Piece], bool]) -> Iterator[Piece]:
-    """Join neighbouring pieces that belong `together`. A joined piece keeps the prefix of the first one. Blank pieces
-    join the previous piece or, at the beginning, the next one."""
+    """Join neighbouring pieces if `together` allows it. A joined piece keeps the prefix of its first one. Blank pieces
+    join the previous piece, or the next one at the beginning."""
     held: Piece | None = None
     empty = True
     for piece in pieces:
@@ -47,7 +47,7 @@ def merge(text: str, pieces: Iterable[Piece], together: Callable[[Piece, Piece],
 
 
 def pack(spans: Iterable[Span], size: int, overlap: int) -> Iterator[Span]:
-    """Join neighbouring spans up to `size` characters. Longer spans are not joined. Each joined span repeats as many of
+    """Join neighbouring spans up to `size` characters. A longer span stays alone. Each joined span repeats as many of
     the previous spans as fit into `overlap` and leave room for the next one."""
     held: list[Span] = []
     for span in spans:
@@ -64,7 +64,8 @@ def safe_cut(text: str, position: int, format: Format) -> int:
     """Return the last place at or before `position` that is not inside an HTML tag or entity."""
     if format == "plain" or not 0 < position < len(text):
         return position
-    return min(_before(text, position, "<", _TAG, _TAG_REACH), _before(text, position, "&", _ENTITY, _ENTITY_REACH))
+    return min(_find_before(text, position, "<", _TAG, _TAG_REACH),
+               _find_before(text, position, "&", _ENTITY, _ENTITY_REACH))
 
 
 def safe_cuts(text: str, span: Span, positions: Iterable[int], format: Format) -> list[int]:
@@ -91,7 +92,7 @@ def next_safe_cut(text: str, position: int, format: Format) -> int:
     return match.end() if match else position
 
 
-def _before(text: str, position: int, opening: str, mark: re.Pattern[str], reach: int) -> int:
+def _find_before(text: str, position: int, opening: str, mark: re.Pattern[str], reach: int) -> int:
     opened = text.rfind(opening, max(position - reach, 0), position)
     match = mark.match(text, opened) if opened >= 0 else None
     return opened if match and match.end() > position else position

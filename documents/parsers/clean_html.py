@@ -1,4 +1,4 @@
-"""Collect clean events, the source of both renderings, and write them as HTML with one block per line."""
+"""Collect the events (tags and texts) from which both renderings are written, and write them as HTML."""
 from __future__ import annotations
 
 import re
@@ -17,7 +17,7 @@ class Open(NamedTuple):
 
 
 class Close(NamedTuple):
-    """The last opened tag ends."""
+    """The most recently opened tag ends."""
 
     tag: str
 
@@ -25,7 +25,8 @@ class Close(NamedTuple):
 Event = Open | Close | str
 
 HEADINGS = ("h1", "h2", "h3", "h4", "h5", "h6")
-INLINE = frozenset({"em", "strong", "code", "sub", "sup"})
+INLINE = frozenset({"em", "strong", "code", "sub", "sup", "a"})
+_ADDRESS = re.compile(r"(?:https?://|mailto:)[^\s\"'<>`\\]{1,2000}", re.IGNORECASE)
 
 _LINE_END = re.compile(r"\r\n?|[\x0b\x0c\x85\u2028\u2029]")
 _UNWANTED = re.compile(r"[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\xad\u200b\u2060\ufeff\ufffe\uffff\ud800-\udfff]")
@@ -34,19 +35,17 @@ TAGS = re.compile("[\U000e0000-\U000e007f]")
 
 
 def normalize_text(text: str) -> str:
-    """Normalize a text to NFC with `\\n` line ends, without control characters, soft hyphens, zero-width spaces,
-    surrogates.
-    
-    NFC, because a Korean syllable is one code point in most files but two or three in files from macOS, and neither
-    BM25 nor a gold answer would match both. Not NFKC, which would turn x² into x2. Invisible tag characters are removed
-    too, unless hidden text is kept.
+    """Normalize a text to NFC with `\\n` line ends. Remove surrogates, soft hyphens, zero-width and control characters.
+
+    NFC makes Korean syllables equal, which are one code point in most files but several in files from macOS. NFKC would
+    turn x² into x2. Invisible tag characters are removed too, unless hidden text is kept.
     """
     text = text if keep_hidden_text() else TAGS.sub("", text)
     return normalize("NFC", _UNWANTED.sub("", _LINE_END.sub("\n", text)))
 
 
 def simplify_spaces(text: str) -> str:
-    """Replace every kind of space, such as the no-break space, by an ordinary space. Lines stay."""
+    """Replace every kind of space, such as the no-break space, with an ordinary space. Line ends stay."""
     return _SPACES.sub(" ", text)
 
 
@@ -84,8 +83,8 @@ _MAX_DEPTH = 48
 
 
 class Tidy:
-    """Collects clean events.
-    
+    """Collects the events of clean HTML.
+
     Text outside a block is put into a `p`. Blocks nested deeper than `_MAX_DEPTH` lose their tag. `boundary` separates
     runs of text by a new paragraph, or by a line break (`br`) inside an item or cell.
     """
@@ -99,6 +98,7 @@ class Tidy:
         self._written = False
         self._break = False
         self._linked = False
+        self._address = ""
 
     def open(self, tag: str, attributes: tuple[tuple[str, str], ...] = ()) -> bool:
         """Begin a block. Return False if it was flattened, and must not be closed."""
@@ -113,7 +113,7 @@ class Tidy:
         return True
 
     def close(self, tag: str) -> None:
-        """End the last opened block."""
+        """End the most recently opened block."""
         self.boundary()
         self._end(tag)
 
@@ -144,13 +144,23 @@ class Tidy:
         if alt := " ".join(simplify_spaces(normalize_text(alt)).split()):
             self._space = True
             self._begin()
+            self._open_link()
             self.events.extend((Open("img", (("alt", alt),)), Close("img")))
             self._written = self._space = True
 
-    def link(self) -> None:
-        """Begin or end a link or button. This keeps adjacent ones separate words."""
+    def link(self, address: str = "") -> None:
+        """Begin or end a link or button, so that the texts of adjacent ones stay separate words. The texts and pictures
+        of a link keep its address if it leads to the web or to an e-mail address."""
+        self.close_inline("a")
+        address = normalize_text(address).strip()
+        self._address = address if _ADDRESS.fullmatch(address) else ""
         self._space = self._space or self._linked
         self._linked = True
+
+    def _open_link(self) -> None:
+        if self._address and "a" not in self._inline and not self._inside("pre"):
+            self._inline.append("a")
+            self.events.append(Open("a", (("href", self._address),)))
 
     def open_inline(self, tag: str) -> bool:
         """Begin emphasis. Return False if it is already active."""
@@ -158,6 +168,7 @@ class Tidy:
             return False
         if self._inline or self._space or not self._written:
             self._begin()
+        self._open_link()
         self._inline.append(tag)
         self.events.append(Open(tag))
         return True
@@ -181,6 +192,7 @@ class Tidy:
             return
         self._space = self._space or text[0].isspace()
         self._begin()
+        self._open_link()
         self.events.append(" ".join(words))
         self._written = True
         self._space = text[-1].isspace()

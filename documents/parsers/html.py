@@ -1,4 +1,4 @@
-"""Parse HTML with BeautifulSoup and lxml, and write clean renderings."""
+"""Parse HTML with BeautifulSoup and lxml into clean renderings."""
 from __future__ import annotations
 
 import gc
@@ -8,20 +8,22 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from ragbed.documents.parse import Parsed, decode
+from ragbed.documents.decoding import decode
 from ragbed.documents.parsers.clean_html import HEADINGS, Tidy, normalize_text, write_html
+from ragbed.documents.parsers.formulas import read_mathml
 from ragbed.documents.parsers.plain import write_plain
 from ragbed.documents.paths import keep_hidden_text
+from ragbed.documents.types import Document, new_document
 
 if TYPE_CHECKING:
     from bs4 import BeautifulSoup, Tag
     from bs4.element import PageElement
 
-# Left out with everything inside, because it is not content or not safe.
+# Elements to leave out with everything inside: they are not content, or not safe.
 _DROPPED = frozenset({
-    "script", "style", "template", "iframe", "object", "embed", "applet", "frame", "svg", "canvas", "audio", "video",
-    "map", "head", "title", "meta", "link", "base", "input", "select", "option", "textarea", "datalist", "progress",
-    "annotation", "annotation-xml"})
+    "script", "style", "template", "iframe", "object", "embed", "applet", "frame", "canvas", "audio", "video",
+    "map", "head", "title", "meta", "link", "base", "select", "option", "datalist", "progress",
+    "defs", "symbol", "metadata", "desc", "clippath", "mask"})  # the last six are parts of drawings
 _KEPT = frozenset({*HEADINGS, "ul", "ol", "li", "dl", "dt", "dd", "table", "caption", "thead", "tbody", "tfoot", "tr",
                    "td", "th", "pre", "blockquote"})
 _MEANT = {"b": "strong", "i": "em", "tt": "code", "kbd": "code", "samp": "code", "cite": "em", "var": "em",
@@ -29,7 +31,7 @@ _MEANT = {"b": "strong", "i": "em", "tt": "code", "kbd": "code", "samp": "code",
 _SAME = {"xmp": "pre", "listing": "pre", "plaintext": "pre", "menu": "ul", "dir": "ul"}
 _INLINE = frozenset({
     "abbr", "acronym", "bdi", "bdo", "big", "data", "del", "dfn", "font", "ins", "label", "mark", "nobr",
-    "noscript", "output", "q", "rb", "rp", "rt", "ruby", "s", "small", "span", "strike", "time", "u", "wbr", "math",
+    "noscript", "output", "q", "rb", "rp", "rt", "ruby", "s", "small", "span", "strike", "time", "u", "wbr",
     "picture", "source", "slot"})
 _UNSEEN = re.compile(r"display:none|visibility:(?:hidden|collapse)|(?<![-\w])opacity:0(?![.\d])")
 _NO_SIZE = re.compile(r"font-size:0*(?:\.0*)?(?:[a-z%]|;|!|$)")
@@ -41,7 +43,7 @@ _LARGE = 1_000_000
 _NUMBERS = {"td": ("colspan", "rowspan"), "th": ("colspan", "rowspan"), "ol": ("start",), "li": ("value",)}
 
 
-def parse_html(data: bytes, source: str) -> Parsed:
+def parse_html(data: bytes, source: str) -> Document:
     """Parse a page from bytes. Raises DocumentError if the data is binary."""
     from bs4.dammit import EncodingDetector
 
@@ -49,7 +51,7 @@ def parse_html(data: bytes, source: str) -> Parsed:
     return parse_page(decode(data, source, declared))
 
 
-def parse_page(page: str) -> Parsed:
+def parse_page(page: str) -> Document:
     """Parse a page from text."""
     from bs4 import BeautifulSoup, XMLParsedAsHTMLWarning
 
@@ -63,8 +65,8 @@ def parse_page(page: str) -> Parsed:
         texts = (" ".join(normalize_text(tag.get_text(" ")).split())
                  for tag in (next(titles, None), *map(soup.find, ("h1", "h2", "h3")))
                  if tag is not None and not any(map(_is_hidden, (tag, *tag.parents))))
-        return Parsed(next(filter(None, texts), ""), write_html(tidy.events), write_plain(tidy.events),
-                      hidden=tidy.hidden)
+        return new_document(next(filter(None, texts), ""), write_html(tidy.events), write_plain(tidy.events),
+                            hidden=tidy.hidden)
 
 
 @contextmanager
@@ -96,18 +98,30 @@ def _walk(soup: BeautifulSoup, tidy: Tidy) -> None:
         elif isinstance(child, Tag):
             if _is_hidden(child):
                 tidy.hidden += len(child.get_text())
+            elif child.name.rpartition(":")[2] == "math":
+                _formula(child, tidy)
             elif child.name not in _DROPPED:
                 stack.append((child, _enter(child, tidy), iter(child.contents)))
         elif isinstance(child, NavigableString) and not isinstance(child, PreformattedString):
             tidy.text(child)
 
 
+def _formula(tag: Tag, tidy: Tidy) -> None:
+    """Send a formula as text on one line. Formulas in display style are paragraphs."""
+    displayed = tag.get("display") == "block"
+    if displayed:
+        tidy.boundary()
+    tidy.text(read_mathml(tag))
+    if displayed:
+        tidy.boundary()
+
+
 def _is_hidden(tag: Tag) -> bool:
-    """Return whether an element's own attributes hide it. Style sheets and scripts are not considered."""
-    if not tag.attrs or keep_hidden_text():
+    if not (tag.attrs or tag.name == "dialog") or keep_hidden_text():
         return False
     style = _style(tag)
-    if tag.has_attr("hidden") or tag.get("aria-hidden") == "true" or _UNSEEN.search(style):
+    closed = tag.name == "dialog" and not tag.has_attr("open")
+    if closed or tag.has_attr("hidden") or tag.get("aria-hidden") == "true" or _UNSEEN.search(style):
         return True
     if _NO_SIZE.search(style):
         return tag.find(style=_SIZED) is None
@@ -132,8 +146,11 @@ def _enter(tag: Tag, tidy: Tidy) -> bool:
         tidy.rule()
     elif name == "img":
         tidy.image(str(tag.get("alt", "")))
+    elif name == "input":
+        if tag.get("type") in ("checkbox", "radio"):
+            tidy.text(" ☒ " if tag.has_attr("checked") else " ☐ ")
     elif name in _LINKS:
-        tidy.link()
+        tidy.link(str(tag.get("href", "")) if name == "a" else "")
     elif name not in _INLINE:
         tidy.boundary()
     return False
@@ -143,11 +160,11 @@ def _leave(tag: Tag, opened: bool, tidy: Tidy) -> None:
     name = _SAME.get(tag.name, tag.name)
     if opened and name in _MEANT:
         tidy.close_inline(_MEANT[name])
-    elif opened:
-        tidy.close(name)
     elif name in _LINKS:
         tidy.link()
-    elif name not in _INLINE and name not in _MEANT and name not in ("br", "img", "[document]"):
+    elif opened:
+        tidy.close(name)
+    elif name not in _INLINE and name not in _MEANT and name not in ("br", "img", "input", "[document]"):
         tidy.boundary()
 
 

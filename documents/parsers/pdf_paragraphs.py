@@ -1,109 +1,40 @@
-"""Read the lines of a PDF page with their positions, and form paragraphs, headings, list items and running titles."""
+"""Form paragraphs, headings, list items and running titles from the lines of a PDF page."""
 from __future__ import annotations
 
 import re
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import groupby, pairwise
-from typing import Any
+from itertools import pairwise
 
-from ragbed.documents.numbers import CURRENCIES, is_number
-from ragbed.documents.parsers.clean_html import normalize_text, simplify_spaces
-from ragbed.documents.paths import keep_hidden_text
-
-Box = tuple[float, float, float, float]
-Word = tuple[float, float, float, float, str, int, int, int]
-
-_BOLD = 16
-_GAP = 1.2
-_MIN_SIZE = 1.0  # points
-_NUMBER_ENDS = frozenset("0123456789)%—–-")
+from ragbed.documents.parsers.pdf_lines import BROKEN, Box, PdfLine, bounding_box
+from ragbed.documents.parsers.pdf_rows import make_rows
 
 
-@dataclass(frozen=True, slots=True)
-class PdfLine:
-    """A line, or a part of a line with space around it."""
-
-    text: str
-    box: Box  # x0, y0, x1, y1 in points, from the top left corner
-    size: float
-    bold: bool
-    block: int  # MuPDF's block; blocks come in reading order
-    spaced: bool = False  # whether a space follows in the file, so that the last word is complete
-    sign: float = 0.0  # width of a currency sign joined on the left; not counted for column edges
-
-    @property
-    def height(self) -> float:
-        return self.box[3] - self.box[1]
-
-
-def drop_hidden_words(blocks: Sequence[dict[str, Any]], words: Iterable[Word]) -> tuple[list[Word], int]:
-    """Return the visible words, and the number of characters that are drawn invisibly or far too small.
-    
-    The recognized text of a scan is invisible too; it is kept if the page has no visible text. Takes the arguments of
-    `make_lines`.
-    """
-    spans = [(number, index, span) for number, block in enumerate(blocks)
-             for index, raw in enumerate(block.get("lines", ())) for span in raw["spans"] if span["text"].strip()]
-    scan = all(span.get("alpha") == 0 or span["size"] < _MIN_SIZE for _, _, span in spans)
-    boxes, hidden = defaultdict(list), 0
-    for number, index, span in spans if not keep_hidden_text() else ():
-        if span["size"] < _MIN_SIZE or (span.get("alpha") == 0 and not scan):
-            boxes[number, index].append(span["bbox"])
-            hidden += len(span["text"].strip())
-    return [word for word in words if not any(
-        box[0] <= (word[0] + word[2]) / 2 <= box[2] for box in boxes[word[5], word[6]])], hidden
-
-
-def make_lines(blocks: Sequence[dict[str, Any]], words: Iterable[Word]) -> list[PdfLine]:
-    """Return the lines of a page that have a visible character.
-    
-    Args:
-        blocks: `page.get_text("dict")["blocks"]`.
-        words: `page.get_text("words")`, with the same flags.
-    """
-    placed: dict[tuple[int, int], list[Word]] = defaultdict(list)
-    for word in words:
-        placed[word[5], word[6]].append(word)
-    return [part for number, block in enumerate(blocks) for index, raw in enumerate(block.get("lines", ()))
-            for part in _parts(raw, placed[number, index], number)]
-
-
-def _parts(raw: dict[str, Any], words: list[Word], block: int) -> list[PdfLine]:
-    spans = [span for span in raw["spans"] if span["text"].strip()]
-    if not spans or not words:
-        return []
-    size = max(spans, key=lambda span: len(span["text"]))["size"]
-    bold = all(span["flags"] & _BOLD or "bold" in span["font"].lower() for span in spans)
-    groups = [[words[0]]]
-    following = [*(word[4] for word in words[2:]), ""]
-    for (before, word), after in zip(pairwise(words), following, strict=False):
-        signed = word[4] in CURRENCIES and before[4][-1] in _NUMBER_ENDS and (not after or is_number(after))
-        if signed or word[0] - before[2] > _GAP * size:
-            groups.append([])
-        groups[-1].append(word)
-    spaced = not raw["spans"][-1]["text"][-1:].strip()
-    texts = [" ".join(simplify_spaces(normalize_text(" ".join(word[4] for word in group))).split()) for group in groups]
-    lines = [PdfLine(text, (group[0][0], raw["bbox"][1], max(word[2] for word in group), raw["bbox"][3]), size,
-                  bold, block, spaced) for text, group in zip(texts, groups, strict=True)]
-    return [line for line in lines if line.text]
-
-
-def bounding_box(boxes: Iterable[Box]) -> Box:
-    """Return the smallest box around all boxes."""
-    found = list(boxes)
-    return (min(box[0] for box in found), min(box[1] for box in found),
-            max(box[2] for box in found), max(box[3] for box in found))
+def _set_of(words: str) -> frozenset[str]:
+    return frozenset(words.split())
 
 
 _BULLET = re.compile(r"^[•●▪■◦○‣∙·\uf0b7\uf0a7➢✓][\s]*(?=\S)")
 _ITEM = re.compile(r"(?:\d{1,2}[.)]|\(?[a-z0-9]{1,3}\)|[가나다라마바사아자차카타파하][.)]|[①-⑳*※])\s")
-_BROKEN = re.compile(r"[a-z]-$")
+_BROKEN = re.compile(rf"([^\W\d_]+(?:[-‐][^\W\d_]+)*)([-‐]|{BROKEN})$")
+_RANGE = re.compile(r"\d[-‐‑–]$")
+_HYPHENS = ("-", "‐", BROKEN)
+_HEAD = re.compile(r"[^\W_]+")
+_AND = _set_of("and or to und oder bis et ou y o e")
 _HANGUL = re.compile(r"[가-힣]$")
 _IDEOGRAPH = re.compile(r"[\u3040-\u30ff\u4e00-\u9fff、。]$")
 _DIGITS = re.compile(r"\d+")
-_WORD = re.compile(r"[^\W\d_]+")
+_WORD = re.compile(r"[^\W\d_]+(?:[-‐][^\W\d_]+)*")
+# What decides about a hyphen if the document has the word nowhere else.
+_COMPOUND = _set_of("""well self long short high low large small full half real cross non quasi semi few one two three
+    four five zero first second third single double left right open end year so user time fine""")
+_NEVER = _set_of("""with some any every how what when where who there here more other further there never none it our
+    your my him her them""")
+_ENDINGS = _set_of("""able ably less ness ful ally ward wards wise ship age ages ate ant ment ments ed er ers est ion
+    ions ing ings ling ly ity ize ized ise ised ish fold self form over under light""")
+_NEAR = 40  # groups that a line may continue
+_INDENT = 30.0  # points
 _MARGIN = 0.075
 _FAR = 0.12
 _OFTEN = 4
@@ -127,7 +58,7 @@ class LayoutHabits:
     body: float  # font size of most text, in points
     repeated: frozenset[str]  # texts at the edge of several pages, digits removed
     running: frozenset[tuple[str, int]]  # repeated texts near the upper edge, with their height on the page
-    words: frozenset[str]  # every word, in lower case
+    words: Counter[str]  # how often each word occurs within a line, in lower case
     spaces_kept: bool  # whether Korean lines end with a space after a complete word
 
     @classmethod
@@ -136,21 +67,25 @@ class LayoutHabits:
         sizes: Counter[float] = Counter()
         edges: Counter[str] = Counter()
         running: Counter[tuple[str, int]] = Counter()
-        words: set[str] = set()
+        words: Counter[str] = Counter()
         korean: list[bool] = []
         for height, lines in pages:
             edges.update({_folded(line.text) for line in lines if _edge(line.box, height)})
             running.update({_placed(line.text, line.box) for line in lines if line.box[3] < _FAR * height})
+            broken = False
             for line in lines:
                 sizes[round(line.size, 1)] += len(line.text)
-                words.update(word.lower() for word in _WORD.findall(line.text))
+                found = _WORD.findall(line.text.lower())
+                cut = is_broken(line.text)
+                words.update(found[broken:len(found) - cut])
+                broken = cut
                 if _HANGUL.search(line.text):
                     korean.append(line.spaced)
         often = max(2, len(pages) // 10)
         return cls(sizes.most_common(1)[0][0] if sizes else 0.0,
                    frozenset(text for text, count in edges.items() if count >= often),
                    frozenset(placed for placed, count in running.items() if count >= max(_OFTEN, often)),
-                   frozenset(words), sum(korean) * 5 > len(korean))
+                   words, sum(korean) * 5 > len(korean))
 
 
     def edge(self, text: str, box: Box, height: float) -> str:
@@ -191,6 +126,29 @@ def make_paragraphs(lines: Iterable[PdfLine], habits: LayoutHabits, height: floa
     return made
 
 
+def group_lines(lines: Sequence[PdfLine]) -> list[list[PdfLine]]:
+    """Group the lines of a region from top to bottom by MuPDF's blocks, which may be drawn in any order."""
+    groups: list[list[PdfLine]] = []
+    last: dict[int, list[PdfLine]] = {}
+    for line in (cell for row in make_rows(lines) for cell in row.cells):
+        group = last.get(line.block)
+        if group is None or line.box[1] - group[-1].box[3] > line.height:
+            group = next((one for one in groups[-_NEAR:] if _follows(one[-1], line)), None)
+        if group is None:
+            groups.append(group := [])
+        group.append(line)
+        last[line.block] = group
+    return groups
+
+
+def _follows(above: PdfLine, line: PdfLine) -> bool:
+    """Return whether a line of another block goes on below: it was drawn before, or begins within a sentence."""
+    within = line.text[0].islower() or is_broken(above.text)
+    indent = line.box[0] - above.box[0]
+    near = -0.5 < (line.box[1] - above.box[3]) / line.height < 0.5 and -2 < indent < (_INDENT if within else 2)
+    return near and (within or above.block > line.block)
+
+
 def _continues(above: PdfLine, line: PdfLine) -> bool:
     if abs(above.box[1] - line.box[1]) < 0.5 * line.height:  # on the same line
         return True
@@ -202,8 +160,7 @@ def _kind(text: str, lines: list[PdfLine], habits: LayoutHabits) -> str:
     if _BULLET.match(text):
         return "list"
     ratio = max(line.size for line in lines) / habits.body if habits.body else 1.0
-    letters = sum(character.isalpha() for character in text)
-    if len(text) > _HEADING_LENGTH or letters < 2 or len(lines) > 4:
+    if len(text) > _HEADING_LENGTH or len(lines) > 4 or sum(map(str.isalpha, text)) < 2:
         return "paragraph"
     if ratio >= 1.5:
         return "heading1"
@@ -218,10 +175,9 @@ def join_lines(lines: Sequence[PdfLine], habits: LayoutHabits) -> str:
     text = lines[0].text if lines else ""
     for above, line in pairwise(lines):
         below, space = line.text, " "
-        if _BROKEN.search(text) and below[:1].islower():
-            # Drop the hyphen only if the joined word occurs elsewhere, so that `long-` and `term` stay `long-term`.
-            tail, head = _WORD.findall(text)[-1], _WORD.match(below)
-            text = text[:-1] if (tail + (head[0] if head else "")).lower() in habits.words else text
+        if is_broken(text) and _goes_on(below):
+            text, space = join_broken(text, below, habits), ""
+        elif _RANGE.search(text) and _goes_on(below):  # 2019-2020, 24-month
             space = ""
         elif not above.spaced and (_IDEOGRAPH.search(text) or (
                 _HANGUL.search(text) and habits.spaces_kept and "가" <= below[:1] <= "힣")):
@@ -230,6 +186,48 @@ def join_lines(lines: Sequence[PdfLine], habits: LayoutHabits) -> str:
     return " ".join(text.split())
 
 
-def group_by_block(lines: Iterable[PdfLine]) -> list[list[PdfLine]]:
-    """Group consecutive lines of the same block."""
-    return [list(group) for _, group in groupby(lines, key=lambda line: line.block)]
+def is_broken(text: str) -> bool:
+    """Return whether a text ends with a hyphen."""
+    return text[-1:] in _HYPHENS and _BROKEN.search(text) is not None
+
+
+def belongs(text: str, below: str, habits: LayoutHabits, begins: bool) -> bool:
+    """Return whether the text below completes the last word. It does if the document has the joined word elsewhere, or
+    if the text `begins` a column with a word that is rare in the document."""
+    cut, head = _BROKEN.search(text), _HEAD.match(below)
+    if cut is None or head is None:
+        return False
+    known = any(habits.words[f"{cut[1]}{hyphen}{head[0]}".lower()] for hyphen in ("", "-"))
+    return known or (begins and habits.words[head[0].lower()] <= 1)
+
+
+def _goes_on(below: str) -> bool:
+    head = _HEAD.match(below)
+    return head is not None and head[0] not in _AND
+
+
+def join_broken(text: str, below: str, habits: LayoutHabits) -> str:
+    """Return a text that ends with a hyphen, without the hyphen if it only divides a word.
+    
+    The other occurrences of the word in the document decide: `well-known` keeps its hyphen, `particu-larly` does not.
+    """
+    cut, head = _BROKEN.search(text), _HEAD.match(below)
+    if cut is None or head is None:
+        return text
+    tail, rest = cut[1].lower(), head[0].lower()
+    if cut[2] == BROKEN:
+        return text[:-1]
+    if head[0].isdigit() or (head[0][:1].isupper() and not cut[1].isupper()):
+        return text
+    whole, parted = habits.words[tail + rest], habits.words[f"{tail}-{rest}"]
+    last = re.split("[-‐]", tail)[-1]
+    if len(last) == 1:  # nobody divides a word after its first letter
+        joined = False
+    elif whole or parted:
+        joined = whole >= parted
+    elif last in _NEVER or rest in _ENDINGS:
+        joined = True
+    else:
+        joined = not (last in _COMPOUND or (len(last) > 2 and habits.words[last] and habits.words[rest])
+                      or (last != tail and len(last) < 4))
+    return text[:-1] if joined else text

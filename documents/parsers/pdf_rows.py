@@ -1,18 +1,22 @@
-"""Find rows of aligned text: lines of a page side by side, and regions where they form a table."""
+"""Find rows of aligned text: lines at the same height of a page, and regions where they form a table."""
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from ragbed.documents.numbers import SIGNS, UNITS, is_number, join_unit
-from ragbed.documents.parsers.pdf_paragraphs import Box, PdfLine, bounding_box
+from ragbed.documents.parsers.pdf_lines import Box, PdfLine, bounding_box
+
+Extent = tuple[float, float]
 
 _SHORT = 30
 _PROSE = 40
 _ANNOUNCES = 70
 _VERB = re.compile(r"\b(?:is|are|was|were|follows?|following)\b")
 _GAP = 2.2
+_SECTION = re.compile(r"[A-Z]?\d{0,2}(?:\.\d{1,2}){0,3}\.?")  # the number of a heading
+_SECTION_GAP = 2.5
 _HEADS = 4
 _LABELS = 2
 
@@ -29,7 +33,7 @@ class TextRow:
 
     def numeric(self) -> bool:
         """Return whether a cell after the first is a number."""
-        return any(is_number(cell.text) for cell in self.cells[1:])
+        return any(is_number(cell.value) for cell in self.cells[1:])
 
     def tabular(self) -> bool:
         """Return whether this looks like a table row: several cells, numeric or short."""
@@ -56,14 +60,28 @@ def _joined(cells: list[PdfLine]) -> list[PdfLine]:
     result: list[PdfLine] = []
     for cell in cells:
         last = result[-1] if result else None
-        if last and ((last.text in SIGNS and (is_number(cell.text) or cell.text in SIGNS))
-                     or (cell.text in UNITS and is_number(last.text))):
+        if last and ((last.text in SIGNS and (is_number(cell.value) or cell.text in SIGNS))
+                     or (cell.text in UNITS and is_number(last.value))):
             sign = last.sign if cell.text in UNITS else cell.box[0] - last.box[0]
             result[-1] = replace(last, text=join_unit(last.text, cell.text),
                                  box=bounding_box((last.box, cell.box)), sign=sign)
+        elif last and len(result) == 1 and last.bold and cell.bold and _SECTION.fullmatch(last.text) and (
+                cell.box[0] - last.box[2] < _SECTION_GAP * cell.size):
+            result[-1] = replace(last, text=f"{last.text} {cell.text}", box=bounding_box((last.box, cell.box)))
         else:
             result.append(cell)
     return result
+
+
+def merge_extents(extents: Iterable[Extent], slack: float) -> list[Extent]:
+    """Join horizontal extents that overlap by more than `slack`. A negative `slack` joins across smaller gaps."""
+    merged: list[Extent] = []
+    for x0, x1 in sorted(extents):
+        if merged and x0 < merged[-1][1] - slack:
+            merged[-1] = (merged[-1][0], max(merged[-1][1], x1))
+        else:
+            merged.append((x0, x1))
+    return merged
 
 
 def find_table_regions(rows: Sequence[TextRow]) -> list[tuple[int, int, int]]:

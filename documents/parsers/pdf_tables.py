@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import groupby
 from typing import Any
 
 from ragbed.documents.numbers import is_number, is_year
 from ragbed.documents.parsers.clean_html import normalize_text
-from ragbed.documents.parsers.pdf_paragraphs import Box, PdfLine, bounding_box
-from ragbed.documents.parsers.pdf_rows import TextRow, find_table_regions, make_rows
+from ragbed.documents.parsers.pdf_lines import Box, PdfLine, bounding_box, turn_box
+from ragbed.documents.parsers.pdf_rows import Extent, TextRow, find_table_regions, make_rows, merge_extents
 
 _RULES = 3
 
@@ -29,11 +30,31 @@ class PdfCell:
 
 @dataclass(frozen=True, slots=True)
 class PdfTable:
-    """A table. Its first `heads` rows are the header."""
+    """A table. Its first `heads` rows are the header. `assumed` means that this is only a guess."""
 
     rows: list[list[PdfCell]]
     heads: int
     box: Box
+    columns: tuple[Extent, ...]
+    assumed: bool = False
+
+    def continues(self, above: PdfTable) -> PdfTable:
+        """Return this table, which begins a page, with the header of the table that ends the page before, if both have
+        the same columns and this one has no header of its own."""
+        header = above.rows[:above.heads]
+        fits = len(self.columns) == len(above.columns) and all(
+            max(left[0], right[0]) < min(left[1], right[1])
+            for left, right in zip(self.columns, above.columns, strict=True))
+        if not header or not fits:
+            return self
+        if _texts(self.rows[:above.heads]) == _texts(header):
+            return replace(self, heads=above.heads, assumed=False)
+        return replace(self, rows=header + self.rows, heads=above.heads, assumed=False) if (
+            self.assumed or not self.heads) else self
+
+
+def _texts(rows: Sequence[Sequence[PdfCell]]) -> list[list[str]]:
+    return [[cell.text for cell in row] for row in rows]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +77,16 @@ class DrawnGrid:
         rows = [[PdfCell(join([line for line in lines if is_inside(line.box, box)]) if own else text,
                            _covered(lefts, box[0], box[2]), _covered(tops, box[1], box[3])) for box, text in row]
                 for row in self.cells]
-        return PdfTable(rows, 1, self.box)
+        held_rows = [[line for line in lines if any(is_inside(line.box, box) for box, _ in row)] for row in self.cells]
+        ends = [*lefts[1:], self.box[2]]
+        return PdfTable(rows, 1, self.box, tuple(zip(lefts, ends, strict=True)), not _stands_out(held_rows))
+
+    def turned(self, turn: int, width: float, height: float) -> DrawnGrid:
+        """Turn the table together with its page; see `turn_box`."""
+        cells = [(turn_box(box, turn, width, height), "") for row in self.cells for box, _ in row]
+        cells.sort(key=lambda cell: cell[0][1])
+        rows = [sorted(row) for _, row in groupby(cells, lambda cell: round(cell[0][1]))]
+        return DrawnGrid(rows, turn_box(self.box, turn, width, height))
 
 
     def crushes(self, lines: Sequence[PdfLine]) -> bool:
@@ -65,9 +95,17 @@ class DrawnGrid:
         return sum(len(row.cells) > 1 for cell in held for row in make_rows(cell)) > 1
 
 
-def find_drawn_grids(page: Any) -> list[DrawnGrid]:
+def _stands_out(rows: Sequence[Sequence[PdfLine]]) -> bool:
+    """Return whether the first row is a header: it alone is bold, or has no number where others have some."""
+    bold = [all(line.bold for line in row) for row in rows if row]
+    numbers = [any(is_number(line.value) for line in row) for row in rows if row]
+    return any(first and 2 * sum(rest) < len(rest) for first, *rest in [bold] if rest) or any(
+        not first and 2 * sum(rest) > len(rest) for first, *rest in [numbers] if rest)
+
+
+def find_drawn_grids(page: Any, drawings: Iterable[dict[str, Any]]) -> list[DrawnGrid]:
     """Find the tables of a page that draws a grid of lines."""
-    if not _has_grid(page.get_drawings()):
+    if not _has_grid(drawings):
         return []
     grids = []
     for raw in page.find_tables(strategy="lines_strict", use_layout=False).tables:
@@ -85,13 +123,13 @@ def _has_grid(drawings: Iterable[dict[str, Any]]) -> bool:
     across: set[int] = set()
     down: set[int] = set()
     for drawing in drawings:
-        rect = drawing["rect"]
-        width, height = rect.x1 - rect.x0, rect.y1 - rect.y0
+        x0, y0, x1, y1 = drawing["rect"]
+        width, height = x1 - x0, y1 - y0
         stroked = drawing["type"] != "f"
         if height < 2 < width or (stroked and width > 10):
-            across.add(round(rect.y0))
+            across |= {round(y0), round(y1)} if stroked and height > 5 else {round(y0)}
         if width < 2 < height or (stroked and height > 5):
-            down.add(round(rect.x0))
+            down |= {round(x0), round(x1)} if stroked and width > 10 else {round(x0)}
     return len(across) >= _RULES and len(down) >= _RULES
 
 
@@ -104,8 +142,6 @@ def is_inside(box: Box, outer: Box) -> bool:
     x, y = (box[0] + box[2]) / 2, (box[1] + box[3]) / 2
     return outer[0] <= x <= outer[2] and outer[1] <= y <= outer[3]
 
-
-Extent = tuple[float, float]
 
 _SLACK = 1.5
 _NEAR = 40.0
@@ -124,14 +160,14 @@ def find_aligned_tables(lines: Sequence[PdfLine]) -> list[tuple[PdfTable, list[B
         cells = [_spread(row, columns) for row in rows[head:body]]
         cells += _unwrapped([(row.box, _placed(row, columns)) for row in rows[body:end]])
         taken = [cell.box for row in rows[head:end] for cell in row.cells]
-        result.append((PdfTable(cells, body - head, bounding_box(taken)), taken))
+        result.append((PdfTable(cells, body - head, bounding_box(taken), tuple(columns)), taken))
     return result
 
 
 def _unnumbered(rows: Sequence[TextRow]) -> int:
     count = 0
     for row in rows[:4]:
-        numbers = [cell.text for cell in row.cells[1:] if is_number(cell.text)]
+        numbers = [cell.text for cell in row.cells[1:] if is_number(cell.value)]
         if any(not is_year(text) for text in numbers) or len(row.cells) == 1:
             break
         count += 1
@@ -141,12 +177,11 @@ def _unnumbered(rows: Sequence[TextRow]) -> int:
 def _columns(rows: Sequence[TextRow]) -> list[Extent]:
     """Return the horizontal extents of the columns.
     
-    Numbers define the columns. Text may add columns between them but not join two, since a label or title may span
-    several.
+    Numbers define the columns. Text may add columns but not join two, since a label or title may span several.
     """
     cells = [cell for row in rows if len(row.cells) > 1 for cell in row.cells]
-    columns = _merged((_core(cell)[0], cell.box[2]) for cell in cells if is_number(cell.text))
-    texts = [(cell.box[0], _clipped(cell.box, columns)) for cell in cells if not is_number(cell.text)]
+    columns = merge_extents(((_core(cell)[0], cell.box[2]) for cell in cells if is_number(cell.value)), _SLACK)
+    texts = [(cell.box[0], _clipped(cell.box, columns)) for cell in cells if not is_number(cell.value)]
     for x0, x1 in sorted(texts, key=lambda extent: extent[1] - extent[0]):
         if not any(x0 < right - _SLACK and left < x1 - _SLACK for left, right in columns):
             columns = sorted([*columns, (x0, x1)])
@@ -173,16 +208,6 @@ def _complemented(rows: Sequence[TextRow], columns: Sequence[Extent]) -> list[Ex
 
 def _core(cell: PdfLine) -> Box:
     return cell.box[0] + cell.sign, cell.box[1], cell.box[2], cell.box[3]
-
-
-def _merged(extents: Iterable[Extent]) -> list[Extent]:
-    merged: list[Extent] = []
-    for x0, x1 in sorted(extents):
-        if merged and x0 < merged[-1][1] - _SLACK:
-            merged[-1] = (merged[-1][0], max(merged[-1][1], x1))
-        else:
-            merged.append((x0, x1))
-    return merged
 
 
 def _clipped(box: Box, columns: Sequence[Extent]) -> float:

@@ -13,8 +13,8 @@ from ragbed.documents.types import Page
 
 
 def write_table(rows: Sequence[HtmlRow]) -> list[str]:
-    """Write a table as blocks of text: one pipe table, or its cells in order if it is used for layout.
-    
+    """Write a table as blocks of text: one pipe table, or only its cells, in order, if the table is used for layout.
+
     Empty columns and rows are left out, and signs and units in separate cells join their number. A row is written as
     blocks if it has a nested table, or is the table's only row and has a long list. Pipe tables require a header, so an
     empty one is added if there is none.
@@ -32,14 +32,14 @@ def write_table(rows: Sequence[HtmlRow]) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class PipeRow:
-    """A row of a pipe table: whether it is in the header, and the place and text of each column."""
+    """A row of a pipe table: whether it is in the header, and the position and text of each column."""
 
     head: bool
     places: list[Place]
     texts: list[str]
 
 
-def lay_out(rows: Sequence[HtmlRow]) -> tuple[list[PipeRow], list[int]]:
+def arrange_columns(rows: Sequence[HtmlRow]) -> tuple[list[PipeRow], list[int]]:
     """Return the rows with text, and the numbers of the columns to write."""
     heads = len(list(takewhile(HtmlRow.heads, rows)))
     filled: list[PipeRow] = []
@@ -47,11 +47,11 @@ def lay_out(rows: Sequence[HtmlRow]) -> tuple[list[PipeRow], list[int]]:
         line = [text for text, _ in places]
         if any(line):
             filled.append(PipeRow(index < heads, places, line if index < heads else join_signs(line)))
-    return filled, _kept(filled)
+    return filled, _columns_to_write(filled)
 
 
 def _pipes(rows: list[HtmlRow]) -> list[str]:
-    filled, columns = lay_out(rows)
+    filled, columns = arrange_columns(rows)
     keeping, width = set(columns), len(columns)
     lines = [(row.head, [text for column, text in enumerate(row.texts) if column in keeping]) for row in filled]
     if width < 2:
@@ -64,7 +64,7 @@ def _pipes(rows: list[HtmlRow]) -> list[str]:
     return ["\n".join(written_lines)]
 
 
-def _kept(rows: Sequence[PipeRow]) -> list[int]:
+def _columns_to_write(rows: Sequence[PipeRow]) -> list[int]:
     filled = {column for row in rows if not row.head for column, text in enumerate(row.texts) if text}
     titles: dict[int, dict[int, str]] = defaultdict(dict)
     for number, row in enumerate(rows):
@@ -140,6 +140,7 @@ def read_table_rows(events: Iterable[Event]) -> list[HtmlRow]:
 class _Writer:
     def __init__(self) -> None:
         self._stack = [_Flow()]
+        self._shifted = False  # whether a subscript or superscript has just ended
 
     @property
     def flow(self) -> _Flow:
@@ -151,7 +152,9 @@ class _Writer:
 
     def write(self, event: Event) -> None:
         if isinstance(event, str):
-            self.flow.inline.append(event)
+            apart = self._shifted and self._after_digit() and event[:1].isdigit()
+            self.flow.inline += [" ", event] if apart else [event]
+            self._shifted = False
         elif isinstance(event, Open):
             self._open(event.tag, dict(event.attributes))
         else:
@@ -164,6 +167,8 @@ class _Writer:
             self.flow.inline.append(f"![{attributes.get('alt', '')}]")
         elif tag == "sup":
             self.flow.inline.append("^")
+        elif tag == "sub" and self._after_digit():
+            self.flow.inline.append("_")
         elif tag == "tr":
             self.rows.append(HtmlRow(header=self._stack[-1].tag == "thead"))
         elif tag == "thead" or tag in _FLOWS or tag in ("table", "ul", "ol", "dl", "pre"):
@@ -172,7 +177,11 @@ class _Writer:
         elif tag in _LEAVES or tag == "hr":
             self.flow.flush()
 
+    def _after_digit(self) -> bool:
+        return "".join(self.flow.inline[-1:])[-1:].isdigit()
+
     def _close(self, tag: str) -> None:
+        self._shifted = tag in ("sub", "sup")
         if tag in HEADINGS:
             self.flow.inline = [" ".join("".join(self.flow.inline).split())]
             self.flow.flush("#" * int(tag[1]) + " ")
@@ -198,7 +207,7 @@ class _Writer:
         elif done.tag == "li":
             parent.number = int(done.attributes.get("value", parent.number + 1))
             marker = f"{parent.number}. " if parent.tag == "ol" else "- "
-            parent.blocks.append(_indented("\n".join(done.blocks), marker, " " * len(marker)))
+            parent.blocks.append(_indent("\n".join(done.blocks), marker, " " * len(marker)))
         elif done.blocks or done.rows:
             self._block(done, parent)
 
@@ -212,11 +221,11 @@ class _Writer:
         elif done.tag == "pre":
             parent.blocks.append("```\n" + "\n".join(done.blocks).strip("\n") + "\n```")
         elif done.tag == "dd":
-            parent.blocks.append(_indented("\n".join(done.blocks), "    ", "    "))
+            parent.blocks.append(_indent("\n".join(done.blocks), "    ", "    "))
         elif done.tag == "dt":
             parent.blocks.append(" ".join(done.blocks))
         elif done.tag == "blockquote":
-            parent.blocks.append(_indented("\n\n".join(done.blocks), "> ", "> "))
+            parent.blocks.append(_indent("\n\n".join(done.blocks), "> ", "> "))
 
     def _table(self) -> _Flow:
         return next(flow for flow in reversed(self._stack) if flow.tag == "table")
@@ -226,6 +235,6 @@ _LONG = 300
 _ALL_ROWS = 9_999
 
 
-def _indented(text: str, first: str, rest: str) -> str:
+def _indent(text: str, first: str, rest: str) -> str:
     lines = text.split("\n")
     return "\n".join([first + lines[0], *(rest + line if line else rest.rstrip() for line in lines[1:])])

@@ -1,116 +1,105 @@
-"""Parse tables: CSV files, with commas, semicolons or tabs, and Excel workbooks."""
+"""Parse CSV files, with commas, semicolons or tabs, and write tables of cells."""
 from __future__ import annotations
 
 import csv
 import io
-import re
-import warnings
-from collections.abc import Iterable, Iterator, Sequence
-from datetime import datetime, time
-from itertools import groupby
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from ragbed.documents.errors import DocumentError, MissingExtra
+from ragbed.documents.decoding import SEPARATOR_LINE, decode
+from ragbed.documents.errors import DocumentError
 from ragbed.documents.numbers import is_number, is_year
-from ragbed.documents.parse import Parsed, decode
 from ragbed.documents.parsers.clean_html import Close, Event, Open, normalize_text, write_html
-from ragbed.documents.parsers.office import open_archive
 from ragbed.documents.parsers.plain import write_plain
-from ragbed.documents.paths import keep_hidden_text
+from ragbed.documents.types import Document, new_document
 
-_MAX_CELLS = 1_000_000
+MAX_CELLS = 1_000_000
 _MAX_LENGTH = 131_072  # characters of a CSV field
 _SAMPLE = 10_000
-_SHARE = re.compile(r"0\.?(0*)%")
 
 
-def parse_csv(data: bytes, source: str) -> Parsed:
+def parse_csv(data: bytes, source: str) -> Document:
     """Parse a CSV file, and detect its delimiter. Raises DocumentError if the data is binary or has too many cells."""
     text = normalize_text(decode(data, source))
-    csv.field_size_limit(_MAX_LENGTH)  # for this process; other readers allow longer fields
+    csv.field_size_limit(_MAX_LENGTH)  # set for each file, because readers of other files allow longer fields
+    if named := SEPARATOR_LINE.match(text):
+        delimiter, text = named[1], text[named.end():]
     try:
-        delimiter = csv.Sniffer().sniff(text[:_SAMPLE], ",;\t|").delimiter
-    except csv.Error:
-        delimiter = "\t" if source.lower().endswith(".tsv") else ","
-    try:
-        rows = list(_bounded(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter), source))
+        if not named:
+            delimiter = max(",;\t|", key=lambda one: _count_alike(text[:_SAMPLE], one))
+        rows = list(_limit_cells(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter), source))
     except csv.Error as error:
         raise DocumentError(source, f"cannot be read as a table: {error}") from error
-    events = list(_table([[cell.strip() for cell in row] for row in rows if row]))
-    return Parsed("", write_html(events), write_plain(events))
+    events = list(write_table([{column: Cell(text) for column, cell in enumerate(row) if (text := cell.strip())}
+                                for row in rows if row], max(map(len, rows), default=0)))
+    return new_document("", write_html(events), write_plain(events))
 
 
-def parse_xlsx(data: bytes, source: str) -> Parsed:
-    """Parse a workbook, with each sheet below its name. Empty rows separate tables, and formulas keep their stored
-    values.
-    
-    Raises DocumentError if it is not a workbook, damaged or encrypted, or has too many cells; MissingExtra without
-    openpyxl.
-    """
-    MissingExtra.check("office", "openpyxl")
-    from openpyxl import load_workbook
-
-    events: list[Event] = []
-    hidden = 0
-    with open_archive(data, source) as file, warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # they concern styles and extensions, which are not read
-        book = load_workbook(file, read_only=True, data_only=True, keep_links=False)
-        left = _MAX_CELLS
-        for sheet in book.worksheets:
-            sheet.reset_dimensions()  # the stated dimensions may be wrong
-            rows = [[_value(cell) for cell in row] for row in _bounded(sheet.iter_rows(), source, left)]
-            left -= sum(map(len, rows))
-            if sheet.sheet_state != "visible" and not keep_hidden_text():
-                hidden += sum(len(text) for row in rows for text in row)
-            elif any(map(any, rows)):
-                events += _sheet(sheet.title, rows)
-    title = " ".join(normalize_text(book.properties.title or "").split())
-    return Parsed(title, write_html(events), write_plain(events), hidden=hidden)
+def _count_alike(text: str, delimiter: str) -> tuple[int, int]:
+    """Return how many rows have the most frequent number of cells, from two, and that number. A title or a remark above
+    the table does not matter."""
+    widths = Counter(len(row) for row in csv.reader(io.StringIO(text, newline=""), delimiter=delimiter) if len(row) > 1)
+    return max(((rows, width) for width, rows in widths.items()), default=(0, 0))
 
 
-def _bounded(rows: Iterable[Sequence[Any]], source: str, left: int = _MAX_CELLS) -> Iterator[Sequence[Any]]:
+def _limit_cells(rows: Iterable[Sequence[Any]], source: str) -> Iterator[Sequence[Any]]:
+    left = MAX_CELLS
     for row in rows:
         left -= max(len(row), 1)
         if left < 0:
-            raise DocumentError(source, f"more than the limit of {_MAX_CELLS:,} cells")
+            raise DocumentError(source, f"more than the limit of {MAX_CELLS:,} cells")
         yield row
 
 
-def _value(cell: Any) -> str:
-    """Format a cell's value as the sheet shows it, except for the formats of dates and amounts."""
-    value = cell.value
-    if value is None:
-        return ""
-    if isinstance(value, bool):
-        return str(value).upper()
-    if isinstance(value, datetime):
-        return value.date().isoformat() if value.time() == time() else value.isoformat(" ", "seconds")
-    if isinstance(value, int | float):
-        share = _SHARE.search(cell.number_format or "")
-        return f"{value * 100:.{len(share[1])}f}%" if share else f"{value:.15g}"
-    return " ".join(normalize_text(str(value)).split())
+@dataclass(slots=True)
+class Cell:
+    """A cell that holds something, and how many columns and rows it covers."""
+
+    text: str
+    columns: int = 1
+    rows: int = 1
 
 
-def _sheet(name: str, rows: Sequence[Sequence[str]]) -> Iterator[Event]:
-    yield from (Open("h2"), normalize_text(name), Close("h2"))
-    for filled, group in groupby(rows, key=any):
-        if filled:
-            yield from _table(list(group))
+Row = Mapping[int, Cell]  # cells by column
 
 
-def _table(rows: Sequence[Sequence[str]]) -> Iterator[Event]:
-    """Yield a table, or paragraphs if no row has two cells. The first row is the header if its only numbers are
-    years."""
-    if all(sum(map(bool, row)) < 2 for row in rows):
-        for text in filter(None, (text for row in rows for text in row)):
+def write_table(rows: Sequence[Row], width: int = 0) -> Iterator[Event]:
+    """Yield a table, or paragraphs if no row has two cells. The first rows without numbers, except years, are the
+    header: one row, and the next ones below a merged cell."""
+    if all(len(row) < 2 for row in rows):
+        for text in (cell.text for row in rows for cell in row.values()):
             yield from (Open("p"), text, Close("p"))
         return
-    titled = all(is_year(text) or not is_number(text) for text in rows[0])
+    width = max(width, *(column + cell.columns for row in rows for column, cell in row.items()))
+    heads = _count_heads(rows)
+    covered: dict[int, int] = {}  # for each column, the first row below a merged cell
     yield Open("table")
     for number, row in enumerate(rows):
         yield Open("tr")
-        for text in row:
-            tag = "th" if titled and number == 0 else "td"
-            yield from (Open(tag), text, Close(tag)) if text else (Open(tag), Close(tag))
+        tag = "th" if number < heads else "td"
+        after = 0
+        for column in range(width):
+            if column < after or covered.get(column, 0) > number:
+                continue
+            if (cell := row.get(column)) is None:
+                yield from (Open(tag), Close(tag))
+                continue
+            after = column + cell.columns
+            covered |= dict.fromkeys(range(column, after), number + cell.rows) if cell.rows > 1 else {}
+            yield from (Open(tag, tuple((name, str(count)) for name, count in (
+                ("colspan", cell.columns), ("rowspan", cell.rows)) if count > 1)), cell.text, Close(tag))
         yield Close("tr")
     yield Close("table")
+
+
+def _count_heads(rows: Sequence[Row]) -> int:
+    def named(row: Row) -> bool:
+        return all(is_year(cell.text) or not is_number(cell.text) for cell in row.values())
+
+    heads = int(named(rows[0]))
+    while 0 < heads < len(rows) - 1 and named(rows[heads]) and any(
+            cell.columns > 1 for cell in rows[heads - 1].values()):
+        heads += 1
+    return heads

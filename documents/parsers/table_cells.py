@@ -1,4 +1,4 @@
-"""Expand cells that span rows and columns, so that columns line up, within a maximum length."""
+"""Expand cells that span rows and columns, so that columns line up. The result has a maximum length."""
 from __future__ import annotations
 
 import re
@@ -17,7 +17,7 @@ _NEXT_ITEM = re.compile(r"\n\s*(?:- |(?=\d+\. ))")
 
 @dataclass(frozen=True, slots=True)
 class HtmlCell:
-    """A cell as written. `nested`: it contains a table; `listed`: it contains a long list."""
+    """A cell as written in HTML. `nested` tells whether it contains a table, and `listed` whether a long list."""
 
     blocks: list[str]
     header: bool = False
@@ -35,14 +35,13 @@ class HtmlCell:
 
 @dataclass(frozen=True, slots=True)
 class HtmlRow:
-    """A row of cells. `header`: it is in a `thead`."""
+    """A row of cells. `header` tells whether it is in a `thead`."""
 
     header: bool = False
     cells: list[HtmlCell] = field(default_factory=list)
 
     def heads(self) -> bool:
-        """Return whether the row is part of the header: it is marked as such, or has titles next to an empty corner
-        cell."""
+        """Return whether the row is part of the header: marked as such, or titles next to an empty corner cell."""
         if self.header or (bool(self.cells) and all(cell.header for cell in self.cells)):
             return True
         titles = [cell.text() for cell in self.cells[1:] if cell.blocks]
@@ -51,7 +50,7 @@ class HtmlRow:
 
 
 def max_padding(rows: Sequence[HtmlRow]) -> int:
-    """Return the maximum length of a table in characters, a multiple of its own text. Spans cannot raise it."""
+    """Return the maximum length of the expanded table in characters, which depends on its text but not on spans."""
     return _SPARE + 3 * sum(len(block) + _BAR for row in rows for cell in row.cells for block in cell.blocks or [""])
 
 
@@ -61,9 +60,9 @@ Place = tuple[str, HtmlCell | None]
 
 def expand_cells(rows: Sequence[HtmlRow], heads: int) -> list[list[Place]]:
     """Return the text and cell at each row and column.
-    
+
     The text of a spanning cell is repeated in each row and, in header rows, in each column. If the table then exceeds
-    its maximum length, each text is written once and the rest of its span stays empty. If even that is too long, spans
+    its maximum length, each text is written once and the rest of its span stays empty. If that is still too long, spans
     are ignored.
     """
     limit = max_padding(rows)
@@ -82,7 +81,7 @@ class _Grid:
         self._below: dict[int, tuple[int, Place]] = {}
 
     def fill(self) -> list[list[Place]] | None:
-        """Return the rows of places; None if they exceed the length limit."""
+        """Return the rows of the grid. None if they exceed the length limit."""
         grid: list[list[Place]] = []
         for index, row in enumerate(self._rows):
             line: list[Place] = []

@@ -1,19 +1,13 @@
-"""Break a run's figures down by tag, document order, chain of sub-answers, question version and conversation.
-
-Document order is an ablation of MDBench. Chain outcomes (Table 5) and the gap between original and edited questions
-come from MRKE. No figure mixes MRKE's two versions of a question.
-"""
+"""Break figures down by tag, chain of sub-answers and history strategy, never mixing MRKE's two versions."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import product
-from typing import Any
 
-from ragbed.experiments.analysis.inputs import Analysis, AnalysisInput, aggregate_cell, compute_figures, paired_change
+from ragbed.experiments.analysis.inputs import Analysis, AnalysisInput, aggregate_cell, compute_figures
 from ragbed.experiments.analysis.view import Value, View
-from ragbed.experiments.benchmarks.mrceval import TASKS
 from ragbed.experiments.cells import FACTORS, describe_factors, varying_factors
 from ragbed.experiments.metrics import chain_pattern, estimate_clustered_share
 from ragbed.experiments.record import Result
@@ -22,8 +16,8 @@ VERSIONS = ("original", "edited")
 
 
 def apart(make: Analysis) -> Analysis:
-    """Wrap an analysis so that it treats MRKE's versions separately. If the run has both, the version is the first
-    key."""
+    """Wrap an analysis so that it separates MRKE's versions. If the run has both, the first column shows the version.
+    """
     def made(material: AnalysisInput) -> list[View]:
         if not all(any(version in question.tags.get("version", ()) for question in material.questions.values())
                    for version in VERSIONS):
@@ -49,53 +43,12 @@ def _part(material: AnalysisInput, version: str) -> AnalysisInput:
     return replace(material, cells=cells, results=results, questions=questions)
 
 
-_ORDER = {None: "original", "unnumbered": "separators off", "shuffle": "shuffled",
-          "shuffle+unnumbered": "separators off, shuffled"}
-_SAME = tuple(name for name in FACTORS if name not in ("perturbation", "seed"))
-
-
-def order(material: AnalysisInput) -> list[View]:
-    """Compare cells that differ only in the order and numbering of their documents with the original order, question by
-    question."""
-    shared = [name for name in varying_factors(material.cells) if name != "perturbation"]
-    rows: list[tuple[Value, ...]] = []
-    for group in _groups(material.cells):
-        for cell in group:
-            results = material.results[cell["id"]]
-            original = next((one for one in group if cell["perturbation"] and one["perturbation"] is None
-                             and one.get("seed") in (None, cell.get("seed"))), None)
-            before = {result.question: result for result in material.results[original["id"]]} if original else {}
-            pairs = [(before[result.question], result) for result in results if result.question in before]
-            means = compute_figures(material, cell, results, material.each)
-            name = describe_factors(cell, shared) or describe_factors(cell, ["reasoning"])
-            rows.append((_ORDER[cell["perturbation"]], name, len(results), *(
-                value for mean, metric in zip(means, material.each, strict=True)
-                for value in (mean, paired_change(material, pairs, metric)))))
-    if not rows:
-        return []
-    header = [name for metric in material.each for name in (material.shown(metric), f"{metric}: change")]
-    return [View("order", "Order of the documents", ("documents", "cell", "n", *header), tuple(rows), 2,
-                 notes=("`change` is the mean difference from the original, question by question.",),
-                 signed=tuple(f"{metric}: change" for metric in material.each))]
-
-
-def _groups(cells: Sequence[Mapping[str, Any]]) -> list[list[Mapping[str, Any]]]:
-    """Return groups of cells that differ only in document order and numbering, and include the original order."""
-    groups: dict[tuple[str, ...], list[Mapping[str, Any]]] = {}
-    for cell in cells:
-        if cell["perturbation"] in _ORDER and cell["condition"] != "closed-book":
-            groups.setdefault(tuple(str(cell.get(name)) for name in _SAME), []).append(cell)
-    names = list(_ORDER)
-    return [sorted(group, key=lambda cell: names.index(cell["perturbation"])) for group in groups.values()
-            if {None} < {cell["perturbation"] for cell in group}]
-
-
 _AS_ASKED = "none"
 
 
 def history(material: AnalysisInput) -> list[View]:
-    """Show how each history strategy changes retrieval, compared with asking questions unchanged: the share of
-    follow-up questions with different passages, and the shares with gold gained or lost."""
+    """Show how each history strategy changes retrieval, compared with unchanged questions: the share of follow-up
+    questions with different passages, and the shares with gold gained or lost."""
     cells = [cell for cell in material.cells if cell["condition"] == "retrieved"]
     shared = [name for name in varying_factors(cells) if name != "history"] if cells else []
     rows: list[tuple[Value, ...]] = []
@@ -110,7 +63,7 @@ def history(material: AnalysisInput) -> list[View]:
         searched = [pair for pair in pairs if all(one.evidence or one.failure is None for one in pair)]
         left_out += len(pairs) - len(searched)
         clusters = material.clusters_of(one for one, _ in searched)
-        shares = [estimate_clustered_share(hits, clusters) for hits in zip(*(_moved(*pair) for pair in searched),
+        shares = [estimate_clustered_share(hits, clusters) for hits in zip(*(_count_moved(*pair) for pair in searched),
                                                                            strict=True)]
         name = describe_factors(second, shared) or describe_factors(second, ["reasoning"])
         rows += [(second["history"], name, len(searched), *shares)] if shares else []
@@ -119,66 +72,21 @@ def history(material: AnalysisInput) -> list[View]:
     notes = [f"{left_out} pairs are left out because a question ended before its search."] * bool(left_out)
     return [View("history", "Effect of history strategies on retrieval", (
         "history", "cell", "n", "other passages", "gold gained", "gold lost"), tuple(rows), 2, notes=(
-            "n counts follow-up questions, each paired with the same question without a strategy (history: none). Gold "
-            "is gained if some is shown now and none was before.", *notes))]
+            "n counts follow-up questions. Each is compared with the same question under history: none. Gold is "
+            "gained if some is shown with the strategy and none without it.", *notes))]
 
 
-def _moved(before: Result, after: Result) -> tuple[bool, bool, bool]:
+def _count_moved(before: Result, after: Result) -> tuple[bool, bool, bool]:
     found = [{passage.chunk for passage in one.evidence} for one in (before, after)]
     had, has = bool(before.gold_in_view), bool(after.gold_in_view)
     return found[0] != found[1], has and not had, had and not has
 
 
-_METRICS = ("em", "f1")
-
-
-def gap(material: AnalysisInput) -> list[View]:
-    """Compare each cell's scores on original and edited questions of the same `pair`, by the number of hops of the
-    edited one.
-
-    An original counts once for each of its edited versions. The change is the edited question's score minus the
-    original's. It is negative if memorised knowledge helps with the original.
-    """
-    metrics = [name for name in _METRICS if any(name in result.scores for results in material.results.values()
-                                                for result in results)]
-    rows = [row for label, cell in material.labelled() for row in _gap_rows(material, label, cell, metrics)]
-    if not rows:
-        return []
-    header = [words for name in metrics for words in (f"{name}: original", f"{name}: edited", f"{name}: change")]
-    rows.sort(key=lambda row: str(row[0]))
-    return [View("gap", "Original against edited questions", ("hops", "cell", "n", *header), tuple(rows), 2, 5,
-                 ("n counts pairs: an original counts once for each of its edited versions. `change` is the edited "
-                  "question's score minus the original's.",), signed=tuple(f"{name}: change" for name in metrics))]
-
-
-def _gap_rows(material: AnalysisInput, label: str, cell: Mapping[str, Any],
-              metrics: Sequence[str]) -> list[tuple[Value, ...]]:
-    originals: dict[str, Result] = {}
-    for result in material.results[cell["id"]]:
-        if "original" in material.tags(result, "version"):
-            originals |= dict.fromkeys(material.tags(result, "pair"), result)
-    pairs = [(originals[name], result) for result in material.results[cell["id"]]
-             if "edited" in material.tags(result, "version") for name in material.tags(result, "pair")
-             if name in originals]
-    by_hops: dict[str, list[tuple[Result, Result]]] = {}
-    for pair in pairs:
-        for hops in material.tags(pair[1], "hops"):
-            by_hops.setdefault(hops, []).append(pair)
-    parts = by_hops if len(by_hops) > 1 else {}
-    rows: list[tuple[Value, ...]] = []
-    for hops, part in [*sorted(parts.items()), (ALL, pairs)]:
-        sides = [compute_figures(material, cell, [pair[side] for pair in part], metrics) for side in (0, 1)]
-        if part:
-            rows.append((hops, label, len(part), *(value for name, original, edited in zip(metrics, *sides, strict=True)
-                                                   for value in (original, edited, paired_change(material, part,
-                                                                                                 name)))))
-    return rows
-
-
 ALL = "all"
 _ORDERS = {
-    "task": tuple(dict.fromkeys(TASKS.values())),
-    "subtask": tuple(TASKS),
+    "task": ("Context", "Knowledge", "Reasoning"),  # as in MRCEval's Table 2
+    "subtask": ("entity", "relation", "event", "counterfactual", "unanswerable", "inconsistent", "commonsense", "world",
+                "domain", "logical", "arithmetic", "multi-hop", "temporal"),
     "difficulty_type": ("SimpleQA", "ComplexQA"),
     "version": VERSIONS}
 
@@ -212,13 +120,12 @@ def _by_tag(material: AnalysisInput, tag: str) -> list[View]:
 
 
 RIGHT, LUCKY = "right for the right reason", "lucky: right answer, a step wrong"
-_ALL_LISTED = 4  # steps up to which all patterns are listed: MRKE and MuSiQue have at most 4
+_ALL_LISTED = 4  # longer chains list only patterns that occur; MRKE and MuSiQue have at most 4 steps
 
 
 @apart
 def chain(material: AnalysisInput) -> list[View]:
-    """Return the share of each right/wrong pattern of N sub-answers and the final answer (2^(N+1) patterns), by exact
-    match.
+    """Return the share of each right/wrong pattern of sub-answers and the final answer, by exact match.
 
     An answer is right for the right reason if all sub-answers are correct too, and lucky if only the final answer is.
     For more than four sub-questions, only patterns that occur are listed. A note counts the questions without a scored

@@ -20,17 +20,22 @@ from ragbed.experiments.analysis.pairs import (
 )
 from ragbed.experiments.analysis.replicates import VARIED, ReplicateGroup, use_own_intervals
 from ragbed.experiments.analysis.view import View
-from ragbed.experiments.cells import FACTORS
-from ragbed.experiments.formatting import ON_INTERVALS, verdict
-from ragbed.experiments.metrics import METRICS, family_of, find_metric, name_with_judge
+from ragbed.experiments.cells import FACTORS, short_name
+from ragbed.experiments.formatting import ON_INTERVALS, metric_title, verdict
+from ragbed.experiments.metrics import METRICS, family_of, find_metric
 from ragbed.experiments.question import Question
-from ragbed.experiments.statistics import Comparison, Pairs, cluster_questions, compare, pair_scores
+from ragbed.experiments.runs.run_manifest import changed_inputs, difference
+from ragbed.experiments.statistics import Comparison, Pairs, check_unit, cluster_questions, compare, pair_scores
+from ragbed.experiments.statistics.testing import note_correlation
+from ragbed.guests import entries, load
+
+_BESIDE_FACTORS = ("layout", "brief", "sub_answers", "filled", "paraphraser", "support", "grader", "limits", "calls")
 
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """Labels of a cell and its baseline. `factor` is set if they were matched because they differ only in this
-    factor."""
+    """Labels of a cell and its baseline. `factor` is set if they were matched as cells that differ only in this factor.
+    """
 
     baseline: str
     cell: str
@@ -52,10 +57,10 @@ def match_by_factor(run: ComparedRun) -> tuple[list[Match], list[str]]:
 
 
 def match_within(run: ComparedRun, wanted: Sequence[str], baseline: str | None) -> list[Match]:
-    """Match cells of one run with a baseline: the named one, or the first of the wanted ones. Raises SettingsError if
-    there is nothing to compare or a name matches several cells, RunError if it matches none."""
-    chosen = _chosen(run, wanted)
-    against = _one(run, baseline) if baseline else chosen[0] if len(chosen) > 1 else next(iter(run.cells))
+    """Match cells of one run with a baseline: the named cell, or the first of the wanted ones. Raises SettingsError if
+    there is nothing to compare or a name matches several cells, and RunError if a name matches none."""
+    chosen = _choose_cells(run, wanted)
+    against = _find_one(run, baseline) if baseline else chosen[0] if len(chosen) > 1 else next(iter(run.cells))
     matches = [Match(against, label) for label in chosen if label != against]
     if not matches:
         raise SettingsError(f"{run.path}: no second cell to compare {against!r} with; give a second run's "
@@ -66,10 +71,11 @@ def match_within(run: ComparedRun, wanted: Sequence[str], baseline: str | None) 
 def match_between(first: ComparedRun, second: ComparedRun, wanted: Sequence[str], baseline: str | None) -> list[Match]:
     """Match the cells of the second run with their counterparts in the first, or with the first's named baseline.
     Counterparts agree in every factor. Factors in which the two runs have no common level are ignored. Raises
-    SettingsError if a cell or name has several counterparts or no cell has one, RunError if a name matches none."""
-    chosen = _chosen(second, wanted)
+    SettingsError if a cell or name has several counterparts, or if no cell has one. Raises RunError if a name matches
+    none."""
+    chosen = _choose_cells(second, wanted)
     if baseline:
-        against = _one(first, baseline)
+        against = _find_one(first, baseline)
         return [Match(against, label) for label in chosen]
     if len(first.cells) == len(second.cells) == 1 and not wanted:
         return [Match(next(iter(first.cells)), chosen[0])]
@@ -98,21 +104,20 @@ def disjoint_factors(first: ComparedRun, second: ComparedRun) -> list[str]:
 
 
 def _key(run: ComparedRun, label: str, apart: Sequence[str]) -> tuple[str, ...]:
-    """Return a key that identifies a cell across runs. Only single cells include repeat and seed."""
+    """Return a key that identifies a cell across runs. Only keys of single cells include repeat and seed."""
     names = VARIED if label in run.cells else FACTORS
     row = run.cell(label).first
     return tuple(str(row.get(name)) for name in names if name not in apart)
 
 
-def _chosen(run: ComparedRun, wanted: Sequence[str]) -> list[str]:
-    """Return the cells that any name matches, in the run's order; all if there are no names."""
+def _choose_cells(run: ComparedRun, wanted: Sequence[str]) -> list[str]:
     if not wanted:
         return list(run.cells)
     found = {label for name in wanted for label in run.named(name)}
     return [label for label in (*run.cells, *run.replicates) if label in found]
 
 
-def _one(run: ComparedRun, name: str) -> str:
+def _find_one(run: ComparedRun, name: str) -> str:
     found = run.named(name)
     if len(found) > 1:
         raise SettingsError(f"{name!r} matches several cells of {run.path}; choose one of: {', '.join(found)}")
@@ -121,7 +126,7 @@ def _one(run: ComparedRun, name: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class CellComparison:
-    """A cell against its baseline by one metric, with the paired scores."""
+    """The comparison of a cell with its baseline by one metric, with the paired scores."""
 
     match: Match
     comparison: Comparison
@@ -134,14 +139,18 @@ class RunComparison:
 
     Attributes:
         second: the run of the cells; the same as `first`, the run of the baselines, if there is only one.
-        left_out: for two runs, a sentence on the `questions` and one on the `cells` that only one run has.
+        left_out: a sentence on the `questions` and one on the `cells` that only one of two runs has, on each
+            `metric NAME` of a user that failed on answers, and on missing `answers` of unfinished runs.
     """
 
     first: ComparedRun
     second: ComparedRun  # the run of the cells; the same as `first` if there is only one run
     found: tuple[CellComparison, ...]
     notes: tuple[str, ...]
-    left_out: Mapping[str, str]  # keys `questions` and `cells`
+    left_out: Mapping[str, str]
+
+    def _repr_html_(self) -> str:
+        return str(load(entries("table")["html"])(self))
 
     def cells(self, match: Match) -> tuple[ReplicateGroup, ReplicateGroup]:
         """Return the baseline and the cell of a match."""
@@ -149,14 +158,14 @@ class RunComparison:
 
 
 def compare_runs(first: ComparedRun, second: ComparedRun | None, metrics: Sequence[str] = (), cells: Sequence[str] = (),
-         baseline: str | None = None) -> RunComparison:
+         baseline: str | None = None, unit: str | None = None) -> RunComparison:
     """Compare cells, with p corrected over all comparisons of this call.
 
-    Without a second run, the cells of the first run are compared: those named or, by default, all pairs that differ in
-    exactly one factor. By default the metric is the first column of the run's table.
+    Without a second run, compare the named cells of the first run or, by default, all pairs that differ in exactly one
+    factor. By default the metric is the first column of the run's table, and the unit of inference that of the run.
 
     Raises:
-        SettingsError: a metric is unknown, or there is nothing to compare.
+        SettingsError: a metric or the unit is unknown or has no effect, or there is nothing to compare.
         RunError: a cell is unknown, the runs use different scoring, or they share no question.
     """
     other = second or first
@@ -170,29 +179,36 @@ def compare_runs(first: ComparedRun, second: ComparedRun | None, metrics: Sequen
     for name in names:
         find_metric(name)
         if name not in known:
-            raise SettingsError(f"{name} is not in both runs; metrics in both: {', '.join(known) or 'none'}")
+            raise SettingsError(f"{name} is not a metric of both runs; metrics of both: {', '.join(known) or 'none'}")
     questions = _shared(first, other)
-    grouped = cluster_questions(questions.values())
+    if unit:
+        check_unit(questions.values(), unit)
+    grouped = cluster_questions(questions.values(), unit or other.made.scheme.unit)
     pairs = [(match, _pairs(first, other, match, name, questions, grouped.of)) for name in names for match in matches]
-    results = [use_own_intervals(one, first.figures(match.baseline), other.figures(match.cell)) for (match, _), one
-               in zip(pairs, compare([made for _, made in pairs], first.seed), strict=True)]
+    results = compare([made for _, made in pairs], first.seed)
+    if first.made.scheme.unit == other.made.scheme.unit == grouped.unit:
+        results = [use_own_intervals(one, first.figures(match.baseline), other.figures(match.cell))
+                   for (match, _), one in zip(pairs, results, strict=True)]
     found = tuple(CellComparison(match, result, made) for (match, made), result in zip(pairs, results, strict=True))
     compared = [*(first.cell(one.baseline) for one in matches), *(other.cell(one.cell) for one in matches)]
-    left_out = {} if second is None else dict(_left_out(first, second, questions, matches, cells, baseline))
-    notes = [*_on_runs(first, second, names), *left_out.values(),
-             *replicate_notes(compared), *bound, *([grouped.note] if grouped.note else [])]
-    if any(one.pairs.clustered for one in found):
-        notes.append("Questions over one document are not independent: they are resampled, and swapped between "
-                     "cells, together.")
-    if tests := sum(one.pairs.n > 0 for one in found):
+    left_out = {} if second is None else dict(_left_out_notes(first, second, questions, matches, cells, baseline))
+    left_out |= {f"metric {name}": run.failed[name] for name in names for run in (first, other) if name in run.failed}
+    if unfinished := {run.path: f"{run.path}: {' '.join(run.unfinished)}" for run in (first, other) if run.unfinished}:
+        left_out["answers"] = " ".join(unfinished.values())
+    tests = sum(one.pairs.n > 0 for one in found)
+    notes = [*_run_notes(first, second, names, questions), *left_out.values(),
+             *replicate_notes(compared), *bound, *grouped.notes(tests),
+             *note_correlation([dict(zip(
+                 one.pairs.questions, one.pairs.scores[:, 1] - one.pairs.scores[:, 0], strict=True))
+                 for one in found if one.pairs.scores is not None], grouped)]
+    if tests:
         notes.append(ON_INTERVALS)
     if tests > 1:
-        notes.append(f"p (Holm) is corrected for {tests} comparisons, all that are shown.")
+        notes.append(f"p (Holm) is corrected for the {tests} comparisons shown.")
     return RunComparison(first, other, found, tuple(notes), left_out)
 
 
 def _shared(first: ComparedRun, second: ComparedRun) -> dict[str, Question]:
-    """Return the questions that have the same id, text and answers in both runs."""
     asked = attrgetter("text", "answers", "options")
     shared = {name: question for name, question in second.questions.items()
               if name in first.questions and asked(question) == asked(first.questions[name])}
@@ -208,7 +224,8 @@ def _pairs(first: ComparedRun, second: ComparedRun, match: Match, metric: str, q
     return pair_scores(metric, sides[0], sides[1], grouped, first.scoring, all(cell.offers_refusal for cell in cells))
 
 
-def _on_runs(first: ComparedRun, second: ComparedRun | None, metrics: Sequence[str]) -> Iterator[str]:
+def _run_notes(first: ComparedRun, second: ComparedRun | None, metrics: Sequence[str],
+               shared: Mapping[str, Question]) -> Iterator[str]:
     if second is None:
         return
     if first.results == second.results:
@@ -221,17 +238,32 @@ def _on_runs(first: ComparedRun, second: ComparedRun | None, metrics: Sequence[s
     judged = any(known.judged for name in metrics if (known := METRICS.get(family_of(name))))
     if judged and first.judge != second.judge:
         yield f"The first run is judged by {first.judge or 'nobody'}, the second by {second.judge or 'nobody'}."
+    yield from (f"The second run has {change}." for change in _changes(first, second, shared))
 
 
-def _left_out(first: ComparedRun, second: ComparedRun, shared: Mapping[str, Question], matches: Sequence[Match],
-              cells: Sequence[str], baseline: str | None) -> Iterator[tuple[str, str]]:
-    """Describe the questions and cells that only one of the runs has. Only named cells count, and none with a common
-    baseline."""
+def _changes(first: ComparedRun, second: ComparedRun, shared: Mapping[str, Question]) -> Iterator[str]:
+    """Describe what differs between two runs besides the factors: files with the same name, passages and settings."""
+    yield from changed_inputs(first.made, second.made)
+    same = first.made.benchmark["hash"] == second.made.benchmark["hash"]
+    if not same and (first.questions.keys() == second.questions.keys()
+                     or any(question != first.questions[name] for name, question in shared.items())):
+        yield "other passages or gold for the same questions: the benchmark's files have changed"
+    for name, content in second.pins.items():
+        if first.pins.get(name, content) != content and (same or not name.startswith("the chunks")):
+            yield f"another version of {name}"
+    if found := difference(first.config, second.config, same, _BESIDE_FACTORS):
+        yield f"other settings: {found}"
+
+
+def _left_out_notes(first: ComparedRun, second: ComparedRun, shared: Mapping[str, Question], matches: Sequence[Match],
+                    cells: Sequence[str], baseline: str | None) -> Iterator[tuple[str, str]]:
+    """Describe the questions and cells that only one of the runs has. If cells are named, only these count. With a
+    common baseline, no cell counts."""
     alone = len(first.questions.keys() ^ second.questions.keys())
     other = len(first.questions.keys() & second.questions.keys()) - len(shared)
     if alone or other:
         yield "questions", (f"{len(shared)} questions are in both runs; {alone} that only one run has are left out"
-                            + (f", and {other} with the same id but other content." if other else "."))
+                            + (f", and {other} with the same id but different content." if other else "."))
     if cells:
         lonely = len({label for name in cells for label in second.named(name)} - {match.cell for match in matches})
     else:
@@ -246,25 +278,25 @@ def compare_views(findings: RunComparison) -> list[View]:
     named = findings.first is not findings.second and any(
         one.match.cell != one.match.baseline for one in findings.found)
     for (metric, factor), part in groupby(findings.found, key=lambda one: (one.comparison.metric, one.match.factor)):
-        title = f"{comparison_title(findings)}: {name_with_judge(metric, findings.second.judge)}"
+        title = comparison_title(findings, metric, factor)
         keys = ["what changes" if factor else "cell", *(["baseline"] if named else [])]
         rows = [((one.match.cell if named else describe_match(findings, one), *([one.match.baseline] if named else [])),
                  one.comparison) for one in part]
         views.append(difference_view(
-            f"compare:{metric}:{factor or ''}", f"{title}, by {factor}" if factor else title, keys, rows,
+            f"compare:{metric}:{factor or ''}", title, keys, rows,
             () if views else findings.notes, sides=("before", "after") if factor else ("baseline's", "cell's")))
     return views
 
 
-def comparison_title(findings: RunComparison) -> str:
-    """Return the title of a comparison."""
-    if findings.first is findings.second:
-        match = findings.found[0].match
-        against = "" if match.factor else f" against {match.baseline},"
-        return f"{findings.first.name}:{against} {findings.first.scoring} scoring"
+def comparison_title(findings: RunComparison, metric: str, factor: str | None) -> str:
+    """Return the title of the comparisons by one metric, of cells that differ in the factor if one is given."""
     names = [findings.first.name, findings.second.name]
     names = names if names[0] != names[1] else [str(findings.first.path), str(findings.second.path)]
-    return f"{names[1]} against {names[0]}, {findings.first.scoring} scoring"
+    what = f"{names[1]} against {names[0]}" if findings.first is not findings.second else findings.first.name + (
+        f" by {factor}" if factor else f" against {findings.found[0].match.baseline}")
+    known, judge = METRICS.get(family_of(metric)), findings.second.judge
+    judged = f", judge {short_name(judge)}" if judge and known is not None and known.judged else ""
+    return f"{what}: {metric_title(metric)}, {findings.first.scoring} scoring{judged}"
 
 
 def describe_match(findings: RunComparison, one: CellComparison) -> str:
@@ -301,7 +333,11 @@ def comparison_json(findings: RunComparison, with_flips: bool) -> dict[str, Any]
              **cell_names(findings, one.match), "verdict": verdict(one.comparison),
              **({"flips": [asdict(flip) for flip in find_flips(findings, one)]} if with_flips else {})}
             for one in findings.found]
-    return {"first": str(findings.first.path), "second": str(findings.second.path), "scoring": findings.first.scoring,
+    sides = {"first": findings.first, "second": findings.second}
+    return {"first": str(findings.first.path), "second": str(findings.second.path),
+            "complete": all(run.progress["complete"] for run in sides.values()),
+            "progress": {side: run.progress.get("progress") for side, run in sides.items()},
+            "scoring": findings.first.scoring,
             "comparisons": rows, "notes": list(findings.notes)}
 
 
@@ -313,7 +349,7 @@ def cell_names(findings: RunComparison, match: Match) -> dict[str, str]:
 
 
 def flip_view(findings: RunComparison, metric: str) -> View | None:
-    """Return a view of the questions whose score by the metric differs; None if there are none."""
+    """Return a view of the questions whose scores differ; None if there are none."""
     found = [one for one in findings.found if one.comparison.metric == metric]
     places = {id: place for place, id in enumerate(findings.second.questions, start=1)}
     rows = [(f"#{places[flip.question]}", findings.second.questions[flip.question].text, describe_match(findings, one),

@@ -1,20 +1,30 @@
-"""Error analysis: why answers are right or wrong in every cell, and how the same questions score with the gold only."""
+"""Error analysis: why each cell's answers are right or wrong, and how they compare with answers from only the gold."""
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from ragbed.experiments.analysis.cases import Cases, Grouped, find_siblings, is_gold_only, make_cases, share_by_question
-from ragbed.experiments.analysis.causes import CAUSES, Case, find_cause
+from ragbed.experiments.analysis.causes import (
+    CAUSES,
+    Case,
+    Cases,
+    Grouped,
+    find_cause,
+    find_siblings,
+    is_gold_only,
+    make_cases,
+    share_by_question,
+)
 from ragbed.experiments.analysis.tradeoff import Sweeps, estimate_tradeoff
 from ragbed.experiments.analysis.view import Chart, Point, Value, View
 from ragbed.experiments.cells import OWN, Cell
 from ragbed.experiments.formatting import metric_title
 from ragbed.experiments.metrics import Estimate, ScoredQuestion, Scoring, aggregate, estimate_clustered_share
+from ragbed.experiments.metrics.intervals import ALPHA
 from ragbed.experiments.question import Question
 from ragbed.experiments.record import Result
-from ragbed.experiments.statistics import ALPHA, holm, mcnemar, pair_scores, permutation
+from ragbed.experiments.statistics import holm, mcnemar, pair_scores, permutation
 
 _DIGITS = 10
 
@@ -33,28 +43,28 @@ def _answer_notes(cells: Sequence[Cell], cases: Cases, questions: Mapping[str, Q
         yield (f"{unsupported} answers are right without gold in view. Add `closed-book` to the conditions to find out "
                "whether the model knew them.")
     if unnamed := sum(question.answerable and not question.gold for question in questions.values()):
-        yield (f"{unnamed} of {len(questions)} questions are answerable but name no gold evidence, so their errors "
-               "cannot be assigned to retrieval or reasoning.")
+        yield (f"{unnamed} of {len(questions)} questions are answerable but have no gold evidence, so their errors "
+               "cannot be attributed to retrieval or reasoning.")
     alone = [case for case in every if case.gold_alone and case.answerable]
     if short := sum(case.gold is not None and not case.in_view for case in alone):
-        yield (f"Under `gold`, {short} of {len(alone)} answers were given without all of the named gold, because some "
-               "of it is missing from the source of evidence. Wrong ones count as retrieval misses.")
+        yield (f"Under `gold`, {short} of {len(alone)} answers were given without some of the gold, because the "
+               f"documents do not contain it. Wrong ones count as retrieval misses.")
     if coarse := sum(case.coarse for case in every):
-        yield (f"In {coarse} of the {sum(case.found > 0 for case in every)} answers with gold in view, gold was "
-               "matched by document or page only, whether or not the passage states the answer.")
+        yield (f"In {coarse} of the {sum(case.found > 0 for case in every)} answers with gold in view, the gold is "
+               f"known only by document or page, so the passage may not state the answer.")
 
 
 def _pair_notes(cases: Cases, joint: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """Yield warnings about lucky guesses, which make a model look distracted, or as if better retrieval would help.
+    """Yield warnings about lucky guesses, which can look like distraction or like retrieval misses.
     """
     rows = [row for row in joint if any(find_cause(case).name == "distracted" for case in cases[row["cell"]].values())]
     if chance := sum(row["p_holm"] is None or row["p_holm"] >= ALPHA or row["lost"] <= row["gained"] for row in rows):
-        yield (f"`distracted` may be chance in {chance} of {len(rows)} cells: not significantly more questions are "
-               "right with the gold only than in the cell only (see `ragbed diagnose`).")
+        yield (f"`distracted` may be due to chance in {chance} of {len(rows)} cells: there, the gold alone does not "
+               f"give significantly more right answers than the cell.")
     if any(row["mended"]["mean"] for row in joint):
         yield ("Retrieval misses that are right with the gold only are an upper bound of what better retrieval could "
-               "fix: a model that is sometimes right by chance is so there too. Compare them with the cell's other "
-               "questions (see `ragbed diagnose`).")
+               "fix, because a model may also be right by chance. Compare their share with that of the cell's other "
+               "questions.")
 
 
 def compare_with_gold(cells: Sequence[Cell], cases: Cases, grouped: Grouped, seed: int) -> list[dict[str, Any]]:
@@ -69,11 +79,11 @@ def compare_with_gold(cells: Sequence[Cell], cases: Cases, grouped: Grouped, see
     """
     rows = [_joint_row(cell, gold, cases, grouped, seed) for cell, gold in _paired(cells)]
     corrected = holm([row["p"] for row in rows])
-    return [{**row, "p_holm": _rounded(p)} for row, p in zip(rows, corrected, strict=True)]
+    return [{**row, "p_holm": _round(p)} for row, p in zip(rows, corrected, strict=True)]
 
 
 def _paired(cells: Sequence[Cell]) -> list[tuple[str, str]]:
-    """Pair each cell with its gold-only sibling, and each closed-book cell with every cell whose sibling it is."""
+    """Pair each cell with its gold-only and its closed-book sibling."""
     siblings = find_siblings(cells)
     of = {cell.id: [one] for cell in cells if (one := siblings[cell.id].gold) is not None}
     for cell in cells:
@@ -101,10 +111,10 @@ def _joint_row(cell: str, gold: str, cases: Cases, grouped: Grouped, seed: int) 
     return {"cell": cell, "gold": gold, "n": len(pairs), "both": both, "lost": lost, "gained": gained,
             "neither": counts[False, False], "kept": share_by_question(kept, grouped),
             "mended": share_by_question(mended, grouped), "others": share_by_question(others, grouped),
-            "p": _rounded(p)}
+            "p": _round(p)}
 
 
-def _rounded(p: float | None) -> float | None:
+def _round(p: float | None) -> float | None:
     return None if p is None else round(p, _DIGITS)
 
 
@@ -140,17 +150,18 @@ def _cell_row(cell: Cell, cases: Mapping[str, Case], grouped: Grouped, seed: int
     named = {question: case for question, case in cases.items()
              if case.answerable and case.gold is not None and not case.closed_book}
     known = {question: case.known for question, case in cases.items() if case.right and case.known is not None}
+    unjudged = {case.unjudged for case in cases.values() if case.answered and case.answerable} == {True}
     return {"cell": cell.id, "n": len(cases),
             "causes": {one.name: estimate_clustered_share([cause is one for cause in causes], together)
-                       for one in CAUSES},
+                       for one in CAUSES if not (unjudged and one.right)},
             "known": share_by_question(known, grouped),
             "gold_whole": share_by_question({question: case.in_view for question, case in named.items()}, grouped),
-            "gold_found": _found(named, grouped, seed),
+            "gold_found": _gold_found(named, grouped, seed),
             "abstained": share_by_question({question: case.refused for question, case in cases.items()
                                 if find_cause(case).name == "retrieval_miss"}, grouped)}
 
 
-def _found(cases: Mapping[str, Case], grouped: Grouped, seed: int) -> Estimate:
+def _gold_found(cases: Mapping[str, Case], grouped: Grouped, seed: int) -> Estimate:
     rows = [ScoredQuestion(True, "answered", {"recall": case.found / case.gold})
             for case in cases.values() if case.gold]
     together = [grouped.get(question, question) for question in cases]
@@ -181,7 +192,7 @@ def cause_views(found: Mapping[str, Any] | None, called: Mapping[str, str],
     if joint := [row for row in found["joint"] if row["cell"] in called]:
         views.append(_beside_gold(joint, called))
     first = [one["name"] for one in occurring]
-    return [*views, View("causes:definitions", "Definitions of the causes; the first that holds applies", (
+    return [*views, View("causes:definitions", "Definitions of the causes; the first that fits applies", (
         "cause", "name", "definition"), tuple((one["title"], one["name"], one["definition"]) for one in sorted(
             found["causes"], key=lambda one: one["name"] not in first)), section="Causes", folded=True)]
 
@@ -197,10 +208,11 @@ def _bars(rows: Sequence[Mapping[str, Any]], causes: Sequence[Mapping[str, Any]]
                 counted = f"{one['title']}: {round(share['mean'] * share['n'])} of {row['n']}"
                 points.append(Point(one["title"], label, share["mean"], cell=label, words=(counted,),
                                     questions={"cell": label, "cause": one["name"]}, n=share["n"]))
-    names = ", or ".join(map(metric_title, correctness_metrics))
-    right = f": {names} is 1" if names else ""
+    names = ", or ".join("a correct answer or a right refusal" if name == "unified" else f"{metric_title(name)} is 1"
+                         for name in correctness_metrics)
+    right = f": {names}" if names else ""
     return Chart("bars", "Causes by cell", "", "share of questions", tuple(points), caption=(
-        f"Every question of a cell has one cause. Blue is right{right}. Each part links to its questions."))
+        f"Every question of a cell has one cause. Blue means right{right}. Select a part to see its questions."))
 
 
 def _beside_gold(joint: Sequence[Mapping[str, Any]], called: Mapping[str, str]) -> View:

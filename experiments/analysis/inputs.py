@@ -10,7 +10,7 @@ from ragbed.experiments.cells import label_rows
 from ragbed.experiments.metrics import Estimate, Scoring, aggregate, estimate, may_refuse, name_with_judge
 from ragbed.experiments.question import Question
 from ragbed.experiments.record import Result
-from ragbed.experiments.statistics import difference_interval, pair_scores
+from ragbed.experiments.statistics import Clusters, difference_interval, pair_scores
 
 
 @dataclass(frozen=True)
@@ -20,27 +20,32 @@ class AnalysisInput:
     cells: Sequence[Mapping[str, Any]]  # rows of the run's summary
     results: Mapping[str, Sequence[Result]]  # by cell id, in the order of the questions
     questions: Mapping[str, Question]  # by id
-    columns: tuple[str, ...]  # of the benchmark's scheme
+    columns: tuple[str, ...]  # the columns of the benchmark's scheme
     scoring: Scoring = "corrected"
     seed: int = 0
-    clusters: Mapping[str, str] = field(default_factory=dict)  # by question; a question without one is its own cluster
+    units: Clusters = field(default_factory=lambda: Clusters({}))  # a question that it lacks is its own unit
     found: Mapping[str, Any] = field(default_factory=dict)  # findings of the summary, such as `effects`
     published: Sequence[str] = ()  # names of published tables to show with the run's figures
-    correctness_metrics: Sequence[str] = ()  # an answer is right if the first that applies scores 1
+    correctness_metrics: Sequence[str] = ()  # an answer is right if the first of these that applies scores 1
+
+    @property
+    def clusters(self) -> Mapping[str, str]:
+        """Return the cluster of each question, by question id."""
+        return self.units.of
 
     @property
     def metrics(self) -> list[str]:
-        """The metrics of all columns, as a flat list."""
+        """Return the metrics of all columns, as a flat list."""
         return [name for column in self.columns for name in column.split(" / ")]
 
     @property
     def metric(self) -> str:
-        """The first metric, by which cells are compared."""
+        """Return the first metric, by which cells are compared."""
         return self.columns[0].split(" / ")[0]
 
     @property
     def each(self) -> list[str]:
-        """The columns that show a single metric with a value per question."""
+        """Return the columns that show a single metric with a value per question."""
         scored = {name for results in self.results.values() for result in results for name in result.scores}
         return [column for column in self.columns if column in scored]
 
@@ -54,7 +59,7 @@ class AnalysisInput:
 
     @property
     def answers(self) -> dict[str, dict[str, Result]]:
-        """The results by cell id, then by question id."""
+        """Return the results by cell id, then by question id."""
         return {cell: {result.question: result for result in results} for cell, results in self.results.items()}
 
     @property
@@ -63,7 +68,7 @@ class AnalysisInput:
 
     @property
     def labels(self) -> dict[str, str]:
-        """The label of each cell, by its id."""
+        """Return the label of each cell, by its id."""
         return {row["id"]: label for label, row in self.labelled()}
 
     def labelled(self) -> list[tuple[str, Mapping[str, Any]]]:

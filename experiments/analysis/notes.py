@@ -1,18 +1,19 @@
-"""Notes: sentences that help a reader to interpret a run's figures."""
+"""Notes: sentences that help a reader to interpret a run's figures, such as which settings made no difference."""
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from itertools import combinations
 from statistics import median
 from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from ragbed.agents.settings import DEFAULT_MODEL
-from ragbed.experiments.cells import Cell
+from ragbed.agents.model_settings import DEFAULT_MODEL, PROMPT_CUT, ModelSettings
+from ragbed.experiments.cells import FACTORS, Cell
 from ragbed.experiments.conditions import Perturbation
-from ragbed.experiments.formatting import format_price
+from ragbed.experiments.formatting import format_price, join_names
 from ragbed.experiments.metrics import cut_of, may_refuse
 from ragbed.experiments.question import Question
 from ragbed.experiments.record import Result, Support, Verdict
@@ -22,11 +23,11 @@ from ragbed.strategies.types import Rules, Usage
 
 
 def note_shallow_retrievers(asked: Mapping[str, int], columns: Sequence[str]) -> list[str]:
-    """Note columns whose cutoff exceeds the `k` of a retriever. `asked` maps retrievers to their `k`."""
+    """Note the columns whose cutoff exceeds the `k` of a retriever. `asked` maps retrievers to their `k`."""
     deepest = max((cut_of(name) or 0 for column in columns for name in column.split(" / ")), default=0)
     short = [(name, k) for name, k in asked.items() if k < deepest]
-    return [f"{name} finds {k} chunks per question, so its figures beyond {k} are those at {k}; set k to at least "
-            f"{deepest}." for name, k in short]
+    return [f"{name} finds {k} chunks per question, so metrics with a larger cutoff equal those at {k}; set k to at "
+            f"least {deepest}." for name, k in short]
 
 
 def note_unranked(questions: Iterable[Question]) -> list[str]:
@@ -44,34 +45,54 @@ def note_ranked_chunks(results: Mapping[str, Sequence[Result]], names: Mapping[s
         if any(passage.repeats for result in own for passage in result.in_view):
             counts = [sum(not passage.repeats for passage in result.in_view) for result in own]
             found.append(f"{names[cell]} {median(counts):g}")
-    return [f"Chunks are searched but documents are ranked, so a search finds fewer documents the smaller its chunks "
-            f"are: in the median {'; '.join(found)}. Deep cutoffs favour large chunks."
+    return [f"Documents are ranked by their best chunk, so the same number of hits covers fewer documents if chunks "
+            f"are small: in the median {'; '.join(found)}. Deep cutoffs favour large chunks."
             ] if found else []
 
 
-_FEW = 10  # questions per half
-LEXICAL = ("The lexical judge graded. It compares words, numbers and dates and misses paraphrases, so its figures are "
-           "not comparable with published ones.")
+_FEW = 10  # intervals need this many questions per half
+LEXICAL = ("The lexical judge graded the answers. It compares words, numbers and dates and misses paraphrases, so its "
+           "scores are not comparable with published ones.")
 
-_FEWER = "{} of {} questions have fewer negatives than asked for, at least {}"
+_FEWER = "{} of {} questions have fewer negatives than requested; the smallest number is {}"
 _SHORT = {"negatives": _FEWER, "pool": _FEWER,
-          "gold_at": "in {} of {} questions the position is beyond the end, so the gold comes last, at position {} or "
+          "gold_at": "{} of {} questions have too few chunks for this position, so their gold comes last, at position "
+          "{} or "
                     "later"}
 
 
-def note_models(models: Sequence[str], known: Mapping[str, str] | None = None) -> list[str]:
+def note_models(models: Sequence[str], calls: ModelSettings | None = None,
+                known: Mapping[str, str] | None = None) -> list[str]:
     """Note models whose replies are recorded, and models with the weights of the small default model. `known` has the
-    identities that a run recorded; they are needed if the weights are not on this machine."""
+    identities that a run recorded, for models whose weights are not on this machine."""
+    from ragbed.agents.cassette import RECORDED, load_recording
     from ragbed.agents.models import resolve_model
-    from ragbed.agents.recorded import RECORDED, load_recording
 
-    default = resolve_model(DEFAULT_MODEL, calls=False).identity
-    recorded = [f"The replies of {model} are recorded: {', '.join(load_recording(model).made_with.values())}. Index, "
-                "searches, scores and report were computed here." for model in models if model.startswith(RECORDED)]
+    default, calls = resolve_model(DEFAULT_MODEL, calls=False).identity, calls or ModelSettings()
+    recorded = [f"The replies of {model} are recorded: "
+                f"{', '.join(load_recording(calls.config(model).model).made_with.values())}. "
+                "This machine computed the index, searches, scores and report."
+                for model in models if calls.config(model).model.startswith(RECORDED)]
     small = [f"{model} has 135 million parameters. Its answers are good only for checking the setup, not for comparing "
              "strategies." for model in models
-             if default == resolve_model(model, calls=False, known=(known or {}).get(model)).identity]
+             if default == resolve_model(model, calls, calls=False, known=(known or {}).get(model)).identity]
     return recorded + small
+
+
+def note_refused(unsent: Iterable[Sequence[str]]) -> list[str]:
+    """Note which parameters the server of each model refused. Each entry has the model, then the parameters."""
+    refused: dict[str, dict[str, None]] = {}
+    for model, *names in unsent:
+        refused.setdefault(model, {}).update(dict.fromkeys(names))
+    return [f"The server of {model} refused {' and '.join(sorted(names))}, so ragbed left it out of the calls."
+            for model, names in sorted(refused.items())]
+
+
+def note_cut_prompts(results: Collection[Result]) -> list[str]:
+    """Note answers to prompts that the server cut, as its token counts show."""
+    cut = sum(PROMPT_CUT in result.notes for result in results)
+    return [f"In {cut} of {len(results)} answers the server counted fewer prompt tokens than the prompt has, so it "
+            "probably cut the prompt. `ragbed doctor MODEL` checks the model's context."] if cut else []
 
 
 def note_judge(judge: str | None, used: Usage) -> list[str]:
@@ -100,10 +121,10 @@ def note_gold_filled(filled: str, results: Iterable[Result]) -> list[str]:
             "comparable with runs in which the model continues from its own answers."]
 
 
-def note_unjudged(verdicts: Iterable[Verdict | None]) -> list[str]:
-    """Note how many answers are unjudged and why, since readers may take them for failures of strategies."""
-    said = describe_unjudged(verdicts)
-    return [f"{said}. They count as 0 in the judge's metrics; as published, some means leave them out."] if said else []
+def note_unjudged(found: Mapping[str, Any]) -> list[str]:
+    """Note what the judge's metrics cover if answers are unjudged, from the summary's key `unjudged`."""
+    return [f"{one['said']}. The judge's metrics leave them out; `with unjudged` is the range of means that their "
+            "grades could give. As published, the unified score counts them as 0." for one in found.values()]
 
 
 def describe_unjudged(verdicts: Iterable[Verdict | None]) -> str:
@@ -114,11 +135,19 @@ def describe_unjudged(verdicts: Iterable[Verdict | None]) -> str:
     return f"{reasons.total()} of {len(asked)} answers are unjudged: {why}" if reasons else ""
 
 
+def note_own_judges(results: Iterable[Result]) -> list[str]:
+    """Note the answers that judges with a column of their own did not grade, and why."""
+    by_judge: dict[str, list[Verdict]] = {}
+    for verdict in (one for result in results for one in result.judgements):
+        by_judge.setdefault(verdict.judge, []).append(verdict)
+    return [f"{name}: {said}." for name, verdicts in by_judge.items() if (said := describe_unjudged(verdicts))]
+
+
 def note_rules(rules: Iterable[Rules]) -> list[str]:
     """For cells with unanswerable questions, note rules under which refusals are not scored."""
     without = [name for name in dict.fromkeys(rules) if not may_refuse(name)]
     return [f"Prompts with the rules {' and '.join(without)} do not offer a refusal, so unanswerable questions are not "
-            "scored, and the unified score is the mean over the answerable ones."
+            "scored. Figures cover only the answerable ones."
             ] if without else []
 
 
@@ -131,7 +160,7 @@ def note_variations(varied: Iterable[tuple[str | None, Result]], paraphraser: st
         if name:
             changed.setdefault(name, {})[result.question] = bool(result.asked)
         used += result.asked_usage
-    own = " It also answers, and may understand its own paraphrases best." if paraphraser in answering else ""
+    own = " This model also answers, and may understand its own paraphrases best." if paraphraser in answering else ""
     return [*(f"questions: {name} leaves {list(found.values()).count(False)} of {len(found)} questions unchanged."
               for name, found in changed.items() if not all(found.values())),
             *([f"{paraphraser} wrote the paraphrases, one per question for all cells. The cells' figures exclude its "
@@ -165,8 +194,8 @@ def note_small_halves(rows: Iterable[Mapping[str, Any]]) -> list[str]:
 def note_late_clues(questions: Collection[Question]) -> list[str]:
     """Note questions with a clue that no condition shows, because the text is cut before the answer is revealed."""
     late = sum("late" in question.tags.get("clues", ()) for question in questions)
-    return [f"In {late} of {len(questions)} questions a clue comes where the novel reveals the answer, or later: "
-            "neither gold nor full shows it."] if late else []
+    return [f"In {late} of {len(questions)} questions a clue comes at or after the paragraph that reveals the answer, "
+            f"so neither gold nor full shows it."] if late else []
 
 
 def note_undroppable(perturbations: Iterable[str], questions: Collection[Question]) -> list[str]:
@@ -174,14 +203,14 @@ def note_undroppable(perturbations: Iterable[str], questions: Collection[Questio
     without = sum(not question.gold for question in questions)
     if not without or not any(Perturbation.parse(name).drop_gold for name in perturbations):
         return []
-    return [f"drop_gold: {without} of {len(questions)} questions do not name their gold chunks, so nothing is dropped "
-            "and their answerability does not change."]
+    return [f"drop_gold: {without} of {len(questions)} questions have no labelled gold chunks, so none are dropped, "
+            "and the questions stay answerable."]
 
 
-def note_missing_negatives(perturbed: Iterable[tuple[str | None, Result]]) -> list[str]:
-    """Note questions whose perturbation could not be fully applied: too few negatives, or the gold at an earlier
-    position.
-    """
+def note_placing(perturbed: Iterable[tuple[str | None, Result]]) -> list[str]:
+    """Note questions whose evidence could not be placed as asked: whole documents as gold, too few negatives, or the
+    gold at an earlier position."""
+    perturbed = list(perturbed)
     asked: dict[str, set[str]] = {}
     had: dict[tuple[str, str], dict[str, int]] = {}
     for name, result in perturbed:
@@ -190,11 +219,24 @@ def note_missing_negatives(perturbed: Iterable[tuple[str | None, Result]]) -> li
             if kind in _SHORT:
                 found, number = had.setdefault((str(name), kind), {}), int(least.split()[0])
                 found[result.question] = min(number, found.get(result.question, number))
-    return [f"{name}: {_SHORT[kind].format(len(found), len(asked[name]), min(found.values()))}."
-            for (name, kind), found in had.items()]
+    return [*note_whole_gold((result.question, result.notes) for _, result in perturbed),
+            *(f"{name}: {_SHORT[kind].format(len(found), len(asked[name]), min(found.values()))}."
+              for (name, kind), found in had.items())]
 
 
-ON_MINERS = "Some negatives were mined by a retriever that searches among them"
+def note_whole_gold(notes: Iterable[tuple[str, Sequence[str]]]) -> list[str]:
+    """Note questions for which the condition `gold` shows whole documents. `notes`: questions with notes of records."""
+    sizes: dict[str, int] = {}
+    for question, some in notes:
+        size = next((int(one.partition(":")[2]) for one in some if one.startswith("gold_whole:")), 0)
+        sizes[question] = max(size, sizes.get(question, 0))
+    whole = sum(map(bool, sizes.values()))
+    return [f"gold: {whole} of {len(sizes)} questions show whole documents, the largest of {max(sizes.values()):,} "
+            "tokens: their gold names no page, and the words of the answer were not found; state pages or quotes."
+            ] if whole else []
+
+
+ON_MINERS = "Some negatives were mined by a retriever that is compared here"
 
 
 def note_miners(finders: Mapping[str, Finder], cells: Iterable[Cell], questions: Iterable[Question]) -> list[str]:
@@ -208,14 +250,92 @@ def note_miners(finders: Mapping[str, Finder], cells: Iterable[Cell], questions:
     if not shared:
         return []
     said = "; ".join(f"{miner} by {' and '.join(names)}" for miner, names in shared.items())
-    return [f"{ON_MINERS}, whole or in part: {said}. They are that retriever's "
-            "own nearest misses, so the ranking of retrievers depends on the miners. For a fair ranking, mine at "
-            "random, with a miner that is not part of any compared retriever, or with all of them."]
+    return [f"{ON_MINERS} or is part of one: {said}. They are the negatives that this retriever ranks highest, so the "
+            f"ranking of retrievers depends on the miners. For a fair ranking, mine at random, with a miner that is "
+            f"not part of any compared retriever, or with all of them."]
 
 
 def _parts_of_miner(name: str) -> frozenset[str]:
-    """Return the parts of the retriever that a miner is named after, or just its name."""
     try:
         return kinds_in(TypeAdapter(RetrieverSettings).validate_python(name))
     except ValidationError:
         return frozenset({name})
+
+
+_TESTED = tuple(name for name in FACTORS if name not in ("benchmark", "model", "repeat"))
+
+
+def describe_inert(cells: Sequence[Cell], results: Mapping[str, Sequence[Result]],
+                   read_traces: Callable[[], Iterable[Result]]) -> list[str]:
+    """Return a sentence for each factor of which some or all levels gave the same hits and prompts.
+
+    Args:
+        results: results of each cell, without traces.
+        read_traces: reads all results with their traces; called only if outcomes do not tell the cells apart.
+    """
+    groups = _groups(cells)
+    outcomes = {cell.id: _outcomes(results.get(cell.id, ())) for cell in cells}
+    alike = {(one.id, other.id) for found in groups.values() for group in found for one, other in combinations(group, 2)
+             if outcomes[one.id] and outcomes[one.id] == outcomes[other.id]}
+    asked = {id for pair in alike for id in pair if any(one.usage.calls for one in results[id])}
+    if asked:
+        sent = _requests(read_traces(), asked)
+        alike = {(one, other) for one, other in alike if sent.get(one) == sent.get(other)}
+    sentences = []
+    for factor, found in groups.items():
+        for levels, members in _clusters(factor, found, alike):
+            count = sum(len(results[cell.id]) for cell in members)
+            what = " and ".join(["searches"] * any(cell.searched for cell in members)
+                                + ["prompts"] * any(cell.id in asked for cell in members))
+            every = {str(getattr(cell, factor)) for group in found for cell in group}
+            some = f": {join_names(levels)}" if len(levels) < len(every) else ""
+            sentences.append(f"{factor}{some} made no difference: all {count:,} {what} are identical")
+    return sentences
+
+
+def _groups(cells: Sequence[Cell]) -> dict[str, list[list[Cell]]]:
+    """Return for each factor the groups of cells that differ in it alone."""
+    found: dict[str, list[list[Cell]]] = {}
+    for factor in _TESTED:
+        by_rest: dict[str, list[Cell]] = defaultdict(list)
+        for cell in cells:
+            by_rest[str({**cell.levels, factor: None})].append(cell)
+        if groups := [group for group in by_rest.values() if len(group) > 1]:
+            found[factor] = groups
+    return found
+
+
+def _outcomes(results: Iterable[Result]) -> dict[str, object]:
+    """Return what each question was shown and answered; empty if none was shown or answered anything."""
+    found = {one.question: (one.outcome, one.text, tuple(passage.chunk for passage in one.in_view)) for one in results}
+    return dict(found) if any(shown or text for _, text, shown in found.values()) else {}
+
+
+def _requests(results: Iterable[Result], cells: Iterable[str]) -> dict[str, dict[str, list[str]]]:
+    """Return the hashes of the requests of each question, by cell."""
+    found: dict[str, dict[str, list[str]]] = {cell: {} for cell in cells}
+    for one in results:
+        if one.cell in found:
+            found[one.cell][one.question] = [step.key for step in one.trace if step.key is not None]
+    return found
+
+
+def _clusters(factor: str, groups: Sequence[Sequence[Cell]],
+              alike: set[tuple[str, str]]) -> list[tuple[list[str], list[Cell]]]:
+    """Return the levels of a factor that are alike wherever they meet, with the cells that meet."""
+    pairs: dict[tuple[str, str], list[tuple[Cell, Cell]]] = defaultdict(list)
+    for group in groups:
+        for one, other in combinations(group, 2):
+            pairs[str(getattr(one, factor)), str(getattr(other, factor))].append((one, other))
+    same = {levels for levels, met in pairs.items() if all((one.id, other.id) in alike for one, other in met)}
+    clusters: list[list[str]] = []
+    for levels in pairs:
+        if levels in same:
+            known = next((cluster for cluster in clusters if levels[0] in cluster or levels[1] in cluster), None)
+            if known is None:
+                clusters.append(list(levels))
+            else:
+                known += [level for level in levels if level not in known]
+    return [(cluster, list(dict.fromkeys(cell for levels, met in pairs.items() if levels in same
+                                         and levels[0] in cluster for pair in met for cell in pair)))
+            for cluster in clusters]

@@ -20,8 +20,10 @@ from ragbed.experiments.analysis.replicates import (
 from ragbed.experiments.analysis.view import Value, View, make_figure
 from ragbed.experiments.cells import SEPARATOR, short_names
 from ragbed.experiments.formatting import (
+    BOUNDS,
     ON_INTERVALS,
     detectable,
+    format_bounds,
     format_effect,
     is_uncorrected,
     metric_title,
@@ -32,9 +34,9 @@ from ragbed.experiments.statistics import Clusters, Comparison
 
 MAX_PAIRS = 400  # each pair takes tens of milliseconds
 _Pair = tuple[str, ReplicateGroup, ReplicateGroup]
-_FIRST = ("reasoning", "condition")  # these factors come before all others
-_ON_TABLES = ("Every two cells that differ in exactly one factor are compared over the same questions. Up and down "
-              "count the questions that score higher and lower after the change; detectable is the smallest difference "
+_FIRST = ("reasoning", "condition")  # these factors come first
+_ON_TABLES = ("All pairs of cells that differ in exactly one factor are compared over the same questions. Up and down "
+              "count the questions that score higher and lower after the change. Detectable is the smallest difference "
               "that the test would find with a power of 80 %.")
 
 
@@ -50,11 +52,11 @@ def compare_pairs(rows: CellRows, answers: Answers, clusters: Clusters, metric: 
     tests = compare_groups(metric, couples, clusters.of, scoring, seed)
     made = [comparison_row(*couple, use_own_intervals(one, *(find_figures(side, pooled) for side in couple)))
             for couple, one in zip(couples, tests, strict=True) if one]
-    return {"metric": metric, "pairs": made,
+    return {"metric": metric, **({"unit": clusters.unit} if clusters.unit != "question" else {}), "pairs": made,
             "notes": [*replicate_notes(groups), *notes,
                       *([f"{len(chosen) - len(made)} pairs of cells have no question with {metric} in both."]
                         if len(made) < len(chosen) else []),
-                      *([clusters.note] if clusters.note else []), *([ON_INTERVALS] if made else []),
+                      *clusters.notes(len(made)), *([ON_INTERVALS] if made else []),
                       *([f"p (Holm) is corrected for {len(made)} comparisons: all pairs that differ in exactly one "
                          "factor."] if len(made) > 1 else [])]}
 
@@ -97,15 +99,17 @@ def difference_view(name: str, title: str, keys: Sequence[str], rows: Sequence[t
         sides: headers of the two figures.
     """
     lonely = any(one.unpaired for _, one in rows)
-    header = (*keys, "n", *(["unpaired"] if lonely else []), *sides, "difference", "up", "down", "effect", "test", "p",
-              "p (Holm)", "detectable", "verdict")
+    open_ = any(one.bounds for _, one in rows)
+    header = (*keys, "n", *(["unpaired"] if lonely else []), *sides, "difference", *([BOUNDS] if open_ else []), "up",
+              "down", "effect", "test", "p", "p (Holm)", "detectable", "verdict")
     ordered = sorted(rows, key=lambda row: (not row[1].real, 2.0 if row[1].p is None else row[1].p,
                                             -abs(row[1].difference or 0.0)))
-    return View(name, title, header, tuple((*key, *_values(key, one, lonely)) for key, one in ordered), len(keys),
+    return View(name, title, header, tuple(
+        (*key, *_values(key, one, lonely, open_)) for key, one in ordered), len(keys),
                 notes=tuple(notes), signed=("difference",), p=("p", "p (Holm)"), section=section)
 
 
-def _values(key: Sequence[Value], one: Comparison, lonely: bool) -> Iterator[Value]:
+def _values(key: Sequence[Value], one: Comparison, lonely: bool, open_: bool) -> Iterator[Value]:
     cells = key[0]["cells"] if isinstance(key[0], Mapping) else []
     yield one.n
     if lonely:
@@ -113,6 +117,8 @@ def _values(key: Sequence[Value], one: Comparison, lonely: bool) -> Iterator[Val
     yield from (make_figure(mean, low, high, one.n) for mean, low, high in (
         (one.before, one.before_low, one.before_high), (one.after, one.after_low, one.after_high),
         (one.difference, one.low, one.high)))
+    if open_:
+        yield format_bounds(one.bounds, form="+z.2f")
     for count, places in ((one.gained, (1, 0)), (one.lost, (0, 1))):
         right, wrong = (cells[place] for place in places) if cells else ("", "")
         yield count if count is None or not cells else {"count": count, "questions": {"right": right, "wrong": wrong}}
@@ -121,8 +127,8 @@ def _values(key: Sequence[Value], one: Comparison, lonely: bool) -> Iterator[Val
 
 def describe_change(factor: str | None, first: ReplicateGroup, second: ReplicateGroup, before: str, after: str) -> str:
     """Describe the change from one cell to another, such as `direct → chain_of_thought, evidence`: both levels of the
-    factor, then the rest of the second cell's label. Parts that only the first label has are added to the first
-    level."""
+    factor, then the rest of the second cell's label. If the first label has other parts, they follow the first level.
+    """
     if factor is None:
         return after
     names = short_names(str(one.first["model"]) for one in (first, second))
@@ -140,8 +146,7 @@ def count_pairs(rows: CellRows) -> int:
 
 def select_pairs(variants: Sequence[ReplicateGroup]) -> tuple[list[_Pair], list[str]]:
     """Return the pairs that differ in exactly one factor, with that factor, and a note if pairs were left out. If there
-    are too many, only pairs with the factor's first level are kept. If that is still too many, only pairs with the
-    first cell are kept."""
+    are too many, keep only pairs with the factor's first level, or, if still too many, with the first cell."""
     every = list(pair_by_factor(variants))
     if len(every) <= MAX_PAIRS:
         return every, []
@@ -154,7 +159,7 @@ def select_pairs(variants: Sequence[ReplicateGroup]) -> tuple[list[_Pair], list[
         chosen = [pair for pair in every if pair[1] is variants[0]][:MAX_PAIRS]
     return chosen, [] if len(chosen) == len(every) else [
         f"{len(chosen)} of {len(every)} pairs of cells that differ in one factor are tested: those with the first "
-        "level of each factor or with the first cell. Use `ragbed compare --baseline` for others."]
+        "level of each factor or with the first cell. `ragbed compare --baseline` tests others."]
 
 
 def comparison_row(first: ReplicateGroup, second: ReplicateGroup, found: Comparison) -> dict[str, Any]:
@@ -166,5 +171,5 @@ def comparison_row(first: ReplicateGroup, second: ReplicateGroup, found: Compari
 
 def replicate_notes(groups: Iterable[ReplicateGroup]) -> list[str]:
     """Return a note if any cell was asked several times."""
-    return ["A question's score is its mean over repeats and seeds. The id of the first of these cells stands for "
-            "all."] if any(group.size > 1 for group in groups) else []
+    return ["A question's score is its mean over repeats and seeds. Results carry the id of the first of these "
+            "cells."] if any(group.size > 1 for group in groups) else []

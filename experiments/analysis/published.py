@@ -4,6 +4,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from importlib.resources import files
+from types import MappingProxyType
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict
@@ -14,7 +15,6 @@ from ragbed.experiments.analysis.view import Value, View
 from ragbed.experiments.metrics import Estimate, Scoring, aggregate, chain_pattern, estimate_clustered_share, may_refuse
 from ragbed.experiments.question import Question
 from ragbed.experiments.record import Result
-from ragbed.experiments.statistics import cluster_questions
 
 _FOLDER = ("data", "published")
 _DIGITS = 8
@@ -33,7 +33,7 @@ class PublishedColumn(_Closed):
 
     name: str
     metric: str | None = None  # ragbed's metric; None if no metric corresponds
-    pattern: str | None = None  # the chain outcome whose share the column shows, such as `c w c`
+    pattern: str | None = None  # the column shows the share of this chain outcome, such as `c w c`
     tags: dict[str, str] = {}  # tags of its questions, in addition to the table's
     cell: dict[str, Factor] = {}  # factor levels of its cells, in addition to the table's
     percent: bool = False  # the paper gives percentages
@@ -52,12 +52,12 @@ class PublishedTable(_Closed):
 
     name: str
     paper: str
-    table: str  # its number, or a description
+    table: str  # number or description of the table
     caption: str
-    n: str  # the number of questions, as far as the paper states it
+    n: str  # the number of questions, if the paper states it
     layout: str  # the order of the prompt
-    judge: str | None  # the model that graded, if any
-    tags: dict[str, str] = {}  # of all columns, like `cell`
+    judge: str | None  # the judge model, if there is one
+    tags: dict[str, str] = {}  # tags of all columns; `cell` has the factor levels of all
     cell: dict[str, Factor] = {}
     columns: tuple[PublishedColumn, ...]
     rows: tuple[PublishedRow, ...]
@@ -72,8 +72,7 @@ def list_published() -> list[str]:
 
 @lru_cache(maxsize=32)
 def load_published(name: str) -> PublishedTable:
-    """Return the table with this name, such as `crest_3`, Table 3 of CReSt's paper. Raises SettingsError if it is
-    unknown."""
+    """Return the table of this name. `crest_3` is Table 3 of CReSt's paper. Raises SettingsError if it is unknown."""
     if name not in list_published():
         raise SettingsError(f"unknown published table {name!r}; there are: {', '.join(list_published())}")
     file = files("ragbed.experiments").joinpath(*_FOLDER, f"{name}.json")
@@ -81,10 +80,9 @@ def load_published(name: str) -> PublishedTable:
 
 
 def match_figures(table: PublishedTable, cell: Mapping[str, Any], results: Sequence[Result],
-                questions: Mapping[str, Question], scoring: Scoring, seed: int) -> list[Estimate | None]:
-    """Return the cell's figure for each column, or None if the run has no such figure. Shares are not converted to
-    percent."""
-    grouped = cluster_questions(questions.values()).of
+                questions: Mapping[str, Question], scoring: Scoring, seed: int,
+                grouped: Mapping[str, str] = MappingProxyType({})) -> list[Estimate | None]:
+    """Return the cell's figure for each column, as a share rather than a percentage, or None."""
     known: dict[tuple[tuple[str, str], ...], dict[str, Estimate]] = {}
     found: list[Estimate | None] = []
     for column in table.columns:
@@ -115,8 +113,7 @@ def _is_of(cell: Mapping[str, Any], wanted: Mapping[str, Factor]) -> bool:
 
 
 def paper_views(material: AnalysisInput) -> list[View]:
-    """Return the papers' tables, in each column's unit. If any figure of the run corresponds, the run's rows come
-    first."""
+    """Return the papers' tables. If any figure of the run corresponds, the run's rows come first."""
     return [_paper(load_published(name), material) for name in material.published]
 
 
@@ -139,16 +136,16 @@ def _paper(table: PublishedTable, material: AnalysisInput) -> View:
 def _own_row(table: PublishedTable, label: str, cell: Mapping[str, Any],
              material: AnalysisInput) -> tuple[Value, ...] | None:
     figures = match_figures(table, cell, material.results.get(cell["id"], []), material.questions, cell["scoring"],
-                          material.seed)
+                          material.seed, material.clusters)
     if all(figure is None or figure["mean"] is None for figure in figures):
         return None
     judged = f"; judge: {cell['judge']}" if table.judge and cell["judge"] else ""
     measured = f"this run, {cell['scoring']} scoring; n: {cell['n']}; prompt: {cell.get('layout')}{judged}"
     return "this run", {"text": label, "cells": [label]}, measured.replace("_", " "), *(
-        _in_unit(figure, column) for figure, column in zip(figures, table.columns, strict=True))
+        _convert_unit(figure, column) for figure, column in zip(figures, table.columns, strict=True))
 
 
-def _in_unit(figure: Estimate | None, column: PublishedColumn) -> Value:
+def _convert_unit(figure: Estimate | None, column: PublishedColumn) -> Value:
     if figure is None or figure["mean"] is None:
         return None
     scale = 100 if column.percent else 1

@@ -9,6 +9,7 @@ from typing import Any
 
 from ragbed.experiments.cells import FACTORS, OWN, PIPELINE, REPLICATED, label_rows
 from ragbed.experiments.metrics import Estimate, ScoredQuestion, ScoredRow, Scoring, aggregate, may_refuse
+from ragbed.experiments.metrics.aggregation import drop_judge_scores
 from ragbed.experiments.statistics import Clusters, Comparison, compare, pair_scores
 
 Answers = Mapping[str, Mapping[str, ScoredRow]]  # by cell's id, then by question
@@ -16,9 +17,9 @@ CellRows = Sequence[Mapping[str, Any]]  # the cells of a summary
 Figures = Mapping[str, Mapping[str, Any]]  # Estimates by metric
 
 VARIED = tuple(name for name in FACTORS if name not in REPLICATED)
-_PIPELINE_FACTORS = ("benchmark", "model", "condition", "perturbation")  # every pipeline has the first two
-_UNCHANGED = {"perturbation": "none", "variation": "as_asked"}  # None means this level
-_FOLLOW_CONDITION = ("rules", "perturbation")  # closed-book cells have these factors, but without effect
+_PIPELINE_FACTORS = ("benchmark", "model", "condition", "perturbation")  # one that retrieves has only the first two
+_UNCHANGED = {"perturbation": "none", "variation": "as_asked"}  # the level that None stands for
+_FOLLOW_CONDITION = ("rules", "perturbation")  # closed-book cells have these factors, but they have no effect
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +87,7 @@ def split_replicates(rows: CellRows) -> list[list[Mapping[str, Any]]]:
 
 def _average(cells: Sequence[Mapping[str, ScoredRow]]) -> Mapping[str, ScoredRow]:
     """Average each score over the cells in which the question has it."""
+    cells = [dict(zip(cell, drop_judge_scores(cell.values()), strict=True)) for cell in cells]
     if len(cells) == 1:
         return cells[0]
     found: dict[str, ScoredRow] = {}
@@ -99,15 +101,13 @@ def _average(cells: Sequence[Mapping[str, ScoredRow]]) -> Mapping[str, ScoredRow
 
 
 def differing_factors(first: ReplicateGroup, second: ReplicateGroup) -> list[str]:
-    """Return the factors in which two groups differ. A factor without effect in one of them, such as the retriever in a
-    closed-book cell, does not count, because it follows from another factor."""
+    """Return the factors in which two groups differ. Factors without effect in one of them do not count."""
     one, other = first.factor_levels, second.factor_levels
     return [name for name in VARIED if one[name] is not None and other[name] is not None and one[name] != other[name]]
 
 
 def pair_by_factor(groups: Sequence[ReplicateGroup]) -> Iterator[tuple[str, ReplicateGroup, ReplicateGroup]]:
-    """Yield all pairs of groups that differ in exactly one factor, with that factor. Pairs are ordered by factor, then
-    by group."""
+    """Yield each pair of groups that differ in exactly one factor, with that factor, in the order of the factors."""
     found = [(factors[0], first, second) for place, first in enumerate(groups) for second in groups[place + 1:]
              if len(factors := differing_factors(first, second)) == 1]
     yield from sorted(found, key=lambda pair: VARIED.index(pair[0]))
@@ -115,16 +115,15 @@ def pair_by_factor(groups: Sequence[ReplicateGroup]) -> Iterator[tuple[str, Repl
 
 def average_metrics(group: ReplicateGroup, clusters: Mapping[str, str], scoring: Scoring,
                     seed: int) -> dict[str, Estimate]:
-    """Return every metric over a group's questions. `clusters` maps question ids to clusters; a question that is not in
-    it is its own cluster."""
+    """Compute every metric over a group's questions. In `clusters`, a missing question is its own cluster."""
     return aggregate(list(group.answers.values()), scoring, seed, refusing=group.offers_refusal,
                      clusters=[clusters.get(question, question) for question in group.answers])
 
 
 def compare_groups(metric: str, couples: Iterable[tuple[ReplicateGroup, ReplicateGroup]], clusters: Mapping[str, str],
                    scoring: Scoring, seed: int) -> list[Comparison | None]:
-    """Compare the second group of each couple with the first, with p corrected over all couples. The result is None for
-    a couple without common questions."""
+    """Compare the second group of each couple with the first. p is corrected over all couples. Without common
+    questions, the result is None."""
     made = [pair_scores(metric, first.answers, second.answers, clusters, scoring,
                         first.offers_refusal and second.offers_refusal) for first, second in couples]
     found = iter(compare([pairs for pairs in made if pairs.n], seed))
@@ -136,8 +135,8 @@ def summarise_replicates(rows: CellRows, answers: Answers, clusters: Clusters, s
     """Return the figures of each group that has several cells, for the summary's key `repeated`.
 
     Each entry has `cell` (the id of the group's first cell), `cells` (their number) and `metrics`. A question's score
-    is its mean over the cells, so no question counts twice. Repeats narrow an interval only by averaging out the
-    variation of a question's answers.
+    is its mean over the cells, so no question counts twice. Repeats narrow an interval only because they average out
+    the variation of a question's answers.
     """
     return [{"cell": group.first["id"], "cells": group.size,
              "metrics": average_metrics(group, clusters.of, scoring, seed)}
@@ -156,8 +155,7 @@ def find_figures(group: ReplicateGroup, pooled: Mapping[str, Figures]) -> Figure
 
 
 def use_own_intervals(found: Comparison, first: Figures, second: Figures) -> Comparison:
-    """For each side whose questions all have a pair, use the interval in the run's table. So the same figure has the
-    same interval everywhere."""
+    """For each side whose questions are all paired, use the interval that the run's table shows."""
     before, after = first.get(found.metric, {}), second.get(found.metric, {})
     if _is_same(before, found.before, found.n):
         found = replace(found, before_low=before["low"], before_high=before["high"])

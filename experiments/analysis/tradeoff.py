@@ -11,8 +11,7 @@ from dataclasses import replace
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
-from ragbed.experiments.analysis.cases import Cases, Grouped, share_by_question
-from ragbed.experiments.analysis.causes import Case
+from ragbed.experiments.analysis.causes import Case, Cases, Grouped, share_by_question
 from ragbed.experiments.analysis.view import Chart, Goal, Point, View
 from ragbed.experiments.cells import Cell
 from ragbed.experiments.formatting import format_percent, metric_title, truncate
@@ -23,7 +22,7 @@ from ragbed.experiments.metrics.sample import Totals, draw_resamples
 if TYPE_CHECKING:
     from ragbed.experiments.metrics.metric import Floats
 
-Sweeps = Mapping[str, tuple[str, float]]  # see `experiments.runs.manifest.Made`
+Sweeps = Mapping[str, tuple[str, float]]  # see `experiments.runs.run_manifest.Made`
 _ANSWERED, _WRONG = "answered, not refused", "wrong among answered"
 
 
@@ -52,7 +51,7 @@ def estimate_tradeoff(cells: Sequence[Cell], cases: Cases, grouped: Grouped, swe
 
 
 def _area(points: Sequence[Mapping[str, Case]], grouped: Grouped, seed: int) -> Estimate | None:
-    """Compute the area under the curve through these cells' points, with a bootstrap interval by cluster."""
+    """Compute the area under the curve through these cells' points, with a bootstrap interval."""
     import numpy as np
 
     shared = sorted(set(points[0]).intersection(*points[1:])) if len(points) > 1 else []
@@ -118,7 +117,7 @@ def refusal_views(stored: Sequence[Mapping[str, Any]] | None, rows: Sequence[Map
             "cell", "threshold", _ANSWERED, _WRONG, "rightly refused", "needlessly refused"), tuple(
             (called[row["cell"]], float(row["threshold"]), row["answered"], row["risk"], row["rightly"],
              row["needlessly"]) for row in swept), 2, 2, section="Refusals", notes=(
-            "The best threshold is chosen on the same questions that measure it, so it looks better than it is.",)))
+            "The best threshold is chosen on the same questions that measure it, so its figures are optimistic.",)))
         firsts = [next(row for row in swept if row["sweep"] == sweep) for sweep in sweeps]
         views.append(View("refusals:areas", "Area under each line (wrong among answered, by share answered)", (
             "first cell of the line", "area"), tuple((called[row["cell"]], row["area"]) for row in firsts), main=1,
@@ -142,11 +141,11 @@ def _chart(own: Sequence[Mapping[str, Any]], rows: Sequence[Mapping[str, Any]], 
     for row in (row for row in rows if any(row["id"] == one["cell"] for one in own)):
         over, right = (row["metrics"].get(name, {}).get("n", 0) for name in ("refused_answerable", "refusal_accuracy"))
         shares.add(over / (over + right) if over + right else None)
-    ideal = shares.pop() if len(shares) == 1 else None  # otherwise some cells dropped gold
+    ideal = shares.pop() if len(shares) == 1 else None  # several shares mean that some cells dropped gold
     goal = None if ideal is None else Goal(
         ideal, 0.0, "all are answerable" if ideal == 1 else f"{format_percent(ideal)} are answerable",
         "all answerable questions answered, none wrong")
-    said = ["A cell that refuses more is further left; refusing what it would get wrong moves it down."]
+    said = ["Cells further left refuse more. A cell is lower if it refuses the questions that it would get wrong."]
     if any(point.line for point in points):
         said.append("A line joins strategies that differ only in their threshold. Its best point is chosen on the same "
                     "questions that measure it, so it is optimistic.")

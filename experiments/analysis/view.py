@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, Literal
 
-from ragbed.experiments.formatting import estimate, format_p
+from ragbed.experiments.formatting import BOUNDS, estimate, format_bounds, format_p
+from ragbed.guests import entries, load
 
 # A mapping is a figure (`mean`, `low`, `high`, `n`), a number of questions (`count`) or text about cells (`text`,
 # `cells`). Figures and counts may have `questions`: the filter of the report's question list that shows them.
@@ -19,17 +20,17 @@ Mark = Literal["", "front", "faded", "hollow"]
 class Point:
     """A point of a chart, or a part of a bar."""
 
-    series: str  # what the colour stands for: a curve, a cell, a cause
+    series: str  # what the colour shows: a curve, a cell or a cause
     x: float | str  # a number, or the cell if the chart has bars
     y: float
     low: float | None = None  # interval of y; `x_low` and `x_high` are that of x
     high: float | None = None
     x_low: float | None = None
     x_high: float | None = None
-    cell: str = ""  # label of the cell to which the point links
+    cell: str = ""  # label of the linked cell
     line: str = ""  # points with the same value are joined in order
-    words: tuple[str, ...] = ()  # its tooltip
-    questions: Mapping[str, str] | None = None  # filter that shows the point's questions; n: the denominator of y
+    words: tuple[str, ...] = ()  # lines of the tooltip
+    questions: Mapping[str, str] | None = None  # filter for the point's questions; `n`: the denominator of y
     n: int | None = None
     mark: Mark = ""
 
@@ -56,10 +57,10 @@ class Chart:
     least: float = 0.0  # the lowest possible value of y
     ticks: tuple[tuple[float, str], ...] = ()  # labels of x that are not numbers
     series: tuple[str, ...] = ()  # all series in the order of their colours; by default in the order of the points
-    percent: bool = False  # both axes are shares in percent; `costs`: the unit if x is a cost
+    percent: bool = False  # both axes show percentages; `costs`: the unit if x is a cost
     costs: Literal["", "dollars", "tokens"] = ""
     goal: Goal | None = None
-    caption: str = ""  # what a reader needs to know
+    caption: str = ""  # explanation for readers
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,9 +76,9 @@ class View:
     notes: tuple[str, ...] = ()
     signed: tuple[str, ...] = ()  # columns of differences, shown with a sign
     p: tuple[str, ...] = ()  # columns of p values; a row is significant if the last is below 0.05
-    shaded: tuple[float, float] | None = None  # values with the faintest and the strongest shade, for a heat map
+    shaded: tuple[float, float] | None = None  # for a heat map: values with the faintest and the strongest shade
     charts: tuple[Chart, ...] = ()
-    section: str = "Breakdowns"  # of the report; the terminal shows `Breakdowns` when a run ends
+    section: str = "Breakdowns"  # section of the report; the terminal shows `Breakdowns` when a run ends
     folded: bool = False  # collapsed in the report
 
     @classmethod
@@ -94,8 +95,11 @@ class View:
 
     @property
     def counted(self) -> bool:
-        """Whether one of the columns is the number of questions."""
+        """Return whether one of the columns is the number of questions."""
         return any(name in ("n", "answers") or ", n " in name for name in self.header)
+
+    def _repr_html_(self) -> str:
+        return str(load(entries("table")["html"])(self))
 
     def column(self, name: str) -> list[Value]:
         """Return the values under a header."""
@@ -121,7 +125,8 @@ def format_value(view: View, column: str, value: Value) -> str:
         if "mean" in value:
             signed = column in view.signed
             of = "" if signed or value.get("n") is None or view.counted else f" n {value['n']}"
-            return estimate(value["mean"], value["low"], value["high"], "+z.2f" if signed else "z.2f") + of
+            return estimate(value["mean"], value["low"], value["high"], "+z.2f" if signed else "z.2f") + of + (
+                format_bounds(value.get("bounds"), f" {BOUNDS} "))
         return str(value["count"] if "count" in value else value["text"])
     if column in view.p:
         return "" if value is None else format_p(float(value))

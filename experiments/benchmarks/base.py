@@ -2,20 +2,24 @@
 from __future__ import annotations
 
 import re
-from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import chain, zip_longest
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from ragbed.documents.errors import BenchmarkError
+from ragbed.documents.errors import BenchmarkError, did_you_mean
 from ragbed.documents.rows import Row, convert_records, read_rows, skip_bad_records
 from ragbed.documents.types import Document, digest
 from ragbed.experiments.benchmarks.hub import fetch_files
 from ragbed.experiments.question import ANSWERS, Benchmark, Question, Scheme
+
+_SHOWN = 12  # values in a message
+QUESTION_FILES = (".csv", ".tsv", ".xlsx", ".xlsm", ".parquet", ".jsonl", ".ndjson", ".json", ".yaml", ".yml")
+"""Suffixes of files that can hold your own questions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,9 +29,9 @@ class About:
     Attributes:
         paper: title, authors and year, with its address.
         licence: licence of the data.
-        size: the number of questions, and of what kind.
-        get: where to get the files, and which of them `path` names.
-        settings: settings of the paper's runs that differ from ragbed's defaults.
+        size: number and kind of the questions.
+        get: where to get the files, and which of them to give as `path`.
+        settings: settings in the paper that differ from ragbed's defaults.
         as_published: settings of the benchmark that as-published scoring implies.
     """
 
@@ -40,14 +44,13 @@ class About:
 
 
 def files_in(folder: Path, suffixes: tuple[str, ...]) -> list[Path]:
-    """List the files with these suffixes anywhere below a folder, by name, without hidden ones."""
+    """List the files with these suffixes anywhere below a folder, sorted by name and without hidden files."""
     return sorted(file for file in folder.rglob("*") if file.suffix in suffixes and file.is_file()
                   and not any(part.startswith(".") for part in file.relative_to(folder).parts))
 
 
 def files_below(path: Path, suffixes: tuple[str, ...] = (".parquet", ".jsonl", ".json")) -> list[Path]:
-    """List the file itself, or the files with these suffixes anywhere below a folder. Raises BenchmarkError if there is
-    none."""
+    """List the file itself, or the files with these suffixes below a folder. Raises BenchmarkError if there is none."""
     if path.is_file():
         return [path]
     found = files_in(path, suffixes)
@@ -61,7 +64,8 @@ class Selection(BaseModel):
     """The settings of a benchmark. They select its questions in this order:
 
     Attributes:
-        filter: tag to value; a question must have all of these values.
+        filter: values by tag, or by `id`. A question is kept if it has, of every tag, one of the values. `tag` means
+            any tag.
         sample: number of questions to draw at random with `seed`; they keep the benchmark's order.
         limit: number of questions to keep, from the first.
         seed: seed of `sample` and of all other random choices of the benchmark.
@@ -73,17 +77,16 @@ class Selection(BaseModel):
     about: ClassVar[About]
     scheme: ClassVar[Scheme] = ANSWERS
     if TYPE_CHECKING:
-        kind: str  # each benchmark declares its own: a Literal with a default
+        kind: str  # each benchmark declares it as a Literal with a default
 
     limit: int | None = Field(default=None, gt=0)
     sample: int | None = Field(default=None, gt=0)
     seed: int = 0
-    filter: dict[str, str] = Field(default_factory=dict)
+    filter: dict[str, str | list[str]] = Field(default_factory=dict)
     skip_bad: bool = False
 
     def load(self) -> Benchmark:
-        """Load the selected questions. Raises BenchmarkError if a file cannot be read, a record does not fit, or two
-        have the same id."""
+        """Load the selected questions. Raises BenchmarkError if a file or record is invalid, or two ids are equal."""
         with skip_bad_records(self.skip_bad) as skipped:
             whole = self.whole()
         return self.select(replace(whole, skipped=tuple(skipped)))
@@ -97,17 +100,20 @@ class Selection(BaseModel):
         return self.scheme
 
     @classmethod
-    def run_as(cls, fields: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return the settings of the paper's runs. `fields` are settings of this benchmark, which may be invalid."""
+    def run_as(cls, fields: Mapping[str, Any], run: Mapping[str, Any] = MappingProxyType({})) -> Mapping[str, Any]:
+        """Return the settings of the paper's runs. `fields` are settings of this benchmark, and `run` those of the run;
+        both may be invalid."""
         return cls.about.settings
 
     def select(self, benchmark: Benchmark) -> Benchmark:
         """Return the benchmark with only the selected questions, their documents and their scheme. Raises
         BenchmarkError if no question is left."""
-        chosen = [question for question in benchmark.questions
-                  if all(value in question.tags.get(tag, ()) for tag, value in self.filter.items())]
+        chosen = list(benchmark.questions)
+        for tag, values in self.filter.items():
+            chosen = self._filtered(chosen, benchmark, tag, [values] if isinstance(values, str) else values)
         if not chosen:
-            raise BenchmarkError(f"{benchmark.name}: no question {self._missing(benchmark)}")
+            raise BenchmarkError(f"{benchmark.name}: no question in it" + (
+                f" that fits: {benchmark.skipped[0]}" if benchmark.skipped else ""))
         if self.sample is not None and self.sample < len(chosen):
             ranked = sorted(chosen, key=lambda question: digest(str(self.seed), question.id))
             kept = {question.id for question in ranked[:self.sample]}
@@ -118,22 +124,31 @@ class Selection(BaseModel):
         documents = {id: document for id, document in benchmark.documents.items() if id in brought}
         return replace(benchmark, questions=tuple(chosen), documents=documents, scheme=self.scheme_of(chosen))
 
-    def _missing(self, benchmark: Benchmark) -> str:
-        if not self.filter:
-            return "in it" + (f" that fits: {benchmark.skipped[0]}" if benchmark.skipped else "")
-        wanted = " and ".join(f"{tag}={value}" for tag, value in self.filter.items())
-        known: dict[str, set[str]] = defaultdict(set)
-        for question in benchmark.questions:
-            for tag, values in question.tags.items():
-                known[tag].update(values)
-        tags = "; ".join(f"{tag}: {', '.join(sorted(values)[:12])}" for tag, values in sorted(known.items()))
-        return f"has the tags {wanted}; there are: {tags or 'no tags'}"
+    def _filtered(self, chosen: list[Question], benchmark: Benchmark, tag: str, values: list[str]) -> list[Question]:
+        """Return the questions with one of the values. Raises BenchmarkError if a value occurs in none."""
+        every = {one.id: _values(one, tag) for one in benchmark.questions}
+        known = dict.fromkeys(value for some in every.values() for value in some)
+        tags = sorted({name for one in benchmark.questions for name in one.tags})
+        for value in values:
+            if value not in known:
+                near = did_you_mean(value, known) if known else did_you_mean(tag, ["id", *tags])
+                shown = f"{tag}: {', '.join(sorted(known)[:_SHOWN])}" if known else f"tags: {', '.join(tags) or 'none'}"
+                raise BenchmarkError(f"{benchmark.name}: no question has {tag}={value}; {near}there are: {shown}")
+        found = [one for one in chosen if any(value in every[one.id] for value in values)]
+        if not found:
+            raise BenchmarkError(f"{benchmark.name}: no question has {tag}={' or '.join(values)} and also the other "
+                                 "values of the filter; leave one out")
+        return found
+
+
+def _values(question: Question, tag: str) -> Collection[str]:
+    if tag == "id":
+        return (question.id,)
+    return set(chain.from_iterable(question.tags.values())) if tag == "tag" else question.tags.get(tag, ())
 
 
 Loaded = tuple[Question, Iterable[Document]]
 T = TypeVar("T")
-Split = Literal["train", "dev", "test"]
-_SPLIT = re.compile(r"(?<![a-z])(train|dev|validation|valid|val|test)(?![a-z])")
 
 
 class RecordFiles(Selection):
@@ -167,33 +182,9 @@ class RecordFiles(Selection):
         raise NotImplementedError
 
 
-class SplitFiles(RecordFiles):
-    """A benchmark whose record files are named after their split.
-
-    Attributes:
-        split: which files of a folder are read, by their path (`validation` counts as `dev`). A single file, or a
-            folder whose files name no split, is read completely.
-    """
-
-    split: Split = "dev"
-
-    def files(self) -> list[Path]:
-        """List the files of the split by name. Raises BenchmarkError if there is none."""
-        path = fetch_files(self.path)
-        named = {file: word if word in ("train", "test") else "dev"
-                 for file, word in last_matches(path, _SPLIT).items() if word}
-        if path.is_file() or not named:
-            return files_below(path)
-        found = [file for file, split in named.items() if split == self.split]
-        if not found:
-            there = ", ".join(sorted(set(named.values())))
-            raise BenchmarkError(f"{path}: no file for the split {self.split}; set split to one of: {there}")
-        return found
-
-
 def last_matches(path: Path, words: re.Pattern[str]) -> dict[Path, str]:
-    """Return the last match of `words` in the path of the file, or of each file below a folder; empty without a match.
-    So a file's own name takes precedence over its folder's. Raises BenchmarkError if there is no file."""
+    """Return the last match of `words` in the path of each file, or an empty text without a match. So the name of a
+    file takes precedence over that of its folder. Raises BenchmarkError if there is no file."""
     above = path.parent if path.is_file() else path
     return {file: ["", *words.findall(file.relative_to(above).as_posix().lower())][-1] for file in files_below(path)}
 
@@ -210,7 +201,7 @@ def collect_questions(loaded: Iterable[Loaded]) -> tuple[tuple[Question, ...], d
     for question, brought in loaded:
         if question.id in questions:
             raise BenchmarkError(f"two questions have the id {question.id}; make the ids unique, or give the path of "
-                                 "one file if the folder holds the questions twice")
+                                 "one file if the folder contains the questions twice")
         questions[question.id] = question
         documents.update((document.id, document) for document in brought)
     return tuple(questions.values()), documents

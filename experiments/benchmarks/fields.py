@@ -26,14 +26,14 @@ def mask_answers(sub_questions: Sequence[str], sub_answers: Sequence[str]) -> tu
     `no` are too common to match. The kind is `masked` if references were inserted, `placeholders` if the record already
     has `#N`, and `plain` if sub-questions do not literally contain earlier answers.
     """
-    masked = tuple(_masked(text, sub_answers[:place]) for place, text in enumerate(sub_questions))
+    masked = tuple(_mask(text, sub_answers[:place]) for place, text in enumerate(sub_questions))
     if masked != tuple(sub_questions):
         return masked, "masked"
     return masked, "placeholders" if any(map(REFERENCE.search, masked)) else "plain"
 
 
 def fill_references(text: str, answers: Sequence[str]) -> str:
-    """Return the sub-question with each `#N` replaced by the earlier answer to which it refers."""
+    """Return the sub-question with each `#N` replaced by the N-th answer."""
     def one(found: re.Match[str]) -> str:
         place = int(found[1])
         return answers[place - 1] if 1 <= place <= len(answers) else found[0]
@@ -41,9 +41,8 @@ def fill_references(text: str, answers: Sequence[str]) -> str:
     return REFERENCE.sub(one, text)
 
 
-def _masked(text: str, earlier: Sequence[str]) -> str:
-    """Replace earlier answers by `#N`. Longer answers come first, since they may contain shorter ones. Of equal
-    answers, the last is used."""
+def _mask(text: str, earlier: Sequence[str]) -> str:
+    """Replace earlier answers by `#N`: longer ones first, since they may contain shorter ones."""
     forms = [(form, place) for place, answer in enumerate(earlier, start=1)
              for form in dict.fromkeys((answer.strip(), _QUALIFIER.sub("", answer.strip())))
              if len(form) >= _SHORTEST and form.lower() not in _COMMON]
@@ -70,8 +69,7 @@ def passage(text: str, title: str = "", id: str | None = None) -> tuple[Document
 
 
 def pieces(document: Document, texts: Iterable[str]) -> dict[int, Chunk]:
-    """Make a chunk of each text of a passage, headed by the title. Blank texts are skipped. Keys are the texts'
-    positions."""
+    """Make a chunk of the title and each text that is not blank. Return the chunks by the position of the text."""
     heading = f"{document.title}\n" if document.title else ""
     chunks, at = {}, len(heading)
     for place, text in enumerate(texts):
@@ -86,14 +84,6 @@ def pieces(document: Document, texts: Iterable[str]) -> dict[int, Chunk]:
 def gold_chunk(chunk: Chunk) -> Gold:
     """Return the gold label of a whole chunk."""
     return Gold(chunk.document, chunk.id, chunk.format, chunk.start, chunk.end)
-
-
-def split_by_field(rows: Iterable[Row], field: str) -> tuple[list[Row], list[Row]]:
-    """Return two lists: the records without the field, and the records with it."""
-    parts: tuple[list[Row], list[Row]] = ([], [])
-    for row in rows:
-        parts[field in row.fields].append(row)
-    return parts
 
 
 def make_tags(**values: str) -> dict[str, tuple[str, ...]]:
@@ -114,7 +104,7 @@ def letter_options(options: Iterable[str]) -> Options:
 
 def choices(row: Row, field: str, most: int = MAX_LETTERS) -> Options:
     """Return the options of a record, which has a list of texts or a mapping from A, B, C and so on to texts; nulls are
-    skipped. Raises BenchmarkError if they have another form, or are fewer than two or more than `most`."""
+    skipped. Raises BenchmarkError if they are malformed, fewer than two, or more than `most`."""
     stated = row.fields.get(field)
     if isinstance(stated, dict):
         made = tuple((label, stated[label]) for label in sorted(stated) if stated[label] is not None)
@@ -122,7 +112,7 @@ def choices(row: Row, field: str, most: int = MAX_LETTERS) -> Options:
         made = letter_options(stated) if isinstance(stated, list) else ()
     texts = [text for _, text in made]
     if not 2 <= len(made) <= most or made != letter_options(texts) or not all(isinstance(text, str) for text in texts):
-        row.fail(field, f"2 to {most} texts, in a list or under A, B, C and so on", stated)
+        row.fail(field, f"2 to {most} texts, in a list or with the keys A, B, C and so on", stated)
     return made
 
 
@@ -163,8 +153,7 @@ def parse_options(row: Row, options: Sequence[str] | dict[str, str]) -> Options:
 
 def find_label(row: Row, answers: tuple[str, ...], options: Options) -> tuple[str, ...]:
     """Return the label of the right option, its text, and alternative answers. The record may name the option by label
-    or text. Raises BenchmarkError if the first answer does not name exactly one option, or a later answer names another
-    option."""
+    or text. Raises BenchmarkError if the first answer does not name exactly one option, or a later one another."""
     if not answers:
         return ()
     named = [label for label, text in options if answers[0].strip() in (label, text.strip())]

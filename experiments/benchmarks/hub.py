@@ -12,7 +12,7 @@ from ragbed.documents.paths import expand_path
 
 _PREFIX = "hub:"
 CARD = "card.json"
-"""The file that says of a folder what `ragbed construct` built there."""
+"""The file that describes what `ragbed construct` built in its folder."""
 _ONLY_CACHED = ContextVar("_ONLY_CACHED", default=False)
 
 
@@ -30,24 +30,27 @@ def fetch_files(path: str, also: tuple[str, ...] = ()) -> Path:
     """Return the local path of a benchmark.
 
     `hub:OWNER/NAME` or `hub:OWNER/NAME@REVISION` means the Parquet and JSON files of a data set on the hub, and files
-    that match the patterns in `also`. They are downloaded unless they are cached or `HF_HUB_OFFLINE=1` is set. Raises
-    BenchmarkError if they are not cached and cannot be fetched.
+    that match the patterns in `also`. They are downloaded unless the cache has them or `HF_HUB_OFFLINE=1` is set.
+    Raises BenchmarkError if they are not cached and cannot be fetched, or a local path does not exist.
     """
     if not path.startswith(_PREFIX):
-        return _own_format(expand_path(path))
+        place = expand_path(path)
+        if not place.exists():
+            raise BenchmarkError(f"{path}: no such file or folder")
+        return _own_format(place)
     try:
         return _snapshot(path, ["*.parquet", "*.jsonl", "*.json", *also], _ONLY_CACHED.get())
     except (OSError, ValueError) as error:
         reason = next(iter(str(error).strip().splitlines()), type(error).__name__)
         why = "is not fetched by a replay" if _ONLY_CACHED.get() else f"could not be fetched ({reason})"
-        raise BenchmarkError(f"{path}: not in the hub's cache and {why}; put the files into a folder and give its "
-                             "path") from error
+        raise BenchmarkError(f"{path}: not in the hub's cache and {why}; give the path of a folder with "
+                             "the files") from error
 
 
 def _own_format(place: Path) -> Path:
     try:
         card = json.loads((place / CARD).read_text(encoding="utf-8"))
-    except (OSError, ValueError):  # not a card that ragbed wrote
+    except (OSError, ValueError):  # the card is not from ragbed
         return place
     kind = card.get("kind") if isinstance(card, dict) else None
     return place / kind if isinstance(kind, str) and (place / kind).is_dir() else place

@@ -1,4 +1,4 @@
-"""Your own questions: JSON Lines, one question a line.
+"""Your own questions in JSON Lines, one question per line.
 
 Only `question` is required. Two lines:
 
@@ -6,12 +6,12 @@ Only `question` is required. Two lines:
      "gold_documents": [{"document": "terms.pdf", "page": 3}], "tags": {"topic": "warranty"}}
     {"question": "Who insures the warranty?", "answerable": false}
 
-`options` make it a multiple-choice question. `sub_questions` with `sub_answers` make it a chain. `steps` are compared
-with the model's reasoning. With the setting `support`, the answer is checked for the `nuggets`, each with a `text` and
-an `importance` (vital or okay). `turns`, each with a `question` and an `answer`, are the earlier turns of the
-conversation.
+A line with `options` is a multiple-choice question. A line with `sub_questions` and `sub_answers` is a chain. `steps`
+are compared with the model's reasoning. With the setting `support`, the answer is checked for the `nuggets`, each with
+a `text` and an `importance` (vital or okay). `turns`, each with a `question` and an `answer`, are the earlier turns of
+the conversation.
 
-The bundled demo set is such a file: 96 questions over small pages, cut from HotpotQA (CC BY-SA 4.0), ClapNQ
+The bundled demo set is such a file: 96 questions over small pages, taken from HotpotQA (CC BY-SA 4.0), ClapNQ
 (Apache-2.0) and TabFact (MIT). `data/demo/ATTRIBUTION.md` names the source of every page and question. A third are
 unanswerable because their gold page was left out.
 """
@@ -72,6 +72,7 @@ class _GoldDocument(_ClosedModel):
     format: Format | None = None
     start: StrictInt | None = Field(default=None, ge=0)
     end: StrictInt | None = Field(default=None, ge=0)
+    quotes: tuple[_Filled, ...] = ()
 
     @model_validator(mode="before")
     @classmethod
@@ -114,10 +115,10 @@ class OwnQuestions(Selection):
 
     Attributes:
         path: the file.
-        corpus: the folder of the pages that are searched, unless the retriever names an index.
+        corpus: folder of pages to search, unless the retriever names an index.
     """
 
-    about = About(paper="none: your own questions", licence="yours", size="one line a question",
+    about = About(paper="none: your own questions", licence="yours", size="one question per line",
                   get="a JSON Lines file that you write", settings={"conditions": "retrieved"})
 
     kind: Literal["jsonl"] = "jsonl"
@@ -162,13 +163,15 @@ def read_questions(path: Path) -> tuple[Question, ...]:
 
 
 def to_question(row: Row) -> Question:
-    """Return the question of one line. If the line is invalid, raises BenchmarkError with file, line, field and the
-    expected value."""
+    """Return the question of one line. Fields with null count as left out, as does a blank answer of an unanswerable
+    question. Raises BenchmarkError with file, line, field and the expected value."""
     answer = row.fields.get("answer", "left out")
-    if answer is None or (isinstance(answer, str) and not answer.strip()):
-        row.fail("answer", 'an answer; if the documents have none, write "answerable": false instead', answer)
+    blank = answer is None or (isinstance(answer, str) and not answer.strip())
+    if blank and row.fields.get("answerable") is not False:
+        row.fail("answer", 'an answer; if the documents have none, write "answerable": false', answer)
     try:
-        own = _OwnQuestion.model_validate(dict(row.fields))
+        own = _OwnQuestion.model_validate({name: value for name, value in row.fields.items()
+                                           if value is not None and not (blank and name == "answer")})
     except ValidationError as error:
         _refuse(row, error)
     stated = ([] if own.answer is None else [own.answer]) + own.answers
@@ -205,11 +208,11 @@ FOLDER = Path(__file__).parent.parent / "data" / "demo"
 
 
 class Demo(Selection):
-    """Ask the bundled demo set."""
+    """The bundled demo set."""
 
     about = About(
-        paper="cut from HotpotQA (2018), ClapNQ (2024) and TabFact (2020)",
-        licence="CC BY-SA 4.0, Apache-2.0 and MIT, by part", size="96 questions over 220 pages", get="bundled",
+        paper="taken from HotpotQA (2018), ClapNQ (2024) and TabFact (2020)",
+        licence="CC BY-SA 4.0, Apache-2.0 and MIT, by source", size="96 questions over 220 pages", get="bundled",
         settings={"conditions": "retrieved"})
 
     kind: Literal["demo"] = "demo"

@@ -28,16 +28,16 @@ if TYPE_CHECKING:
 
 
 def search(query: Query, index: IndexFolder,
-           k: Annotated[int, typer.Option("-k", min=1, max=1000, help="Number of chunks.")] = 10,
+           k: Annotated[int, typer.Option("-k", min=1, max=1000, help="Number of chunks to show.")] = 10,
            retriever: RetrieverText = "dense", where: Conditions = None,
            allow_server: Annotated[bool, typer.Option("--allow-server", help=(
-               "Send queries and key to the embedding server, now and later."))] = False,
+               "Trust the index's embedding server with queries and API key."))] = False,
            json: AsJson = False) -> None:
-    """Search an index and show the chunks that are found."""
+    """Search an index, and show the best chunks."""
     from ragbed.experiments.settings.file import parse_retriever
     from ragbed.experiments.terminal.display import note, print_json, say
     from ragbed.experiments.terminal.show import hit_row, place
-    from ragbed.retrieval.filters.terms import filter_collection
+    from ragbed.retrieval.filters.filtered_collection import filter_collection
     from ragbed.retrieval.index import Index, allow_servers
     from ragbed.retrieval.storage.manifest import read_manifest
 
@@ -71,9 +71,9 @@ async def _search(index: Index, kind: RetrieverKind, where: tuple[str, ...], que
     """
     from dataclasses import asdict
 
+    from ragbed.agents.model_settings import ModelSettings
     from ragbed.agents.models import open_reranker_deps
-    from ragbed.agents.relevance import judge_notes, judge_tallies
-    from ragbed.agents.settings import ModelSettings
+    from ragbed.agents.relevance_judge import judge_notes, judge_tallies
     from ragbed.retrieval.pool import RetrieverChoice, WholeSearch
     from ragbed.strategies.types import Usage
 
@@ -84,11 +84,11 @@ async def _search(index: Index, kind: RetrieverKind, where: tuple[str, ...], que
     return hits, {"usage": asdict(used), "notes": judge_notes(deps)} if used.calls else {}
 
 
-Reasoning = Annotated[str, typer.Option("--reasoning", metavar="NAME", help="See `ragbed list strategies`.")]
-Retrieval = Annotated[str, typer.Option("--retrieval", metavar="NAME", help="See `ragbed list strategies`.")]
+Reasoning = Annotated[str, typer.Option("--reasoning", metavar="NAME", help="Name from `ragbed list strategies`.")]
+Retrieval = Annotated[str, typer.Option("--retrieval", metavar="NAME", help="Name from `ragbed list strategies`.")]
 ChunksPerSearch = Annotated[int, typer.Option("-k", min=1, help="Number of chunks per search.")]
-MaxTokens = Annotated[int, typer.Option("--max-tokens", min=1, help="Limit of one reply.")]
-Temperature = Annotated[str, typer.Option("--temperature", help="`none` sends none, for reasoning models.")]
+MaxTokens = Annotated[int, typer.Option("--max-tokens", min=1, help="Maximum tokens per reply.")]
+Temperature = Annotated[str, typer.Option("--temperature", help="Sampling temperature; `none` omits it from requests.")]
 
 
 def ask(question: Asked, index: IndexFolder, model: AnyModel = None,
@@ -100,11 +100,13 @@ def ask(question: Asked, index: IndexFolder, model: AnyModel = None,
         stream: Streamed = False, trace: Traced = False, json: AsJson = False) -> None:
     """Answer one question from an index, with citations or a refusal.
 
-    Without --model, uses RAGBED_MODEL, else OpenAI if OPENAI_API_KEY is set, else a server on this machine (Ollama, LM
-    Studio, llama.cpp, vLLM), else a small local model. --reasoning and --retrieval also take FILE.py:FUNCTION, or
-    settings in YAML. Exit status 1: neither an answer nor a refusal.
+    Without --model, ragbed uses the first of these that it finds: the model in RAGBED_MODEL; OpenAI, if OPENAI_API_KEY
+    is set; a server on this machine (Ollama, LM Studio, llama.cpp, vLLM); a small local model.
+
+    --reasoning and --retrieval also take FILE.py:FUNCTION or YAML. Exit status 1: the model neither answered nor
+    refused.
     """
-    from ragbed.experiments.terminal.ask import ask
+    from ragbed.experiments.terminal.answer_display import ask
 
     settings = _settings(index, model, reasoning, retrieval, k, retriever, where, max_tokens, temperature)
     if not ask(settings, question, turns=_turns(history) if history else (), stream=stream, trace=trace, json=json):
@@ -115,25 +117,29 @@ def _settings(index: Path, model: str | None, reasoning: str, retrieval: str, k:
               where: list[str] | None, max_tokens: int, temperature: str) -> AssistantSettings:
     from ragbed.agents.assistant import AssistantSettings
     from ragbed.agents.discovery import default_model
-    from ragbed.agents.settings import Limits, ModelSettings
-    from ragbed.experiments.settings.file import parse_retriever, parse_spec
+    from ragbed.agents.model_settings import Limits
+    from ragbed.experiments.settings.file import parse_model, parse_retriever, parse_spec
     from ragbed.experiments.terminal.display import note
     from ragbed.strategies.settings.strategy_config import parse_strategy
 
     kind, conditions = parse_retriever(retriever, where or [])
-    return AssistantSettings(index=index, model=model or default_model(note), k=k, retriever=kind, where=conditions,
+    name, calls = parse_model(model or default_model(note), temperature=_temperature(temperature))
+    return AssistantSettings(index=index, model=name, k=k, retriever=kind, where=conditions,
                              reasoning=parse_strategy("reasoning", parse_spec(reasoning, "--reasoning")).spec,
                              retrieval=parse_strategy("retrieval", parse_spec(retrieval, "--retrieval")).spec,
                              limits=Limits(max_tokens=max_tokens),
-                             calls=ModelSettings(temperature=_temperature(temperature)))
+                             calls=calls)
 
 
 def given_settings(**options: Any) -> dict[str, Any]:
     """Return the assistant settings that were given as options, by name."""
-    from ragbed.experiments.settings.file import parse_retriever, parse_spec
+    from ragbed.experiments.settings.file import parse_model, parse_retriever, parse_spec
     from ragbed.strategies.settings.strategy_config import parse_strategy
 
     given = {name: value for name, value in options.items() if value is not None}
+    if "model" in given:
+        given["model"], calls = parse_model(given["model"])
+        given |= {"calls": calls} if calls.models else {}
     for family in ("reasoning", "retrieval"):
         if family in given:
             given[family] = parse_strategy(family, parse_spec(given[family], f"--{family}")).spec

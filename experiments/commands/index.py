@@ -15,21 +15,24 @@ from ragbed.experiments.commands.options import AsJson, Launcher, ShardName, par
 if TYPE_CHECKING:
     from ragbed.documents.shards import Shard
     from ragbed.retrieval.build import BuildEstimate, BuildReport
-    from ragbed.retrieval.settings import IndexSettings
+    from ragbed.retrieval.index_settings import IndexSettings
 
 Sources = Annotated[list[str] | None, typer.Argument(help=(
     "Files, folders or globs; with --remove, names in the index."))]
+_NAMED = 20  # pages or sources in one message
 _MAX_NAMED = 5  # this many files of unknown type are named; others are only counted
 
 Chunker = Annotated[str | None, typer.Option("--chunker", metavar="NAME", help=(
-    "sections, sentences, recursive, fixed, crest, or settings."))]
+    "Chunker: sections, sentences, recursive, fixed or crest; or YAML."))]
 EmbedderText = Annotated[str | None, typer.Option("--embedder", metavar="NAME", help=(
-    "A model or its folder, static:FOLDER, openai:NAME or none."))]
-Vectors = Annotated[str | None, typer.Option("--vectors", metavar="NAME", help="auto, flat, hnsw, or settings.")]
+    "Embedding model: name, folder, static:FOLDER, openai:NAME or none."))]
+Vectors = Annotated[str | None, typer.Option("--vectors", metavar="NAME", help=(
+    "Vector index: auto, flat, rabitq or hnsw; or YAML."))]
 Rendering = Annotated[str | None, typer.Option("--format", metavar="NAME", help=(
     "Text to index: plain (default) or html."))]
 Fields = Annotated[Path | None, typer.Option("--metadata", metavar="FILE", help=(
-    "Fields to filter by: JSON Lines or CSV with `source`."))]
+    "JSON Lines or CSV with a `source` column and fields to filter by."))]
+Ocr = Annotated[bool, typer.Option("--ocr", help="Read PDF pages that are pictures by text recognition.")]
 Add = Annotated[bool, typer.Option("--add", help="Add to the index, or replace documents in it.")]
 Remove = Annotated[bool, typer.Option("--remove", help="Remove these sources from the index.")]
 Check = Annotated[bool, typer.Option("--check", help="Verify the hash of every byte of the index.")]
@@ -41,21 +44,23 @@ def index(sources: Sources = None, *, out: Annotated[Path, typer.Option("--out",
           size: Annotated[int | None, typer.Option("--size", min=100, help="Chunk size in characters.")] = None,
           format: Rendering = None,
           embedder: EmbedderText = None, vectors: Vectors = None,
-          metadata: Fields = None, add: Add = False, remove: Remove = False, check: Check = False,
+          ocr: Ocr = False, metadata: Fields = None, add: Add = False, remove: Remove = False, check: Check = False,
           dry_run: DryRun = False, shard: ShardName = None, launcher: Launcher = None,
           json: AsJson = False) -> None:
     """Parse, chunk, embed and index documents.
 
-    Reads HTML, PDF, text, Markdown, CSV, Excel, Word and PowerPoint. If repeated after a change, processes only what
-    changed. Settings in YAML look like '{kind: fixed, size: 800, overlap: 80}'.
+    Reads HTML, PDF, Office, Markdown, e-mail, e-books, JSON, code and more file types. A rerun processes only the
+    files that changed. --chunker, --embedder and --vectors also take YAML, such as '{kind: fixed, size: 800, overlap:
+    80}'.
     """
-    given = {"chunker": chunker, "size": size, "format": format, "embedder": embedder, "vectors": vectors}
+    given = {"chunker": chunker, "size": size, "format": format, "embedder": embedder, "vectors": vectors,
+             "ocr": ocr or None}
     modes = [name for name, on in (("--add", add), ("--remove", remove), ("--check", check)) if on]
     changes = [f"--{name}" for name, value in given.items() if value is not None]
     if len(modes) > 1:
         refuse(f"{modes[0]} and {modes[1]} cannot be combined; give one of them")
-    if check and (sources or dry_run):
-        refuse("--check cannot be combined with other options; give only --out")
+    if check and (dry_run or metadata):
+        refuse(f"--check cannot be combined with {'--dry-run' if dry_run else '--metadata'}; give only --out")
     if not check and not sources:
         refuse("name the files, folders or globs to index")
     if modes and changes:
@@ -68,7 +73,7 @@ def index(sources: Sources = None, *, out: Annotated[Path, typer.Option("--out",
     if remove and (metadata or dry_run):
         refuse(f"--remove cannot be combined with {'--metadata' if metadata else '--dry-run'}")
     if check:
-        _check(out, json)
+        _check(out, sources or [], json)
     elif dry_run:
         _estimate(sources or [], out, None if add else _settings(given), json)
     elif launcher:
@@ -78,7 +83,7 @@ def index(sources: Sources = None, *, out: Annotated[Path, typer.Option("--out",
 
 
 def _launch(launcher: str, out: Path, json: bool) -> None:
-    from ragbed.experiments.commands.shards import find_launcher
+    from ragbed.experiments.commands.options import find_launcher
     from ragbed.experiments.terminal.display import Bars
 
     guest = find_launcher(launcher)
@@ -88,14 +93,22 @@ def _launch(launcher: str, out: Path, json: bool) -> None:
     show_built(report, out, {"shards": len(folders)} if json else None, noted=True)
 
 
-def _check(out: Path, json: bool) -> None:
-    from ragbed.experiments.terminal.display import print_result
+def _check(out: Path, sources: list[str], json: bool) -> None:
+    """Verify an index, and compare it with the sources if some are named."""
+    from ragbed.experiments.terminal.display import note, print_result
+    from ragbed.retrieval.build import outdated_sources
     from ragbed.retrieval.index import Index
 
     manifest = Index.open(out, verify=True).manifest
+    outdated = outdated_sources(sources, out) if sources else {}
+    for source, change in list(outdated.items())[:_NAMED]:
+        note(f"{source}: {change} since the index was built")
+    if len(outdated) > _NAMED:
+        note(f"and {len(outdated) - _NAMED} more sources differ")
+    unchanged = f"every file{' of the index' * bool(outdated)} is unchanged"
     print_result(json, {"index": str(out), "documents": manifest.documents, "chunks": manifest.chunks,
-                        "windows": manifest.windows, "files": manifest.files}, (
-        f"{out}: {manifest.documents} documents, {manifest.chunks} chunks; every file is unchanged"))
+                        "windows": manifest.windows, "files": manifest.files, "outdated": outdated}, (
+        f"{out}: {manifest.documents} documents, {manifest.chunks} chunks; {unchanged}"))
 
 
 def _estimate(sources: list[str], out: Path, settings: IndexSettings | None, json: bool) -> None:
@@ -139,7 +152,7 @@ def _build(sources: list[str], out: Path, settings: IndexSettings | None, metada
                         shard=shard) if settings else \
             add_to_index(sources, out, bars, metadata=fields, on_estimate=on_estimate)
     if settings and before is not None and before.settings != settings:
-        note("the previous index had other settings; options are not remembered, so give them again if you need them")
+        note("the previous index had different settings; options are not remembered, so repeat those that you need")
     if settings and before is not None and before.fields and metadata is None:
         note("the previous index had metadata; it is not remembered, so give --metadata again if you need it")
     more = {"unread": unread, "estimate": asdict(estimates[0]) if estimates else None}
@@ -153,6 +166,21 @@ def show_built(report: BuildReport, place: Path, more: Mapping[str, Any] | None,
 
     for skipped in () if noted else report.skipped:
         note(f"skipped {skipped}")
+    for source, pages in report.unread_pages.items():
+        named = ", ".join(map(str, pages[:_NAMED]))
+        named += f" and {len(pages) - _NAMED} more" if len(pages) > _NAMED else ""
+        one = len(pages) == 1
+        advice = "" if report.ocr_pages else f"; --ocr reads {'it' if one else 'them'}"
+        note(f"{source}: page {named} is a picture without text, so it is not in the index{advice}" if one else
+             f"{source}: pages {named} are pictures without text, so they are not in the index{advice}")
+    if report.ocr_pages:
+        count = sum(map(len, report.ocr_pages.values()))
+        named = ", ".join(list(report.ocr_pages)[:_MAX_NAMED]) + ", ..." * (len(report.ocr_pages) > _MAX_NAMED)
+        note(f"{count} {'page' if count == 1 else 'pages'} read by OCR ({named}); recognised text may have errors")
+    if report.unknown_metadata:
+        names = report.unknown_metadata
+        note(f"metadata: {len(names)} of its sources {'is' if len(names) == 1 else 'are'} not in the index "
+             f"({', '.join(names[:_MAX_NAMED])}{', ...' * (len(names) > _MAX_NAMED)})")
     if report.hidden:
         note(f"{report.hidden:,} hidden characters were left out; RAGBED_KEEP_HIDDEN=1 keeps them")
     if more is not None:
@@ -160,12 +188,15 @@ def show_built(report: BuildReport, place: Path, more: Mapping[str, Any] | None,
                     "replaced": report.replaced, "removed": report.removed,
                     "chunks": report.chunks, "windows": report.windows, "embedded": report.embedded_now,
                     "reused": report.reused, "search": report.how, "seconds": report.seconds,
-                    "skipped": [{"document": one.source, "reason": one.reason} for one in report.skipped], **more})
+                    "skipped": [{"document": one.source, "reason": one.reason} for one in report.skipped],
+                    "unread_pages": report.unread_pages, "ocr_pages": report.ocr_pages,
+                    "unknown_metadata": report.unknown_metadata, **more})
         return
     changes = ((report.replaced, "replaced"), (report.removed, "removed"))
     changed = "".join(f", {count} {what}" for count, what in changes if count)
-    say(f"{report.documents} documents{changed}, {report.chunks} chunks, "
-        f"{report.windows} windows ({report.embedded_now} embedded now, {report.reused} reused), "
+    windows = (f", {report.windows} windows ({report.embedded_now} embedded now, {report.reused} reused)"
+               if report.embedded_now or report.reused else "")
+    say(f"{report.documents} documents{changed}, {report.chunks} chunks{windows}, "
         f"{len(report.skipped)} skipped; {sum(report.seconds.values()):.1f} s")
     say(f"{report.how}; {place}")
 
@@ -187,13 +218,17 @@ def _note_unread(sources: Sequence[str]) -> list[str]:
 def _settings(options: Mapping[str, Any]) -> IndexSettings:
     from pydantic import ValidationError
 
-    from ragbed.documents.errors import SettingsError
-    from ragbed.experiments.settings.file import explain, parse_yaml
-    from ragbed.retrieval.settings import IndexSettings
+    from ragbed.documents.errors import MissingExtra, SettingsError
+    from ragbed.experiments.settings.file import parse_yaml
+    from ragbed.experiments.settings.validation import explain
+    from ragbed.retrieval.index_settings import IndexSettings
 
     given = {name: parse_yaml(text, f"--{name}") if text.startswith("{") else text
              for name in ("chunker", "embedder", "vectors") if (text := options[name]) is not None}
     given["formats"] = (options["format"] or "plain",)
+    if options["ocr"]:
+        MissingExtra.check("ocr", "rapidocr_onnxruntime")
+        given["ocr"] = True
     usual, size = IndexSettings().chunker.kind, options["size"]
     cut = given.pop("chunker", usual)
     if size is not None and not isinstance(cut, str):

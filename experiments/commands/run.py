@@ -15,7 +15,7 @@ from ragbed.experiments.commands.options import AsJson, Fresh, Launcher, ShardNa
 
 if TYPE_CHECKING:
     from ragbed.documents.shards import Shard
-    from ragbed.experiments.running.cassette import Replay
+    from ragbed.experiments.running.replay import Replay
     from ragbed.experiments.settings import RunSettings
     from ragbed.experiments.settings.targets import Part
 
@@ -26,17 +26,22 @@ def _more(option: str, help: str, **others: Any) -> Any:
     return typer.Option(option, help=help, rich_help_panel=MORE, **others)
 
 
-Target = Annotated[str | None, typer.Argument(metavar="TARGET", help="A YAML settings file, or a benchmark's name.")]
-Files = Annotated[str | None, typer.Argument(metavar="PATH", help="The benchmark's folder or file, or hub:OWNER/NAME.")]
-Models = Annotated[Texts, typer.Option("--model", metavar="NAME", help="As for `ragbed ask`.")]
+Target = Annotated[str | None, typer.Argument(metavar="TARGET", help=(
+    "A YAML settings file, a benchmark's name, or a file of questions."))]
+Files = Annotated[str | None, typer.Argument(metavar="PATH", help=(
+    "Files of the benchmark, or hub:OWNER/NAME; documents of questions."))]
+Models = Annotated[Texts, typer.Option("--model", metavar="NAME", help="Model; see `ragbed ask --help`.")]
 Reasonings = Annotated[Texts, typer.Option("--reasoning", metavar="NAME", help=(
-    "See `ragbed list strategies`; or FILE.py:FUNCTION."))]
-Retrievals = Annotated[Texts, typer.Option("--retrieval", metavar="NAME", help="See `ragbed list strategies`.")]
-Conditions = Annotated[Texts, typer.Option("--condition", metavar="NAME", help="See `ragbed list conditions`.")]
-Perturbations = Annotated[Texts, _more("--perturbation", "See `ragbed list perturbations`.", metavar="NAME")]
-RuleNames = Annotated[Texts, _more("--rules", "See `ragbed list rules`.", metavar="NAME")]
-JudgeName = Annotated[str | None, typer.Option("--judge", metavar="NAME", help="`lexical`, or a model.")]
-ScoringName = Annotated[str | None, _more("--scoring", "corrected or as-published.", metavar="NAME")]
+    "Name from `ragbed list strategies`, or FILE.py:FUNCTION."))]
+Retrievals = Annotated[Texts, typer.Option("--retrieval", metavar="NAME", help="Name from `ragbed list strategies`.")]
+Conditions = Annotated[Texts, typer.Option("--condition", metavar="NAME", help=(
+    "Where passages come from: `ragbed list conditions`."))]
+Perturbations = Annotated[Texts, _more("--perturbation", metavar="NAME", help=(
+    "Changes to the passages: `ragbed list perturbations`."))]
+RuleNames = Annotated[Texts, _more("--rules", "Rules in the prompt: `ragbed list rules`.", metavar="NAME")]
+JudgeName = Annotated[str | None, typer.Option("--judge", metavar="NAME", help=(
+    "Judge of answers: `lexical` (compares words) or a model."))]
+ScoringName = Annotated[str | None, _more("--scoring", "Scoring rules: corrected or as-published.", metavar="NAME")]
 RunName = Annotated[str | None, _more("--name", "Name of the run. Default: the benchmark's name.", metavar="NAME")]
 Others = Annotated[Texts, typer.Option("--set", metavar="KEY=VALUE", help=(
     "Any other setting, e.g. limits.max_tokens=256."))]
@@ -44,13 +49,13 @@ SkipBad = Annotated[bool, _more("--skip-bad", "Skip malformed records of the ben
 Out = Annotated[Path | None, _more("--out", "Folder of runs. Default: `runs`.", metavar="PATH")]
 Limit = Annotated[int | None, typer.Option("--limit", min=1, help=(
     "Only the first N questions; the run is called NAME-limit-N."))]
-Sample = Annotated[int | None, _more("--sample", "N random questions; the run is called NAME-sample-N.", min=1)]
+Sample = Annotated[int | None, _more("--sample", "N random questions, as the run NAME-sample-N.", min=1)]
 Seed = Annotated[int | None, _more("--seed", "Random seed of --sample and all other random choices.")]
-Filter = Annotated[Texts, typer.Option("--filter", metavar="TAG=VALUE", help=(
-    "Only questions with this tag, in a separate run."))]
-Race = Annotated[bool, _more("--race", "Stop a cell once significantly worse or unlikely to differ.")]
+Filter = Annotated[Texts, typer.Option("--only", metavar="TAG=VALUE", help=(
+    "Only questions with this tag, or id=ID, as another run."))]
+Race = Annotated[bool, _more("--race", "Stop a cell early if it is clearly worse or a tie is likely.")]
 Probe = Annotated[Literal["citations"] | None, _more("--probe", (
-    "Ask again without each passage, to test citations."))]
+    "Ask again without each passage, to test which citations matter."))]
 Budgets = Annotated[Texts, typer.Option("--budget", metavar="KIND=N", help=(
     "Stop at dollars=5, tokens=200000 or seconds=1800."))]
 Full = Annotated[bool, typer.Option("--full", help="Also print all metrics, causes, breakdowns and notes.")]
@@ -64,22 +69,22 @@ def run(target: Target = None, path: Files = None, model: Models = None, reasoni
         shard: ShardName = None, launcher: Launcher = None, fresh: Fresh = False,
         retry: Annotated[bool, typer.Option("--retry", help="Ask failed questions again; keep all other answers.")
                          ] = False,
-        journal: Annotated[JournalMode, _more("--journal", "Reuse recorded calls, ask all again, or send none.")
+        journal: Annotated[JournalMode, _more("--journal", "Reuse recorded calls, ask again, or only replay.")
                            ] = "record",
-        replay: Annotated[Path | None, _more("--replay", "Run from a cassette, without any model or index.",
+        replay: Annotated[Path | None, _more("--replay", "Use the calls in this cassette; needs no model and no index.",
                                              metavar="FILE")] = None,
         dry: Annotated[bool, typer.Option("--dry-run", help="Estimate calls, tokens, price and detectable difference.")
                        ] = False,
         full: Full = False, json: AsJson = False) -> None:
     """Run an experiment, or continue it where it stopped.
 
-    Without a settings file, the options describe the experiment: a benchmark runs as its paper ran it, and each option
-    replaces one setting. See `ragbed schema` for all settings.
+    Give a settings file, or the name of a benchmark. A benchmark runs with the settings of its paper, and each option
+    replaces one of them. `ragbed schema` prints all settings.
 
-    Exit status 1: no question got a reply, or a replay differs from its recording. 2: an error that you can fix, or the
-    budget is spent.
+    Exit status 1: no question got a reply, or a replay differs from its recording. Exit status 2: you can fix
+    the error, or the budget is spent.
     """
-    from ragbed.experiments.running.cassette import Replay
+    from ragbed.experiments.running.replay import Replay
     from ragbed.experiments.settings.spending import update_budget
     from ragbed.experiments.settings.targets import Part
 
@@ -108,14 +113,14 @@ def given_options(set: Texts, skip_bad: bool, **options: Any) -> dict[str, Any]:
 
 def _runs(target: str | None, path: str | None, options: dict[str, Any], part: Part,
           cassette: Replay | None) -> list[RunSettings]:
-    from ragbed.experiments.running.cassette import settings_of_cassette
+    from ragbed.experiments.running.replay import settings_of_cassette
     from ragbed.experiments.settings.targets import resolve_target
 
     if target is None and cassette is not None:
         return [settings_of_cassette(cassette, options, part)]
     runs = resolve_target(target or "", path, options, part)
     if cassette is not None and len(runs) > 1:
-        refuse(f"{target} is {len(runs)} runs, and a cassette is of one; give one benchmark")
+        refuse(f"{target} is {len(runs)} runs, but a cassette holds one; give one benchmark")
     return runs
 
 
@@ -146,9 +151,9 @@ def carry_out_runs(runs: Sequence[RunSettings], journal: JournalMode, retry: boo
     """Carry out one run or several, and print their results."""
     from ragbed.documents.errors import BenchmarkError
     from ragbed.experiments.benchmarks.hub import only_cached
-    from ragbed.experiments.commands.shards import find_launcher
+    from ragbed.experiments.commands.options import find_launcher
     from ragbed.experiments.terminal.display import print_json
-    from ragbed.experiments.terminal.run import Put, carry_out, in_turn, show_merged
+    from ragbed.experiments.terminal.execution import Put, carry_out, in_turn, show_merged
 
     launched = find_launcher(launcher) if launcher else None
     shards = launched.launch(sys.argv[1:], launcher or "", [one.folder for one in runs],
@@ -157,7 +162,7 @@ def carry_out_runs(runs: Sequence[RunSettings], journal: JournalMode, retry: boo
     def carry(settings: RunSettings, put: Put) -> None:
         if launched:
             place = settings.folder
-            with launched.merged_run([one.folder(place) for one in shards], place, fresh) as folder:
+            with launched.merged_run([one.folder(place) for one in shards], place, True) as folder:
                 show_merged(folder, len(shards), put if json else None)
             return
         try:
@@ -176,8 +181,8 @@ def carry_out_runs(runs: Sequence[RunSettings], journal: JournalMode, retry: boo
 
 def _plan(runs: Sequence[RunSettings], json: bool) -> None:
     from ragbed.experiments.running.dry_run import plan_run
+    from ragbed.experiments.terminal.cost_tables import show_plan, show_total
     from ragbed.experiments.terminal.display import print_json
-    from ragbed.experiments.terminal.dry_run import show_plan, show_total
 
     plans = [plan_run(settings) for settings in runs]
     if json:

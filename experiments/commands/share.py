@@ -1,4 +1,4 @@
-"""Commands that export a run, and recompute its figures."""
+"""Commands that keep a run in one file."""
 from __future__ import annotations
 
 from pathlib import Path
@@ -6,26 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from ragbed.experiments.commands.options import AsJson, CellName, FinishedRun, refuse
-
-
-def export(run: FinishedRun,
-           to: Annotated[Path, typer.Argument(metavar="FILE", help=(
-               "A table (.csv, .parquet), or everything (.jsonl)."))],
-           form: Annotated[str | None, typer.Option("--as", metavar="FORMAT", help=(
-               "Only answers: ragas, trec_rag, inspect, ragchecker or jsonl."))] = None,
-           cell: CellName = None, json: AsJson = False) -> None:
-    """Write records or answers for other tools."""
-    from ragbed.experiments.export import export as write
-    from ragbed.experiments.export import export_answers
-    from ragbed.experiments.runs.finished import open_finished
-    from ragbed.experiments.terminal.display import print_result
-
-    if cell is not None and form is None:
-        refuse("--cell needs --as: a table has every cell")
-    with open_finished(run) as finished:
-        done = write(finished, to) if form is None else export_answers(finished, to, form, cell)
-    print_result(json, {"run": str(run), "to": str(to), "said": done}, done)
+from ragbed.experiments.commands.options import AsJson, FinishedRun
 
 
 def cassette_export(run: FinishedRun, out: Annotated[Path | None, typer.Option("--out", metavar="FILE", help=(
@@ -36,7 +17,7 @@ def cassette_export(run: FinishedRun, out: Annotated[Path | None, typer.Option("
     `ragbed run --replay FILE` repeats the run from it anywhere. An existing cassette is replaced.
     """
     from ragbed.experiments.benchmarks.hub import CARD
-    from ragbed.experiments.running.cassette import export_cassette, export_set_cassette
+    from ragbed.experiments.running.replay import export_cassette, export_set_cassette
     from ragbed.experiments.runs.finished import open_finished
     from ragbed.experiments.terminal.display import print_result
 
@@ -54,10 +35,11 @@ def cassette_export(run: FinishedRun, out: Annotated[Path | None, typer.Option("
         "benchmark's files, without a model, an index or a network"))
 
 
-def cassette_show(file: Annotated[Path, typer.Argument(help="A cassette.")], json: AsJson = False) -> None:
+def cassette_show(file: Annotated[Path, typer.Argument(help=(
+    "A cassette: recorded calls in one file."))], json: AsJson = False) -> None:
     """Check a cassette, and show what it holds."""
     from ragbed.experiments.formatting import format_price
-    from ragbed.experiments.running.cassette import Replay, describe_cassette
+    from ragbed.experiments.running.replay import Replay, describe_cassette
     from ragbed.experiments.terminal.display import print_json, print_records
 
     held = describe_cassette(Replay.open(file))

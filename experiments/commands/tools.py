@@ -1,42 +1,18 @@
-"""Commands to start with: the demo, lists, models, and a strategy of your own."""
+"""Commands to start with: lists, models, and a strategy of your own."""
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import typer
 
-from ragbed.experiments.commands.options import DEFAULT_MODEL, AsJson, ModelName
-
-
-def demo(model: ModelName = DEFAULT_MODEL,
-         out: Annotated[Path, typer.Option("--out", help="Folder of the runs `demo` and `demo-live`.")] = Path("runs"),
-         live: Annotated[bool, typer.Option("--live", help="Ask the model all questions, not only the first.")] = False,
-         fresh: Annotated[bool, typer.Option("--fresh", help="Delete earlier results and start again.")] = False,
-         full: Annotated[bool, typer.Option("--full", help="Also print all metrics, causes and notes.")] = False,
-         json: AsJson = False) -> None:
-    """Try ragbed on bundled questions, with recorded replies.
-
-    Compares five strategies: indexing, retrieval, scores and report are computed here; only the replies, of a model
-    with 1.5 billion parameters, are recorded. Then a live model answers the first questions too.
-    """
-    from ragbed.agents.models import resolve_model
-    from ragbed.experiments.terminal.demo import demo as carry_out
-    from ragbed.experiments.terminal.display import Bars, note
-
-    if fetch := resolve_model(model, calls=False).fetch:
-        note(f"downloading {model}, only once")
-        with Bars() as bars:
-            fetch(lambda done, total: bars("download", done, total))
-    carry_out(model, out, fresh, live, json, full)
-
+from ragbed.experiments.commands.options import AsJson
 
 What = Literal["strategies", "retrievers", "benchmarks", "conditions", "rules", "perturbations", "metrics", "models",
                "guests"]
 
 
 def list_(what: Annotated[What, typer.Argument(metavar="WHAT", help=(
-        "strategies, retrievers, benchmarks, metrics and so on."))], json: AsJson = False) -> None:
+        "What to list: strategies, retrievers, metrics and so on."))], json: AsJson = False) -> None:
     """List the available strategies, retrievers, benchmarks, metrics and so on."""
     from ragbed.experiments.terminal.display import print_json, print_records, print_table
     from ragbed.experiments.terminal.lists import INVENTORY
@@ -64,7 +40,7 @@ def _fields(row: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def new_strategy(name: Annotated[str, typer.Argument(help="Name of the strategy and its file: letters, digits and _.")],
-                 retrieval: Annotated[bool, typer.Option("--retrieval", help="A retrieval strategy, not reasoning.")
+                 retrieval: Annotated[bool, typer.Option("--retrieval", help="Create a retrieval strategy instead.")
                                       ] = False) -> None:
     """Create a custom strategy and its test in the current folder."""
     from ragbed.experiments.terminal.display import say
@@ -79,9 +55,11 @@ def new_strategy(name: Annotated[str, typer.Argument(help="Name of the strategy 
     say(f"  ragbed report runs/{name}")
 
 
-def schema() -> None:
+def schema(exemplars: Annotated[bool, typer.Option("--exemplars", help=(
+        "Schema of a line in a file of worked examples instead."))] = False) -> None:
     """Print the JSON Schema of a run's settings."""
-    from ragbed.experiments.settings.schema import settings_schema
+    from ragbed.experiments.settings.file import settings_schema
     from ragbed.experiments.terminal.display import print_json
+    from ragbed.strategies.settings.exemplars import exemplars_schema
 
-    print_json(settings_schema())
+    print_json(exemplars_schema() if exemplars else settings_schema())

@@ -1,9 +1,10 @@
-"""Check how far cited passages support each sentence of an answer, and how far the answer supports each nugget.
+"""Check whether cited passages support each sentence of an answer, and whether the answer supports each nugget, a fact
+that a good answer contains.
 
 `lexical` compares words, numbers and dates (`strategies/support/lexical.py`). `nli` uses a cross-encoder trained for
 entailment, as ALCE does (Gao et al., "Enabling Large Language Models to Generate Text with Citations", EMNLP 2023).
-`model` asks a language model, and once more if its reply cannot be parsed. If that fails too, the sentence has no
-level, which is different from the level `none`.
+`model` asks a language model, and repeats the call once if the reply cannot be parsed. If that fails too, the sentence
+has no level, which is different from the level `none`.
 """
 from __future__ import annotations
 
@@ -18,16 +19,16 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from ragbed.agents.journal import Exchange, ExchangeResult, Model, complete_with_repair
 from ragbed.documents.types import Chunk
 from ragbed.experiments.cells import Cell
-from ragbed.experiments.judges.base import fill
+from ragbed.experiments.judges.judge import fill
 from ragbed.experiments.question import Question, Scheme
 from ragbed.experiments.record import Result, Support, SupportLabel, SupportLevel
 from ragbed.strategies.reading import read_answer, read_citations, strip_citations
-from ragbed.strategies.retrieval.none import none
-from ragbed.strategies.support.check import Statement, read_grades, read_statements
+from ragbed.strategies.retrieval.once import none
 from ragbed.strategies.support.lexical import score
+from ragbed.strategies.support.statements import Statement, read_grades, read_statements
 from ragbed.strategies.types import Draft, Failure, Generate, Message, Passage, Task
 
-LevelResult = tuple[SupportLevel | None, str]  # the level, or the reason why there is none
+LevelResult = tuple[SupportLevel | None, str]  # the level, or None and the reason
 MAX_NUGGETS = 20
 
 
@@ -38,8 +39,8 @@ class Claims:
     Attributes:
         passages: text of each passage by its evidence number.
         answer: text that may contain nuggets; empty for a refusal or a failure.
-        nuggets: whether each nugget is vital, by its text.
-        gold: texts from which to make nuggets if the question has none.
+        nuggets: maps the text of each nugget to whether it is vital.
+        gold: texts from which nuggets are made if the question has none.
     """
 
     question: str
@@ -52,7 +53,7 @@ class Claims:
 
 def extract_claims(result: Result, question: Question, cell: Cell, passages: Mapping[int, str], check: SupportCheck,
               gold: Sequence[str] = ()) -> Claims | None:
-    """Return a support check's input for a record; None if there is nothing to check.
+    """Return the input of a support check for a record, or None if there is nothing to check.
 
     If no sentence has a citation, as in a JSON reply, every sentence gets all citations of the answer. Nuggets come
     from the question or the record; if neither has any, a check may make them from the gold.
@@ -71,7 +72,7 @@ def extract_claims(result: Result, question: Question, cell: Cell, passages: Map
 
 
 class SupportCheck(BaseModel):
-    """A check of support."""
+    """Finds out how well passages support sentences, and how well an answer supports nuggets."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -133,7 +134,7 @@ class _ByValue(SupportCheck):
 
     def level(self, statement: str, sources: Sequence[str], question: str,
               nugget: bool = False) -> Exchange[LevelResult]:
-        """Return the support level of the computed value. For nuggets the question is ignored."""
+        """Return the support level of the computed value. The question is not used for nuggets."""
         value = self.value(statement, sources, "" if nugget else question)
         return "full" if value >= self.full else "partial" if value >= self.partial else "none", ""
         yield
@@ -170,7 +171,7 @@ class NliSupport(_ByValue):
     partial: float = 0.2
 
     def value(self, statement: str, sources: Sequence[str], question: str) -> float:
-        from ragbed.retrieval.models import find_model
+        from ragbed.retrieval.model_files import find_model
         from ragbed.retrieval.rerankers.cross_encoder import entailment_scorer
 
         together = [*sources, *(["\n".join(sources)] if len(sources) > 1 else [])]
@@ -210,7 +211,6 @@ class ModelSupport(SupportCheck):
         return {fact.strip(): vital.lower() == "vital" for vital, fact in (facts or [])[:MAX_NUGGETS]}, flaw
 
     def _ask(self, name: str, fields: Mapping[str, str], read: Callable[[str], Any]) -> Exchange[tuple[Any, str]]:
-        """Ask the model and return the parsed reply, or None and the reason."""
         messages = [Message("user", (fill(name, fields),))]
         for purpose in ("support", "support_repair"):
             reply = yield Generate(tuple(messages), purpose, max_tokens=self.max_tokens, see_failure=True)

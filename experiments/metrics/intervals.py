@@ -19,6 +19,8 @@ TAIL = (1 - LEVEL) / 2
 Z = 1.959963984540054  # quantile of the normal distribution at that level
 FEW = 8  # with fewer units, percentiles alone are too narrow
 _EQUAL = 1e-12
+_TINY = 1e-300
+_SHOWN = 1e-9  # the smallest bound that is not rounded to 0
 
 
 class Interval(NamedTuple):
@@ -40,14 +42,13 @@ def wilson(share: float, n: float) -> Interval:
 
 
 def effective_questions(sums: Floats, counts: Floats) -> float:
-    """Compute how many independent questions the clusters are worth, for the interval of a share.
+    """Compute how many independent questions would give a share the same precision as these clusters.
 
-    This many independent questions would have the same variance as the clusters (Kish's design effect, "Survey
-    Sampling", 1965). Few clusters determine that variance poorly. So the number is reduced by using Student's quantile
-    instead of the normal one, as Korn and Graubard do (Survey Methodology 24, 1998). With Wilson's interval, coverage
-    is good for rare shares too (Dean and Pagano, Journal of Survey Statistics and Methodology 3, 2015). If all answers
-    are equal, the result is `effective_size`. `sums` counts each cluster's right answers, `counts` its questions (at
-    least one).
+    The number follows from the variance between clusters (Kish's design effect, "Survey Sampling", 1965). Few clusters
+    determine that variance poorly. So the number is reduced by using Student's quantile instead of the normal one, as
+    Korn and Graubard do (Survey Methodology 24, 1998). With Wilson's interval, coverage is good for rare shares too
+    (Dean and Pagano, Journal of Survey Statistics and Methodology 3, 2015). If all answers are equal, the result is
+    `effective_size`. `sums` counts each cluster's right answers, `counts` its questions (at least one).
     """
     n, clusters, weighs = float(counts.sum()), len(counts), effective_size(counts)
     share = float(sums.sum()) / n
@@ -71,8 +72,8 @@ def degrees_of_freedom(*parts: tuple[float, float]) -> float:
 
 
 def effective_units(sums: Floats, counts: Floats) -> float:
-    """Compute the effective number of units of the mean of two splits' means: its degrees of freedom plus one. A small
-    split with most of the variance thus counts only as its few units. Both arrays are units by splits."""
+    """Compute the effective number of units of the mean of two splits' means: its degrees of freedom plus one. So a
+    small split that causes most of the variance counts only as its few units. Both arrays are units by splits."""
     known = []
     for own, many in zip(sums.T, counts.T, strict=True):
         own, many = own[many > 0], many[many > 0]
@@ -88,7 +89,7 @@ def effective_units(sums: Floats, counts: Floats) -> float:
 @lru_cache(maxsize=1024)
 def student_quantile(freedom: float) -> float:
     """Return the quantile of Student's distribution for a two-sided 95 % interval."""
-    from scipy.special import stdtrit  # scipy.stats takes half a second more to import
+    from scipy.special import stdtrit  # importing scipy.stats takes half a second longer
 
     return float(stdtrit(freedom, 1 - TAIL))
 
@@ -115,9 +116,26 @@ def bootstrap_interval(value: float, spread: Floats, units: float) -> Interval:
     return Interval(min(found.low, value - half), max(found.high, value + half))
 
 
+def match_test(difference: float, interval: Interval, p: float | None) -> Interval:
+    """Return the interval of a difference so that it excludes 0 if and only if p is below `ALPHA`.
+
+    If interval and test disagree, the bound next to 0 becomes the test-based one (Miettinen, American Journal of
+    Epidemiology 103, 1976): the difference times 1 - z / z(p), where z(p) is the normal quantile of p. It is at most as
+    far from 0 as the other bound.
+    """
+    from scipy.special import ndtri
+
+    low, high = interval
+    if p is None or low is None or high is None or (low <= 0 <= high) == (p >= ALPHA):
+        return interval
+    bound = abs(difference) * (1 - Z / max(-float(ndtri(max(p, _TINY) / 2)), _EQUAL))
+    if difference > 0:
+        return Interval(max(bound, -high if p >= ALPHA else _SHOWN), max(high, difference))
+    return Interval(min(low, difference), min(-bound, -low if p >= ALPHA else -_SHOWN))
+
+
 def percentiles(spread: Floats, tail: float = TAIL) -> Interval:
-    """Compute the interval that cuts the share `tail` off each end of a figure's resamples. It has no bounds if any is
-    infinite."""
+    """Cut the share `tail` off each end of a figure's resamples. The interval has no bounds if any is infinite."""
     import numpy as np
 
     usable = spread[~np.isnan(spread)]
@@ -135,7 +153,7 @@ def standard_error(spread: Floats, units: float) -> float:
     return float(finite.std(ddof=1)) * _widening(units) if units > 1 and len(finite) > 1 else 0.0
 
 
-def _widening(units: float) -> float:  # a resample's variance divides by n, not by n - 1
+def _widening(units: float) -> float:  # corrects for resamples whose variance divides by n instead of n - 1
     return math.sqrt(units / (units - 1))
 
 
@@ -176,20 +194,19 @@ def room(sums: Floats, counts: Floats, low: Floats, high: Floats) -> tuple[Float
         least, most = float(low[at]), float(high[at])
         largest = math.sqrt(max((value - least) * (most - value), 0.0))
         alike = 1.0 if spread < _EQUAL else max(1 - spread / (largest if 0 < largest < math.inf else 1.0), 0.0)
-        found[(..., *at)] = [alike ** (n - 1) * max(side, 0.0) for side in _left(value, n, least, most)]
+        found[(..., *at)] = [alike ** (n - 1) * max(side, 0.0) for side in _room_of_constant(value, n, least, most)]
     return found[0], found[1]
 
 
-def _left(value: float, n: float, least: float, most: float) -> tuple[float, float]:
-    """Return the room below and above a mean of n equal values."""
+def _room_of_constant(value: float, n: float, least: float, most: float) -> tuple[float, float]:
     if math.isinf(least):  # a difference of counts
-        return (max(_of_counts(abs(value), n)),) * 2
+        return (max(_poisson_room(abs(value), n)),) * 2
     if math.isinf(most):
-        return _of_counts(value, n)
+        return _poisson_room(value, n)
     return max_unseen_share(n) * (value - least), max_unseen_share(n) * (most - value)
 
 
-def _of_counts(value: float, n: float) -> tuple[float, float]:
+def _poisson_room(value: float, n: float) -> tuple[float, float]:
     """Return the room below and above a mean of counts, treated as a Poisson rate (Garwood, Biometrika 28, 1936)."""
     from scipy.special import gammaincinv
 

@@ -1,8 +1,8 @@
 """The group `ranking`: the ranks at which gold was found, with the formulas of trec_eval.
 
 A ranking consists of gold items, in the order in which the question's searches found the evidence. A gold item in
-several chunks counts at the first of them. The other chunks are misses unless they contain another gold item. A chunk
-with several items counts as these items in succession, so a first chunk with all of the gold scores 1 in every metric.
+several chunks counts at the first of these chunks. The others are misses unless they contain another gold item. A chunk
+with several items counts as several ranks, one per item. So if the first chunk has all of the gold, every metric is 1.
 Cuts count chunks: `recall@5` is over five chunks, however many items they contain.
 
 If all gold is whole documents, the ranking consists of documents, each at the rank of its best chunk, and cuts count
@@ -12,10 +12,11 @@ Relevance may be graded. The gain of an item in `ndcg` is its grade and the disc
 trec_eval's `ndcg_cut` (Järvelin and Kekäläinen, "Cumulated gain-based evaluation of IR techniques", ACM TOIS 20, 2002),
 without a power of two. All other metrics treat every gold item as relevant.
 
-The group `judgements`: `judged@k` is the share of the first k results that have a judgement. `bpref` uses only the
-judged ones (Buckley and Voorhees, "Retrieval evaluation with incomplete information", SIGIR 2004): with R gold items
-and N items judged irrelevant, it is the mean of 1 - min(n, R) / min(N, R) over the gold items, where n of the N are
-ranked before the item. A gold item that is not found counts 0.
+The group `judgements`: `judged@k` is the share of the first k results that have a judgement, as in ir_measures: a
+grade below 0 is one too, and queries without relevant documents count. `bpref` uses only documents judged 0 or above
+(Buckley and Voorhees, "Retrieval evaluation with incomplete information", SIGIR 2004): with R gold items and N items
+judged irrelevant, it is the mean of 1 - min(n, R) / min(N, R) over the gold items, where n of the N are ranked before
+the item. A gold item that is not found counts 0.
 
 The group `spans`: how many of the found characters are gold, and how many of the gold ones were found. Smith and
 Troynikov, "Evaluating Chunking Strategies for Retrieval" (Chroma technical report, 2024), section "Metrics", and its
@@ -36,8 +37,7 @@ from functools import lru_cache
 from math import log2
 from types import MappingProxyType
 
-from ragbed.experiments.metrics.metric import Metric, MetricGroup, cut_of, family_of
-from ragbed.experiments.metrics.scored import Extent, Scored, Scores, Scoring
+from ragbed.experiments.metrics.metric import Extent, Metric, MetricGroup, Scored, Scores, Scoring, cut_of, family_of
 
 _SPANS = "questions whose gold is spans of characters, and whose evidence was searched for"
 _SPAN_NAMES = ("char_recall@5", "char_precision@5", "char_iou@5")
@@ -47,7 +47,7 @@ Spans = Mapping[tuple[str, str], Sequence[tuple[int, int]]]
 
 def spans(item: Scored, scoring: Scoring = "corrected") -> Scores:
     """Score the characters of the first five chunks. Scores are 0 if nothing was found or the question failed. They are
-    None for placed evidence, and if gold is not spans."""
+    None if the condition placed the evidence without a search, or if gold is not spans."""
     return {name: spans_at(item, name) for name in _SPAN_NAMES}
 
 
@@ -72,7 +72,7 @@ def precision_omega(chunks: Iterable[Extent], gold: Sequence[Extent]) -> float:
 
 
 def merge_extents(extents: Iterable[Extent]) -> Spans:
-    """Merge extents: for each document and format, ordered spans that do not touch."""
+    """Merge extents into ordered spans that do not touch, by document and format."""
     found: dict[tuple[str, str], list[tuple[int, int]]] = defaultdict(list)
     for one in sorted(extents):
         known = found[one.document, one.format]
@@ -94,12 +94,12 @@ def _size(spans: Spans) -> int:
 
 
 SPANS = MetricGroup((
-    Metric("char_recall", "share of the gold's characters in the first N chunks found; in every record for 5", _SPANS,
+    Metric("char_recall", "share of the gold's characters in the first N chunks found; every record has N = 5", _SPANS,
            cut=0),
-    Metric("char_precision", "share of the characters of the first N chunks found that are gold; in every record for "
+    Metric("char_precision", "share of the characters of the first N chunks found that are gold; every record has N = "
                              "5", _SPANS, cut=0),
-    Metric("char_iou", "gold characters found, over those that are gold or found in the first N chunks; in every "
-                       "record for 5", _SPANS, cut=0)), spans, at=spans_at)
+    Metric("char_iou", "gold characters found, over those that are gold or found in the first N chunks; every record "
+                       "has N = 5", _SPANS, cut=0)), spans, at=spans_at)
 
 
 _RANKED = "questions with gold whose evidence was searched for"
@@ -109,8 +109,8 @@ Grades = tuple[int, ...]
 
 
 def ranking(item: Scored, scoring: Scoring = "corrected") -> Scores:
-    """Score a ranking. Scores are 0 if nothing was found or the question failed, and None for placed evidence or
-    without gold."""
+    """Score a ranking. Scores are 0 if nothing was found or the question failed. They are None without gold, or if the
+    condition placed the evidence without a search."""
     if not _applies(item):
         return dict.fromkeys(_RANKED_NAMES)
     return dict(_figures(new_items(item), _ideal(item), _RANKED_NAMES))
@@ -137,7 +137,7 @@ def new_items(item: Scored) -> tuple[Grades, ...]:
     for number, held in item.hits.items():
         if number in item.repeats:
             continue
-        new.append(tuple(item.grades[one] if item.grades else 1 for one in sorted(set(held) - seen)))
+        new.append(tuple(item.grades[one] if item.grades else 1 for one in sorted(set(held) - seen)) if held else ())
         seen.update(held)
     while new and not new[-1]:
         new.pop()
@@ -157,7 +157,7 @@ def _figure(name: str, new: Sequence[Grades], ideal: Grades) -> float:
     gains = [grade for grades in taken for grade in grades or (0,)]  # grade of each item in order, 0 for a miss
     if family == "ndcg":
         return _ndcg(gains, ideal, cut)
-    ranks = [rank for rank, gain in enumerate(gains, 1) if gain]  # of gold items
+    ranks = [rank for rank, gain in enumerate(gains, 1) if gain]  # ranks of gold items
     if family == "recall":
         return len(ranks) / len(ideal)
     if family == "mrr":
@@ -187,12 +187,12 @@ def judgements(item: Scored, scoring: Scoring = "corrected") -> Scores:
 
 def judgements_at(item: Scored, name: str) -> float | None:
     """Score a metric of `judgements` with any cut, given its name, or `ndcg@k` over all judged items."""
-    if not _applies(item):
-        return None
     ranks = [number for number in item.hits if number not in item.repeats]
-    if family_of(name) == "judged":
+    if family_of(name) == "judged" and item.searched and (item.gold_total or item.judged):
         known = [bool(item.hits[one]) or item.names.get(one) in item.judged for one in ranks[:cut_of(name)]]
         return sum(known) / len(known) if known else 0.0
+    if not _applies(item):
+        return None
     ranked, grades = judged_ranking(item)
     if family_of(name) == "ndcg":
         return _ndcg([grades.get(one, 0) for one in ranked], grades.values(), cut_of(name))
@@ -210,16 +210,17 @@ GOLD = "gold "  # prefix of the names of gold items
 
 
 def judged_ranking(item: Scored) -> tuple[list[str], dict[str, int]]:
-    """Return the names of the found passages or documents in order, and the grade of every judged name. The first
-    passage with a gold item gets that item's name."""
+    """Return the names of the found passages or documents in order, and the grade of every judged name except those
+    below 0, which trec_eval treats as unjudged. The first passage that contains a gold item is listed under the item's
+    name."""
     seen: set[int] = set()
     ranked: list[str] = []
     for number in (one for one in item.hits if one not in item.repeats):
-        new = sorted(set(item.hits[number]) - seen)
+        new = sorted(set(item.hits[number]) - seen) if item.hits[number] else []
         ranked += [f"{GOLD}{one}" for one in new] or [item.names.get(number, "")]
         seen.update(new)
     gold = {f"{GOLD}{one}": item.grades[one] if item.grades else 1 for one in range(item.gold_total)}
-    return list(dict.fromkeys(ranked)), {**item.judged, **gold}
+    return list(dict.fromkeys(ranked)), {**{name: grade for name, grade in item.judged.items() if grade >= 0}, **gold}
 
 
 JUDGEMENTS = MetricGroup((
@@ -229,10 +230,10 @@ JUDGEMENTS = MetricGroup((
 
 
 RANKING = MetricGroup((
-    Metric("recall", "share of the gold among the first N found; in every record for 5, 10 and 100", _RANKED, cut=0),
-    Metric("precision", "share of the first N found that contain gold; in every record for 5", _RANKED, cut=0),
-    Metric("ndcg", "normalised discounted cumulative gain of the first N found, by grade; in every "
-                   "record for 10", _RANKED, cut=0),
-    Metric("mrr", "1 over the rank of the first gold item, over everything found or the first N", _RANKED,
+    Metric("recall", "share of the gold among the first N found; every record has N = 5, 10 and 100", _RANKED, cut=0),
+    Metric("precision", "share of the first N found that contain gold; every record has N = 5", _RANKED, cut=0),
+    Metric("ndcg", "normalised discounted cumulative gain of the first N found, by grade; every record has N = 10",
+           _RANKED, cut=0),
+    Metric("mrr", "reciprocal rank of the first gold item, among all hits or the first N", _RANKED,
            cut=0, uncut=True),
     Metric("map", "average precision over the gold items", _RANKED)), ranking, at=ranking_at)

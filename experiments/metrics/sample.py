@@ -1,4 +1,4 @@
-"""Scores of a set of questions, summed by the units that are resampled, and their bootstrap resamples."""
+"""Sum the scores of a set of questions by question or cluster, and draw bootstrap resamples of the sums."""
 from __future__ import annotations
 
 import math
@@ -52,14 +52,14 @@ class Totals(NamedTuple):
 class Sample:
     """Scores of a set, summed by unit."""
 
-    names: Sequence[str]  # of the scores, from `scoring.score_names`
+    names: Sequence[str]  # names of the scores, from `scoring.score_names`
     units: Totals
     limits: tuple[Floats, Floats]  # bounds of scores, splits x names; infinite if unbounded, nan if unknown
     shares: frozenset[str]  # names of scores that are 0 or 1 per question; means over repeats may lie between
 
     @property
     def sizes(self) -> dict[str, tuple[int, int]]:
-        """By score name, how many questions of each split have it."""
+        """Return how many questions of each split have each score, by the score's name."""
         first, second = self.units.counts.sum(axis=0)
         return {name: (int(first[at]), int(second[at])) for at, name in enumerate(self.names)}
 

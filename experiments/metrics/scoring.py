@@ -2,26 +2,33 @@
 from __future__ import annotations
 
 import math
+from collections import ChainMap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from ragbed.documents.errors import SettingsError
+from ragbed.documents.errors import SettingsError, did_you_mean
 from ragbed.experiments.metrics.answers import ATTACK, CHAIN, FORM, OVERLAP, SQUAD, SUPPORT, WORLD_GROUP
 from ragbed.experiments.metrics.judged import ANSWERS, CHOICE, MEASURED, POINTS, STEPS, score_custom_figures
 from ragbed.experiments.metrics.metric import (
     Metric,
     MetricGroup,
+    Scored,
+    ScoredRow,
+    Scores,
+    Scoring,
     SetFigure,
     Sizes,
     cut_of,
     family_of,
     joint,
+    make_scored,
+    outcome_as_published,
     pooled_mean,
+    text_as_published,
 )
 from ragbed.experiments.metrics.ranking import JUDGEMENTS, RANKING, SPANS
-from ragbed.experiments.metrics.scored import Scored, ScoredRow, Scores, Scoring, make_scored, text_as_published
 from ragbed.experiments.metrics.sentences import NUGGETS, SENTENCES
 from ragbed.experiments.question import ANSWERS as ANSWERS_SCHEME
 from ragbed.experiments.question import Question, Scheme
@@ -40,7 +47,7 @@ _GROUPS: dict[str, MetricGroup] = {
 
 
 class _Registry(Mapping[str, T]):
-    """A mapping that is made on first use, so that importing metrics does not import the guests."""
+    """A mapping that is filled on first use, so that importing metrics does not import the guests."""
 
     def __init__(self, make: Callable[[], Mapping[str, T]]) -> None:
         self._make = make
@@ -78,8 +85,22 @@ def collect_groups() -> dict[str, MetricGroup]:
 GROUPS: Mapping[str, MetricGroup] = _Registry(collect_groups)
 _WITH_MATERIAL = _Registry(lambda: {name: group for name, group in GROUPS.items() if group.material})
 _SCORED = _Registry(lambda: {metric.name: metric for group in GROUPS.values() for metric in group.metrics})
-METRICS: Mapping[str, Metric] = _Registry(lambda: {**_SCORED, **{metric.name: metric for metric in MEASURED}})
-_PLACES = _Registry(lambda: {name: metric_order for metric_order, name in enumerate(METRICS)})
+BUILT_IN: Mapping[str, Metric] = _Registry(lambda: {**_SCORED, **{metric.name: metric for metric in MEASURED}})
+DECLARED: dict[str, Metric] = {}  # metrics of users, in the settings and runs that this process has read
+METRICS: Mapping[str, Metric] = ChainMap(DECLARED, cast("dict[str, Metric]", BUILT_IN))
+_PLACES = _Registry(lambda: {name: metric_order for metric_order, name in enumerate(BUILT_IN)})
+
+
+def declare_metrics(metrics: Iterable[Metric]) -> None:
+    """Make the metrics of a run's settings or summary known to this process. A metric replaces an earlier one of the
+    same name, but never one of ragbed or a guest."""
+    DECLARED.update((one.name, one) for one in metrics if one.name not in BUILT_IN)
+
+
+def better_sign(name: str) -> int:
+    """Return -1 if less is better in the metric of this name, otherwise 1."""
+    known = METRICS.get(family_of(name))
+    return -1 if known is not None and known.less else 1
 
 
 def find_metric(name: str) -> Metric:
@@ -88,30 +109,39 @@ def find_metric(name: str) -> Metric:
     if metric is not None and cut:
         metric = metric.at(cut)
     if metric is None or str(metric) != name or (metric.cut == 0 and not metric.is_whole):
-        known = ", ".join(metric.shape for metric in METRICS.values())
-        raise SettingsError(f"unknown metric {name!r}; choose from: {known}")
+        raise SettingsError(f"unknown metric {name!r}; {did_you_mean(name, METRICS)}`ragbed list metrics` prints all")
     return metric
+
+
+def choose_headline(scheme: Scheme, name: str) -> Scheme:
+    """Return the scheme with this metric as its first column. Raises SettingsError if it is unknown or not computed."""
+    known = {metric.name: metric.shape for group in scheme.groups for metric in GROUPS[group].metrics}
+    if family_of(str(find_metric(name))) not in {*known, *scheme.columns}:
+        raise SettingsError(f"headline: {name} is not computed for these questions; choose from: "
+                            f"{', '.join(known.values())}")
+    return replace(scheme, columns=(name, *(one for one in scheme.columns if one != name)))
 
 
 def score(item: Scored, scoring: Scoring = "corrected", groups: Sequence[str] = ANSWERS_SCHEME.groups,
           wanted: Iterable[str] = ()) -> Scores:
-    """Score one question by the groups' metrics, in order, and by `wanted` cuts such as `recall@50`. A score is None if
-    the metric does not apply. Figures that the strategy measured come last."""
+    """Score one question by the metrics of the groups, in order, and by the cuts in `wanted`, such as `recall@50`. A
+    score is None if the metric does not apply. Figures that the strategy measured come last."""
     scores: Scores = {}
     for name in groups:
         scores |= GROUPS[name].score(item, scoring)
     for name in wanted:
-        group = next((GROUPS[one] for one in groups if METRICS[family_of(name)] in GROUPS[one].metrics), None)
+        group = next((GROUPS[one] for one in groups if METRICS.get(family_of(name)) in GROUPS[one].metrics), None)
         if name not in scores and cut_of(name) and group is not None and group.at is not None:
             scores[name] = group.at(item, name)
-    return scores | score_custom_figures(item.figures, _SCORED)
+    return scores | score_custom_figures(item.figures, {*_SCORED, *scores} if item.figures else ())
 
 
 def score_result(result: Result, question: Question, scheme: Scheme, scoring: Scoring, rules: Rules,
                   separators: bool, searched: bool) -> Result:
     """Return the result with its scores, computed from the stored result and its cell."""
     def material_of(one: Result) -> Scored:
-        item = make_scored(one, question, rules, separators=separators, searched=searched)
+        stored = outcome_as_published(one) if scoring == "as-published" else one
+        item = make_scored(stored, question, rules, separators=separators, searched=searched)
         if scoring == "as-published" and (scheme.rubric == "grades" or ("choice" in scheme.groups and not one.tagged)):
             return replace(item, text=text_as_published(one))
         return item
@@ -133,7 +163,7 @@ def custom_metrics(cells: Iterable[Mapping[str, Any]]) -> list[str]:
 
 
 def name_with_judge(metric: str, judge: str | None) -> str:
-    """Return a metric's name for tables, with the judge if it uses grades."""
+    """Return a metric's name for tables. It includes the judge if the metric uses grades."""
     known = METRICS.get(family_of(metric))
     return f"{metric} ({judge})" if judge and known is not None and known.judged else metric
 
@@ -150,13 +180,13 @@ def is_share(name: str) -> bool:
 
 
 def score_range(name: str, answerable: bool = True) -> tuple[float, float]:
-    """Return the bounds of a question's score by the score's name: infinite if unbounded, nan if no metric has that
-    name."""
+    """Return the lowest and highest value that a score can have for one question. Bounds are infinite if the score is
+    unbounded, and nan if no metric has that name."""
     known = METRICS.get(family_of(name.partition("&")[0]))
     if known is None:
         return math.nan, math.nan
     low = known.low if answerable or known.low_unanswerable is None else known.low_unanswerable
-    return low, math.inf if known.high is None else known.high
+    return -math.inf if low is None else low, math.inf if known.high is None else known.high
 
 
 def score_ranges(names: Sequence[str]) -> tuple[Floats, Floats]:
@@ -169,8 +199,7 @@ def score_ranges(names: Sequence[str]) -> tuple[Floats, Floats]:
 
 
 def score_names(rows: Iterable[ScoredRow]) -> list[str]:
-    """Return the names of the scores that figures are computed from: the questions' metrics and joint scores
-    (`metric.joint`)."""
+    """Return the names of all scores from which figures are computed: metrics and joint scores (`metric.joint`)."""
     own = sorted({name for row in rows for name in row.scores}, key=metric_order)
     return [*own, *(joint(name, group.together) for group in GROUPS.values() for name in group.together
                     if set(group.together) <= set(own))]

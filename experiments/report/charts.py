@@ -1,21 +1,123 @@
-"""Lay out the charts of views for the template: positions in percent of the drawing's width and height."""
+"""Lay out the charts of views for the template. Positions are percentages of the drawing's width and height.
+An axis covers the data, with ticks at round numbers."""
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+import math
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from ragbed.experiments.analysis.view import Chart, Point
 from ragbed.experiments.formatting import count_or_percent, format_dollars, truncate, visible
-from ragbed.experiments.report.axes import Axis, cost_axis, percent_axis, quality_axis, word_axis
-from ragbed.experiments.report.cells import ReportCell, Table, colour_and_shape, level_text
-from ragbed.experiments.report.text import to_questions
+from ragbed.experiments.metrics import better_sign
+from ragbed.experiments.report.cell_table import ReportCell, Table, colour_and_shape, level_text
+from ragbed.experiments.report.report_input import to_questions
+
+_STEPS = (1.0, 2.0, 5.0, 10.0)
+_WANTED = 6  # ticks
+_ROOM = 0.06  # free space at each end, as a share of the range
+_NEAR_ZERO = 0.45  # the axis begins at 0 if the lowest value is below this share of the highest
+_NEAR = 7.0  # smallest distance between ticks with text, as a percentage of the width
+_FAR_APART = 25.0  # ratio of costs above which their axis is logarithmic
+
+
+@dataclass(frozen=True, slots=True)
+class Tick:
+    """A label along an axis, and its position from 0 to 100."""
+
+    at: float
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """An axis from `low` to `high`. Both are above 0 if it is logarithmic."""
+
+    low: float
+    high: float
+    ticks: tuple[Tick, ...]
+    logarithmic: bool = False
+
+    def at(self, value: float) -> float:
+        """Return the position of a value from 0 to 100, clipped at the ends."""
+        low, high = self.low, self.high
+        if self.logarithmic:
+            low, high, value = math.log(low), math.log(high), math.log(max(value, self.low))
+        return round(min(max((value - low) / (high - low), 0.0), 1.0) * 100, 2)
+
+    def down(self, value: float) -> float:
+        """Return the position of a value on a vertical axis, where 0 is the top and 100 the bottom."""
+        return round(100 - self.at(value), 2)
+
+
+def quality_axis(values: Iterable[float | None], least: float = 0.0) -> Axis:
+    """Return an axis that fits the values, within the metric's bounds `least` and 1.
+
+    It begins at 0 unless all values are far from 0.
+    """
+    known = [value for value in values if value is not None]
+    low, high = min(known, default=0.0), max(known, default=0.0)
+    least, most = min(least, low), max(1.0, high)
+    if low >= 0 and low < _NEAR_ZERO * high:
+        low = 0.0
+    if low == high:
+        low, high = (0.0, most) if low == 0 else (least, most)
+    room = (high - low) * _ROOM
+    low, high = (low if low == 0 else max(low - room, least)), min(high + room, most)
+    return _linear(low, high, lambda value, digits: f"{value:z.{digits}f}")
+
+
+def percent_axis(values: Iterable[float | None]) -> Axis:
+    """Return an axis of percentages: the range of the values, or 0 to 100 if they cover most of it."""
+    known = [value for value in values if value is not None]
+    low, high = max(min(known, default=0.0) - 0.05, 0.0), min(max(known, default=1.0) + 0.05, 1.0)
+    if high - low > 0.8:
+        low, high = 0.0, 1.0
+    step = 5 if high - low < 0.3 else 10 if high - low < 0.6 else 20
+    axis = Axis(low, high, ())
+    return Axis(low, high, tuple(Tick(axis.at(at / 100), f"{at} %") for at in range(0, 101, step)
+                                 if low - 1e-9 <= at / 100 <= high + 1e-9))
+
+
+def word_axis(ticks: Sequence[tuple[float, str]]) -> Axis:
+    """Return an axis with text as ticks. A tick too close to the previous one is left out."""
+    low, high = ticks[0][0], ticks[-1][0]
+    room = (high - low) * 0.07 or 1.0
+    axis = Axis(low - room, high + room, ())
+    shown: list[Tick] = []
+    for place, words in ticks:
+        if not shown or axis.at(place) - shown[-1].at >= _NEAR:
+            shown.append(Tick(axis.at(place), words))
+    return Axis(axis.low, axis.high, tuple(shown))
+
+
+def cost_axis(values: Iterable[float], words: Callable[[float], str]) -> Axis:
+    """Return an axis that begins at 0, or a logarithmic one if the highest cost is many times the lowest."""
+    known = sorted(values)
+    if known[0] > 0 and known[-1] / known[0] > _FAR_APART:
+        axis = Axis(known[0] / 1.5, known[-1] * 1.5, (), logarithmic=True)
+        powers = range(math.floor(math.log10(axis.low)), math.ceil(math.log10(axis.high)) + 1)
+        return replace(axis, ticks=tuple(Tick(axis.at(value), words(value)) for power in powers for part in (1, 2, 5)
+                                         if axis.low <= (value := part * 10.0**power) <= axis.high))
+    return _linear(0.0, known[-1] * 1.12 or 1.0, lambda value, _: words(value))
+
+
+def _linear(low: float, high: float, words: Callable[[float, int], str]) -> Axis:
+    rough = (high - low) / _WANTED
+    scale = 10.0 ** math.floor(math.log10(rough))
+    step = next(part * scale for part in _STEPS if part * scale >= rough * 0.999)
+    digits = max(0, -math.floor(math.log10(step)), 2 if step < 1 else 0)
+    first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
+    axis = Axis(low, high, ())
+    values = [round(count * step, 12) for count in range(first, last + 1)]
+    return Axis(low, high, tuple(Tick(axis.at(value), words(value, digits)) for value in values))
+
 
 COLOURS, SHAPES = 6, 5
-HEIGHT = 7.0  # height of a point, in percent of the chart's height
+HEIGHT = 7.0  # height of a point, as a percentage of the chart's height
 GAP, WIDEST = 0.02, 0.08  # distance between spread points, and largest width of a group, as shares of the chart's width
-_ASIDE = 1.6  # distance between the lines of a chart, in percent of the width
-_ROOMY = 6.0  # smallest width, in percent, at which a part of a bar shows its number
+_ASIDE = 1.6  # distance between the lines of a chart, as a percentage of the width
+_ROOMY = 6.0  # smallest width, as a percentage, at which a part of a bar shows its number
 Segment = tuple[float, float, float, float]
 # The colour shows the responsible part, the hatching the cause within it.
 _LOOKS = {
@@ -110,7 +212,8 @@ def _points(chart: Chart, table: Table, numbers: Mapping[str, int]) -> Drawing:
     spots = tuple(Spot(one, numbers.get(one.cell), *looks(one), place, height,
                        _interval(one.x_low, one.x_high, x.at), _interval(one.low, one.high, y.down))
                   for one, place, height in zip(chart.points, places, heights, strict=True))
-    return Drawing(chart, x, y, spots, _front([one for one in spots if one.point.mark == "front"]),
+    return Drawing(chart, x, y, spots, _front([one for one in spots if one.point.mark == "front"],
+                                             100.0 if better_sign(table.quality) > 0 else 0.0),
                    tuple(((one.x, one.y, other.x, other.y), one.colour) for one, other in pairwise(spots)
                          if one.point.line and one.point.line == other.point.line), keys,
                    goal=(x.at(chart.goal.x), y.down(chart.goal.y)) if chart.goal else None)
@@ -129,8 +232,7 @@ def _lines_looks(series: Sequence[str]) -> Looks:
 
 
 def _cell_looks(table: Table, chart: Chart, numbers: Mapping[str, int]) -> Looks:
-    """Give cells a colour by one factor and a shape by another. If there are too few colours or shapes, cells are told
-    apart by number.
+    """Give cells a colour by one factor and a shape by another. If there are too few, cells are told apart by number.
 
     A cell looks the same in every chart of a table.
     """
@@ -155,12 +257,12 @@ def _numbered(levels: Sequence[str], shown: Collection[ReportCell], factor: str)
     return [(level, number) for number, level in enumerate(levels, 1) if level in seen]
 
 
-def _front(spots: Sequence[Spot]) -> tuple[Segment, ...]:
-    """Return the stepped line through the points, from the cheapest to the best."""
+def _front(spots: Sequence[Spot], worst: float) -> tuple[Segment, ...]:
+    """Return the stepped line through the points, from the cheapest to the best. `worst`: where it begins, as `y`."""
     at = sorted((spot.x, spot.y) for spot in spots)
     if not at:
         return ()
-    lines = [(at[0][0], 100.0, *at[0])]
+    lines = [(at[0][0], worst, *at[0])]
     for (x, y), (further, higher) in pairwise(at):
         lines += [(x, y, further, y), (further, y, further, higher)]
     return (*lines, (*at[-1], 100.0, at[-1][1]))
@@ -182,26 +284,25 @@ def _bars(chart: Chart, numbers: Mapping[str, int]) -> Drawing:
         (numbers.get(label), visible(truncate(label, 100)), tuple(parts)) for label, parts in bars.items()))
 
 
-def spread_points(places: Sequence[float], heights: Sequence[float], gap: float = GAP) -> list[float]:
+def spread_points(places: Sequence[float], heights: Sequence[float]) -> list[float]:
     """Return horizontal positions in which points of similar height do not hide each other."""
     groups: list[list[int]] = []
     for at in sorted(range(len(places)), key=lambda at: places[at]):
-        near = [group for group in groups if any(abs(places[at] - places[other]) < 100 * gap
+        near = [group for group in groups if any(abs(places[at] - places[other]) < 100 * GAP
                                                  and abs(heights[at] - heights[other]) < HEIGHT for other in group)]
         groups = [group for group in groups if group not in near] + [[*(one for group in near for one in group), at]]
     moved = {at: place for group in groups
-             for at, place in zip(group, spread([places[at] for at in group], gap), strict=True)}
+             for at, place in zip(group, spread([places[at] for at in group]), strict=True)}
     return [moved[at] for at in range(len(places))]
 
 
-def spread(places: Sequence[float], gap: float = GAP) -> list[float]:
-    """Return the positions, in percent, moved as little as possible so that neighbours are at least `gap` of the width
-    apart.
+def spread(places: Sequence[float]) -> list[float]:
+    """Return the positions, in percent, moved as little as possible so that neighbours are at least `GAP` apart.
 
     Strategies over the same evidence cost nearly the same, so their intervals would overlap. Large groups are spread
     less, so that no point looks much cheaper or more expensive than it is.
     """
-    least = min(gap, WIDEST / max(len(places) - 1, 1)) * 100
+    least = min(GAP, WIDEST / max(len(places) - 1, 1)) * 100
 
     def start(cluster: Sequence[tuple[float, int]]) -> float:
         return sum(value for value, _ in cluster) / len(cluster) - least * (len(cluster) - 1) / 2

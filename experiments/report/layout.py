@@ -8,12 +8,12 @@ from typing import Any
 
 from ragbed.experiments.analysis.view import Value, View, format_value
 from ragbed.experiments.cells import short_name
-from ragbed.experiments.formatting import estimate, metric_title, visible
+from ragbed.experiments.formatting import BOUNDS, UNKNOWN, estimate, format_bounds, metric_title, visible
 from ragbed.experiments.metrics import METRICS, family_of
-from ragbed.experiments.report.cells import Table
+from ragbed.experiments.metrics.intervals import ALPHA
+from ragbed.experiments.report.cell_table import Table
 from ragbed.experiments.report.charts import Drawing, draw
-from ragbed.experiments.report.text import to_questions
-from ragbed.experiments.statistics import ALPHA
+from ragbed.experiments.report.report_input import to_questions
 
 _SHADES = 10
 _ALL = "all"  # this group comes first
@@ -116,11 +116,13 @@ class _Builder:
 
     def shown(self, anchor: str, judges: Iterable[str]) -> ShownView:
         view = self.view
-        many = len(view.rows)
-        if "difference" in view.signed and many > _FEW:
-            many = max(sum(self._real(row) for row in view.rows), _LEAST)
+        first, rest = view.rows, view.rows[:0]
+        if "difference" in view.signed and len(view.rows) > _FEW:
+            real, others = (tuple(row for row in view.rows if self._real(row) is which) for which in (True, False))
+            more = max(_LEAST - len(real), 0)
+            first, rest = (*real, *others[:more]), others[more:]
         return ShownView(view, anchor, visible(view.title), tuple(_head(name, judges) for name in view.header),
-                         self._groups(view.rows[:many]), self._groups(view.rows[many:]),
+                         self._groups(first), self._groups(rest),
                          tuple(draw(chart, self.table, self.numbers) for chart in view.charts))
 
     def _real(self, row: Sequence[Value]) -> bool:
@@ -160,11 +162,11 @@ class _Builder:
             return Entry("none", n=value.get("n") or None)
         href, label = self._link(value)
         words = estimate(mean, value["low"], value["high"], "+z.2f" if column in self.view.signed else "z.2f")
-        shown, _, interval = words.partition(" ")
+        shown, _, interval = (words + format_bounds(value.get("bounds"), f" {BOUNDS} ")).partition(" ")
         own, (low, high) = value.get("n"), self.view.shaded or (0.0, 0.0)
         shade = None if self.view.shaded is None else 0 if high <= low else min(max(
             round((mean - low) / (high - low) * _SHADES), 0), _SHADES)
-        return Entry("", shown, "no interval" if value["low"] is None else interval,
+        return Entry("", shown, interval.replace(UNKNOWN, "no interval"),
                      own if own is not None and own != n and column not in self.view.signed else None,
                      shade, self.view.shaded is not None and self.view.shaded[1] == mean
                      and self.view.shaded[0] < mean and self.view.section == "Factors",

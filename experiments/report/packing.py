@@ -15,7 +15,7 @@ BUDGET = 22_000_000  # characters of packed blocks in a page
 
 
 def pack(text: str) -> str:
-    """Gzip a text and encode it as base64; equal texts give equal results."""
+    """Compress text with gzip and encode it as base64. Equal texts give equal results."""
     return base64.b64encode(gzip.compress(text.encode("utf-8", "replace"), compresslevel=6, mtime=0)).decode("ascii")
 
 

@@ -11,33 +11,32 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from ragbed.agents.models import NO_MODEL
+from ragbed.agents.model_settings import NO_MODEL
 from ragbed.documents.errors import RunError
-from ragbed.experiments.analysis.cases import find_causes
+from ragbed.experiments.analysis.causes import find_causes
 from ragbed.experiments.analysis.view import View
 from ragbed.experiments.formatting import column_title, fmt2, format_dollars, format_p, metric_title, visible
 from ragbed.experiments.record import Result
-from ragbed.experiments.report.cells import FAILED, table
+from ragbed.experiments.report.cell_table import FAILED, table
 from ragbed.experiments.report.charts import draw
-from ragbed.experiments.report.comparable_cells import comparable_cells, merge_replicates
 from ragbed.experiments.report.layout import sections
 from ragbed.experiments.report.packing import BUDGET, as_json
-from ragbed.experiments.report.pareto import cost_chart, cost_of, pareto_front
+from ragbed.experiments.report.pareto import comparable_cells, cost_chart, cost_of, merge_replicates, pareto_front
 from ragbed.experiments.report.questions import browse
+from ragbed.experiments.report.report_input import ReportInput, pieces
 from ragbed.experiments.report.summary_table import ranked_plot, summary_rows
 from ragbed.experiments.report.summary_text import summary_text
-from ragbed.experiments.report.text import ReportInput, pieces
-from ragbed.experiments.runs.finished import Finished, pause_collection
+from ragbed.experiments.runs.finished import Finished, pause_collection, read_trial
 from ragbed.retrieval.storage.files import explain_write_error, replacing_file, write_atomically
 
 LARGEST = 100_000  # answers in a page; for a larger run, the page has a sample of the questions
 
 
 def report_run(run: Finished, views: Sequence[View] = (), largest: int = LARGEST) -> Path:
-    """Write `report.html` of a finished run, with further views, and `times.jsonl`, the duration of each answer.
+    """Write `report.html` of a run, with further views, and `times.jsonl`, the duration of each answer.
 
     Equal results give equal bytes. If the run has more than `largest` answers, the page holds a random sample of its
-    questions; the figures count all. Raises RunError: a file cannot be written.
+    questions; the figures count all. Raises RunError if a file cannot be written.
     """
     path, folder = run.path / "report.html", run.folder
     ids, most = folder.question_ids(), max(largest // len(run.rows), 1)
@@ -49,9 +48,11 @@ def report_run(run: Finished, views: Sequence[View] = (), largest: int = LARGEST
         with pause_collection():
             questions = run.questions if chosen is None else folder.questions(chosen)
             correctness_metrics = tuple(run.summary["correctness_metrics"])
-            shown = [*run.summary["views"], *(view.as_json() for view in views)]
+            said, tried = read_trial(run.path, run.rows[0]["judge"])
+            shown = [*run.summary["views"], *tried, *(view.as_json() for view in views)]
             write_report(ReportInput(
-                run.name, {**run.summary, "views": shown}, questions, folder.records(True, chosen),
+                run.name, {**run.summary, "views": shown, "notes": [*said, *run.summary["notes"]]},
+                questions, folder.records(True, chosen),
                 folder.database.text, correctness_metrics,
                 lambda results: find_causes(run.cells, results, questions, correctness_metrics, run.scoring),
                 (len(ids), run.seed) if chosen else None,
@@ -114,21 +115,26 @@ def _context(view: ReportInput, budget: int) -> dict[str, Any]:
     cost = cost_of(whole.cells)
     merged = len(whole.cells) < len(cells.cells)
     shown = sections(summary.get("views") or (), cells, whole, bool(view.correctness_metrics) and not merged)
-    chart = cost_chart(whole, cost)
-    asked = not cells.cells or any(cell.factors.get("model") != NO_MODEL for cell in cells.cells)
+    progress = summary.get("progress") or {"said": (), "unequal": False}
+    unequal = progress["unequal"]  # the cells answered different questions, so their means are not ranked
+    chart = None if unequal else cost_chart(whole, cost)
+    asked = not unequal and (not cells.cells or any(cell.factors.get("model") != NO_MODEL for cell in cells.cells))
     before = [one for one in shown if one.title not in _AFTER]
     after = [one for one in shown if one.title in _AFTER]
     return {
         "table": cells, "rest": cells.columns if merged else [
             column for column in cells.columns if column.joined or column.parts[0] not in (
                 *cells.judges, "citation_f1")],
-        "front": {id for cell in pareto_front(comparable_cells(whole), cost) for id in cell.ids},
+        "front": {id for cell in pareto_front(comparable_cells(whole), cost) for id in cell.ids if not unequal},
+        "unfinished": [visible(text) for text in progress["said"]],
         "before": before, "after": after, "sentences": summary_text(summary, whole, kinds), "asked": asked,
-        "ranked": ranked_plot(summary_rows(summary, whole), whole), "first": whole.cells[0] if whole.cells else None,
+        "ranked": ranked_plot(summary_rows(summary, whole), whole, not unequal),
+        "first": whole.cells[0] if whole.cells else None,
         "plot": None if chart is None else draw(chart, whole, {
             id: cell.number for cell in whole.cells for id in cell.ids}),
         "right": ", or else ".join(metric_title(name) for name in view.correctness_metrics),
-        "headline": list(view.correctness_metrics) in ([], [cells.quality]), "facts": (*cells.shared, *view.facts),
+        "headline": cells.quality == "right" or list(view.correctness_metrics) in (
+            [], [cells.quality]), "facts": (*cells.shared, *view.facts),
         "quality": column_title(cells.judges[0]) if len(cells.judges) == 1 else metric_title(cells.quality),
         "links": [("summary", "Summary"), *([("plot", "Cost and quality")] if asked and chart else []),
                   *((one.anchor, one.title) for one in before), ("figures", "More figures"),

@@ -1,15 +1,93 @@
-"""Cost against quality: the Pareto front of the cells, its chart, and the ranking of a cell by tests."""
+"""Cost against quality: the comparable cells of a run, their Pareto front, its chart, and the ranking of a cell."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from statistics import fmean
 from typing import Any
 
 from ragbed.experiments.analysis.view import Chart, Mark, Point
+from ragbed.experiments.cells import OWN, REPLICATED, describe_factors
 from ragbed.experiments.formatting import column_title, format_dollars, format_interval, metric_title, plural, truncate
-from ragbed.experiments.report.cells import Figure, ReportCell, Table
-from ragbed.experiments.report.comparable_cells import comparable_cells
+from ragbed.experiments.metrics import better_sign
+from ragbed.experiments.report.cell_table import Figure, ReportCell, Table, column
 from ragbed.experiments.statistics import Comparison
+
+# Users have no gold passages, so `gold` is only an upper bound, and `closed-book` a lower bound.
+_TIERS = (("retrieved",), ("provided", "full"), ("gold",), ("closed-book",))
+_UNCHANGED = {"perturbation": None, "show": "question"}  # other values change the evidence, or reveal the gold
+
+
+def comparable_cells(table: Table) -> Table:
+    """Return the cells from which a user would choose, labelled by the factors in which they differ.
+
+    These are the cells of one condition, the first that the run has of `retrieved`, `provided` and `full`, `gold`,
+    `closed-book`. If some of them have no perturbation, only those are kept. A pipeline that retrieves by itself is
+    always kept.
+    """
+    tiers = {cell.id: None if cell.factors.get("retrieval") == OWN else _tier(cell.factors.get("condition") or "")
+             for cell in table.cells}
+    first = min((tier for tier in tiers.values() if tier is not None), default=None)
+    cells = [cell for cell in table.cells if tiers[cell.id] in (first, None)] or list(table.cells)
+    for name, unchanged in _UNCHANGED.items():
+        cells = [cell for cell in cells if cell.factors.get(name) in (None, unchanged)] or cells
+    if len(cells) == len(table.cells):
+        return table
+    factors = [name for name in table.varying if len({cell.factors.get(name) for cell in cells}) > 1]
+    return replace(table, cells=tuple(replace(cell, label=_label(cell, table, factors)) for cell in cells),
+                   varying=tuple(factors))
+
+
+def _tier(condition: str) -> int | None:
+    return next((place for place, tier in enumerate(_TIERS) if condition in tier), None)
+
+
+def _label(cell: ReportCell, table: Table, factors: list[str]) -> str:
+    """Return the label for these factors. Suffixes of the cell's name, such as the number of repeats, are kept."""
+    whole = describe_factors(cell.factors, table.varying)
+    rest = cell.label.removeprefix(whole) if cell.label.startswith(whole) else ""
+    return (describe_factors(cell.factors, factors) or cell.factors.get("reasoning") or cell.label) + rest
+
+
+def merge_replicates(table: Table, repeated: Sequence[Mapping[str, Any]] = ()) -> Table:
+    """Return the table with all repeats and seeds of a configuration merged into one cell with the id of the first.
+
+    `repeated` has the summary's pooled figures. Without them, it has the mean of its cells' figures and no interval.
+    """
+    factors = [name for name in table.varying if name not in REPLICATED]
+    if len(factors) == len(table.varying):
+        return table
+    known = {row["cell"]: row["metrics"] for row in repeated}
+    alike: dict[tuple[str | None, ...], list[ReportCell]] = {}
+    for cell in table.cells:
+        key = tuple(value for name, value in cell.factors.items() if name not in REPLICATED)
+        alike.setdefault(key, []).append(cell)
+    cells = tuple(_merged(cells, factors, known.get(cells[0].id, {})) for cells in alike.values())
+    return replace(table, cells=cells, varying=tuple(factors))
+
+
+def _merged(cells: Sequence[ReportCell], factors: Sequence[str], known: Mapping[str, Any]) -> ReportCell:
+    first = cells[0]
+    label = describe_factors(first.factors, factors) or first.factors.get("reasoning") or first.label
+    if len(cells) == 1:
+        return replace(first, label=label)
+    shown = [cell.passages for cell in cells if cell.passages is not None]
+    prices = [cell.price for cell in cells if cell.price is not None]
+    return replace(
+        first, ids=tuple(cell.id for cell in cells), label=f"{label} ({plural(len(cells), 'repeat')})",
+        n=sum(cell.n for cell in cells),
+        figures={name: _mean([cell.figures[name] for cell in cells if name in cell.figures]) for name in first.figures}
+        | {column(name, first.judge): Figure.of(value) for name, value in known.items()},
+        outcomes=tuple((name, sum(dict(cell.outcomes).get(name, 0) for cell in cells))
+                       for name in dict.fromkeys(name for cell in cells for name, _ in cell.outcomes)),
+        prompt_tokens=sum(cell.prompt_tokens for cell in cells), calls=sum(cell.calls for cell in cells),
+        completion_tokens=sum(cell.completion_tokens for cell in cells),
+        passages=fmean(shown) if shown else None, price=sum(prices) if len(prices) == len(cells) else None)
+
+
+def _mean(figures: Sequence[Figure]) -> Figure:
+    known = [figure.mean for figure in figures if figure.mean is not None]
+    return Figure(fmean(known) if known else None, None, None, max(figure.n for figure in figures))
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,12 +120,12 @@ def cost_of(cells: Sequence[ReportCell]) -> CellCosts:
 def pareto_front(table: Table, cost: CellCosts) -> tuple[ReportCell, ...]:
     """Return the cells on the Pareto front, cheapest first; none if the cells were graded by different judges.
 
-    No other cell has a higher mean at the same or a lower cost, or the same mean at a lower cost.
+    No other cell has a better mean at the same or a lower cost, or the same mean at a lower cost.
     """
     if len(table.judges) > 1:
         return ()
-    known = headline_figures(table)
-    placed = [(cost.of[cell.id], known[cell.id].mean or 0.0, cell) for cell in table.cells
+    known, sign = headline_figures(table), better_sign(table.quality)
+    placed = [(cost.of[cell.id], sign * (known[cell.id].mean or 0.0), cell) for cell in table.cells
               if cell.id in cost.of and cell.id in known]
     best = [(price, mean, cell) for price, mean, cell in placed
             if not any(other <= price and higher >= mean and (other < price or higher > mean)
@@ -68,6 +146,11 @@ class CellPair:
     first: ReportCell
     second: ReportCell
     tested: Comparison
+
+    @property
+    def gain(self) -> float:
+        """By how much the second cell is better."""
+        return better_sign(self.tested.metric) * (self.tested.difference or 0.0)
 
     def seen_from(self, cell: ReportCell) -> CellPair:
         """Return the pair ordered so that this cell is second. Then a positive difference means that it scores higher.
@@ -94,9 +177,9 @@ class Ranking:
     """The ranking of one cell by its tests against others. In each pair the other cell is first.
 
     Attributes:
-        beaten: the cell scores significantly higher.
+        beaten: the cell scores significantly better.
         tied: there is no significant difference; the closest cell comes first.
-        ahead: the other cell scores significantly higher, over the questions that both have.
+        ahead: the other cell scores significantly better, over the questions that both have.
     """
 
     cell: ReportCell
@@ -107,11 +190,11 @@ class Ranking:
     @classmethod
     def of(cls, cell: ReportCell, pairs: Sequence[CellPair]) -> Ranking:
         own = sorted((pair.seen_from(cell) for pair in pairs if cell.id in (pair.first.id, pair.second.id)),
-                     key=lambda pair: pair.tested.difference or 0.0)
+                     key=lambda pair: pair.gain)
         real = [pair for pair in own if pair.tested.real]
-        return cls(cell, tuple(pair for pair in real if (pair.tested.difference or 0.0) > 0),
+        return cls(cell, tuple(pair for pair in real if pair.gain > 0),
                    tuple(pair for pair in own if not pair.tested.real),
-                   tuple(pair for pair in real if (pair.tested.difference or 0.0) <= 0))
+                   tuple(pair for pair in real if pair.gain <= 0))
 
     def cheapest_tie(self, cost: CellCosts) -> CellPair | None:
         """Return the pair with the cheapest tied cell, if that cell costs at most 90 % of this one."""
@@ -120,12 +203,12 @@ class Ranking:
 
 
 def best_cells(table: Table) -> list[ReportCell]:
-    """Return the cells that tie for the highest mean; none if they were graded by different judges."""
+    """Return the cells that tie for the best mean; none if they were graded by different judges."""
     known = headline_figures(table)
     if len(table.judges) > 1 or not known:
         return []
-    highest = max(figure.mean or 0.0 for figure in known.values())
-    return [cell for cell in table.cells if cell.id in known and known[cell.id].mean == highest]
+    best = max((figure.mean or 0.0 for figure in known.values()), key=lambda mean: better_sign(table.quality) * mean)
+    return [cell for cell in table.cells if cell.id in known and known[cell.id].mean == best]
 
 
 _LOWEST = {"unified": -0.5}  # lowest value of the axis, for metrics that go below 0

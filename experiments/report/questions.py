@@ -1,18 +1,22 @@
-"""Data of the question browser: an index of all questions for its list and filters, and an item per question."""
+"""Data of the question browser: an index of all questions for its list and filters, and an item per question with its
+evidence, prompts, answers and steps. Each text is stored once and referred to by number."""
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
 from itertools import groupby, zip_longest
 from typing import Any
 
+from ragbed.agents.types import describe_tool_call as in_words
 from ragbed.experiments.formatting import visible
 from ragbed.experiments.question import Question
-from ragbed.experiments.record import Record, Result, Support
-from ragbed.experiments.report.cells import ReportCell, column
-from ragbed.experiments.report.evidence import Passages, Texts, graded, linked, steps
-from ragbed.experiments.report.packing import BUDGET, Blocks, Packed, as_json, pack
-from ragbed.experiments.report.text import ReportInput, bounded, shown
+from ragbed.experiments.record import Record, Result, StoredPassage, StoredStep, Support, Verdict
+from ragbed.experiments.report.cell_table import ReportCell, column
+from ragbed.experiments.report.packing import BUDGET, Blocks, Packed, as_json, pack, packed_within
+from ragbed.experiments.report.report_input import ReportInput, bounded, shown
+from ragbed.strategies.reading import find_citations
 
 LINE = 240  # characters of a question in the list
 ID = 200
@@ -150,7 +154,8 @@ class _Collected:
         return {
             "text": linked(text), "left_out": left_out or None, **_judged(result), "support": _checked(result.support),
             "failure": shown(f"{result.failure.kind}: {result.failure.message}", ANSWER) if result.failure else "",
-            "notes": [*([f"asked as: {visible(result.asked)}"] if result.asked else []), *map(visible, result.notes)],
+            "notes": [*map(_own_grade, result.judgements),
+                      *([f"asked as: {visible(result.asked)}"] if result.asked else []), *map(visible, result.notes)],
             "no_gold": result.gold_in_view is False,
             "cited": result.cited, "invalid": result.invalid_citations, "evidence": passages.of(result),
             "asked": [[shown(sub.question, LONGEST), shown(sub.text, LONGEST), visible(sub.outcome),
@@ -181,6 +186,11 @@ def _checked(support: Support | None) -> list[Any]:
         " ".join(f"[{number}]" for number in label.cited)))))] for label in (support.labels if support else ())]
 
 
+def _own_grade(verdict: Verdict) -> str:
+    value = "not graded" if verdict.value is None else f"{verdict.value:g}"
+    return visible(f"{verdict.judge}: {', '.join(filter(None, (value, verdict.label, verdict.reason, verdict.note)))}")
+
+
 def _judged(result: Result) -> dict[str, Any]:
     verdict = result.verdict
     if verdict is None:
@@ -192,3 +202,155 @@ def _judged(result: Result) -> dict[str, Any]:
 def _filled(item: dict[str, Any]) -> dict[str, Any]:
     """Drop empty values, but not 0, which may be the number of an item."""
     return {name: value for name, value in item.items() if value or (value == 0 and value is not False)}
+
+
+_LONGEST_TEXT = 300_000  # largest number of characters of one text in the page
+_LEAST = 80  # prompts refer to passages of at least this many characters instead of repeating them
+
+Piece = str | int | dict[str, int]
+
+
+class Texts:
+    """Number texts in the order of first use. Texts are looked up by their hash."""
+
+    def __init__(self, text: Callable[[str], str]) -> None:
+        self._text = lru_cache(maxsize=256)(text)  # the prompts of one question show the same passages
+        self._evidence: dict[str, int] = {}
+        self._prompts: dict[str, int] = {}
+        self._shown: list[tuple[str, ...]] = []
+
+    def evidence(self, key: str) -> int:
+        """Return the number of a passage."""
+        return self._evidence.setdefault(key, len(self._evidence))
+
+    def prompt(self, key: str, shown: tuple[str, ...]) -> int:
+        """Return the number of a prompt part, which may contain the passages with the hashes `shown`, in order."""
+        if key not in self._prompts:
+            self._prompts[key] = len(self._prompts)
+            self._shown.append(shown)
+        return self._prompts[key]
+
+    def packed_evidence(self, budget: int) -> Packed:
+        """Pack each passage as pieces."""
+        return packed_within("evidence", len(self._evidence), (_literal(self._text(key)) for key in self._evidence),
+                             budget)
+
+    def packed_prompts(self, budget: int) -> Packed:
+        """Pack each prompt part as pieces: a piece is text, or the number of a passage."""
+        pieces = (self._pieces(self._text(key), parts) for key, parts in zip(self._prompts, self._shown, strict=True))
+        return packed_within("prompts", len(self._prompts), pieces, budget)
+
+    def _pieces(self, text: str, shown: Sequence[str]) -> list[Piece]:
+        pieces: list[Piece] = []
+        at = 0
+        for key in shown:
+            content = self._text(key)
+            found = text.find(content, at) if _LEAST <= len(content) <= _LONGEST_TEXT else -1
+            if found >= 0:
+                pieces += [*_literal(text[at:found]), self.evidence(key)]
+                at = found + len(content)
+        return [*pieces, *_literal(text[at:])]
+
+
+def _literal(text: str) -> list[Piece]:
+    """Return the shown text, with the number of omitted characters."""
+    beginning, left_out = bounded(text, _LONGEST_TEXT)
+    return [*([beginning] if text else []), *([{"left_out": left_out}] if left_out else [])]
+
+
+def graded(verdict: Verdict | None, question: Question) -> str:
+    """Return a verdict in a few words; empty without one."""
+    if verdict is None:
+        return ""
+    if verdict.points is not None:
+        return f"{verdict.points} of 10"
+    if verdict.steps is not None:
+        return f"{len(verdict.steps)} of {len(question.steps)} steps"
+    return visible(verdict.grade or "unjudged")
+
+
+_NUMBER = re.compile(r"(\d+)")
+
+
+def linked(answer: str) -> list[str | int]:
+    """Split an answer into text and the numbers of its citations."""
+    pieces: list[str | int] = []
+    at = 0
+    for start, end, numbers in find_citations(answer):
+        pieces.append(answer[at:start])
+        parts = _NUMBER.split(answer[start:end])
+        if len(parts) == 1:  # raised digits
+            parts = ["", *(part for number in numbers for part in (str(number), " "))]
+            parts[-1] = ""
+        for place, part in enumerate(parts):
+            pieces.append(int(part) if place % 2 and int(part) in numbers else part)
+        at = end
+    return _join_texts([*pieces, answer[at:]])
+
+
+def _join_texts(pieces: Sequence[str | int]) -> list[str | int]:
+    joined: list[str | int] = []
+    for piece in pieces:
+        if isinstance(piece, str) and joined and isinstance(joined[-1], str):
+            joined[-1] += piece
+        elif piece != "":
+            joined.append(piece)
+    return joined
+
+
+@dataclass(slots=True)
+class Passages:
+    """Collect the chunks shown for a question's answers, in order of first appearance."""
+
+    texts: Texts
+    found: list[dict[str, Any]] = field(default_factory=list)
+    _places: dict[str, int] = field(default_factory=dict)
+
+    def of(self, result: Result) -> list[Any]:
+        """Return each passage as its index in `found` and its number; only the indexes if the numbers are 1, 2, 3, ...
+        """
+        places = [self._place(stored) for stored in result.evidence]
+        numbers = [stored.number for stored in result.evidence]
+        return [places] if numbers == list(range(1, len(numbers) + 1)) else [places, numbers]
+
+    def _place(self, stored: StoredPassage) -> int:
+        if stored.chunk not in self._places:
+            self._places[stored.chunk] = len(self.found)
+            self.found.append({
+                "source": visible(stored.source), "format": stored.format, "start": stored.start, "end": stored.end,
+                "text": self.texts.evidence(stored.text), **({"pages": stored.pages} if stored.pages else {})})
+        place = self._places[stored.chunk]
+        if stored.gold:
+            self.found[place].setdefault("gold", stored.gold)
+        return place
+
+
+REPLY = 12_000
+
+
+def steps(trace: Sequence[StoredStep], evidence: Sequence[StoredPassage], texts: Texts) -> list[dict[str, Any]]:
+    """Return the steps of a trace without their empty fields."""
+    keys = tuple(passage.text for passage in evidence)
+    return [{name: value for name, value in _step(step, keys, texts).items() if value} for step in trace]
+
+
+def _step(step: StoredStep, evidence: tuple[str, ...], texts: Texts) -> dict[str, Any]:
+    failure = shown(f"{step.failure.kind}: {step.failure.message}", REPLY) if step.failure else ""
+    if step.kind == "search":
+        return {"query": shown(step.query or "(no words)", REPLY), "found": step.found, "failure": failure}
+    if step.kind == "decision":
+        return {"decided": shown(step.purpose or "", REPLY), "why": shown(step.text, REPLY)}
+    usage = step.usage
+    return {"purpose": visible(step.purpose or step.kind),
+            # role, numbers of the parts, tool calls, and the call that the message answers
+            "messages": [[visible(one.role), *(texts.prompt(key, evidence) for key in one.parts),
+                          *map(_called, one.tool_calls), *([visible(f"answers {one.call_id}")] if one.call_id else [])]
+                         for one in step.messages],
+            "reply": shown(step.text, REPLY), "reasoning": shown(step.reasoning, REPLY),
+            "calls": list(map(_called, step.tool_calls)),
+            "ended": visible(step.finish_reason), "failure": failure,
+            "tokens": [usage.prompt_tokens, usage.cached_tokens, usage.completion_tokens]}
+
+
+def _called(call: Mapping[str, Any]) -> str:
+    return bounded(in_words(call), REPLY)[0]

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ragbed.experiments.formatting import (
+    BOUNDS,
     column_title,
     format_p,
     format_percent,
@@ -15,17 +16,18 @@ from ragbed.experiments.formatting import (
     plural,
     visible,
 )
-from ragbed.experiments.report.cells import ReportCell, Table
-from ragbed.experiments.report.comparable_cells import comparable_cells
+from ragbed.experiments.metrics import better_sign
+from ragbed.experiments.metrics.intervals import ALPHA
+from ragbed.experiments.report.cell_table import ReportCell, Table
 from ragbed.experiments.report.pareto import (
     CellPair,
     Ranking,
     best_cells,
+    comparable_cells,
     cost_of,
     headline_figures,
     tested_pairs,
 )
-from ragbed.experiments.statistics import ALPHA
 
 MAX_SENTENCES = 5
 _MANY_FAILED = 0.1  # from this share of failed answers, the text begins with failures
@@ -40,27 +42,38 @@ _CONDITIONS = {"retrieved": "With retrieval, ", "provided": "With the provided p
 def summary_text(summary: Mapping[str, Any], table: Table, kinds: Counter[str] | None = None) -> list[str]:
     """Return at most five sentences on the cells of a table: the best cell, significant differences, and costs.
 
-    `kinds` counts failed answers by kind of failure. Names of cells are between backticks.
+    `kinds` counts failed answers by kind of failure. Names of cells are in backticks.
     """
     if not table.cells:
         return []
+    unjudged = _unjudged(summary.get("unjudged"), table)
     failed, asked = count_failed(table)
     failures = _failures(failed, asked, table, kinds or Counter())
     if failed == asked > 0:
         return failures
+    if unjudged and not headline_figures(table):
+        return [*unjudged, *failures]
     raced = (summary.get("comparisons") or {}).get("said")
     if raced:  # the cells of a race answered different questions, so their means cannot be ranked
-        return [*raced, *failures][:MAX_SENTENCES]
+        return [*unjudged, *raced, *failures][:MAX_SENTENCES]
+    if summary.get("progress", {}).get("unequal"):
+        return [*unjudged, "The cells have answered different questions so far, so their scores are not ranked.",
+                *_significant(tested_pairs(summary.get("comparisons"), table)), *failures][:MAX_SENTENCES]
     comparable = comparable_cells(table)
     pairs, compared = (tested_pairs(summary.get("comparisons"), cells) for cells in (table, comparable))
     best = best_cells(comparable)
     found = [_headline(comparable, best, compared, comparable is not table, bool(summary.get("comparisons")))]
     if len(best) == 1:
         ranking = Ranking.of(best[0], compared)
-        found += [*_retrieval(best[0], pairs), *_needed(ranking), *_cheaper(ranking, comparable)]
+        unit = (summary.get("comparisons") or {}).get("unit")
+        found += [*_retrieval(best[0], pairs), *_needed(ranking, unit), *_cheaper(ranking, comparable)]
     found += [*_significant(pairs), *_factors(summary.get("effects"))]
-    first = failed >= _MANY_FAILED * asked
-    return [*(failures if first else []), *_unjudged(table), *found, *([] if first else failures)][:MAX_SENTENCES]
+    unreadable = sum(dict(cell.outcomes).get("malformed", 0) for cell in table.cells)
+    if unreadable >= _MANY_FAILED * asked:
+        failures = [*failures, f"{unreadable:,} of {plural(asked, 'reply', 'replies')} could not be read as an answer: "
+                    "they do not have the form that the prompt asks for."]
+    first = max(failed, unreadable) >= _MANY_FAILED * asked
+    return [*unjudged, *(failures if first else []), *found, *([] if first else failures)][:MAX_SENTENCES]
 
 
 def count_failed(table: Table) -> tuple[int, int]:
@@ -68,9 +81,15 @@ def count_failed(table: Table) -> tuple[int, int]:
     return sum(cell.failed for cell in table.cells), sum(count for cell in table.cells for _, count in cell.outcomes)
 
 
-def _unjudged(table: Table) -> list[str]:
-    count = sum(found[1].count or 0 for cell in table.cells if (found := cell.of("unjudged")))
-    return [f"{plural(count, 'answer')} could not be judged; see the notes."] if count else []
+def _unjudged(found: Mapping[str, Any] | None, table: Table) -> list[str]:
+    """Return a sentence on answers that the judge did not grade, and on cells of which it graded none."""
+    if not found:
+        return []
+    without = [cell for cell in table.cells if {*cell.ids} <= {*found["cells"]}]
+    end = "no cell has a score from it" if len(without) == len(table.cells) else \
+        f"{_names(without)} {'has' if len(without) == 1 else 'have'} no score from it" if without else \
+        f"scores cover the others; `{BOUNDS}` is the range of scores that grades for these could give"
+    return [f"{found['said']}; {end}."]
 
 
 def _failures(failed: int, asked: int, table: Table, kinds: Counter[str]) -> list[str]:
@@ -101,26 +120,26 @@ def _headline(table: Table, best: Sequence[ReportCell], pairs: Sequence[CellPair
         every = "both" if len(best) == 2 else f"all {len(best)}"
         return f"{start}{every if start else every.capitalize()} {_noun(table)} score {mean}."
     if len(best) > 1:
-        return f"{start}{_names(best)} share the highest score ({mean})."
-    return f"{start}{_code(best[0])} scores highest ({mean}){_against(best[0], table, pairs, tested)}."
+        return f"{start}{_names(best)} share the best score ({mean})."
+    way = "highest" if better_sign(table.quality) > 0 else "lowest, which is best"
+    return f"{start}{_code(best[0])} scores {way} ({mean}){_against(best[0], table, pairs, tested)}."
 
 
 def _against(best: ReportCell, table: Table, pairs: Sequence[CellPair], tested: bool) -> str:
-    """Return the end of the headline: the cells that score significantly lower than the best one, and those that do
-    not."""
-    ranking = Ranking.of(best, pairs)
+    """Return the end of the headline: the cells that score significantly worse than the best, and those that do not."""
+    ranking, way = Ranking.of(best, pairs), "higher" if better_sign(table.quality) > 0 else "lower"
     if not ranking.beaten and not ranking.tied and not ranking.ahead:
         return ", but no other cell was tested against it" if tested else ", but no difference was tested"
     others = len(table.cells) - 1
     if ranking.ahead:
-        return f", but over the questions that both have, {_code(ranking.ahead[0].first)} scores significantly higher"
+        return f", but over the questions that both have, {_code(ranking.ahead[0].first)} scores significantly {way}"
     if not ranking.tied:
-        return f", significantly higher than {_others(ranking.beaten, others, table)}"
+        return f", significantly {way} than {_others(ranking.beaten, others, table)}"
     questions = plural(ranking.tied[0].tested.n, "question")
     if not ranking.beaten:
         return (f", but with {questions} it is not significantly different from "
                 f"{_others(ranking.tied, others, table)}")
-    return (f", significantly higher than {_others(ranking.beaten, others, table)}, but with {questions} not than "
+    return (f", significantly {way} than {_others(ranking.beaten, others, table)}, but with {questions} not than "
             f"{_others(ranking.tied, others, table)}")
 
 
@@ -141,26 +160,27 @@ def _retrieval(best: ReportCell, pairs: Sequence[CellPair]) -> list[str]:
     if pair is None:
         return []
     seen = pair.seen_from(pair.first if pair.first.factors.get("condition") == "retrieved" else pair.second).tested
-    helps = (seen.difference or 0.0) > 0
+    helps = better_sign(seen.metric) * (seen.difference or 0.0) > 0
     verdict = "makes no significant difference" if not seen.real else "clearly helps" if helps else "hurts"
-    return [f"Retrieval {verdict}: {seen.after:z.2f} with it, {seen.before:z.2f} without (p {_p(seen.p_holm)})."
+    fewer = seen.n < max(pair.first.n, pair.second.n)
+    over = f", over the {plural(seen.n, 'question')} scored in both" if fewer else ""
+    return [f"Retrieval {verdict}: {seen.after:z.2f} with it, {seen.before:z.2f} without{over} (p {_p(seen.p_holm)})."
             ] if seen.before is not None and seen.after is not None else []
 
 
-def _needed(ranking: Ranking) -> list[str]:
-    """Return how many questions it would take to tell the closest cell from the best one.
-
-    The detectable difference shrinks with the square root of the number of questions.
-    """
-    pair = next((one for one in ranking.tied if (one.tested.difference or 0.0) >= 0.005 and one.tested.smallest), None)
+def _needed(ranking: Ranking, unit: str | None) -> list[str]:
+    """Say how many units, such as questions, it would take to tell the closest cell from the best one. The detectable
+    difference shrinks with the square root of their number."""
+    pair = next((one for one in ranking.tied if one.gain >= 0.005 and one.tested.smallest), None)
     if pair is None or ranking.ahead:
         return []
-    apart, smallest = pair.tested.difference or 0.0, pair.tested.smallest or 0.0
+    apart, smallest = pair.gain, pair.tested.smallest or 0.0
     if smallest <= apart:
         return []
-    needed = float(f"{pair.tested.n * (smallest / apart) ** 2:.2g}")
+    words = "questions" if unit is None else "documents" if unit == "document" else f"groups by {unit}"
+    needed = float(f"{(pair.tested.clusters if unit else pair.tested.n) * (smallest / apart) ** 2:.2g}")
     return [f"To tell {_code(pair.first)} from {_code(pair.second)} ({apart:z.2f} apart) you would need about "
-            f"{needed:,.0f} questions."]
+            f"{needed:,.0f} {words}."]
 
 
 def _cheaper(ranking: Ranking, table: Table) -> list[str]:
@@ -176,8 +196,9 @@ def _cheaper(ranking: Ranking, table: Table) -> list[str]:
 def _significant(pairs: Sequence[CellPair]) -> list[str]:
     if len(pairs) < 2:
         return []
-    return [f"{sum(pair.tested.real for pair in pairs):,} of {len(pairs):,} pairs differ significantly after Holm "
-            f"correction (p < {ALPHA:g})."]
+    real = sum(pair.tested.real for pair in pairs)
+    return [f"{real:,} of {len(pairs):,} pairs differ{'s' if real == 1 else ''} significantly after Holm correction "
+            f"(p < {ALPHA:g})."]
 
 
 def _factors(effects: Mapping[str, Any] | None) -> list[str]:

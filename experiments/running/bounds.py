@@ -1,14 +1,15 @@
-"""Bounds of the calls and tokens that a question uses, found by running its strategy on scripted replies.
+"""Compute bounds on the calls and tokens of a question by running its strategy on scripted replies.
 
 The lower bound comes from the shortest replies. The upper bound comes from a model that is never satisfied: each reply
-uses its token limit and asks for more. Such replies may make a strategy give up early. So the model is also satisfied
-with one more round, or one more kind of call, as long as this leads to more calls.
+uses its token limit and asks for more. Such replies may make a strategy give up early. So further plays let the model
+be satisfied in one more round, or with one more kind of call, as long as this leads to more calls.
 """
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from ragbed.agents.model_settings import Context
 from ragbed.agents.replies import Pricer
 from ragbed.agents.scripted import (
     answer_reply,
@@ -18,7 +19,6 @@ from ragbed.agents.scripted import (
     tool_call_reply,
     unsatisfied_reply,
 )
-from ragbed.agents.settings import Context
 from ragbed.agents.types import Answer
 from ragbed.documents.errors import CallTooLong
 from ragbed.documents.types import Chunk
@@ -30,7 +30,7 @@ from ragbed.strategies.types import Evidence, Failure, Generate, Reply, Search, 
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """Calls, with the tokens of their prompts and of replies of maximum length."""
+    """Numbers of calls, of their prompt tokens, and of the tokens of replies with maximum length."""
 
     calls: float = 0
     prompt: float = 0
@@ -57,9 +57,9 @@ class Bounds:
 
     Attributes:
         too_long: the number of questions with a prompt that cannot fit the context.
-        probes: calls of follow-ups, which the upper bound includes.
+        probes: number of follow-up calls, which the upper bound includes.
         ended: the number of questions that can reach one of their limits.
-        limits: the limits that these questions can reach, in words.
+        limits: descriptions of the limits that these questions can reach.
     """
 
     least: Use = Use()
@@ -125,28 +125,29 @@ class _Played:
     searches: int
 
 
-_Says = Callable[[Generate, int, int], Reply]  # returns the reply, given the call, its token limit and its round
+_Says = Callable[[Generate, int, int], Reply]  # makes a reply from the call, its token limit and its round
 
 
 class _Plays:
     def __init__(self, tasks: Tasks, task: Task, search: Find, context: Context | None) -> None:
         self._recipe, self._task, self._search, self._context = tasks.reasoning, task, search, context
         self._limits = tasks.settings.limits
+        self._reply = tasks.settings.calls.config(tasks.cell.model).max_tokens or self._limits.max_tokens
 
     def all(self) -> list[_Played]:
-        """Play the task with each kind of scripted reply: the shortest, satisfied ones, lists, and those that cause the
-        most calls."""
-        doubt = self._doubting()
-        played = [doubt, self._play(self._brief, finds_more=False), self._play(lambda call, limit, turn: _satisfied(
+        """Play the task with each kind of scripted reply: short, satisfied, lists, and those that cause the most calls.
+        """
+        doubt = self._play_doubt()
+        played = [doubt, self._play(self._be_brief, finds_more=False), self._play(lambda call, limit, turn: _satisfied(
             call, limit), finds_more=False), self._play(lambda call, limit, turn: unsatisfied_reply(
-                call, limit, lists=True, tools=False)), *self._further(doubt)]
+                call, limit, lists=True, tools=False)), *self._play_further(doubt)]
         if any(call.tools for call in doubt.calls):
-            played.append(self._doubting(tools=False))
+            played.append(self._play_doubt(tools=False))
         if doubt.searches > 1:
-            played.append(self._doubting(finds_more=False))
+            played.append(self._play_doubt(finds_more=False))
         return played
 
-    def _further(self, best: _Played) -> Iterator[_Played]:
+    def _play_further(self, best: _Played) -> Iterator[_Played]:
         """Play again with a model that is also satisfied with the calls of one more purpose, with the first round, or
         with one of the last two. Repeat as long as the strategy uses more calls."""
         content: frozenset[int | str] = frozenset()
@@ -154,7 +155,7 @@ class _Plays:
             changes: list[int | str] = [best.rounds - 1]
             if best.rounds > 1:
                 changes += [best.rounds - 2, 0, *(call.purpose for call in best.calls)]
-            further = {one: self._doubting(content | {one}) for one in dict.fromkeys(changes) if one not in content}
+            further = {one: self._play_doubt(content | {one}) for one in dict.fromkeys(changes) if one not in content}
             yield from further.values()
             change = max(further, key=lambda one: further[one].use.calls, default=None)
             if change is None or further[change].use.calls <= best.use.calls:
@@ -162,7 +163,7 @@ class _Plays:
             content |= {change}
             best = further[change]
 
-    def _doubting(self, content: Collection[int | str] = (), tools: bool = True, finds_more: bool = True) -> _Played:
+    def _play_doubt(self, content: Collection[int | str] = (), tools: bool = True, finds_more: bool = True) -> _Played:
         def says(call: Generate, limit: int, turn: int) -> Reply:
             if turn in content or call.purpose in content:
                 return _satisfied(call, limit)
@@ -170,7 +171,7 @@ class _Plays:
 
         return self._play(says, finds_more)
 
-    def _brief(self, call: Generate, limit: int, turn: int) -> Reply:
+    def _be_brief(self, call: Generate, limit: int, turn: int) -> Reply:
         if call.tools and call.tool_choice == "auto":
             return tool_call_reply([(call.tools[-1]["function"]["name"], {})])
         return answer_reply(call, "Yes [1]") if call.purpose == "answer" or call.schema else Reply("")
@@ -185,7 +186,7 @@ class _Plays:
             return [one(call) for call in calls]
 
         def one(call: Generate) -> Reply | Failure:
-            limit = call.max_tokens or self._limits.max_tokens
+            limit = call.max_tokens or self._reply
             try:
                 if self._context is not None:
                     self._context.check(call.messages, limit)
@@ -215,7 +216,7 @@ Yes.
 
 
 def _satisfied(call: Generate, limit: int) -> Reply:
-    """Return a reply that gives full marks to everything, with an answer that no document supports."""
+    """Return a reply that gives everything the best grade, with an answer that no document supports."""
     if call.purpose == "answer":
         return answer_reply(call, "Part 9876543210 [1]")
     parsed = None if call.schema is None else example_value(call.schema, "nothing", most=True, items=1)

@@ -32,15 +32,15 @@ _RECORDED = ("SELECT total(json_extract(reply, '$.usage.price')), total(json_ext
 
 
 class Spending:
-    """The spending of this session and earlier ones, and whether the budget allows more. A replay (`mode`) has no
-    budget.
+    """Counts the spending of this session and earlier ones, and checks the budget. A replay (`mode`) has no budget.
 
     Attributes:
         under_way: calls in progress.
-        calls: calls of this session, including failed ones; `retried` counts those that took more than one request.
-        dollars: dollars paid in this session, as far as prices are known.
-        unpriced: whether a call was sent whose price is unknown.
-        estimated: calls of this session whose tokens are estimated, because the server reported none.
+        calls: number of calls in this session, including failed ones; `retried` counts those with more than one
+            request.
+        dollars: dollars paid in this session for calls with a known price.
+        unpriced: whether any call had an unknown price.
+        estimated: number of calls in this session whose tokens are estimated, because the server reported none.
         stopped: whether the budget has stopped any work.
     """
 
@@ -54,7 +54,7 @@ class Spending:
         self.stopped = False
 
     def recall(self, database: Database) -> None:
-        """Add the spending of earlier sessions, from the journal and from `note`."""
+        """Add the spending of earlier sessions, as stored in the journal and by `note`."""
         self._database = database
         if self.is_limited:
             (dollars, prompt, completion), = database.read(_RECORDED)
@@ -72,9 +72,15 @@ class Spending:
         elif self.is_limited:
             self._database.put("DELETE FROM spent WHERE id = ?", (id,))
 
+    def exempt(self, key: str, usage: Usage) -> None:
+        """Leave a call, given by its journal key, out of the spending: its reply is from before."""
+        if self._database is not None:
+            self._database.put("INSERT OR REPLACE INTO spent VALUES (?, ?, ?)", (
+                key, -usage.prompt_tokens - usage.completion_tokens, -(usage.price or 0.0)))
+
     @property
     def is_limited(self) -> bool:
-        """Whether tokens or dollars have a budget."""
+        """Return whether tokens or dollars are limited."""
         return self.budget.dollars is not None or self.budget.tokens is not None
 
     def add(self, usage: Usage) -> None:
@@ -84,18 +90,18 @@ class Spending:
         self.dollars += usage.price or 0.0
 
     def spent(self) -> dict[str, float]:
-        """Return the amount spent of each part of the budget that is set, in its unit."""
+        """Return the amount spent of each limited resource, in its unit."""
         dollars, tokens = self._before
         every = {"dollars": dollars + self.dollars, "tokens": tokens + self.prompt_tokens + self.completion_tokens,
                  "seconds": time.monotonic() - self._begun}
         return {name: amount for name, amount in every.items() if getattr(self.budget, name) is not None}
 
     def left(self) -> dict[str, float]:
-        """Return the amount left of each part of the budget that is set, at least 0."""
+        """Return the amount left of each limited resource, at least 0."""
         return {name: max(getattr(self.budget, name) - amount, 0.0) for name, amount in self.spent().items()}
 
     def is_over(self) -> bool:
-        """Return whether a part of the budget is spent."""
+        """Return whether any limit is reached."""
         return 0.0 in self.left().values()
 
     def affordable(self, items: Iterable[Item]) -> Iterator[Item]:
@@ -126,7 +132,7 @@ class Spending:
             self.end(plan, done)
 
     def end(self, plan: Plan, done: Collection[tuple[str, str]]) -> NoReturn:
-        """Raise BudgetSpent with one line for the user. `done` has the (cell, question) pairs with a record."""
+        """Raise BudgetSpent with one line for the user. `done` has the (cell, question) pairs that have a record."""
         left, cells = self.left(), {cell.id for cell in plan.cells}
         name = next((name for name in left if left[name] == 0), "seconds")
         limit, spent = getattr(self.budget, name), self.spent()[name]
@@ -135,8 +141,8 @@ class Spending:
         more = f"{wanted:.0f}" if wanted >= 1 else f"{wanted:.2g}"
         share = f", the share of shard {plan.shard}," if plan.shard and name != "seconds" else ""
         how = ("rerun the command to continue for the same time" if name == "seconds" else
-               f"a larger budget continues, as in --budget {name}={more}")
-        about = ", an estimate: the server does not say how many tokens calls use" if self.estimated else ""
+               f"to continue, raise it, as in --budget {name}={more}")
+        about = ", an estimate, as the server does not report the tokens of calls" if self.estimated else ""
         raise BudgetSpent(f"{plan.folder}: the budget of {format_amount(name, limit)}{share} is spent "
                           f"({format_amount(name, spent)}{about}); {there:,} of {plan.expected:,} records are kept; "
                           f"{how}")
@@ -191,10 +197,10 @@ class Metered:
 
 @lru_cache(maxsize=1024)
 def estimate_tokens(text: str) -> int:
-    """Estimate the tokens of a text: one token for five letters of a word, for two digits, or for any other character.
+    """Estimate the tokens of a text: one per five letters of a word, per two digits, or per other character.
 
-    The ratio of the estimate to SmolLM2's tokeniser is 0.9 to 1.1 for English prose and web pages. It is 0.8 for pages
-    of figures, where each digit is a token, and 0.4 for Korean, which that tokeniser splits into bytes.
+    Compared with SmolLM2's tokeniser, the estimate is 0.9 to 1.1 times as high for English prose and web pages. It is
+    0.8 times as high for pages of figures, and 0.4 times for Korean, which that tokeniser splits into bytes.
     """
     count = 0
     for piece in _PIECES.findall(text):
@@ -206,7 +212,7 @@ def estimate_tokens(text: str) -> int:
 
 
 def estimate_prompt_tokens(call: Generate) -> int:
-    """Estimate the tokens of a call's messages and tools, with three more for each message."""
+    """Estimate the tokens of a call's messages and tools, plus three for each message."""
     texts = [text for message in call.messages for text in (*message.parts, *map(json.dumps, message.tool_calls))]
     return 3 * len(call.messages) + sum(map(estimate_tokens, [*texts, *map(json.dumps, call.tools)]))
 

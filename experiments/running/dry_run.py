@@ -10,15 +10,15 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+from ragbed.agents.model_settings import Context
 from ragbed.agents.models import describe_model
 from ragbed.agents.scripted import numbered_questions
-from ragbed.agents.settings import Context
 from ragbed.documents.chunkers import CrestSizes, Sections
 from ragbed.documents.types import Chunk, Format
-from ragbed.experiments.analysis.notes import note_skipped
+from ragbed.experiments.analysis.notes import note_skipped, note_whole_gold
 from ragbed.experiments.analysis.pairs import count_pairs
 from ragbed.experiments.cells import PIPELINE, Cell, label_rows
-from ragbed.experiments.judges import GradingInput, ModelJudge, ModelSupport
+from ragbed.experiments.judges import GradingInput, ModelSupport, model_of
 from ragbed.experiments.metrics import Scored, score
 from ragbed.experiments.query_variations import QueryVariation
 from ragbed.experiments.question import Benchmark, Question, Rubric, unique_gold
@@ -30,16 +30,17 @@ from ragbed.experiments.running.jobs import SAMPLE, prefix_notes, sample_evenly
 from ragbed.experiments.running.open_resources import index_folder
 from ragbed.experiments.running.plan import Plan
 from ragbed.experiments.running.resources import Resources
-from ragbed.experiments.runs.manifest import read_config
+from ragbed.experiments.runs.run_manifest import read_config
 from ragbed.experiments.settings import RunSettings
 from ragbed.experiments.settings.retrievers import RetrieverFactor
 from ragbed.experiments.settings.spending import format_amount
 from ragbed.experiments.statistics import Clusters, cluster_questions, describe_assumptions, planned_difference
+from ragbed.experiments.statistics.units import MIN_CLUSTERS
 from ragbed.strategies.types import Reply
 
-_SEEDS = 4  # a dry run plays at most this many seeds, in turn
+_SEEDS = 4  # a dry run plays at most this many of the seeds
 _FILLER = "The records of the town say who built the bridge, and when it was opened to the public. "
-_INDEX_SAMPLE = 200  # chunks that are sampled to represent an index
+_INDEX_SAMPLE = 200  # number of chunks that represent an index
 _DOCUMENT_CHUNKS = 10  # assumed number of chunks of a document of unknown size
 
 
@@ -64,7 +65,8 @@ def plan_run(settings: RunSettings) -> dict[str, Any]:
     planner = _Planner(plan, Resources(plan))
     plans = [planner.plan(cell) for cell in cells]
     summary = [{"id": cell.id, **cell.levels} for cell in cells]
-    names, grouped = label_rows(summary), cluster_questions(benchmark.questions)
+    names, grouped = label_rows(summary), cluster_questions(benchmark.questions,
+                                                                              benchmark.scheme.unit)
     rows = [{"cell": plan.cell.id, "name": name, "questions": len(benchmark.questions),
              **_figures(plan.bounds, plan.least, plan.most)} for name, plan in zip(names, plans, strict=True)]
     total = sum((plan.bounds for plan in plans), Bounds())
@@ -73,14 +75,14 @@ def plan_run(settings: RunSettings) -> dict[str, Any]:
             "judge": planner.judge(sum((plan.judge for plan in plans), Use())),
             "detectable": detectable_difference(benchmark, cells, grouped, count_pairs(summary)),
             "notes": [*(["With --race this is an upper bound: cells stop early."] if plan.schedule else []),
-                      *_notes(plan, planner, plans), *([grouped.note] if grouped.note else [])]}
+                      *_notes(plan, planner, plans), *grouped.notes(count_pairs(summary))]}
 
 
 class PlannedEvidence:
-    """Stand-ins for the chunks that searches will return.
+    """Supplies sample chunks in place of those that searches will return.
 
-    Placed chunks are the real ones. A search returns chunks drawn at random from what it searches. If an index is not
-    built yet, its chunks are filler text of its chunker's size.
+    If the condition places chunks without a search, the real chunks are used. A search returns random chunks of its
+    index or pool. If an index is not built yet, its chunks are filler text with the size of the chunker's chunks.
     """
 
     def __init__(self, plan: Plan, resources: Resources) -> None:
@@ -90,8 +92,7 @@ class PlannedEvidence:
         self.guessed = False
 
     def chunks(self, cell: Cell, question: Question, k: int | None = None, turn: int = 0) -> Sequence[Chunk]:
-        """Return the chunks that a search for `k` chunks finds under the cell's condition. Each turn finds new chunks
-        as long as there are any."""
+        """Return `k` chunks as the cell's condition would. Each `turn` returns new ones until there are no more."""
         if cell.retriever is None:
             return self._resources.placed(cell, question).chunks
         retriever = self._finders[cell.finder or ""].retriever
@@ -118,7 +119,6 @@ class PlannedEvidence:
         return self._resources.benchmark.searchable
 
     def _open(self, retriever: RetrieverFactor, format: Format) -> bool:
-        """Open the index, if it exists, to read its chunks only."""
         key, folder = (retriever.name, format), index_folder(self._settings, retriever, format)
         if key not in self._resources.indexes and (retriever.index is not None or folder.exists()):
             index = self._resources.indexes[key] = self._resources.index(folder)
@@ -128,8 +128,7 @@ class PlannedEvidence:
         return key in self._resources.indexes
 
     def _sizes(self, cell: Cell, question: Question, retriever: RetrieverFactor) -> list[int]:
-        """Return the size of each chunk that a condition will show, in characters. For a whole document it is the file
-        size in bytes.
+        """Return the sizes of the chunks that a condition shows, in characters; for whole documents in bytes.
         """
         gold = unique_gold(question.gold)
         if cell.condition != "full":
@@ -140,7 +139,7 @@ class PlannedEvidence:
 
 
 def _chunk_size(retriever: RetrieverFactor) -> int:
-    chunker = retriever.build.chunker
+    chunker = retriever.build.for_index.chunker
     if isinstance(chunker, CrestSizes):
         return (chunker.smallest + chunker.largest) // 2
     return chunker.target if isinstance(chunker, Sections) else chunker.size
@@ -151,7 +150,7 @@ def _filler(size: int, id: str) -> Chunk:
 
 
 class _Planner:
-    """Plan cells. Cells with equal prompts are played once, and a few seeds represent all."""
+    """Estimate the bounds of cells. Cells with equal prompts are played once, and a few seeds represent all."""
 
     def __init__(self, plan: Plan, resources: Resources) -> None:
         settings = plan.settings
@@ -160,16 +159,16 @@ class _Planner:
         self._models = {name: describe_model(name, settings.calls) for name in plan.models}
         self._seeds: dict[int | None, int] = {seed: settings.seeds[place % _SEEDS]
                                               for place, seed in enumerate(settings.seeds)}
-        self._played: dict[tuple[Cell, Context | None], tuple[Bounds, Use]] = {}
+        self._played: dict[tuple[Cell, Context | None, int | None], tuple[Bounds, Use]] = {}
 
     def plan(self, cell: Cell) -> CellPlan:
         context, price = self._models[cell.model]
         alike = replace(cell, model="", repeat=0, seed=self._seeds.get(cell.seed, cell.seed))
-        key = (alike, context)
+        key = alike, context, self.settings.calls.config(cell.model).max_tokens
         if key not in self._played:
             self._played[key] = self._play(replace(alike, model=cell.model), context)
         bounds, judge = self._played[key]
-        if cell.reasoning == PIPELINE:  # ragbed does not see the pipeline's own model calls
+        if cell.reasoning == PIPELINE:  # ragbed cannot see the model calls inside a pipeline
             calls = replace(bounds, least=Use(bounds.least.calls), most=Use(bounds.most.calls))
             return CellPlan(cell, calls, judge, None, None)
         return CellPlan(cell, bounds, judge, replace(bounds.least, completion=0).priced(price),
@@ -190,20 +189,19 @@ class _Planner:
         return bounds.times(factor), judge.times(factor)
 
     def judge(self, use: Use) -> dict[str, Any] | None:
-        """Return the judge's largest use; None if no model judges."""
-        if not isinstance(self.settings.judge, ModelJudge):
+        """Return the most that the judge can use; None if the judge is not a model."""
+        if (name := model_of(self.settings.judge)) is None:
             return None
-        name = self.settings.judge.model
         _, price = describe_model(name, self.settings.calls)
         return {"model": name, "calls": round(use.calls), "prompt_tokens": round(use.prompt),
                 "completion_tokens": round(use.completion), "price": use.priced(price)}
 
 
 def max_judge_use(settings: RunSettings, rubric: Rubric | None, question: Question, answerable: bool) -> Use:
-    """Return the judge's largest use for one question: the answer has maximum length, and no reply of the judge can be
-    parsed. `answerable`: whether the question is answerable in the cell."""
+    """Return the most that the judge can use for one question: the answer has maximum length, and none of the judge's
+    replies can be parsed. `answerable`: whether the question is answerable in the cell."""
     due = question.steps if rubric == "steps" else answerable and question.answers
-    if rubric is None or not due:
+    if rubric is None or not due or model_of(settings.judge) is None:
         return Use()
     answer = numbered_questions(settings.limits.max_tokens)
     graded = GradingInput(rubric, question.text, question.answers, answer, answer,
@@ -221,23 +219,24 @@ def max_judge_use(settings: RunSettings, rubric: Rubric | None, question: Questi
 
 def detectable_difference(benchmark: Benchmark, cells: Sequence[Cell], clusters: Clusters,
                           pairs: int) -> dict[str, Any]:
-    """Return the smallest detectable difference in the main metric, for one pair of cells, and for all `pairs` that the
-    run's summary will compare. `clusters` are the clusters of the run's tests."""
-    metric = benchmark.scheme.columns[0].split(" / ")[0]
+    """Return the smallest detectable difference in the main metric: for a single pair of cells, and for one of all the
+    `pairs` that the run's summary will compare. `clusters` are the clusters of questions for these tests."""
+    metric = benchmark.scheme.headline
     ways = sorted({(cell.rules, cell.ranked) for cell in cells})
     asked = [question for question in benchmark.questions if any(score(
         Scored("answered", question.answerable, answers=question.answers, options=question.options,
-               gold_total=len(question.gold), rules=rules, searched=searched),
+               gold_total=len(question.gold), rules=rules, searched=searched, grade="Correct", points=10),
         groups=benchmark.scheme.groups).get(metric) is not None for rules, searched in ways)]
     found: dict[str, Counter[bool]] = defaultdict(Counter)  # answerable and unanswerable questions of each cluster
     for question in asked:
         found[clusters.of[question.id]][question.answerable] += 1
     sizes = [(one[True], one[False]) for one in found.values()]
     counts = sum(first for first, _ in sizes), sum(second for _, second in sizes)
+    one, every = (None if 0 < clusters.groups < MIN_CLUSTERS else planned_difference(
+        metric, *counts, comparisons=many, clusters=sizes) for many in (1, max(1, pairs)))
     return {"metric": metric, "pairs": pairs, "questions": len(asked), "clusters": len(sizes),
             "assumed": describe_assumptions(metric, len(sizes) < len(asked)),
-            "of_one_pair": planned_difference(metric, *counts, clusters=sizes),
-            "of_all_pairs": planned_difference(metric, *counts, comparisons=max(1, pairs), clusters=sizes)}
+            "of_one_pair": one, "of_all_pairs": every}
 
 
 def _sum(prices: Sequence[float | None]) -> float | None:
@@ -254,8 +253,8 @@ def _figures(bounds: Bounds, least: float | None, most: float | None) -> dict[st
 
 def _notes(plan: Plan, planner: _Planner, plans: Sequence[CellPlan]) -> Iterator[str]:
     settings, benchmark = plan.settings, plan.benchmark
-    yield ("Tokens are estimated from the strategies' prompts without the model's tokeniser, within a quarter for "
-           "English. The upper bound assumes that every reply is as long as it may be.")
+    yield ("Tokens are estimated from the strategies' prompts without the model's tokeniser, within 25 % for "
+           "English. The upper bound assumes that every reply has its maximum length.")
     if len(benchmark.questions) > SAMPLE:
         yield f"The estimate uses {SAMPLE} of the {len(benchmark.questions)} questions, evenly spread."
     if len({plan.cell.seed for plan in plans if plan.cell.seed is not None}) > _SEEDS:
@@ -265,49 +264,57 @@ def _notes(plan: Plan, planner: _Planner, plans: Sequence[CellPlan]) -> Iterator
     if unpriced := dict.fromkeys(plan.cell.model for plan in plans if plan.most is None):
         yield f"The price of {', '.join(unpriced)} is unknown."
     if isinstance(settings.support, ModelSupport):
-        yield (f"The support check asks {settings.support.model} once for every sentence with a citation, and once "
-               "more if the reply cannot be read; these calls are not counted here.")
+        yield (f"The support check calls {settings.support.model} for every sentence with a citation, and again if the "
+               "" "reply cannot be parsed; these calls are not counted here.")
+    if further := ", ".join(dict.fromkeys(filter(None, map(model_of, settings.judges)))):
+        yield f"{further} grades each answer too, with one or two calls. These calls are not counted here."
+    if deciding := settings.judging_models[2]:
+        yield (f"{deciding} decides whether a reply refuses if the rules cannot, with one or two calls per "
+               "reply. These calls are not counted here.")
     if any(plan.bounds.too_long for plan in plans):
         yield "Some prompts cannot fit the context and are not sent: see the column too_long."
     if any(one.cell.variation == "paraphrase" for one in plans):
-        yield (f"{settings.paraphrasing_model} writes paraphrases with up to {2 * len(benchmark.questions)} calls, one "
-               "or two per question; these calls are not counted here.")
-    yield from note_skipped(benchmark.skipped)
+        yield (f"{settings.paraphrasing_model} writes paraphrases with one or two calls per question, up to "
+               f"{2 * len(benchmark.questions)}; these calls are not counted here.")
+    yield from (*benchmark.notes, *note_skipped(benchmark.skipped))
+    yield from note_whole_gold((one.id, planner.resources.placed(plan.cell, one).notes) for plan in plans
+                               if plan.cell.condition == "gold" and (plan.cell.finder, plan.cell.format)
+                               in planner.resources.indexes for one in benchmark.questions)
     yield from prefix_notes(plan, planner.resources)
     bounds = sum((plan.bounds for plan in plans), Bounds())
     if bounds.ended:
         cells = sum(plan.bounds.ended > 0 for plan in plans)
-        yield (f"`limits` may end up to {round(bounds.ended)} of {len(plans) * len(benchmark.questions)} questions, in "
-               f"{cells} of {len(plans)} cells, before they have an answer: {'; '.join(bounds.limits)}.")
+        yield (f"`limits` may end up to {round(bounds.ended)} of {len(plans) * len(benchmark.questions)} questions "
+               "without an answer, in " f"{cells} of {len(plans)} cells: {'; '.join(bounds.limits)}.")
     voting = [label for label, one in plan.strategies["reasoning"].items() if any(
         part.kind == "self_consistency" for part in one.parts)]
     if voting and not settings.brief and not all(question.options for question in benchmark.questions):
-        yield (f"{', '.join(voting)}: answers are voted on word by word, and whole sentences are hardly ever equal; "
+        yield (f"{', '.join(voting)}: votes count only identical answers, and whole sentences are rarely identical; "
                "`brief: true` asks for short answers.")
     if bounds.probes and plan.follow_up is not None:
-        yield (f"Up to {round(bounds.probes):,} of the calls are probes: each answer is asked again without each "
-               f"passage that it was shown, and {plan.follow_up.repeats(0)} times more. Refusals are not probed.")
+        yield (f"Up to {round(bounds.probes):,} of the calls are probes: each question is asked again without each "
+               f"passage that its prompt showed, and {plan.follow_up.repeats(0)} times more. Refusals are not probed.")
     yield from _folder_notes(plan, planner, plans)
 
 
 def _folder_notes(plan: Plan, planner: _Planner, plans: Sequence[CellPlan]) -> Iterator[str]:
-    """Yield notes on what the run's folder already holds, and on whether the budget suffices for the rest."""
     settings = plan.settings
     folder, known = settings.folder, read_config(settings.folder)
     changes = known and describe_settings(folder, known, settings.to_yaml(), plan.questions_hash)
     probed = settings.probe is None or f"probe: {settings.probe}" in str(known)
     if (folder / "summary.json").exists() and not changes and probed:
-        yield f"{folder} holds this run, finished: nothing that is counted here is asked again."
+        yield f"{folder} already holds this finished run; none of the calls counted here will be made again."
         return
     yield from _budget_notes(settings, planner, plans)
     if (folder / "records.sqlite").exists():
-        yield (f"{folder} holds a run with {changes}; if it has made a call, this run needs another --name, or --fresh."
+        yield (f"{folder} holds a run with {changes}; calls that stay the same are kept, so fewer are sent than "
+               "are counted here."
                if changes else
-               f"{folder} holds calls or records already; they are counted here, but not asked again.")
+               f"{folder} already holds calls or records; the counts here include them, but they are not repeated.")
 
 
 def _budget_notes(settings: RunSettings, planner: _Planner, plans: Sequence[CellPlan]) -> Iterator[str]:
-    """Compare the bounds with the budget. The judge counts only in the upper bound, since it may not be called at all.
+    """Yield notes that compare the bounds with the budget. Only the upper bound includes the judge.
     """
     bounds, use = sum((plan.bounds for plan in plans), Bounds()), sum((plan.judge for plan in plans), Use())
     judge = planner.judge(use)
@@ -320,9 +327,9 @@ def _budget_notes(settings: RunSettings, planner: _Planner, plans: Sequence[Cell
             continue
         budget = f"The budget of {format_amount(name, limit)}"
         if least is not None and least > limit:
-            yield f"{budget} will stop the run before its end: the run needs at least {format_amount(name, least)}."
+            yield f"{budget} is too small: the run needs at least {format_amount(name, least)} to finish."
         elif at_most is not None and at_most > limit:
-            yield f"{budget} may stop the run before its end: the run needs up to {format_amount(name, at_most)}."
+            yield f"{budget} may be too small: the run needs up to {format_amount(name, at_most)}."
         elif at_most is not None:
             yield f"{budget} is enough: the run needs up to {format_amount(name, at_most)}."
     if settings.budget.seconds is not None:

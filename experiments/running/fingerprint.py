@@ -1,25 +1,22 @@
-"""Fingerprints of runs: the manifest, differences between two runs, and hashes of everything that is searched."""
+"""Fingerprints of runs: the manifest, differences between two runs, and hashes of the searched content."""
 from __future__ import annotations
 
-import json
 import platform
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-import yaml
-
 from ragbed.agents.models import resolve_model
 from ragbed.agents.search import FoundHits, Request, SearchStore, StoredRetriever
 from ragbed.documents.errors import SettingsError
 from ragbed.documents.types import digest
-from ragbed.experiments.judges.base import prompts_hash as judge_prompts_hash
+from ragbed.experiments.judges.judge import prompts_hash as judge_prompts_hash
 from ragbed.experiments.question import Gold
-from ragbed.experiments.runs.manifest import Made, read_manifest
-from ragbed.experiments.runs.store import question_json
+from ragbed.experiments.runs.run_manifest import Made, changed_inputs, difference, list_differences, read_manifest
+from ragbed.experiments.runs.store import RunFolder, question_json
 from ragbed.experiments.settings.pipelines import PipelineSettings
 from ragbed.retrieval.index import Index, content_of_index
 from ragbed.retrieval.pool import ScopedQuery
@@ -31,17 +28,12 @@ if TYPE_CHECKING:
 
 _PACKAGES = ("ragbed", "langgraph", "langchain-openai", "faiss-cpu", "sentence-transformers", "torch",
              "beautifulsoup4", "pymupdf", "pydantic", "xllamacpp")
-_SHOWN, _BEFORE = 60, 20  # characters of a value in a message, in total and before the first difference
-# Settings that hold paths. The content there is compared instead.
-_PLACES = ("out", "exemplars")
-_QUESTIONS = ("benchmark.path", "benchmark.corpus", "benchmark.novels", "benchmark.topics")
-_PACE = ("budget.", "concurrency.", "calls.calls.")  # settings for the speed and the end of a run
 
 
 def manifest_for(plan: Plan, known: Mapping[str, str]) -> dict[str, Any]:
-    """Return the manifest of a run (`runs.manifest.Made`), with the versions of packages.
+    """Return the manifest of a run (`runs.run_manifest.Made`), with the versions of packages.
 
-    `known` has the models' identities that an earlier session recorded. Raises the errors of `identities`.
+    `known` has the identities of models that an earlier session recorded. Raises the same errors as `identities`.
     """
     settings, benchmark = plan.settings, plan.benchmark
     return {"settings": digest(settings.to_yaml()),
@@ -63,16 +55,18 @@ def identities(plan: Plan, known: Mapping[str, str]) -> dict[str, str]:
     would return the first one's replies for the second.
     """
     names: dict[str, str] = {}
+    calls = plan.settings.calls
     for name in plan.models:
         identity = (_pipeline_identity(plan.pipelines[name], known.get(name)) if name in plan.pipelines else
-                    resolve_model(name, calls=False, known=known.get(name)).identity)
+                    resolve_model(name, calls, calls=False, known=known.get(name)).recorded_as)
         if identity in names:
             raise SettingsError(f"models: {names[identity]} and {name} have the same identity, {identity}, because "
-                                "the journal ignores hosts and paths; name one of them, or serve them under two names")
+                                "the journal ignores hosts and paths; keep one of them, or give one its own name, "
+                                f"as in {{name: second, model: {name}}}")
         names[identity] = name
     models = {name: identity for identity, name in names.items()}
     for name in plan.settings.other_models:
-        models[name] = resolve_model(name, calls=False, known=known.get(name)).identity
+        models[name] = resolve_model(name, calls, calls=False, known=known.get(name)).recorded_as
     return models
 
 
@@ -93,76 +87,43 @@ def _version(package: str) -> str | None:
         return None
 
 
+_RESCORED = ("metrics", "headline")  # settings that act on finished records without a call
+
+
+def list_changes(plan: Plan, folder: RunFolder, known: str, config: str, manifest: Mapping[str, Any]) -> list[str]:
+    """Describe each change since the run in a folder that calls or records depend on; empty if there is none. `known`
+    and `config` are the resolved settings of the old and the new run, and `manifest` is the manifest of the new run."""
+    made, now = read_manifest(folder.path), Made.model_validate(manifest)
+    same = made.benchmark.get("hash") == now.benchmark["hash"]
+    found = [] if known == config else list(list_differences(known, config, same, free=_RESCORED))
+    return [*found, *([] if same else [_count_changed(plan, folder)]), *changed_inputs(made, now)]
+
+
+def _count_changed(plan: Plan, folder: RunFolder) -> str:
+    before, now = folder.questions(), {one.id: one.drop_chunks() for one in plan.asked.values()}
+    # The id of a question may follow from its text, so an edited one may have another id at the same place.
+    moved = sum(old not in now and new not in before for old, new in zip(before, now, strict=False))
+    counts = {"edited": moved + sum(question_json(now[id]) != question_json(before[id]) for id in now.keys() & before),
+              "added": len(now.keys() - before) - moved, "removed": len(before.keys() - now) - moved}
+    return f"questions: {', '.join(f'{count} {what}' for what, count in counts.items() if count) or 'other documents'}"
+
+
 def describe_changes(path: Path, known: str, config: str, manifest: Mapping[str, Any]) -> str | None:
-    """Describe how the run in a folder differs from a new run; return None if they are the same. `known` and `config`
-    are the resolved settings of the folder's run and of the new one, and `manifest` is the new one's."""
+    """Describe the first difference between the run in a folder and a new run; return None if they are the same. For
+    `known`, `config` and `manifest` see `list_changes`."""
     made, now = read_manifest(path), Made.model_validate(manifest)
     if difference := describe_settings(path, known, config, manifest["benchmark"]["hash"]):
         return difference
-    if (made.prompts, made.judge_prompt) != (now.prompts, now.judge_prompt):
-        return "other prompts: ragbed's own have changed since"
-    if made.exemplars != now.exemplars:
-        return "other worked examples: the file of exemplars has changed"
-    for name, content in now.sources.items():
-        if made.sources.get(name) != content:
-            return f"another strategy under the name {name}: its file or package has changed"
-    for name, identity in now.models.items():
-        if made.models.get(name) != identity:
-            return f"another model under the name {name}: its weights or other files have changed"
-    return None
+    return next(changed_inputs(made, now), None)
 
 
 def describe_settings(path: Path, known: str, config: str, questions: str) -> str | None:
-    """Describe how a folder's run differs in settings and questions; return None if both are the same. `questions` is
+    """Describe how a folder's run differs in settings or questions; return None if both are the same. `questions` is
     the hash of the new run's questions."""
     same_questions = read_manifest(path).benchmark.get("hash") == questions
     if known != config and (found := difference(known, config, same_questions)):
-        return f"other settings: {found}"
-    return None if same_questions else "other questions: the benchmark's files have changed"
-
-
-def difference(known: str, now: str, same_questions: bool) -> str | None:
-    """Describe the first setting that differs between two resolved YAML texts, with both values. Return None if they
-    describe the same run.
-
-    Some differences are allowed. A run may be moved, and so may its data if the questions stay the same. Its speed and
-    its budget may change, and a finished run may get the setting `probe`.
-    """
-    try:
-        old, new = yaml.safe_load(known), yaml.safe_load(now)
-    except (yaml.YAMLError, RecursionError):
-        old = None
-    if not isinstance(old, dict):
-        return "its config.yaml is damaged"
-    ignored = {*_PLACES, *(_QUESTIONS if same_questions else ())}
-    return next((f"{place} {_show_both(before, after)}" for place, before, after in _differences(old, new)
-                 if place not in ignored and not f"{place}.".startswith(_PACE)
-                 and not (place == "probe" and before is None)), None)
-
-
-def _differences(old: Any, new: Any, place: str = "") -> Iterator[tuple[str, Any, Any]]:
-    if isinstance(old, Mapping) and isinstance(new, Mapping):
-        inside = [(str(key), old.get(key), new.get(key)) for key in dict.fromkeys([*old, *new])]
-    elif isinstance(old, list) and isinstance(new, list) and len(old) == len(new) and all(
-            isinstance(item, Mapping) for item in (*old, *new)):
-        inside = [(str(at), *pair) for at, pair in enumerate(zip(old, new, strict=True))]
-    else:
-        if old != new:
-            yield place, old, new
-        return
-    for key, before, after in inside:
-        yield from _differences(before, after, f"{place}.{key}" if place else key)
-
-
-def _show_both(old: Any, new: Any) -> str:
-    """Return both values. Long values are cut to the text around their first difference."""
-    texts = [json.dumps(value, ensure_ascii=False, default=str) for value in (old, new)]
-    first = next((at for at, (ours, theirs) in enumerate(zip(*texts, strict=False)) if ours != theirs),
-                 min(map(len, texts)))
-    start = max(first - _BEFORE, 0) if max(map(len, texts)) > _SHOWN else 0
-    was, now = (("..." if start else "") + text[start:start + _SHOWN] + ("..." if len(text) > start + _SHOWN else "")
-                for text in texts)
-    return f"was {was}, is {now}"
+        return f"different settings: {found}"
+    return None if same_questions else "different questions: the benchmark's files have changed"
 
 
 IndexKey = tuple[str | None, str | None]  # a finder's name and a format
@@ -177,10 +138,10 @@ def content_name(of: Literal["index", "chunks", "embedder", "how"], *names: str 
 
 
 class SearchCache:
-    """Store the results of searches in indexes and pools, keyed by their content, so that a replay needs neither.
+    """Stores search results by the content of the index or pool, so that a replay needs neither.
 
     Attributes:
-        pins: in a replay, the recorded content hashes by `content_name`; None if the run searches itself.
+        pins: the recorded content hashes in a replay, keyed by `content_name`; None if the run really searches.
     """
 
     def __init__(self, indexes: Mapping[IndexKey, Index], source_of: Callable[[str], str]) -> None:
@@ -189,31 +150,30 @@ class SearchCache:
         self._indexes = indexes
 
     def content(self, key: IndexKey) -> str:
-        """Return a hash of the index's content. It is empty if a replay lacks it, and then nothing is stored."""
+        """Return a hash of the index's content. If a replay lacks it, the hash is empty, and nothing is stored."""
         index = self._indexes.get(key)
         return ((self.pins or {}).get(content_name("index", *key), "") if index is None
                 else content_of_index(index.manifest))
 
     def take(self, key: IndexKey, request: Request, make: Callable[[Index], FoundHits]) -> FoundHits:
-        """Return the stored result of a request to an index, or compute it. Raises ReplayMiss if neither is
-        possible."""
+        """Return the stored result of a request, or compute it. Raises ReplayMiss if neither is possible."""
         index = self._indexes.get(key)
         return self.searches.find_or_make({"of": self.content(key), **request},
                                    None if index is None else lambda: make(index), content_name("index", *key))
 
     def index_searches(self, key: IndexKey, how: str) -> StoredRetriever[str]:
-        """Return a retriever that stores and reuses the searches of an index, for a retriever with this identity."""
+        """Return a retriever that stores and reuses searches of an index. `how` identifies its method."""
         content = self.content(key)
         return StoredRetriever(self.searches, content_name("index", *key),
                             lambda query, k: {"of": content, "query": query, "k": k, "how": how})
 
     def pool_searches(self, name: str, content: Callable[[str], str], how: str) -> StoredRetriever[ScopedQuery]:
-        """Return a retriever that stores and reuses the searches of a pool. `content` hashes a scope's embedder and its
-        chunks in their order, which decides ties. The pool's other chunks do not matter."""
+        """Return a retriever that stores and reuses the searches of a pool. `content` returns a hash of a scope's
+        embedder and of its chunks in order, because the order decides ties. Other chunks of the pool do not matter."""
         return StoredRetriever(self.searches, content_name("chunks", name), lambda asked, k: {
             "of": content(asked.scope), "query": asked.query, "k": k, "how": how})
 
 
 def gold_request(gold: Iterable[Gold]) -> list[list[object]]:
-    """Return gold items in the form that identifies a request: only their places."""
+    """Return the part of gold items that identifies a request: only their positions."""
     return [[item.document, item.chunk, item.format, item.start, item.end, item.page] for item in gold]

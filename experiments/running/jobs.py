@@ -1,4 +1,4 @@
-"""Jobs, each a question in a cell, in an order in which servers can reuse cached prompt prefixes."""
+"""Jobs, each one question in one cell, sorted so that servers can reuse cached prompt prefixes."""
 from __future__ import annotations
 
 from collections import defaultdict
@@ -19,8 +19,8 @@ from ragbed.experiments.running.resources import Resources
 from ragbed.strategies.prompting import show_documents
 from ragbed.strategies.types import Layout, Passage
 
-SAMPLE = 100  # size of the evenly spread sample of questions for estimates
-_GROUP = 16  # questions whose jobs may be reordered together, so that progress stays by question
+SAMPLE = 100  # estimates use this many questions, evenly spread
+_GROUP = 16  # jobs are reordered within groups of this many questions, so that questions finish early
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +36,8 @@ class Prefix(NamedTuple):
     """The beginning of a prompt.
 
     Attributes:
-        first: identifies the shortest prefix worth caching: up to the first passage.
-        rest: identifies all passages; prompts sorted by it share the longest prefixes.
+        first: identifies the shortest prefix worth caching, which ends after the first passage.
+        rest: identifies all passages. Sorting by it puts prompts with long common prefixes next to each other.
     """
 
     first: tuple[object, ...]
@@ -58,7 +58,7 @@ def group_results(results: Iterable[Result]) -> dict[str, dict[str, ScoredRow]]:
 
 
 def jobs_left(plan: Plan, done: Collection[tuple[str, str]], answers: Answers) -> list[Job]:
-    """Return the jobs without a record; with a schedule, those that are due."""
+    """Return the jobs without a record. If the run has a schedule, return only those that are due."""
     due = plan.schedule.due(answers) if plan.schedule else None
     return [job for job in list_jobs(plan.cells, plan.asked.values())
             if (pair := (job.cell.id, job.question.id)) not in done and (due is None or (
@@ -68,7 +68,7 @@ def jobs_left(plan: Plan, done: Collection[tuple[str, str]], answers: Answers) -
 def group_turns(jobs: Sequence[Job], by_cell: bool) -> list[list[Job]]:
     """Return the jobs as lists to run one after the other: one list, or one for each cell.
 
-    With `by_cell`, one retriever at a time uses the machine, so that their times are comparable.
+    With `by_cell`, only one retriever uses the machine at a time, so that search times are comparable.
     """
     if not by_cell:
         return [list(jobs)]
@@ -111,8 +111,8 @@ def sample_evenly(questions: Sequence[Question]) -> Sequence[Question]:
 
 
 def prefix_notes(plan: Plan, resources: Resources) -> Iterator[str]:
-    """Yield a note if several strategies send the same placed documents under `as_published`. It says how many prompt
-    tokens `documents_first` would save on a server with a prefix cache."""
+    """Yield a note if several strategies send the same documents with the layout `as_published`. It says how many
+    prompt tokens `documents_first` would save on a server with a prefix cache."""
     if plan.settings.layout != "as_published":
         return
     cells = [(cell, plan.tasks(cell)) for cell in plan.cells if not cell.searched and cell.reasoning != PIPELINE]
@@ -127,6 +127,6 @@ def prefix_notes(plan: Plan, resources: Resources) -> Iterator[str]:
         needed += sum(estimate_tokens(documents) for _, documents in prompts)
     if sent > needed:
         factor = len(plan.benchmark.questions) / len(questions)
-        yield ("layout: as_published puts documents last, so strategies share no beginning of a prompt; "
-               f"documents_first would save a server with a prefix cache about {round((sent - needed) * factor):,} of "
+        yield ("layout: as_published puts documents last, so strategies share no prompt prefix; with a "
+               f"prefix cache, documents_first would save the server about {round((sent - needed) * factor):,} of "
                f"{round(sent * factor):,} prompt tokens of documents")

@@ -11,13 +11,21 @@ from ragbed.agents.models import open_model
 from ragbed.agents.search import Searcher
 from ragbed.documents.errors import IndexFolderError, SettingsError
 from ragbed.documents.types import Chunk, Format, digest
-from ragbed.experiments.judges import ModelJudge, ModelSupport
+from ragbed.experiments.judges import model_of
 from ragbed.experiments.running.fingerprint import content_name
 from ragbed.experiments.running.resources import PoolChange, Pooled, Resources, scope_name
 from ragbed.retrieval.build import build_index
 from ragbed.retrieval.embedders.opening import open_embedder
 from ragbed.retrieval.index import Index, content_of_index
-from ragbed.retrieval.pool import Pool, RetrieverChoice, ScopedQuery, ScopedSearch, WholeSearch, pool_content
+from ragbed.retrieval.pool import (
+    Pool,
+    PoolSettings,
+    RetrieverChoice,
+    ScopedQuery,
+    ScopedSearch,
+    WholeSearch,
+    pool_content,
+)
 from ragbed.retrieval.rerankers.reranker import judges_of
 from ragbed.retrieval.storage.cache import CachedEmbedder
 from ragbed.retrieval.storage.folder import current_folder
@@ -25,12 +33,12 @@ from ragbed.retrieval.storage.manifest import read_manifest
 
 if TYPE_CHECKING:
     from ragbed.agents.journal import Mode
+    from ragbed.documents.chunkers import ChunkerSettings
     from ragbed.experiments.question import Benchmark
     from ragbed.experiments.running.plan import Plan
     from ragbed.experiments.running.preflight import RunSession
     from ragbed.experiments.settings import RunSettings
     from ragbed.experiments.settings.retrievers import Finder, RetrieverFactor
-    from ragbed.retrieval.settings import IndexSettings
     from ragbed.retrieval.types import Progress
 
 
@@ -39,9 +47,9 @@ async def open_resources(plan: Plan, resources: Resources, session: RunSession,
                          mode: Mode | None, progress: Progress) -> AsyncIterator[None]:
     """Open the models, indexes and pools that the cells need, and close them at the end.
 
-    A replay opens no model, and no index or embedder if every search was recorded. If no question is left, `mode` is
-    None, and no model is opened either. Raises SettingsError if an index has another format, and the errors of
-    `open_model` and `Index.open`.
+    A replay opens no model, and no index or embedder if every search was recorded. If there is no question left to ask,
+    `mode` is None, and no model is opened either. Raises SettingsError if an index has another format, and the same
+    errors as `open_model` and `Index.open`.
     """
     async with contextlib.AsyncExitStack() as stack:
         if mode is not None:
@@ -61,10 +69,9 @@ async def _open_models(plan: Plan, calls: bool, known: Mapping[str, str], resour
                        stack: contextlib.AsyncExitStack) -> None:
     settings, asking = plan.settings, plan.asking
     found = [plan.finders[cell.finder].retriever for cell in plan.cells if cell.finder is not None]
-    judging = [*judges_of([*found, settings.grader]),
-               *(one for one in (settings.judge, settings.support) if isinstance(one, ModelJudge | ModelSupport))]
-    paraphraser = [settings.paraphrasing_model] if settings.paraphrasing_model else []
-    for name in dict.fromkeys([*plan.models, *(one.model for one in judging), *paraphraser]):
+    judging = (*settings.judging_models, *map(model_of, settings.judges))
+    others = [*(one.model for one in judges_of([*found, settings.grader])), *filter(None, judging)]
+    for name in dict.fromkeys([*plan.models, *others]):
         opened = open_model(name, asking, calls=calls, known=known.get(name)) \
             if name not in plan.pipelines else \
             plan.pipelines[name].open_client(asking, None if calls else known.get(name))
@@ -72,8 +79,7 @@ async def _open_models(plan: Plan, calls: bool, known: Mapping[str, str], resour
 
 
 def open_searching(plan: Plan, resources: Resources, progress: Progress) -> None:
-    """Open the indexes and pools that the cells search. Raises UserError if an index, a model or a package is
-    missing."""
+    """Open the indexes and pools that cells search. Raises UserError if an index, model or package is missing."""
     for cell in plan.cells:
         if cell.finder is None:
             continue
@@ -86,9 +92,8 @@ def open_searching(plan: Plan, resources: Resources, progress: Progress) -> None
 
 
 def index_folder(settings: RunSettings, retriever: RetrieverFactor, format: Format) -> Path:
-    """Return the folder of the index that the retriever searches; an index of the benchmark's corpus is in the run's
-    folder."""
-    built = settings.folder / f"index-{format}-{digest(retriever.build.model_dump_json())[:8]}"
+    """Return the retriever's index folder. An index of the benchmark's corpus is in the run's folder."""
+    built = settings.folder / f"index-{format}-{digest(retriever.build.for_index.model_dump_json())[:8]}"
     return retriever.index or built
 
 
@@ -113,8 +118,7 @@ def retriever_choice(retriever: RetrieverFactor, resources: Resources) -> Retrie
 
 
 def _identity(how: RetrieverChoice, name: str, resources: Resources) -> str:
-    """Return the identity of a retriever's search. A replay may lack the retriever's parts, so it takes the recorded
-    identity."""
+    """Return a string that identifies a retriever's method. A replay uses the recorded one."""
     pins = resources.cache.pins
     known = pins is None or how.kind.kind == "dense"  # a dense retriever has no parts
     resources.how[name] = how.identity() if known else (pins or {}).get(content_name("how", name), "")
@@ -126,19 +130,35 @@ def _open_index(retriever: RetrieverFactor, format: Format, settings: RunSetting
     path, corpus = index_folder(settings, retriever, format), resources.benchmark.corpus
     if retriever.index is None and path not in resources.opened:
         assert corpus is not None
-        build_index([corpus], path, retriever.build.model_copy(update={"formats": (format,)}), progress=progress,
-                    wait=True)  # another process of the run may be building it
+        built = build_index([corpus], path, retriever.build.for_index.model_copy(update={"formats": (format,)}),
+                    progress=progress, wait=True)  # another shard of the run may be building it
+        if "index" in built.seconds:
+            resources.indexing[path] = built.seconds["index"]
     index = resources.index(path)
     if index.manifest.settings.formats != (format,):
         raise SettingsError(f"formats: the index {path} holds {' and '.join(index.manifest.settings.formats)} chunks; "
                             "set formats to match, and use one index per format")
     index.check_embedder()
+    _check_gold_chunks(index, resources, f"the index of {retriever.name}")
     return index
 
 
+def _check_gold_chunks(index: Index, resources: Resources, where: str) -> None:
+    """Raise SettingsError if gold names chunks and the index has none of them."""
+    named = [item.chunk for question in resources.benchmark.questions for item in question.gold
+             if item.chunk is not None and not item.document]
+    for name in named:
+        with contextlib.suppress(KeyError):
+            index.chunks.row(name)
+            return
+    if named:
+        raise SettingsError(f"{where} has none of the {len(named)} chunks that the gold names, such as {named[0]}: its "
+                            "documents were cut in another way; name the index that has them with index: FOLDER, or "
+                            "give gold by document, page or span")
+
+
 def _recorded_content(retriever: RetrieverFactor) -> str | None:
-    """Return the content hash in an index's manifest, so that a moved index is recognised. Return None without an
-    index."""
+    """Return the content hash in an index's manifest, so that a moved index is recognised; None without one."""
     try:
         return content_of_index(read_manifest(current_folder(retriever.index))) if retriever.index else None
     except (OSError, IndexFolderError, KeyError):
@@ -150,20 +170,23 @@ def _open_pool(finder: Finder, changes: Collection[PoolChange | None], resources
     retriever, cached = finder.retriever, resources.cache
     everything, name = retriever.over == "all", retriever.name
     chunks, how = search_scopes(resources, finder, changes), retriever_choice(retriever, resources)
-    pool, known = None, (cached.pins or {}).get(content_name("embedder", name), "")  # empty if nothing was recorded
+    settings = PoolSettings(retriever.build.given.get("vectors"), bool(retriever.build.given.get("titled")))
+    pool, known = None, (cached.pins or {}).get(content_name("embedder", name), "")  # None if nothing was recorded
     if cached.pins is None:
-        embedder = CachedEmbedder(open_embedder(retriever.build.embedder))
+        embedder = CachedEmbedder(open_embedder(retriever.build.for_index.embedder))
         scopes = {scope_name(one, everything, change) for one in resources.plan.asked.values()
                   for change in (None, *changes)}
         made = Pool({scope: chunks[scope] for scope in chunks if scope in scopes}, embedder,
-                    resources.benchmark.documents)
+                    resources.benchmark.documents, settings,
+                    [one.pool for one in resources.pools.values() if one.pool is not None])
         same = (one.pool for one in resources.pools.values()
                 if one.everything == everything and one.pool is not None and one.pool.content == made.content)
         known, pool = embedder.identity, next(same, made)
     every = {chunk.id for some in chunks.values() for chunk in some}
-    pins = {content_name("chunks", name): pool_content(known, every), content_name("embedder", name): known} \
+    same_hits = settings.identity(known)
+    pins = {content_name("chunks", name): pool_content(same_hits, every), content_name("embedder", name): known} \
         if known else {}
-    content = cache(lambda scope: digest(known, *(chunk.id for chunk in chunks[scope])))
+    content = cache(lambda scope: digest(same_hits, *(chunk.id for chunk in chunks[scope])))
     kept = cached.pool_searches(name, content, _identity(how, name, resources))
     searcher: Searcher[ScopedQuery] = Searcher(None if pool is None else ScopedSearch(pool, how), retriever.k, kept)
     resources.pools[name] = Pooled(pool, searcher, everything, pins, retriever.embeds)
@@ -171,8 +194,8 @@ def _open_pool(finder: Finder, changes: Collection[PoolChange | None], resources
 
 def search_scopes(resources: Resources, finder: Finder,
               changes: Collection[PoolChange | None]) -> dict[str, Sequence[Chunk]]:
-    """Return the chunks to search, by scope name. `changes` are the sets of negatives that some cells search instead of
-    a question's own chunks."""
+    """Return the chunks to search, by scope name. `changes` lists sets of negatives that replace a question's chunks.
+    """
     benchmark, everything = resources.benchmark, finder.retriever.over == "all"
     scopes: dict[str, Sequence[Chunk]] = {"all": benchmark.searchable} if everything else {
         "shared": benchmark.shared, **{scope_name(one, everything): one.own for one in benchmark.questions if one.own}}
@@ -181,16 +204,17 @@ def search_scopes(resources: Resources, finder: Finder,
             one.change, question, resources.own(question), one.seed).chunks for question in benchmark.questions}
     if not finder.cut:
         return scopes
-    pieces: dict[str, list[Chunk]] = {}  # a document may be in the scopes of several questions
-    return {name: _cut(chunks, benchmark, finder.retriever.build, pieces) for name, chunks in scopes.items()}
+    pieces: dict[str, list[Chunk]] = {}  # several questions may search the same document
+    chunker = finder.retriever.build.chunker
+    return {name: _split_chunks(chunks, benchmark, chunker, pieces) for name, chunks in scopes.items()}
 
 
-def _cut(chunks: Sequence[Chunk], benchmark: Benchmark, build: IndexSettings,
-         pieces: dict[str, list[Chunk]]) -> list[Chunk]:
+def _split_chunks(chunks: Sequence[Chunk], benchmark: Benchmark, chunker: ChunkerSettings,
+                  pieces: dict[str, list[Chunk]]) -> list[Chunk]:
     found: list[Chunk] = []
     for id, format in dict.fromkeys((chunk.document, chunk.format) for chunk in chunks):
         key = f"{format}:{id}"
         if key not in pieces:
-            pieces[key] = build.chunker.chunk(benchmark.documents[id], format)
+            pieces[key] = chunker.chunk(benchmark.documents[id], format)
         found += pieces[key]
     return found

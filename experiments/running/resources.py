@@ -1,4 +1,4 @@
-"""Resources that the cells of a run share: models, indexes and pools, and the evidence that each question is shown."""
+"""Resources that the cells of a run share: models, indexes, pools of chunks, and the evidence of each question."""
 from __future__ import annotations
 
 import contextlib
@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ragbed.agents.search import FoundHits, Searcher, SearchFunction, fixed_chunks
 from ragbed.documents.errors import ReplayMiss
@@ -14,7 +14,7 @@ from ragbed.documents.types import Chunk, Document, Format, digest
 from ragbed.experiments.cells import PIPELINE
 from ragbed.experiments.conditions import Perturbation
 from ragbed.experiments.running.fingerprint import IndexKey, SearchCache, content_name, gold_request
-from ragbed.experiments.running.gold import Changed, Perturber, Places, gold_by_source
+from ragbed.experiments.running.gold import Changed, Perturber, Places, gold_by_source, gold_by_span
 from ragbed.retrieval.index import Index
 from ragbed.retrieval.pool import Pool, ScopedQuery
 from ragbed.retrieval.rerankers.reranker import RerankerDeps
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 class PoolChange(NamedTuple):
-    """Negatives that a question searches, with its gold, instead of its own chunks. `seed` draws them."""
+    """Negatives that a question searches together with its gold, instead of its own chunks. `seed` draws them."""
 
     change: Perturbation
     seed: int
@@ -53,7 +53,7 @@ class Pooled:
         pool: None in a replay, which returns recorded results.
         everything: whether each question searches the chunks of all questions. If not, it searches its own or, without
             any, the shared ones.
-        pins: hashes of the content and of the embedder, by `content_name`.
+        pins: hashes of the content and of the embedder, keyed by `content_name`.
         embeds: whether the retriever needs the pool's vectors.
     """
 
@@ -66,10 +66,12 @@ class Pooled:
 
 @dataclass(frozen=True, slots=True)
 class ShownSearch:
-    """A question's search function, and notes for its record. The notes are complete after the last search."""
+    """A question's search function, with notes for its record and the score of each chunk that was found, by its id.
+    Both are complete after the last search."""
 
     search: SearchFunction
     notes: list[str] = field(default_factory=list)
+    scores: dict[str, float] = field(default_factory=dict)
 
 
 class Resources:
@@ -79,7 +81,8 @@ class Resources:
         opened: indexes by their folder.
         indexes, searchers: by finder's name and format.
         pools: by finder's name.
-        how: the identity of each retriever's search, by name.
+        how: a string that identifies each retriever's method, keyed by the retriever's name.
+        indexing: seconds of building the vectors of each index that this process built, by its folder.
     """
 
     def __init__(self, plan: Plan) -> None:
@@ -91,6 +94,7 @@ class Resources:
         self.searchers: dict[IndexKey, Searcher[str]] = {}
         self.pools: dict[str, Pooled] = {}
         self.how: dict[str, str] = {}
+        self.indexing: dict[Path, float] = {}
         self.deps = RerankerDeps()
         self.cache = SearchCache(self.indexes, self.source_of)
         self._places: dict[IndexKey, Places] = {}
@@ -100,7 +104,7 @@ class Resources:
         self._placed: dict[tuple[str | int | None, ...], Changed] = {}
 
     def index(self, folder: Path) -> Index:
-        """Return the index in a folder, which is opened once. Raises the errors of `Index.open`."""
+        """Return the index in a folder. It is opened only once. Raises the same errors as `Index.open`."""
         if folder not in self.opened:
             self.opened[folder] = Index.open(folder)
         return self.opened[folder]
@@ -115,7 +119,7 @@ class Resources:
         return self.cache.searches.sources.get(document, document)
 
     def indexed_documents(self) -> set[str]:
-        """Return ids and source paths of the documents in the indexes."""
+        """Return the ids and the source paths of the documents in the indexes."""
         return {name for index in self.opened.values() for source, entry in index.manifest.sources.items()
                 for name in (source, entry.document)}
 
@@ -125,12 +129,19 @@ class Resources:
 
     def gold(self, cell: Cell, question: Question) -> tuple[Gold, ...]:
         """Return the gold in the form that matches the cell's evidence."""
-        return question.gold if cell.format is None else self.indexed_gold(question)
+        if cell.format is not None:
+            return self.indexed_gold(question)
+        cut = cell.searched and self.plan.finders[str(cell.finder)].cut
+        return gold_by_span(question.gold, self._own_chunks) if cut else question.gold
+
+    @cached_property
+    def _own_chunks(self) -> Mapping[str, Chunk]:
+        return {chunk.id: chunk for chunk in self.benchmark.all_chunks}
 
     def match_contexts(self, cell: Cell, question: Question,
                        answer: Answer) -> tuple[Answer, Mapping[int, Level | None]]:
-        """Return a pipeline's answer with its contexts matched to the documents, and the gold levels known from that.
-        Answers of strategies need no matching."""
+        """Return a pipeline's answer with its contexts matched to the documents, and the gold levels that follow from
+        the match. Answers of strategies need no matching."""
         if cell.reasoning != PIPELINE:
             return answer, {}
         gold = self._gold_among((None, None), self.benchmark.shared, question.gold) if self.benchmark.shared else ()
@@ -148,48 +159,65 @@ class Resources:
         return question.answerable and not (cell.change.drop_gold and question.gold)
 
     def contents(self) -> dict[str, str]:
-        """Return the hash of everything that is searched, by `content_name`."""
+        """Return a hash of each searched content, keyed by `content_name`."""
         named = {content_name("index", *key): self.cache.content(key) for key in self.searchers}
         for pooled in self.pools.values():
             named |= pooled.pins
         named |= {content_name("how", name): how for name, how in self.how.items()}
         return {name: content for name, content in named.items() if content}
 
+    def servers(self) -> dict[str, str]:
+        """Return a hash of what serves each open model, by the model's identity."""
+        return {client.identity: digest(client.served_by or "") for client in self.clients.values()}
+
     def placed(self, cell: Cell, question: Question) -> Changed:
-        """Return the perturbed chunks that the cell shows without a search; none under `retrieved`."""
+        """Return the perturbed chunks that the cell shows without a search. The result is empty under `retrieved`."""
         key = (cell.condition, cell.finder, cell.format, cell.perturbation, cell.seed, question.id)
         if key not in self._placed:
-            self._placed[key] = self._changed(cell, question, self._chunks(cell, question))
+            first = self._chunks(cell, question)
+            changed = self._changed(cell, question, first.chunks)
+            self._placed[key] = replace(changed, notes=(*first.notes, *changed.notes))
         return self._placed[key]
 
-    def _chunks(self, cell: Cell, question: Question) -> tuple[Chunk, ...]:
-        """Return the chunks of the cell's condition, in the benchmark's order."""
+    def _chunks(self, cell: Cell, question: Question) -> Changed:
         key, condition = (cell.finder, cell.format), cell.condition
         if condition == "provided":
-            return question.provided
+            return Changed(question.provided)
         if condition == "full" and cell.retriever is None:
-            return question.whole
+            return Changed(question.whole)
         if condition == "gold" and question.own:
-            return Places(question.own, self.source_of).gold(question.gold)
+            return Changed(Places(question.own, self.source_of).gold(question.gold))
         if condition == "gold" and cell.retriever is None:
-            return self._gold_among(key, self.benchmark.shared, question.gold)
+            return Changed(self._gold_among(key, self.benchmark.shared, question.gold))
         if condition not in ("gold", "full"):
-            return ()
+            return Changed(())
         gold = self.indexed_gold(question)
+        narrowed = condition == "gold" and self.plan.settings.scoring != "as-published" and any(
+            item.chunk is None and item.start is None for item in gold)
 
         def find(index: Index) -> FoundHits:
-            return FoundHits.placed(self._gold_among(key, index.chunks, gold) if condition == "gold" else
-                                    self._whole_documents(key, index, gold), condition)
+            if condition == "full":
+                return FoundHits.from_chunks(self._whole_documents(key, index, gold), condition)
+            best = self._places_of(key, index.chunks).best_gold(gold, question) if narrowed else Changed(
+                self._gold_among(key, index.chunks, gold))
+            return FoundHits.from_chunks(best.chunks, condition, best.notes)
 
-        return self.cache.take(key, {"condition": condition, "gold": gold_request(gold)}, find).chunks
+        request: dict[str, Any] = {"condition": condition, "gold": gold_request(gold)}
+        if narrowed:
+            quotes = (text for item in gold for text in item.quotes)
+            request["words"] = digest(question.text, *question.answers, *quotes)
+        found = self.cache.take(key, request, find)
+        return Changed(found.chunks, found.notes)
 
     def _gold_among(self, key: IndexKey, chunks: Sequence[Chunk], gold: Sequence[Gold]) -> tuple[Chunk, ...]:
+        return self._places_of(key, chunks).gold(gold)
+
+    def _places_of(self, key: IndexKey, chunks: Sequence[Chunk]) -> Places:
         if key not in self._places:
             self._places[key] = Places(chunks, self.source_of)
-        return self._places[key].gold(gold)
+        return self._places[key]
 
     def _whole_documents(self, key: IndexKey, index: Index, gold: Sequence[Gold]) -> tuple[Chunk, ...]:
-        """Return each indexed document that the gold names, as one chunk."""
         ids = {source: entry.document for source, entry in index.manifest.sources.items()}
         known = ids | {id: id for id in ids.values()}
         wanted = dict.fromkeys(known[item.document] for item in gold if item.document in known)
@@ -201,7 +229,7 @@ class Resources:
         return tuple(self._documents[key, id] for id in wanted)
 
     def placed_if_known(self, cell: Cell, question: Question) -> Sequence[Chunk]:
-        """Return the placed chunks, or none if a replay lacks them. The record will report that."""
+        """Return the placed chunks. If a replay lacks them, return none; the record will report that."""
         try:
             return self.placed(cell, question).chunks
         except ReplayMiss:
@@ -213,24 +241,27 @@ class Resources:
             try:
                 placed = self.placed(cell, question)
             except ReplayMiss as error:
-                missed = error  # the error ends the question at its first search
+                missed = error  # the first search raises this error and ends the question
 
                 async def search(action: Search) -> Sequence[Chunk]:
                     raise missed
 
                 return ShownSearch(search)
             return ShownSearch(fixed_chunks(placed.chunks), list(placed.notes))
-        found: SearchFunction | None = self.searchers.get((cell.finder, cell.format))
-        notes: list[str] = []
-        if found is None:
+        searcher, notes, scores = self.searchers.get((cell.finder, cell.format)), list[str](), dict[str, float]()
+        if searcher is not None:
+            found = searcher.search_scored(lambda query: query, scores)
+        else:
             change, pooled = self.pool_change(cell), self.pools[str(cell.finder)]
-            found = pooled.searcher.within(scope_name(question, pooled.everything, change))
+            scope = scope_name(question, pooled.everything, change)
+            found = pooled.searcher.search_scored(lambda query: ScopedQuery(scope, query), scores)
             if change:
                 notes += self.perturber.searched(change.change, question, self.own(question), change.seed).notes
-        return self._perturbed(cell, question, found, notes) if cell.change.moves else ShownSearch(found)
+        return ShownSearch(self._search_perturbed(cell, question, found, notes) if cell.change.moves else found, notes,
+                           scores)
 
     def own(self, question: Question) -> Sequence[Chunk]:
-        """Return the chunks that a question searches, unless it searches those of all questions."""
+        """Return the question's own chunks to search; empty if it searches the chunks of all questions."""
         return question.own or self.benchmark.shared
 
     def pool_change(self, cell: Cell) -> PoolChange | None:
@@ -238,14 +269,15 @@ class Resources:
         change = Perturbation(pool=cell.change.pool, sort=cell.change.sort, drop_gold=cell.change.drop_gold)
         return PoolChange(change, self._seed if cell.seed is None else cell.seed) if change.pool else None
 
-    def _perturbed(self, cell: Cell, question: Question, found: SearchFunction, notes: list[str]) -> ShownSearch:
+    def _search_perturbed(self, cell: Cell, question: Question, found: SearchFunction,
+                          notes: list[str]) -> SearchFunction:
 
         async def search(action: Search) -> Sequence[Chunk]:
             changed = self._changed(cell, question, await found(action))
             notes.extend(note for note in changed.notes if note not in notes)
             return changed.chunks
 
-        return ShownSearch(search, notes)
+        return search
 
     def _changed(self, cell: Cell, question: Question, chunks: Sequence[Chunk]) -> Changed:
         seed = self._seed if cell.seed is None else cell.seed
@@ -260,12 +292,12 @@ class Resources:
 
         def find(index: Index) -> FoundHits:
             made = perturb(index.chunks)
-            return FoundHits.placed(made.chunks, "perturbation", made.notes)
+            return FoundHits.from_chunks(made.chunks, "perturbation", made.notes)
 
         taken = self.cache.take((cell.finder, cell.format), request, find)
         return Changed(taken.chunks, taken.notes)
 
     @cached_property
     def _questions(self) -> str:
-        """A hash of everything, except the index, from which negatives are drawn."""
+        """Return a hash of the questions and other material, except the index, from which negatives are drawn."""
         return digest(self.plan.questions_hash, *(chunk.id for chunk in self.benchmark.shared))

@@ -1,7 +1,7 @@
-"""Read a finished run: the summary is checked at once, the rest is read on first use. Also look up questions and cells
-by what a user types."""
+"""Read a run, finished or with the answers it has so far, and find questions and cells by a name that a user types."""
 from __future__ import annotations
 
+import contextlib
 import gc
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -16,18 +16,20 @@ import yaml
 from pydantic import BaseModel, Field, NonNegativeInt, ValidationError
 
 from ragbed.documents.errors import RunError
+from ragbed.documents.json import loads
 from ragbed.experiments.cells import FACTORS, SEPARATOR, Cell, describe_factors, label_rows
-from ragbed.experiments.metrics import Scoring
+from ragbed.experiments.metrics import Metric, Scoring, declare_metrics
 from ragbed.experiments.question import Question, Scheme
-from ragbed.experiments.runs.manifest import Made, read_config, read_manifest
+from ragbed.experiments.runs.run_manifest import Made, parse_config, read_config, read_manifest
 from ragbed.experiments.runs.store import RunFolder
 from ragbed.experiments.statistics import Clusters, cluster_questions
+from ragbed.guests import loaded
 
 _NEAREST = 3
 _AGAIN = "rerun the `ragbed run` command to write it again"
 
 
-_Figure = Annotated[float, Field(ge=-1e15, le=1e15, allow_inf_nan=False)]  # bounded, so that sums and axes work
+_Figure = Annotated[float, Field(ge=-1e15, le=1e15, allow_inf_nan=False)]  # bounded, so that sums stay finite
 
 
 class _Estimate(BaseModel):
@@ -55,8 +57,6 @@ class _Row(BaseModel):
 
 
 class _Summary(BaseModel):
-    """The parts that every summary has."""
-
     name: str
     seed: NonNegativeInt
     columns: list[str] = Field(min_length=1)
@@ -67,6 +67,7 @@ class _Summary(BaseModel):
     notes: list[str]
     repeated: list[Any]
     results: str
+    own_metrics: list[Metric] = []
 
 
 class _Factors(BaseModel):
@@ -75,18 +76,20 @@ class _Factors(BaseModel):
 
 @dataclass(frozen=True)
 class Finished:
-    """A finished run with its open folder and its summary."""
+    """A run with its open folder and its summary. Unless it is `complete`, the summary covers the answers so far."""
 
     folder: RunFolder
     summary: Mapping[str, Any]
 
     @classmethod
-    def of(cls, folder: RunFolder) -> Finished:
-        """Return the run of an open folder. Raises RunError if it has not finished, its summary is damaged, or another
-        version of ragbed made it."""
-        summary = folder.summary()
+    def of(cls, folder: RunFolder, partial: bool = False) -> Finished:
+        """Return the run of an open folder. With `partial`, the run may be unfinished. Raises RunError if the run is
+        unfinished, damaged or of another version."""
+        unfinished = partial and not (folder.path / "summary.json").is_file()
+        found = [make(folder) for make in loaded("partial").values()] if unfinished else []
+        summary = next(filter(None, found), None) or folder.summary()
         try:
-            _Summary.model_validate(summary)
+            declare_metrics(_Summary.model_validate(summary).own_metrics)
             _Factors.model_validate(summary)
         except ValidationError as error:
             first = error.errors(include_url=False)[0]
@@ -101,11 +104,10 @@ class Finished:
         return run
 
     def refuse_race(self) -> None:
-        """Raise RunError if the run is a race, since tests of a fixed number of questions are not valid for it."""
+        """Raise RunError if the run was a race, because tests for a fixed number of questions are not valid for it."""
         if (self.summary.get("comparisons") or {}).get("said"):
-            raise RunError(f"{self.path} is a race: its answers decided how many questions were asked, so the usual "
-                           "tests are not valid. See the verdicts in its report, or run it without --race to compare "
-                           "it")
+            raise RunError(f"{self.path} used --race, so its answers decided how many questions were asked, and the "
+                           "usual tests are not valid; see the verdicts in its report, or run it without --race")
 
     @property
     def path(self) -> Path:
@@ -116,8 +118,19 @@ class Finished:
         return str(self.summary["name"])
 
     @property
+    def progress(self) -> Mapping[str, Any]:
+        """Return as JSON whether the run is `complete`, and the `progress` of one that is not: answers by cell."""
+        return {"complete": True} | {name: self.summary[name] for name in ("complete", "progress")
+                                     if name in self.summary}
+
+    @property
+    def unfinished(self) -> Sequence[str]:
+        """Return sentences on how much of the run is there; none if it is complete."""
+        return self.summary["progress"]["said"] if "progress" in self.summary else ()
+
+    @property
     def rows(self) -> Sequence[Mapping[str, Any]]:
-        """The cells as in the summary, with their figures."""
+        """Return the cells as in the summary, with their figures."""
         return list(self.summary["cells"])
 
     @cached_property
@@ -126,27 +139,27 @@ class Finished:
 
     @cached_property
     def labels(self) -> Mapping[str, str]:
-        """The labels of the cells by id, in the run's order."""
+        """Return the labels of the cells by id, in the run's order."""
         return dict(zip((row["id"] for row in self.rows), label_rows(self.rows), strict=True))
 
     @cached_property
     def questions(self) -> Mapping[str, Question]:
-        """The questions by id, in order, without their chunks."""
+        """Return the questions by id, in order, without their chunks."""
         return self.folder.questions()
 
     @cached_property
     def grouped(self) -> Clusters:
-        """The clusters of the questions."""
-        return cluster_questions(self.questions.values())
+        """Return the clusters of the questions."""
+        return cluster_questions(self.questions.values(), self.scheme.unit)
 
     @cached_property
     def made(self) -> Made:
-        """The manifest. Raises RunError if it cannot be read."""
+        """Return the manifest. Raises RunError if it cannot be read."""
         return read_manifest(self.path)
 
     @property
     def scheme(self) -> Scheme:
-        """What this run measures."""
+        """Return the scheme: what this run measures."""
         return self.made.scheme
 
     @property
@@ -155,35 +168,35 @@ class Finished:
 
     @property
     def judge(self) -> str:
-        """Who graded the answers, if any are graded."""
+        """Return the name of the judge, if answers were graded."""
         return self.made.judge
 
     @property
     def seed(self) -> int:
-        """The seed of the intervals."""
+        """Return the seed of the intervals."""
         return int(self.summary["seed"])
 
     @cached_property
     def config(self) -> Mapping[str, Any]:
-        """The resolved settings as they are stored; empty if they are damaged."""
+        """Return the resolved settings as stored; empty if they are damaged."""
         try:
-            content = yaml.safe_load(read_config(self.path) or "")
+            content = parse_config(read_config(self.path) or "")
         except (yaml.YAMLError, RecursionError):
             content = None
         return content if isinstance(content, dict) else {}
 
 
 @contextmanager
-def open_finished(path: Path) -> Iterator[Finished]:
-    """Yield the finished run of a folder and close it at the end. Raises RunError if there is none, and the errors of
+def open_finished(path: Path, partial: bool = False) -> Iterator[Finished]:
+    """Yield the run of a folder and close it at the end. Raises RunError if there is none, and the same errors as
     `Finished.of`."""
     with closing(RunFolder.existing(path)) as folder:
-        yield Finished.of(folder)
+        yield Finished.of(folder, partial)
 
 
 @contextmanager
 def pause_collection() -> Iterator[None]:
-    """Turn off garbage collection, which takes a quarter of the time, while reading data that stays in memory.
+    """Turn off garbage collection while reading data that stays in memory. It would take a quarter of the time.
     """
     was_on = gc.isenabled()
     gc.disable()
@@ -224,15 +237,15 @@ def find_question(ids: Sequence[str], name: str) -> int:
     if len(found) == 1:
         return found[0]
     if found:
-        raise RunError(f"{len(found)} questions begin with {name!r}, such as {_listed([ids[one] for one in found])}; "
+        raise RunError(f"{len(found)} ids begin with {name!r}, such as {_quote_names([ids[one] for one in found])}; "
                        "give more of the id, or a number such as 1")
     near = get_close_matches(name, ids, _NEAREST, cutoff=0.3)
-    such = f"the nearest: {_listed(near)}" if near else f"the first: {_listed(ids)}"
+    such = f"the nearest: {_quote_names(near)}" if near else f"the first: {_quote_names(ids)}"
     raise RunError(f"no question {name!r} among the {len(ids)} of the run; {such}; or give a number, from 1 to "
                    f"{len(ids)}")
 
 
-def _listed(ids: Sequence[str]) -> str:
+def _quote_names(ids: Sequence[str]) -> str:
     return ", ".join(ids[:_NEAREST])
 
 
@@ -243,8 +256,8 @@ def cells_in(folder: RunFolder) -> Sequence[Mapping[str, Any]]:
 
 
 def find_cells(cells: Sequence[Mapping[str, Any]], name: str | None) -> dict[str, str]:
-    """Return the labels of the cells that a name matches, by id, in the run's order. Without a name, return all. Raises
-    RunError if no cell matches."""
+    """Return the labels of the cells that match a name, by id, in the run's order; all cells if no name is given.
+    Raises RunError if no cell matches."""
     known = dict(zip(label_rows(cells), cells, strict=True))
     found = known if name is None else match_cells(known, name)
     if not found:
@@ -253,8 +266,8 @@ def find_cells(cells: Sequence[Mapping[str, Any]], name: str | None) -> dict[str
 
 
 def match_cells(known: Mapping[str, Mapping[str, Any]], name: str) -> list[str]:
-    """Return the labels of the cells that a name matches. A name is a label, an id, or parts joined by ` · `. Each part
-    is a piece of the label or a factor's value, as in `direct · provided`."""
+    """Return the labels of the cells that match a name. A name is a label, an id, or parts joined by ` · `, as in
+    `direct · provided`. Each is a part of the label or a factor's value."""
     parts = {part.strip() for part in name.split(SEPARATOR.strip())}
     return [label for label, row in known.items() if name in (label, row["id"])] or [
         label for label, row in known.items() if parts <= {*label.split(SEPARATOR), *(
@@ -262,5 +275,19 @@ def match_cells(known: Mapping[str, Mapping[str, Any]], name: str) -> list[str]:
 
 
 def cell_not_found(name: str, known: Iterable[str]) -> RunError:
-    """Return the error that no cell matches the name; `known` are the labels of the cells."""
-    return RunError(f"no cell {name!r}; there are: {', '.join(known)}")
+    """Return the error for a name that matches no cell. `known` are the labels of the cells."""
+    return RunError(f"no cell {name!r}; choose one of: {', '.join(known)}")
+
+
+TRIAL = "trial.json"
+
+
+def read_trial(run: Path, judge: str | None) -> tuple[list[str], list[Any]]:
+    """Return a sentence on the trial of the run's judge, and the trial's views as JSON. If a model is the judge and was
+    not tried, the sentence says so."""
+    with contextlib.suppress(OSError, ValueError, LookupError, TypeError):  # there is no such file, or it is damaged
+        found = loads((run / TRIAL).read_text(encoding="utf-8"))
+        if found["judge"] == judge:
+            return [found["said"]], found["views"]
+    return [] if judge in (None, "lexical") else [
+        "The judge was not tried on answers with known grades; `ragbed judge RUN --trial` does that."], []

@@ -8,6 +8,7 @@ import errno
 import hashlib
 import json
 import os
+import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -27,20 +28,21 @@ from ragbed.retrieval.storage.files import explain_write_error, write_atomically
 from ragbed.retrieval.storage.files import hold as hold_file
 
 Model = TypeVar("Model", bound=BaseModel)
-VERSION = 3  # of tables and their JSON; increase it with every change that an older ragbed cannot read
-FORMAT = 3  # of summary.json and manifest.json; increase it with every change of their content
+VERSION = 3  # version of tables and their JSON; increase it with every change that an older ragbed cannot read
+FORMAT = 3  # version of summary.json and manifest.json; increase it with every change of their content
 _RECORDS = ("CREATE TABLE IF NOT EXISTS records (cell TEXT, question TEXT, place INTEGER, hash TEXT NOT NULL,"
             " result TEXT NOT NULL, timing TEXT NOT NULL, PRIMARY KEY (cell, question))")
 _QUESTIONS = "CREATE TABLE IF NOT EXISTS questions (id TEXT PRIMARY KEY, place INTEGER, content TEXT)"
 _PINS = "CREATE TABLE IF NOT EXISTS pins (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID"
-# Calls whose tokens no server reported. For a call that was cut short by a kill, the most that it may have used.
+# Tokens of calls for which the server reported none: an estimate, or the most possible for a call that was killed.
 _SPENT = "CREATE TABLE IF NOT EXISTS spent (id TEXT PRIMARY KEY, tokens INTEGER, dollars REAL) WITHOUT ROWID"
+_SCHEMA = (*JOURNAL_SCHEMA, *SEARCHES_SCHEMA, _RECORDS, _QUESTIONS, _PINS, _SPENT)
 _PIN = "INSERT OR REPLACE INTO pins VALUES (?, ?)"
-_ORIGIN = "cassette"  # a row of `pins`: the hash of the cassette that calls and searches come from
+_ORIGIN = "cassette"  # the row of `pins` with the hash of the replayed cassette
 _QUESTION, _SUMMARY = TypeAdapter(Question), TypeAdapter(dict[str, Any])
 _JOINED = " FROM records r JOIN questions q ON q.id = r.question"
 _ORDERED = " ORDER BY q.place, r.place"
-# Cells first, so that the key (cell, question) finds the rows; a scan would read every trace.
+# Naming the cells lets SQLite use the key (cell, question). A scan would read every trace.
 _OF_QUESTION = ("SELECT cell, question, result, timing FROM records WHERE cell IN (SELECT DISTINCT cell FROM records)"
                 " AND question = ? ORDER BY place")
 _FAILURES = ("SELECT json_extract(r.result, '$.failure.kind') AS kind, json_extract(r.result, '$.failure.message'),"
@@ -48,14 +50,16 @@ _FAILURES = ("SELECT json_extract(r.result, '$.failure.kind') AS kind, json_extr
              f"instr(r.result, '\"failure\":{{'){_ORDERED}")
 _RESULT = {traces: f"cell, question, {result}" for traces, result in (
     (True, "result"), (False, "json_set(result, '$.trace', json('[]'))"))}
+_EARLIER = ("calls", "searches", "records")  # tables whose rows of earlier settings are in `earlier_NAME`
+_USED_TEXTS = ("SELECT messages FROM calls", "SELECT found FROM searches", "SELECT result FROM records")
 _HASHES = "SELECT cell, question, hash FROM records ORDER BY cell, question"
 _AMONG = " WHERE q.id IN (SELECT value FROM json_each(?))"
 _ROWIDS, _SOME_ROWIDS = (f"SELECT r.rowid{_JOINED}{some}{_ORDERED}" for some in ("", _AMONG))
 
 
 class RunFolder:
-    """Read and write the folder of one run. `lock` is held until the folder is closed; None opens it read-only. Raises
-    RunError if the folder or its database cannot be opened, or a newer ragbed made it."""
+    """Reads and writes the folder of one run. `lock` is held until the folder is closed. If it is None, the folder is
+    read-only. Raises RunError if the folder or its database cannot be opened, or a newer ragbed made it."""
 
     def __init__(self, path: Path, lock: FileLock | None = None) -> None:
         self.path = path
@@ -64,8 +68,7 @@ class RunFolder:
             path.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise RunError(f"{path}: cannot make the run folder: {error.strerror}") from error
-        self.database = Database(path / "records.sqlite", (
-            *JOURNAL_SCHEMA, *SEARCHES_SCHEMA, _RECORDS, _QUESTIONS, _PINS, _SPENT), VERSION, reading=lock is None)
+        self.database = Database(path / "records.sqlite", _SCHEMA, VERSION, reading=lock is None)
 
     @classmethod
     def existing(cls, path: Path) -> RunFolder:
@@ -75,7 +78,7 @@ class RunFolder:
         return cls(path)
 
     def begin(self, config: str, manifest: Mapping[str, Any], questions: Mapping[int, Question]) -> None:
-        """Write settings, manifest, and the questions by position, without their chunks."""
+        """Write the settings, the manifest, and the questions without their chunks."""
         write_text(self.path / "manifest.json", json.dumps(manifest, indent=2, sort_keys=True) + "\n")
         write_text(self.path / "config.yaml", config)
         self.database.put("DELETE FROM questions", ())
@@ -84,23 +87,24 @@ class RunFolder:
         self.database.flush()
 
     def put_question(self, question: Question, place: int) -> None:
-        """Store a question without its chunks at this position; durable with the next commit."""
+        """Store a question without its chunks at this position. The next commit makes it durable."""
         self.database.put("INSERT OR REPLACE INTO questions VALUES (?, ?, ?)", (
             question.id, place, question_json(question.drop_chunks())))
 
     def is_empty(self) -> bool:
-        """Return whether there is neither a record nor a call."""
+        """Return whether the run has no record and no call."""
         return not self.database.read("SELECT 1 FROM records UNION ALL SELECT 1 FROM calls LIMIT 1")
 
     def done(self) -> set[tuple[str, str]]:
         """Return the (cell, question) pairs with a record."""
         return {(cell, question) for cell, question in self.database.read("SELECT cell, question FROM records")}
 
-    def pin(self, name: str, value: str) -> None:
-        """Store the hash of something that calls and records depend on. Raises RunError if a different hash is stored.
+    def pin(self, name: str, value: str, replace: bool = False) -> None:
+        """Store the hash of something that calls and records depend on, under a name. Raises RunError if a different
+        hash is stored, except with `replace`.
         """
         known = self.database.read("SELECT value FROM pins WHERE name = ?", (name,))
-        if known not in ([], [(value,)]) and not self.is_empty():
+        if not replace and known not in ([], [(value,)]) and not self.is_empty():
             raise RunError(f"{self.path} holds records made with an earlier version of {name}; use another run name, "
                            "or start again with --fresh")
         self.database.put(_PIN, (name, value))
@@ -112,12 +116,12 @@ class RunFolder:
                 if name != _ORIGIN}
 
     def origin(self) -> str | None:
-        """Return the hash of the cassette that calls and searches come from; None if the run made them."""
+        """Return the hash of the replayed cassette; None if the run is not a replay."""
         rows = self.database.read("SELECT value FROM pins WHERE name = ?", (_ORIGIN,))
         return str(rows[0][0]) if rows else None
 
     def set_origin(self, cassette: str) -> None:
-        """Store the hash of the cassette that calls and searches come from; durable with the next commit."""
+        """Store the hash of the replayed cassette. The next commit makes it durable."""
         self.database.put(_PIN, (_ORIGIN, cassette))
 
     async def add(self, record: Record, place: int) -> None:
@@ -126,25 +130,25 @@ class RunFolder:
         await self.database.durable()
 
     def put_record(self, record: Record, place: int) -> None:
-        """Store a record of the cell at this position; durable with the next commit."""
+        """Store a record of the cell at this position. The next commit makes it durable."""
         one, result = record.result, record.result.model_dump_json()
         self.database.put("INSERT OR REPLACE INTO records VALUES (?, ?, ?, ?, ?, ?)", (
             one.cell, one.question, place, _hash(result), result, record.timing.model_dump_json()))
 
     def replace_result(self, result: Result) -> None:
-        """Replace a record's result, but keep its position and timing; durable with the next commit."""
+        """Replace a record's result, but keep its position and timing. The next commit makes it durable."""
         stored = result.model_dump_json()
         self.database.put("UPDATE records SET hash = ?, result = ? WHERE cell = ? AND question = ?",
                           (_hash(stored), stored, result.cell, result.question))
 
     def timing(self, cell: str, question: str) -> Timing | None:
-        """Return when and how long a question was answered in a cell; None without a record."""
-        rows = self.database.read("SELECT timing FROM records WHERE cell = ? AND question = ?", (cell, question))
+        """Return when a question was answered in a cell and how long it took; None without a record."""
+        rows = [row for name in ("records", "earlier_records") if self.database.has(name) for row in self.database.read(
+            f"SELECT timing FROM {name} WHERE cell = ? AND question = ?", (cell, question))]  # noqa: S608
         return self._read(Timing, cell, question, rows[0][0]) if rows else None
 
     def _read(self, kind: type[Model], cell: str, question: str, stored: str) -> Model:
-        """Read a part of a record and check it. A result must name its own cell and question, and refer only to
-        evidence that it contains."""
+        """Read and check a part of a record. A result must have the right cell and question, and all cited evidence."""
         with suppress(ValidationError):
             read = kind.model_validate_json(stored)
             if not isinstance(read, Result):
@@ -160,8 +164,8 @@ class RunFolder:
                          timing=self._read(Timing, cell, question, timing))
 
     def reopen(self) -> None:
-        """Mark the run as unfinished by removing the files that are made from its records."""
-        for name in ("summary.json", "report.html", "times.jsonl"):
+        """Mark the run as unfinished by removing the files made from its records."""
+        for name in ("summary.json", "report.html", "times.jsonl", "trial.json"):
             remove(self.path / name)
 
     def clear_records(self) -> None:
@@ -170,8 +174,37 @@ class RunFolder:
         self.database.put("DELETE FROM records", ())
         self.database.flush()
 
+    def set_aside(self, calls: bool = True) -> None:
+        """Set records, calls and searches aside after settings changed. A call or search of the new settings moves
+        back when it is needed, until `finish` removes the others. Without `calls`, no call is kept."""
+        self.reopen()
+        with self.database.transaction():
+            for name in _EARLIER:
+                if self.database.has(f"earlier_{name}"):  # the settings changed twice
+                    self.database.put(f"INSERT OR REPLACE INTO earlier_{name} SELECT * FROM {name}", ())  # noqa: S608
+                    self.database.put(f"DROP TABLE {name}", ())
+                else:
+                    self.database.put(f"ALTER TABLE {name} RENAME TO earlier_{name}", ())
+            for statement in (*_SCHEMA, "DELETE FROM pins", "DELETE FROM spent",
+                              *["DELETE FROM earlier_calls"] * (not calls)):
+                self.database.put(statement, ())
+
+    def drop_earlier(self) -> None:
+        """Remove what `set_aside` left over, and texts that nothing uses any more."""
+        earlier = [name for name in _EARLIER if self.database.has(f"earlier_{name}")]
+        if not earlier:
+            return
+        with self.database.transaction():
+            for name in earlier:
+                self.database.put(f"DROP TABLE earlier_{name}", ())
+            used = {hash for query in _USED_TEXTS for (row,) in self.database.rows(query)
+                    for hash in re.findall(r'"([0-9a-f]{32})"', row)}
+            for (hash,) in self.database.read("SELECT hash FROM texts"):
+                if hash not in used:
+                    self.database.put("DELETE FROM texts WHERE hash = ?", (hash,))
+
     def keep_records(self, wanted: Collection[tuple[str, str]]) -> None:
-        """Remove the records of all other (cell, question) pairs, such as those of a model under a former name."""
+        """Keep only the records of these (cell, question) pairs. Others may belong to a model that was renamed."""
         for pair in self.done() - set(wanted):
             self.database.put("DELETE FROM records WHERE cell = ? AND question = ?", pair)
         self.database.flush()
@@ -260,8 +293,7 @@ class RunFolder:
 
 
 def lock_run(folder: Path) -> FileLock:
-    """Create the folder of a run if needed, and lock it until the lock is released. Raises RunError if another process
-    holds it, or it cannot be written."""
+    """Lock the folder of a run, which is made if needed. Raises RunError if it is in use or cannot be written."""
     try:
         return hold_file(folder / ".lock")
     except Timeout as error:
@@ -272,8 +304,8 @@ def lock_run(folder: Path) -> FileLock:
 
 
 def read_run_file(path: Path) -> bytes:
-    """Return the bytes of a regular file of a run. Raises OSError if it cannot be read, is not a regular file (reading
-    a pipe would block), or is larger than any file that a run writes."""
+    """Return the bytes of a run's file. Raises OSError if it cannot be read, is not a regular file (reading a pipe
+    would block), or is larger than any file that a run writes."""
     if path.exists() and (not path.is_file() or path.stat().st_size > 16 << 20):
         raise OSError(errno.EINVAL, "is not a file of a run")
     return path.read_bytes()

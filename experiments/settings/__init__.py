@@ -1,5 +1,4 @@
-"""Read and check the settings of a run, and expand them into a matrix. Loaded only for runs; `search` and `ask` have
-none."""
+"""Read and check the settings of a run, and expand them into a matrix. `search` and `ask` do not import this."""
 from ragbed.lazy import attach_stub
 
 __getattr__, __dir__, __all__ = attach_stub(__name__, __file__)

@@ -1,3 +1,3 @@
-from .run import RunSettings, SubAnswers
+from .run_settings import RunSettings, SubAnswers
 
 __all__ = ["RunSettings", "SubAnswers"]

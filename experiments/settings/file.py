@@ -1,35 +1,41 @@
-"""Read the settings of runs from YAML, one run per benchmark, and turn errors into one-line messages.
+"""Read the settings of runs from YAML, one run per benchmark.
 
-Options of the command line that hold a strategy or a retriever are parsed here too.
+Options of the command line that hold a strategy or a retriever are parsed here too. `settings_schema` returns the JSON
+Schema, with a description of every setting and the parameters of every strategy.
 """
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from difflib import get_close_matches
+import re
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_args
+from typing import Any
 
 import yaml
 from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
+from pydantic_core import core_schema
 
-from ragbed.documents.errors import SettingsError
+from ragbed.agents.model_settings import ModelSettings, define_models
+from ragbed.documents.errors import ModelError, SettingsError
 from ragbed.documents.paths import open_file
-from ragbed.retrieval.filters.terms import Where
+from ragbed.experiments.benchmarks.registry import complete_benchmark
+from ragbed.experiments.settings.run_settings import RunSettings
+from ragbed.experiments.settings.validation import explain
+from ragbed.retrieval.filters.parser import Where
 from ragbed.retrieval.retrievers import RetrieverSettings
 from ragbed.retrieval.types import RetrieverKind
-from ragbed.strategies.settings.strategy_config import Spec
-
-if TYPE_CHECKING:
-    from ragbed.experiments.settings.run import RunSettings
+from ragbed.strategies.catalogue import SEARCH_ONLY
+from ragbed.strategies.settings.parameters import fields_schema, takes_several
+from ragbed.strategies.settings.prompt_texts import OF_STRATEGY
+from ragbed.strategies.settings.strategy_config import Spec, built_in
+from ragbed.strategies.types import FAMILIES, Family
 
 _MAX_INTEGER = 2**63 - 1
-_MAX_BYTES = 1_000_000  # largest size of a file; it takes some seconds to parse
-_MAX_SHOWN = 60  # characters of a value in a message
-_NOT_A_MAPPING = ("model_type", "model_attributes_type", "dict_type")  # pydantic's names of this error
+_MAX_BYTES = 1_000_000  # largest size of a file; parsing one takes some seconds
 
 
 class _Loader(yaml.SafeLoader):
-    """Rejects integers beyond 64 bits, and duplicate keys, which PyYAML's loader silently overwrites."""
+    """Rejects integers beyond 64 bits, and duplicate keys, of which PyYAML silently keeps only the last."""
 
     def compose_mapping_node(self, anchor: Any) -> Any:
         node = super().compose_mapping_node(anchor)
@@ -58,19 +64,19 @@ _Loader.add_constructor("tag:yaml.org,2002:int", _Loader.construct_yaml_int)
 
 
 def read_settings(path: Path) -> RunSettings:
-    """Return the settings of one run from its `config.yaml`. No custom strategy is executed. Raises SettingsError: the
-    file cannot be read, or a setting is invalid."""
+    """Return the settings of one run from its `config.yaml`, without executing custom strategies. Raises SettingsError
+    if the file cannot be read, or a setting is invalid."""
     return check_settings(read_content(path), str(path), checked=True)
 
 
 def read_runs(path: Path) -> list[RunSettings]:
-    """Return the settings in a YAML file, one run for each benchmark. Relative paths start at the current folder, as on
-    the command line. Raises SettingsError: the file cannot be read, or a setting is invalid."""
+    """Return the settings in a YAML file, one run for each benchmark. Paths are relative to the current folder, as on
+    the command line. Raises SettingsError if the file cannot be read, or a setting is invalid."""
     return split_runs(read_content(path), str(path))
 
 
 def read_content(path: Path) -> dict[str, Any]:
-    """Return the mapping in a YAML file, with `name` defaulting to the file's name. Raises SettingsError: the
+    """Return the mapping in a YAML file. If it has no `name`, the file's name is added. Raises SettingsError if the
     file cannot be read, or is not a mapping."""
     try:
         with open_file(path) as file:
@@ -81,8 +87,8 @@ def read_content(path: Path) -> dict[str, Any]:
     except UnicodeDecodeError as error:
         raise SettingsError(f"{path}: not valid YAML: {error}") from error
     if len(read) > _MAX_BYTES:
-        raise SettingsError(f"{path}: larger than {_MAX_BYTES:,} bytes; split the file, or replace "
-                            "similar strategies by one whose parameter is a list of values")
+        raise SettingsError(f"{path}: larger than {_MAX_BYTES:,} bytes; split the file, or merge "
+                            "similar strategies into one whose parameter is a list of values")
     content = parse_yaml(text, str(path))
     if not isinstance(content, dict):
         raise SettingsError(f"{path}: expected a mapping of settings")
@@ -90,8 +96,7 @@ def read_content(path: Path) -> dict[str, Any]:
 
 
 def parse_yaml(text: str, where: str) -> Any:
-    """Return the value of a YAML text. Raises SettingsError, whose message starts with `where`, if the text is not
-    valid YAML."""
+    """Return the value of a YAML text. Raises SettingsError that starts with `where` if it is not valid YAML."""
     try:
         loader = _Loader(text)
         try:
@@ -102,7 +107,7 @@ def parse_yaml(text: str, where: str) -> Any:
         raise SettingsError(f"{where}: not valid YAML: nested too deeply") from None
     except yaml.YAMLError as error:
         raise SettingsError(f"{where}: not valid YAML: {' '.join(str(error).split())}") from error
-    except (ValueError, LookupError, AttributeError) as error:  # raised by PyYAML itself
+    except (ValueError, LookupError, AttributeError) as error:  # PyYAML raises these itself
         raise SettingsError(f"{where}: not valid YAML: a date or a tagged value is malformed") from error
 
 
@@ -111,29 +116,32 @@ def check_settings(content: dict[str, Any], where: str, checked: bool = False) -
 
     Args:
         content: the settings as plain data.
-        where: the start of an error message, such as the file's name.
-        checked: whether they come from a run's folder and were validated before. Custom strategies are then not loaded
-            or executed.
+        where: text at the start of an error message, such as the file's name.
+        checked: whether they come from a run's folder and were validated before. If so, custom strategies are neither
+            loaded nor executed.
 
     Raises:
         SettingsError: a setting is invalid; the message names the first one.
     """
     from ragbed.experiments.settings.matrix import list_combinations
-    from ragbed.experiments.settings.run import RunSettings
+    from ragbed.experiments.settings.run_settings import RunSettings
 
     try:
         settings = RunSettings.model_validate(content, context={"checked": checked})
         _check_numbers(content, settings.model_dump(by_alias=True), "")
         list_combinations(settings)
+        if settings.calls.models:
+            from ragbed.agents.models import check_config
+            for name in settings.calls.models:
+                check_config(name, settings.calls)
     except ValidationError as error:
         raise SettingsError(f"{where}: {explain(error, RunSettings)}") from error
-    except SettingsError as error:
+    except (SettingsError, ModelError) as error:
         raise SettingsError(f"{where}: {error}") from error
     return settings
 
 
 def _check_numbers(given: Any, taken: Any, key: str) -> None:
-    """Raise SettingsError if pydantic took `true` or `false` for a number."""
     if isinstance(given, dict) and isinstance(taken, dict):
         for name, value in given.items():
             _check_numbers(value, taken.get(name), f"{key}.{name}" if key else name)
@@ -144,74 +152,26 @@ def _check_numbers(given: Any, taken: Any, key: str) -> None:
         raise SettingsError(f"{key}: expected a number, not {str(given).lower()}")
 
 
-def explain(errors: ValidationError, model: type[BaseModel]) -> str:
-    """Return one line for the first of pydantic's errors: the key, the problem and, for an unknown key, the valid
-    keys."""
-    error = errors.errors(include_url=False)[0]
-    valid, place = _resolve_place(model, error["loc"][:-1])
-    key = ".".join(map(str, (*place, *error["loc"][-1:])))
-    kind, given, context = error["type"], error["input"], error.get("ctx", {})
-    if kind == "extra_forbidden":
-        return f"unknown setting {key!r}; {_suggest(key, valid, model)}valid settings: {', '.join(valid)}"
-    if kind == "union_tag_not_found" or (
-            kind == "union_tag_invalid" and isinstance(given, dict) and given.get("kind") is None):
-        return f"{key}: `kind` is missing; write {{kind: KIND}}"
-    if kind == "union_tag_invalid":
-        return f"{key}: unknown kind {context['tag']}; valid kinds: {context['expected_tags']}"
-    if given is None:
-        return f"{key}: the value is missing; give one, or omit the key"
-    if kind in _NOT_A_MAPPING:
-        return f"{key}: expected a mapping such as {{key: value}}, not {str(given)[:_MAX_SHOWN]!r}"
-    message = str(error["msg"]).removeprefix("Value error, ")
-    return f"{key}: {message}" if key else message  # a message about several settings names them itself
-
-
-def _suggest(key: str, valid: Sequence[str], model: type[BaseModel]) -> str:
-    name = key.rpartition(".")[2]
-    elsewhere = dict.fromkeys(one for one in _dotted_keys(model) if one.rpartition(".")[2] == name and one != key)
-    depth = min((one.count(".") for one in elsewhere), default=0)
-    near = get_close_matches(name, valid, 1) or [one for one in elsewhere if one.count(".") == depth]
-    return f"did you mean {' or '.join(map(repr, near))}? " if near else ""
-
-
-def _dotted_keys(model: type[BaseModel], above: tuple[type[BaseModel], ...] = ()) -> Iterator[str]:
-    """Yield the dotted key of every setting. Retrievers inside retrievers are skipped, since they nest without end."""
-    inside_retriever = any(issubclass(one, RetrieverKind) for one in (*above, model))
-    for name, field in model.model_fields.items():
-        key = field.alias or name
-        yield key
-        for inner in _models_in(field.annotation):
-            if not (inside_retriever and issubclass(inner, RetrieverKind)):
-                yield from (f"{key}.{below}" for below in _dotted_keys(inner, (*above, model)))
-
-
-def _resolve_place(model: type[BaseModel], place: Sequence[int | str]) -> tuple[list[str], list[int | str]]:
-    """Return the valid keys at the location of an error, and the location in the file. Pydantic's location also
-    contains the kinds of tagged unions, which are removed."""
-    models, keys = [model], list[int | str]()
-    for part in place:
-        inner = [below for one in models if part in one.model_fields
-                 for below in _models_in(one.model_fields[str(part)].annotation)]
-        kinds = [one for one in models if "kind" in one.model_fields and one.model_fields["kind"].default == part]
-        models = inner or kinds or models
-        keys += [] if kinds and not inner else [part]
-    return list(dict.fromkeys(field.alias or key for one in models for key, field in one.model_fields.items())), keys
-
-
-def _models_in(annotation: Any) -> list[type[BaseModel]]:
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        return [annotation]
-    return [model for part in get_args(annotation) for model in _models_in(part)]
-
-
 def parse_spec(text: str, option: str) -> Spec:
-    """Return a strategy from an option's text, such as `direct`, `my.py:recipe` or `{kind: self_consistency, of:
-    direct}`. Raises SettingsError: the text is neither a name nor a mapping."""
+    """Parse a strategy from an option's text, such as `direct`, `my.py:recipe` or `{kind: self_consistency, of:
+    direct}`. Raises SettingsError if the text is neither a name nor a mapping."""
     value = parse_yaml(text, option)
     if not isinstance(value, str | dict) or not value:
-        raise SettingsError(f"{option} {text!r:.80}: expected a name of `ragbed list strategies`, FILE.py:FUNCTION, or "
-                            "settings such as '{kind: self_consistency, of: direct}'")
+        raise SettingsError(f"{option} {text!r:.80}: expected a name from `ragbed list strategies`, FILE.py:FUNCTION, "
+                            "or settings such as '{kind: self_consistency, of: direct}'")
     return value
+
+
+def parse_model(text: str, **calls: Any) -> tuple[str, ModelSettings]:
+    """Parse a model from an option's text: a name, or settings such as `{model: openai:NAME, temperature: none}`.
+    Return its name, and the settings `calls` that define it. Raises SettingsError if the settings are invalid."""
+    try:
+        given = define_models({"model": text, "calls": calls}, "model")
+        return given["model"], ModelSettings.model_validate(given["calls"])
+    except ValidationError as error:
+        raise SettingsError(f"--model: {explain(error, ModelSettings)}") from error
+    except ValueError as error:
+        raise SettingsError(f"--model: {error}") from error
 
 
 class _RetrieverOptions(BaseModel):
@@ -222,28 +182,32 @@ class _RetrieverOptions(BaseModel):
 
 
 def parse_retriever(retriever: str, where: list[str]) -> tuple[RetrieverKind, tuple[str, ...]]:
-    """Return a retriever from an option's text, such as `bm25` or `{kind: fused, of: [dense, bm25]}`, and its
-    conditions on chunks, such as `page >= 3`. Raises SettingsError: one of them is invalid."""
+    """Parse a retriever, such as `bm25` or `{kind: fused, of: [dense, bm25], where: year >= 2022}`, and further
+    conditions on chunks, such as `page >= 3`. Raises SettingsError if one of them is invalid."""
+    given = parse_yaml(retriever, "--retriever")
     try:
-        options = _RetrieverOptions(retriever=parse_yaml(retriever, "--retriever"), where=where)
+        if isinstance(given, dict) and "where" in given:
+            inner = _RetrieverOptions(retriever="dense", where=given["where"]).where
+            given, where = {name: value for name, value in given.items() if name != "where"}, [*where, *inner]
+        options = _RetrieverOptions(retriever=given, where=where)
     except ValidationError as error:
         raise SettingsError(explain(error, _RetrieverOptions)) from error
     return options.retriever, options.where
 
 
 def split_runs(content: dict[str, Any], where: str) -> list[RunSettings]:
-    """Return the settings of each run: one run, or one for each of a list of benchmarks, called `NAME-KIND`, then
-    `NAME-KIND-2`. Raises SettingsError: a setting is invalid, or `exclude` or `include` names a benchmark that is not
-    in the list."""
+    """Return the settings of each run. A list of benchmarks gives one run each, called `NAME-KIND`, then `NAME-KIND-2`.
+    Raises SettingsError if a setting is invalid, or `exclude` or `include` names a benchmark that is not in the list.
+    """
     benchmarks = content.get("benchmark")
     if not isinstance(benchmarks, list):
         return [check_settings(content, where)]
     if not benchmarks:
         raise SettingsError(f"{where}: benchmark: the list is empty; name at least one")
     kinds: list[str] = []
-    for place, one in enumerate(benchmarks):
+    for place, one in enumerate(benchmarks := list(map(complete_benchmark, benchmarks))):
         if not isinstance(one, dict) or not isinstance(one.get("kind"), str):
-            raise SettingsError(f"{where}: benchmark.{place}: expected a benchmark's settings with its kind, such as "
+            raise SettingsError(f"{where}: benchmark.{place}: expected settings with a kind, such as "
                                 "{kind: crest, path: FOLDER}")
         kinds.append(one["kind"])
     runs = []
@@ -257,7 +221,6 @@ def split_runs(content: dict[str, Any], where: str) -> list[RunSettings]:
 
 
 def _entries_for(kind: str, kinds: Sequence[str], entries: Any, where: str) -> Any:
-    """Return the entries of `exclude` or `include` that apply to a benchmark."""
     kept = []
     for place, entry in enumerate(entries if isinstance(entries, list) else [entries]):
         named = entry.get("benchmark", kinds) if isinstance(entry, dict) else kinds
@@ -269,3 +232,81 @@ def _entries_for(kind: str, kinds: Sequence[str], entries: Any, where: str) -> A
             kept.append({key: value for key, value in entry.items() if key != "benchmark"}
                         if isinstance(entry, dict) else entry)
     return kept
+
+
+_FILE = r"^.+\.py:[A-Za-z_][A-Za-z0-9_]*$"
+_STRATEGY = {"anyOf": [{"type": "string"}, {"additionalProperties": True, "type": "object"}]}
+_ATTRIBUTE = re.compile(r"^ {8}([a-z]\w*(?:, [a-z]\w*)*): ((?:.|\n {12})+)", re.MULTILINE)
+
+
+def settings_schema() -> dict[str, Any]:
+    """Return the JSON Schema of a settings file."""
+    schema = RunSettings.model_json_schema(schema_generator=_WithDescriptions)
+    for family in FAMILIES:
+        schema["$defs"][f"{family}_strategy"] = _strategy(family)
+        for owner in (schema, schema["$defs"]["Included"]):
+            owner["properties"][family] = _refer(owner["properties"][family], family)
+    own = schema["$defs"]["ModelSettings"]["properties"]["models"]["additionalProperties"]
+    for node in schema["properties"]["models"]["anyOf"]:  # one model, or a list
+        one = dict(node.get("items", node))
+        target = node if node.get("type") != "array" else node["items"]
+        target.clear()
+        target["anyOf"] = [one, own]
+    schema["properties"]["model"]["anyOf"] = schema["properties"]["models"]["anyOf"]
+    for part in ("Excluded", "Included"):
+        for name, value in schema["$defs"][part]["properties"].items():
+            value.setdefault("description", f"Values of `{name}`.")
+    return schema
+
+
+class _WithDescriptions(GenerateJsonSchema):
+    """Adds descriptions of settings from the `Attributes` section in the docstring of their class or of a base class.
+    """
+
+    def model_schema(self, schema: core_schema.ModelSchema) -> JsonSchemaValue:
+        made = super().model_schema(schema)
+        texts: dict[str, str] = {"kind": "Selects these settings."}
+        for base in reversed(schema["cls"].__mro__):
+            if issubclass(base, BaseModel):
+                texts |= {name: " ".join(found[2].split()) for found in _ATTRIBUTE.finditer(base.__doc__ or "")
+                          for name in found[1].split(", ")}
+        for name, value in made.get("properties", {}).items():
+            if name in texts:
+                value.setdefault("description", texts[name])
+        if "Attributes:" in made.get("description", ""):
+            made["description"] = made["description"].partition("Attributes:")[0].strip()
+        return made
+
+
+def _strategy(family: Family) -> dict[str, Any]:
+    names = list(built_in(family))
+    return {"anyOf": [{"enum": names}, {"type": "string", "pattern": _FILE},
+                      {"type": "string", "description": "Name of an installed package's entry point."},
+                      *(_parameters(family, name) for name in names),
+                      {"type": "object", "required": ["kind"], "properties": {
+                          "kind": {"type": "string", "not": {"enum": names}}, "name": {"type": "string"}}}]}
+
+
+def _parameters(family: Family, name: str) -> dict[str, Any]:
+    """Return the schema of a strategy with parameters. A list as a value makes one strategy per element."""
+    function = built_in(family)[name]
+    fields = {}
+    for field, schema in fields_schema(function).items():
+        inner = schema.get("description")
+        value = {"$ref": f"#/$defs/{inner}_strategy"} if inner in FAMILIES else schema
+        fields[field] = value if takes_several(function, field) else {"anyOf": [value, {"type": "array",
+                                                                                       "items": value}]}
+    if family == "reasoning" and name != SEARCH_ONLY:
+        fields |= {one: {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]}
+                   for one in OF_STRATEGY if one not in fields}
+    needed = [field for field, schema in fields_schema(function).items() if "default" not in schema]
+    return {"type": "object", "additionalProperties": False, "required": ["kind", *needed],
+            "properties": {"kind": {"const": name}, "name": {"type": "string"}, **fields}}
+
+
+def _refer(node: Any, family: Family) -> Any:
+    if node == _STRATEGY:
+        return {"$ref": f"#/$defs/{family}_strategy"}
+    if isinstance(node, dict):
+        return {key: _refer(value, family) for key, value in node.items()}
+    return [_refer(one, family) for one in node] if isinstance(node, list) else node

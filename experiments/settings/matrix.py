@@ -1,4 +1,4 @@
-"""The factors of a run, which are the lists in its settings, and the combinations of their values."""
+"""The factors of a run, which are the lists in its settings, and all combinations of their values."""
 from __future__ import annotations
 
 import itertools
@@ -24,7 +24,7 @@ from pydantic import (
 from pydantic_core import CoreSchema, core_schema
 
 from ragbed.documents.chunkers import ChunkerSettings
-from ragbed.documents.errors import SettingsError
+from ragbed.documents.errors import SettingsError, did_you_mean
 from ragbed.documents.types import Format
 from ragbed.experiments.cells import Show
 from ragbed.experiments.conditions import Condition, Perturbation
@@ -33,26 +33,27 @@ from ragbed.experiments.settings.pipelines import pipeline_lists
 from ragbed.experiments.settings.retrievers import RetrieverFactor, SearchSettings, label
 from ragbed.retrieval.embedders import EmbedderSettings
 from ragbed.strategies.prompting import PROMPT_VARIANTS
-from ragbed.strategies.settings.plugins import FAMILIES
-from ragbed.strategies.settings.strategy_config import Family, Strategy, parse_strategy, sweep
-from ragbed.strategies.types import AnswerFormat, Framing, Rules
+from ragbed.strategies.reading import Language
+from ragbed.strategies.settings.prompt_texts import prompts_label
+from ragbed.strategies.settings.strategy_config import Strategy, parse_strategy, sweep
+from ragbed.strategies.types import FAMILIES, AnswerFormat, Family, Framing, Rules
 
 if TYPE_CHECKING:
-    from ragbed.experiments.settings.run import Excluded, Included, RunSettings
+    from ragbed.experiments.settings.run_settings import Excluded, Included, RunSettings
 
-_MAX_SHOWN = 80  # characters of an entry in a message
-_MAX_COMBINATIONS = 100_000  # more would fill the memory
+_MAX_SHOWN = 80  # longest entry in a message, in characters
+_MAX_COMBINATIONS = 100_000  # more would exhaust the memory
 
 Lists = Mapping[str, Sequence[Any]]
-# These settings may also be given under their column names in tables.
+# These settings may also be given by the names of their columns in tables.
 COLUMNS = {"model": "models", "condition": "conditions", "perturbation": "perturbations", "format": "formats",
            "chunker": "chunkers", "embedder": "embedders", "answer_format": "answer_formats", "framing": "framings",
-           "variation": "questions", "prompt_variant": "prompt_variants"}
+           "variation": "questions", "prompt_variant": "prompt_variants", "language": "languages"}
 
 
 @dataclass(frozen=True, slots=True)
 class ListOf:
-    """Allow a scalar where a list is expected, in validation and in the JSON Schema."""
+    """Allows a single value where a list is expected, in validation and in the JSON Schema."""
 
     least: int = 1
 
@@ -80,7 +81,7 @@ def _distinct(values: list[Any]) -> list[Any]:
 
 @dataclass(frozen=True, slots=True)
 class _LoadStrategies:
-    """Replace names and settings by strategies. If a parameter has a list of values, each value makes a strategy."""
+    """Replaces names and settings by strategies. If a parameter is a list, each of its values gives a strategy."""
 
     family: Family
 
@@ -96,7 +97,7 @@ class _LoadStrategies:
 
 
 def _is_checked(info: ValidationInfo) -> bool:
-    """Return whether the settings come from a run's folder, so that no custom strategy is executed."""
+    """Return whether the settings come from a run's folder. If so, no custom strategy may be executed."""
     return bool(info.context and info.context.get("checked"))
 
 
@@ -107,8 +108,7 @@ def _check_rules(rules: list[Rules]) -> list[Rules]:
 
 
 def rename_columns(fields: Any) -> Any:
-    """Return the settings with column names such as `model` replaced by keys such as `models`. Raises ValueError if
-    both are given."""
+    """Replace column names such as `model` with keys such as `models`. Raises ValueError if both are given."""
     if not isinstance(fields, Mapping):
         return fields
     twice = next((column for column, key in COLUMNS.items() if column in fields and key in fields), None)
@@ -143,6 +143,9 @@ Variations = Annotated[list[Annotated[str, AfterValidator(
 Shows = Annotated[list[Show], Many, Distinct]
 Formats = Annotated[list[Format], Many, Distinct]
 AnswerFormats = Annotated[list[AnswerFormat], Many, Distinct]
+Languages = Annotated[list[Language], Many, Distinct]
+Prompts = Annotated[list[str], Many, AfterValidator(
+    lambda folders: folders * bool(_distinct([*map(prompts_label, folders)])))]
 Framings = Annotated[list[Framing], Many, Distinct]
 PromptVariants = Annotated[list[Annotated[int, Field(ge=1, le=PROMPT_VARIANTS)]], BeforeValidator(
     lambda value: list(range(1, min(value, PROMPT_VARIANTS + 1) + 1)) if isinstance(value, int) else value,
@@ -153,8 +156,30 @@ Seeds = Annotated[list[NonNegativeInt], Many, Distinct]
 Repeats = Annotated[int, Field(ge=1, le=1000)]
 
 
+def scalar_of_one(values: list[int]) -> list[int] | int:
+    """Return a single value without its list."""
+    return values[0] if len(values) == 1 else values
+
+
+def drop_none(entries: list[Any]) -> list[dict[str, Any]]:
+    """Return entries of the matrix as JSON, without keys that are None."""
+    return [{key: value for key, value in entry.model_dump(mode="json").items() if value is not None}
+            for entry in entries]
+
+
+def allow_list(schema: dict[str, Any]) -> None:
+    """Let the JSON Schema of a setting also allow a list of values."""
+    one = dict(schema)
+    schema.clear()
+    schema.update({"anyOf": [one, {"type": "array", "items": one, "minItems": 1}]})
+
+
+WithoutNone = PlainSerializer(drop_none)
+
+
 class Matrix(BaseModel):
-    """Settings with lists of factors. A list may also be given by the name of its column in tables, such as `model`."""
+    """Settings whose lists are factors. A list may also be given by the name of its column in tables, such as `model`.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True, json_schema_extra=_add_column_names)
 
@@ -166,7 +191,7 @@ class Matrix(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Combination:
-    """One value of every list, in the order of the product: the last field varies fastest."""
+    """One value of every list. In the product of the lists, the last field varies fastest."""
 
     repeat: int
     seed: int
@@ -185,17 +210,19 @@ class Combination:
     history: str
     answer_format: AnswerFormat
     prompt_variant: int
+    language: Language
+    prompts: str
     reasoning: str
 
 
-# The setting that holds the values of each field.
+# The setting with the values of each field.
 _KEYS = {name: COLUMNS.get(name, name) for name in Combination.__dataclass_fields__} | {"repeat": "repeats"}
 
 
 def list_combinations(settings: RunSettings) -> list[Combination]:
-    """Return the distinct combinations of a run: first the product of its lists without `exclude`, then those that
-    `include` adds, then those of the pipelines. Raises SettingsError: an entry names an unknown value or changes
-    nothing, or no combination is left."""
+    """Return the distinct combinations of a run: the product of its lists except `exclude`, then those that `include`
+    adds, then those of the pipelines. Raises SettingsError if an entry names an unknown value or changes nothing, or if
+    no combination is left."""
     base = _lists(settings)
     left = dict.fromkeys(_product(base))
     for entry in settings.exclude:
@@ -211,13 +238,12 @@ def list_combinations(settings: RunSettings) -> list[Combination]:
 
 
 def list_retrievers(settings: RunSettings) -> list[RetrieverFactor]:
-    """Return every retriever of a run, those of `include` last. Raises SettingsError if two different retrievers have
-    the same name."""
+    """Return every retriever of a run. Raises SettingsError if two different retrievers have the same name."""
     known = {one.name: one for one in settings.retriever}
     for entry in settings.include:
         for one in entry.retriever or ():
             if isinstance(one, SearchSettings) and known.setdefault(one.name, one) != one:
-                raise SettingsError(f"{_describe(entry)}: another retriever is called {one.name}; give this "
+                raise SettingsError(f"{_describe(entry)}: another retriever has the name {one.name}; give this "
                                     "one a different `name`")
     return list(known.values())
 
@@ -227,13 +253,12 @@ def _lists(settings: RunSettings) -> Lists:
         "repeat": range(settings.repeats), "seed": settings.seeds,
         "chunker": [label(one) for one in settings.chunkers] or [None],
         "embedder": [label(one) for one in settings.embedders] or [None],
-        "retriever": [one.name for one in settings.retriever],
+        "retriever": [one.name for one in settings.retriever], "prompts": [*map(prompts_label, settings.prompts)],
         **{family: [one.label for one in getattr(settings, family)] for family in FAMILIES}}
     return {name: own[name] if name in own else getattr(settings, key) for name, key in _KEYS.items()}
 
 
 def _lists_of(entry: Excluded | Included, settings: RunSettings) -> dict[str, Sequence[Any]]:
-    """Return the lists of an entry. Raises SettingsError if the entry is for another benchmark."""
     if settings.benchmark.kind not in (entry.benchmark or [settings.benchmark.kind]):
         raise SettingsError(f"{_describe(entry)}: the benchmark of this run is {settings.benchmark.kind}; remove "
                             "the entry")
@@ -243,6 +268,8 @@ def _lists_of(entry: Excluded | Included, settings: RunSettings) -> dict[str, Se
     for family in FAMILIES:
         if family in given:
             given[family] = [one if isinstance(one, str) else one.label for one in given[family]]
+    if "prompts" in given:
+        given["prompts"] = [*map(prompts_label, given["prompts"])]
     if "repeat" in given:
         given["repeat"] = range(getattr(entry, "repeats", 1))
     return given
@@ -266,15 +293,16 @@ def _product(lists: Lists) -> Iterator[Combination]:
 
 def _exclude(left: dict[Combination, None], entry: Lists, base: Lists, described: str) -> None:
     if not entry:
-        raise SettingsError(f"{described} has no list, so it would remove everything; add one, as in "
+        raise SettingsError(f"{described} is empty and would remove everything; add a key, as in "
                             "{conditions: closed-book, reasoning: least_to_most}")
     for name, values in entry.items():
         if unknown := [str(value) for value in values if value not in base[name]]:
-            raise SettingsError(f"{described}: {', '.join(unknown)} is not a value of {_KEYS[name]}; the run has "
+            raise SettingsError(f"{described}: {', '.join(unknown)} is not a value of {_KEYS[name]}; "
+                                f"{did_you_mean(unknown[0], map(str, base[name]))}the run has "
                                 f"{', '.join(map(str, base[name]))}")
     dropped = [one for one in left if all(getattr(one, name) in values for name, values in entry.items())]
     if not dropped:
-        raise SettingsError(f"{described} removes nothing that earlier entries have not removed; delete it")
+        raise SettingsError(f"{described} removes nothing, as earlier entries remove the same; delete it")
     for one in dropped:
         del left[one]
 
@@ -283,7 +311,8 @@ def _include(left: Collection[Combination], lists: Lists, retrievers: Sequence[s
              described: str) -> dict[Combination, None]:
     unknown = [name for name in lists["retriever"] if name not in retrievers]
     if unknown:
-        raise SettingsError(f"{described}: unknown retriever {unknown[0]}; the run has {', '.join(retrievers)}. Name "
+        raise SettingsError(f"{described}: unknown retriever {unknown[0]}; {did_you_mean(unknown[0], retrievers)}"
+                            f"the run has {', '.join(retrievers)}. Name "
                             "one of them, or give the settings of another")
     added = {one: None for one in _product(lists) if one not in left}
     if not added:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-from ragbed.agents.models import PIPELINE_PREFIX
+from ragbed.agents.model_settings import PIPELINE_PREFIX
 from ragbed.experiments.cells import OWN, PIPELINE
 from ragbed.guests import load_kinds
 from ragbed.retrieval.tagged_union import tagged_union
@@ -16,7 +16,7 @@ from ragbed.strategies.types import Reasoning, Rules
 
 if TYPE_CHECKING:
     from ragbed.agents.client import ModelClient
-    from ragbed.agents.settings import ModelSettings
+    from ragbed.agents.model_settings import ModelSettings
     from ragbed.documents.types import Chunk, Document
     from ragbed.experiments.question import Question
     from ragbed.experiments.record import Level
@@ -39,14 +39,14 @@ class PipelineSettings(BaseModel):
 
     Attributes:
         name: label in tables.
-        rules: whether the pipeline may refuse and cite, which decides how its answers are scored. By default the run's
+        rules: rules that say whether the pipeline may refuse and cite, which affects scoring. By default the run's
             first rules.
-        concurrency: largest number of questions sent at once. By default the run's `concurrency`.
+        concurrency: largest number of questions in progress. By default the run's `concurrency`.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    recorded: ClassVar[bool] = False  # True if the answers exist already, so the questions cannot be rephrased
+    recorded: ClassVar[bool] = False  # True if the answers already exist, so the questions cannot change
 
     name: Annotated[str, AfterValidator(_check_name)]
     rules: Rules | None = None
@@ -54,18 +54,18 @@ class PipelineSettings(BaseModel):
 
     @property
     def cell_model(self) -> str:
-        """Return the name that cells have instead of a model's name."""
+        """Return the name that cells show in place of a model's name."""
         return PIPELINE_PREFIX + self.name
 
     @property
     def takes_documents(self) -> bool:
-        """Return whether the pipeline is sent the documents of a condition. If not, it retrieves by itself."""
+        """Return whether ragbed sends the documents to the pipeline. If not, the pipeline retrieves by itself."""
         raise NotImplementedError
 
     @property
     def identity(self) -> str:
         """Return the journal's key for the pipeline: its name and every setting that affects its answers, but no host.
-        Raises SettingsError: one of its files cannot be read."""
+        Raises SettingsError if one of its files cannot be read."""
         raise NotImplementedError
 
     @property
@@ -74,29 +74,30 @@ class PipelineSettings(BaseModel):
         raise NotImplementedError
 
     def open_client(self, calls: ModelSettings, known: str | None = None) -> AbstractAsyncContextManager[ModelClient]:
-        """Open a client that asks the pipeline. Raises UserError: it cannot be opened.
+        """Open a client that asks the pipeline. Raises UserError if it cannot be opened.
 
         Args:
             calls: retries and time limits of calls.
-            known: the recorded identity in a replay, which makes no call and reads none of the pipeline's files.
+            known: the recorded identity if this is a replay, which makes no calls and does not read the pipeline's
+                files.
         """
         raise NotImplementedError
 
     def match_contexts(self, evidence: Evidence, question: Question, documents: Mapping[str, Document],
                        gold: Sequence[Chunk]) -> tuple[Evidence, Mapping[int, Level | None]]:
-        """Match the contexts that the pipeline read with the run's documents, so that gold in them is recognised.
+        """Match the contexts that the pipeline used with the run's documents, to find gold in them.
 
         Args:
             documents: the benchmark's documents, by id and by source path.
             gold: gold chunks that are not among the question's own chunks.
 
         Returns:
-            the evidence, and the gold levels of passages that are already known (None: cannot be gold).
+            the evidence, and the gold levels of passages for which they are already known (None: not gold).
         """
         return evidence, {}
 
     def check(self, questions: Mapping[str, str], repeats: int) -> str | None:
-        """Check that the pipeline fits a run. Return a note for the run, or None. Raises UserError: it does not fit.
+        """Check that the pipeline fits a run. Return a note for the run, or None. Raises UserError if it does not fit.
 
         Args:
             questions: text of each question by id.
@@ -112,25 +113,25 @@ def pipeline_union() -> Any:
 
 def check_pipelines(pipelines: Sequence[PipelineSettings], models: Sequence[str], only_searches: bool,
                     sub_answers: str) -> None:
-    """Raise ValueError if the run asks neither a model nor a pipeline, if two pipelines have the same name, or if the
+    """Raise ValueError if the run has neither a model nor a pipeline, if two pipelines have the same name, or if the
     run needs something that a pipeline cannot do."""
     if not models and not pipelines:
         raise ValueError("models: the list is empty; name at least one model, or omit the key")
     twice = next((name for name, count in Counter(one.name for one in pipelines).items() if count > 1), None)
     if twice is not None:
-        raise ValueError(f"pipelines: two are called {twice}; give each a different `name`")
+        raise ValueError(f"pipelines: two have the name {twice}; give each a different `name`")
     if pipelines and (only_searches or sub_answers == "in_prompt"):
         raise ValueError("pipelines: a pipeline answers one question per call; remove "
                          f"{'reasoning: search_only' if only_searches else 'sub_answers: in_prompt'}")
 
 
 def pipeline_lists(one: PipelineSettings, base: Mapping[str, Sequence[Any]]) -> dict[str, Sequence[Any]]:
-    """Return the values of each factor for a pipeline's cells. Factors without effect on the pipeline have one value,
-    such as the retriever if the pipeline retrieves by itself."""
+    """Return the values of each factor for a pipeline's cells. Factors without effect on the pipeline have only one
+    value, such as the retriever of a pipeline that retrieves by itself."""
     own: dict[str, Sequence[Any]] = {"model": [one.cell_model], "reasoning": [PIPELINE],
                                      "rules": [one.rules] if one.rules else base["rules"][:1],
                                      "show": ["question"], "retrieval": ["once"]}
-    alone = ["framing", "history", "answer_format", "prompt_variant"]
+    alone = ["framing", "history", "answer_format", "prompt_variant", "language", "prompts"]
     if not one.takes_documents:
         own |= {"condition": ["retrieved"], "perturbation": ["none"], "retrieval": [OWN]}
         alone += ["retriever", "format", "chunker", "embedder", "seed"]

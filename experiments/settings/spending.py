@@ -12,17 +12,16 @@ _FORM = "expected dollars=N, tokens=N or seconds=N; N may be `none`"
 
 
 class Budget(BaseModel):
-    """What a run may spend. Once it is spent, no further question starts, the questions in progress finish, and the run
-    stops. The same command with a larger budget continues it. So a run exceeds its budget by at most the questions in
-    progress, which are `concurrency` per model. A replay costs nothing. If the settings list several benchmarks, each
-    one's run has this budget.
+    """What a run may spend. Once the budget is spent, the questions in progress finish, and the run stops. So a run
+    exceeds its budget by at most `concurrency` questions per model. The same command with a larger budget continues the
+    run. A replay costs nothing. If the settings list several benchmarks, each run has this budget.
 
     Attributes:
         dollars: US dollars for all calls in the run's journal, including those of the judge and of earlier sessions.
-            Every model needs a known price; `calls.prices` adds missing ones.
+            Every model needs a price, which `calls.prices` can give.
         tokens: tokens of prompts and replies together. They are estimated if the server does not report them.
-        seconds: seconds per session, from its start. Then the questions in progress are cancelled; calls that finished
-            are kept.
+        seconds: seconds per session. When they are over, questions in progress are cancelled, but finished calls are
+            kept.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -32,13 +31,13 @@ class Budget(BaseModel):
     seconds: float | None = Field(default=None, gt=0, allow_inf_nan=False)
 
     def scale(self, share: float) -> Budget:
-        """Return the budget of a shard: its share of dollars and tokens, and the full time."""
+        """Return the budget of a shard: its share of dollars and tokens, and all of the seconds."""
         return self.model_copy(update={"dollars": None if self.dollars is None else self.dollars * share,
                                        "tokens": None if self.tokens is None else int(self.tokens * share)})
 
 
 def update_budget(budget: Budget, texts: Sequence[str]) -> Budget:
-    """Apply changes such as `dollars=5` or `tokens=none` to a budget. Raises SettingsError if a text is invalid."""
+    """Apply changes such as `dollars=5` or `tokens=none` to a budget. Raises SettingsError if a change is invalid."""
     fields: dict[str, Any] = {}
     for text in texts:
         name, equals, value = (part.strip() for part in text.partition("="))

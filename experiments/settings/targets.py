@@ -1,37 +1,39 @@
-"""Resolve the target of a command: a settings file, or a benchmark with its paper's settings, and the part of the
-questions.
+"""Resolve the target of a command: a settings file, or a benchmark with its paper's settings.
 """
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
-from ragbed.documents.errors import SettingsError
-from ragbed.documents.paths import expand_path
+from ragbed.documents.errors import SettingsError, did_you_mean
+from ragbed.documents.paths import expand_path, open_file
 from ragbed.documents.types import digest
 from ragbed.experiments.benchmarks import BENCHMARKS
+from ragbed.experiments.benchmarks.base import QUESTION_FILES
 from ragbed.experiments.settings.file import check_settings, parse_spec, parse_yaml, read_runs
 from ragbed.experiments.settings.matrix import COLUMNS
-from ragbed.experiments.settings.run import RunSettings
+from ragbed.experiments.settings.run_settings import RunSettings
 from ragbed.strategies.catalogue import CRESTS
-from ragbed.strategies.settings.plugins import FAMILIES
+from ragbed.strategies.types import FAMILIES
 
 _COLUMNS = {key: column for column, key in COLUMNS.items()}
-_MAX_NAME = 80  # characters of a run's name
+_MAX_NAME = 80  # longest name of a run, in characters
+_MAX_HEAD = 100_000  # bytes
 _COUNTS = ("limit", "sample", "seed")
-_TARGETS = ("give a YAML settings file, or a benchmark's name and its files, e.g. `ragbed run mrceval PATH`; `ragbed "
-            "list benchmarks` has the names")
+_TARGETS = ("give a YAML settings file, a file of questions, or a benchmark's name and its files, e.g. `ragbed run "
+            "mrceval PATH`; `ragbed list benchmarks` has the names")
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A part of a benchmark's questions. Fields that are None or empty leave the settings unchanged.
+    """A selection of a benchmark's questions. Fields that are None or empty leave the settings unchanged.
 
     Attributes:
-        filter: texts of the form `tag=value`.
-        race: whether the run chooses each cell's questions as it goes on.
+        filter: conditions such as `tag=value`.
+        race: whether early stopping chooses each cell's questions during the run.
     """
 
     limit: int | None = None
@@ -42,7 +44,7 @@ class Part:
 
     @property
     def name(self) -> str:
-        """Return the suffix that the part adds to the run's name."""
+        """Return the suffix that the selection adds to the run's name."""
         words = [*self.filter, *["race"] * self.race, *(f"{word} {number}" for word, number in (
             ("sample", self.sample), ("seed", self.seed), ("limit", self.limit)) if number is not None)]
         return "".join("-" + re.sub(r"[^A-Za-z0-9._]+", "-", text) for text in words)
@@ -54,8 +56,8 @@ def resolve_target(target: str, path: str | None, options: Mapping[str, Any], pa
     Args:
         target: path of a file, or name of a benchmark.
         path: where the benchmark's files are.
-        options: settings of a benchmark's run by key. If they include `name`, the part adds no suffix.
-        part: which questions are asked.
+        options: settings of a benchmark's run by key. If they include `name`, no suffix is added.
+        part: selection of the questions.
 
     Raises:
         SettingsError: there is no such file or benchmark, or an option does not fit it.
@@ -65,11 +67,16 @@ def resolve_target(target: str, path: str | None, options: Mapping[str, Any], pa
     file = expand_path(target)
     if not file.is_file() and target in BENCHMARKS:
         runs = [_benchmark_run(target, path, options, part)]
+    elif target.startswith("hub:") or (file.is_file() and _holds_questions(file)):
+        name = re.sub(r"[^A-Za-z0-9._-]+", "-", file.stem.removeprefix("hub:")).strip("-._") or "questions"
+        content = {"path": target} if path is None else {"path": target, "corpus": path}
+        runs = [_benchmark_run("questions", None, {"name": name, **options}, part, content)]
     else:
         if file.is_dir():
             raise SettingsError(f"{file} is a folder; {_TARGETS}")
         if not file.exists():
-            raise SettingsError(f"{file}: neither a file nor a benchmark; the benchmarks are {', '.join(BENCHMARKS)}")
+            raise SettingsError(f"{file}: neither a file nor a benchmark; {did_you_mean(target, BENCHMARKS)}the "
+                                f"benchmarks are {', '.join(BENCHMARKS)}")
         if given := ["PATH"] * (path is not None) + list(map(option_name, options)):
             raise SettingsError(f"{given[0]} works only with the name of a benchmark, and {file} is a settings file; "
                                 "change it there")
@@ -77,14 +84,27 @@ def resolve_target(target: str, path: str | None, options: Mapping[str, Any], pa
     return [narrow(settings, part, rename="name" not in options) for settings in runs]
 
 
-def _benchmark_run(kind: str, path: str | None, options: Mapping[str, Any], part: Part) -> RunSettings:
+def _holds_questions(file: Path) -> bool:
+    """Return whether a file holds questions instead of settings. Settings have a `benchmark`."""
+    suffix = file.suffix.lower()
+    if suffix not in (".yaml", ".yml", ".json"):
+        return suffix in QUESTION_FILES
+    with open_file(file) as opened:
+        head = opened.read(_MAX_HEAD).decode("utf-8", "replace")
+    return not re.search(r"""(?:^|["'{,\s])benchmark["']?\s*:""", head) and (
+        suffix == ".json" or re.search(r"^(?:-\s.*:|tests:)", head, re.MULTILINE) is not None)
+
+
+def _benchmark_run(kind: str, path: str | None, options: Mapping[str, Any], part: Part,
+                   given: Mapping[str, Any] | None = None) -> RunSettings:
     fields = BENCHMARKS[kind].model_fields
-    if path is None and "path" in fields and fields["path"].is_required():
+    given = given or ({} if path is None else {"path": path})
+    if "path" not in given and "path" in fields and fields["path"].is_required():
         raise SettingsError(f"{kind}: PATH is missing, as in `ragbed run {kind} PATH`; it is "
                             f"{BENCHMARKS[kind].about.get}")
     if path is not None and "path" not in fields:
         raise SettingsError(f"{kind} takes no PATH: `ragbed run {kind}`")
-    content: dict[str, Any] = dict(options) if path is None else {"benchmark": {"path": path}, **options}
+    content: dict[str, Any] = {"benchmark": dict(given), **options} if given else dict(options)
     for family in FAMILIES:
         if family in content:
             content[family] = [parse_spec(text, f"--{family}") for text in content[family]]
@@ -102,8 +122,8 @@ def _benchmark_run(kind: str, path: str | None, options: Mapping[str, Any], part
 
 
 def add_setting(settings: dict[str, Any], text: str, replace: bool = False) -> None:
-    """Add a setting from a text of the form `key.key=value`, with the value in YAML. Raises SettingsError if the text
-    has another form, or if the setting exists and `replace` is False."""
+    """Add a setting written as `key.key=value`, with the value in YAML. Raises SettingsError if it is malformed, or if
+    the setting exists and `replace` is False."""
     place, equals, value = text.partition("=")
     *keys, last = place.split(".")
     if not equals or not all((*keys, last)):
@@ -111,7 +131,7 @@ def add_setting(settings: dict[str, Any], text: str, replace: bool = False) -> N
     for key in keys:
         settings = settings.setdefault(key, {})
         if not isinstance(settings, dict):
-            raise SettingsError(f"--set {text!r}: {key} already has a value, so settings below it cannot be set; give "
+            raise SettingsError(f"--set {text!r}: {key} already has a value, so its parts cannot be set; give "
                                 "only one of the two")
     if last in settings and not replace:
         raise SettingsError(f"--set {text!r}: {place} is given twice; give it once")
@@ -124,7 +144,7 @@ def option_name(setting: str) -> str:
 
 
 def narrow(settings: RunSettings, part: Part, rename: bool) -> RunSettings:
-    """Return the settings for a part of the questions. With `rename`, the run's name gets the part's suffix."""
+    """Return the settings for a selection of the questions. With `rename`, the run's name gets its suffix."""
     changes: dict[str, Any] = {name: value for name in _COUNTS if (value := getattr(part, name)) is not None}
     if part.filter:
         changes["filter"] = {**settings.benchmark.filter, **_parse_tags(part.filter)}
@@ -135,13 +155,11 @@ def narrow(settings: RunSettings, part: Part, rename: bool) -> RunSettings:
                                        "race": settings.race or part.race})
 
 
-def _parse_tags(texts: Sequence[str]) -> dict[str, str]:
-    tags: dict[str, str] = {}
+def _parse_tags(texts: Sequence[str]) -> dict[str, str | list[str]]:
+    tags: dict[str, list[str]] = {}
     for text in texts:
         tag, equals, value = text.partition("=")
         if not (tag and equals and value):
-            raise SettingsError(f"--filter {text!r}: expected TAG=VALUE, e.g. language=en")
-        if tag in tags:
-            raise SettingsError(f"--filter gives the tag {tag!r} twice; a question would need both values")
-        tags[tag] = value
-    return tags
+            raise SettingsError(f"--only {text!r}: expected TAG=VALUE or id=ID, e.g. language=en")
+        tags.setdefault(tag, []).append(value)
+    return {tag: values[0] if len(values) == 1 else values for tag, values in tags.items()}

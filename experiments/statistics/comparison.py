@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from ragbed.experiments.metrics.intervals import (
     ALPHA,
-    LEVEL,
     NO_INTERVAL,
     Interval,
     Z,
     bootstrap_interval,
     effective_size,
     effective_units,
+    match_test,
     room,
     standard_error,
     widen,
@@ -23,8 +23,8 @@ from ragbed.experiments.metrics.intervals import (
 from ragbed.experiments.metrics.metric import BY_SPLIT
 from ragbed.experiments.metrics.sample import RESAMPLES, Totals, draw_resamples, has_mixed_units
 from ragbed.experiments.metrics.scoring import score_ranges
-from ragbed.experiments.statistics.paired import Pairs
 from ragbed.experiments.statistics.testing import (
+    Pairs,
     holm,
     mcnemar,
     permutations,
@@ -35,28 +35,30 @@ from ragbed.experiments.statistics.testing import (
 if TYPE_CHECKING:
     from ragbed.experiments.metrics.metric import Floats
 
-Test = Literal["McNemar", "permutation", "race"]
 _DIGITS = 10
+
+Test = Literal["McNemar", "permutation", "race"]
 _NOTHING = 1e-12
-_VAST = 1e300  # instead of infinity, because 0 times infinity is nan
+_VAST = 1e300  # replaces infinity, because 0 times infinity is nan
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """The result of comparing two cells by one metric, over the questions that both have. Missing figures are None.
+    """The comparison of two cells by one metric, over the questions that both have. Missing figures are None.
 
     Attributes:
         before, after: the metric of the first and the second cell, with 95 % intervals. `difference` is the second
-            minus the first; its interval, `low` to `high`, contains 0 if p is not below 0.05.
+            minus the first; its interval, `low` to `high`, excludes 0 if and only if p is below 0.05.
         gained, lost: numbers of pairs whose score is higher, or lower, in the second cell; None for a metric of
             sets.
-        odds: for scores of 0 and 1, (gained + 1/2) / (lost + 1/2), which stays finite if no pair is lost (Haldane,
+        odds: for scores of 0 and 1, (gained + 1/2) / (lost + 1/2), which is finite even if no pair is lost (Haldane,
             Annals of Human Genetics 20, 1956).
         dz: for other scores, Cohen's d_z: the mean difference over the standard deviation of the differences, with
             pairs weighted as in the metric.
-        smallest: the smallest difference that the test would detect, given how much these pairs vary; None if it can
-            detect none.
-        said: the verdict in words, if early stopping decided the comparison.
+        smallest: the smallest difference that the test would detect, given the variance of these pairs; None if it
+            cannot detect any.
+        said: the verdict in words, if early stopping made it.
+        bounds: of the difference, if answers are unjudged (`metrics.aggregation`).
     """
 
     metric: str
@@ -81,10 +83,11 @@ class Comparison:
     after_low: float | None = None
     after_high: float | None = None
     said: str | None = None
+    bounds: Sequence[float] | None = None
 
     @property
     def real(self) -> bool:
-        """Whether the difference is significant after the correction."""
+        """Return whether the difference is significant after the correction."""
         return self.p_holm is not None and self.p_holm < ALPHA
 
     @classmethod
@@ -95,7 +98,8 @@ class Comparison:
 
     def plain(self) -> dict[str, Any]:
         """Return the comparison as a dict without the metric, for summaries and `ragbed compare --json`."""
-        return {name: value for name, value in asdict(self).items() if name != "metric"}
+        return {name: value for name, value in asdict(self).items() if name != "metric" and (
+            value is not None or name != "bounds")}
 
 
 def compare(all_pairs: Sequence[Pairs], seed: int = 0) -> list[Comparison]:
@@ -122,29 +126,27 @@ def compare(all_pairs: Sequence[Pairs], seed: int = 0) -> list[Comparison]:
             (interval, error, sides), p = next(found)
             units = len(pairs.units.sums)
             smallest = smallest_difference(error, units, units - 1, many) if error else None
-        made.append(_compared(pairs, one, interval, p, smallest, sides))
-    return [replace(one, p_holm=_rounded(p)) for one, p in zip(made, holm([one.p for one in made]), strict=True)]
+        made.append(_make_comparison(pairs, one, interval, p, smallest, sides))
+    return [replace(one, p_holm=_round(p)) for one, p in zip(made, holm([one.p for one in made]), strict=True)]
 
 
-def _compared(pairs: Pairs, exact: bool, interval: Interval, p: float | None, smallest: float | None,
-              sides: tuple[Interval, Interval]) -> Comparison:
+def _make_comparison(pairs: Pairs, exact: bool, interval: Interval, p: float | None, smallest: float | None,
+                     sides: tuple[Interval, Interval]) -> Comparison:
     first, second = pairs.observed() if pairs.n else (math.nan, math.nan)
     gained, lost = pairs.flips() if pairs.scores is not None else (None, None)
-    low, high = interval
-    if low is not None and high is not None and p is not None and p >= 1 - LEVEL:
-        low, high = min(low, 0.0), max(high, 0.0)  # approximate: it may exclude 0 although the test does not
+    low, high = match_test(second - first, interval, p)
     return Comparison(
         metric=pairs.metric, n=pairs.n, clusters=len(pairs.units.sums), unpaired=pairs.unpaired,
-        before=_rounded(first), after=_rounded(second), difference=_rounded(second - first),
-        low=_rounded(low), high=_rounded(high), gained=gained, lost=lost,
-        test="McNemar" if exact else "permutation", p=_rounded(p), p_holm=None,
-        odds=None if gained is None or lost is None or not pairs.share else _rounded((gained + 0.5) / (lost + 0.5)),
-        dz=_dz(pairs), smallest=_rounded(smallest),
-        before_low=_rounded(sides[0].low), before_high=_rounded(sides[0].high),
-        after_low=_rounded(sides[1].low), after_high=_rounded(sides[1].high))
+        before=_round(first), after=_round(second), difference=_round(second - first),
+        low=_round(low), high=_round(high), gained=gained, lost=lost,
+        test="McNemar" if exact else "permutation", p=_round(p), p_holm=None,
+        odds=None if gained is None or lost is None or not pairs.share else _round((gained + 0.5) / (lost + 0.5)),
+        dz=_dz(pairs), smallest=_round(smallest),
+        before_low=_round(sides[0].low), before_high=_round(sides[0].high),
+        after_low=_round(sides[1].low), after_high=_round(sides[1].high), bounds=pairs.bounds)
 
 
-def _rounded(value: float | None) -> float | None:
+def _round(value: float | None) -> float | None:
     return round(value, _DIGITS) if value is not None and math.isfinite(value) else None
 
 
@@ -154,7 +156,7 @@ def _dz(pairs: Pairs) -> float | None:
     change, weights = pairs.scores[:, 1] - pairs.scores[:, 0], pairs.weights
     mean = float(weights @ change)
     variance = float(weights @ (change - mean) ** 2) / (1 - float(weights @ weights))
-    return _rounded(mean / math.sqrt(variance)) if variance > _NOTHING**2 else None
+    return _round(mean / math.sqrt(variance)) if variance > _NOTHING**2 else None
 
 
 def difference_interval(pairs: Pairs, seed: int = 0) -> Interval:
@@ -195,10 +197,10 @@ def bootstraps(all_pairs: Sequence[Pairs], seed: int = 0, resamples: int = RESAM
     interval if a figure is not finite in some resample, and no standard error if all resamples agree.
     """
     found = draw_resamples([pairs.units for pairs in all_pairs], seed, resamples)
-    return [_drawn(pairs, totals) for pairs, totals in zip(all_pairs, found, strict=True)]
+    return [_draw(pairs, totals) for pairs, totals in zip(all_pairs, found, strict=True)]
 
 
-def _drawn(pairs: Pairs, resamples: Totals) -> Bootstrapped:
+def _draw(pairs: Pairs, resamples: Totals) -> Bootstrapped:
     import numpy as np
 
     observed = pairs.observed()
@@ -224,14 +226,15 @@ def _corners(pairs: Pairs) -> tuple[Floats, bool]:
 
     low, high = score_ranges(pairs.figure.names)
     sums, counts = pairs.units
-    if not np.array_equal(counts[:, :, 0], counts[:, :, 1]):  # a question is answerable in one cell only
+    if not np.array_equal(counts[:, :, 0], counts[:, :, 1]):  # a question is answerable in only one cell
         sums, counts = (np.stack([of.sum(axis=1), np.zeros_like(of[:, 0])], axis=1) for of in (sums, counts))
     down, up = room(sums[:, :, 1] - sums[:, :, 0], counts[:, :, 0], low - high, high - low)
     sums, total = np.stack([sums.sum(axis=0)] * 4), counts.sum(axis=0)
     for split, at, by in ((0, 0, -down), (1, 1, -down), (0, 2, up), (1, 3, up)):
         n, before = total[split, 1], sums[at, split, 1].copy()
-        sums[at, split, 1] = np.clip(before + by[split] * n, low[split] * n, np.minimum(high[split], _VAST) * n)
-        sums[at, split, 0] -= by[split] * n - (sums[at, split, 1] - before)  # the first side takes the rest
+        sums[at, split, 1] = np.clip(before + by[split] * n, np.maximum(low[split], -_VAST) * n,
+                                      np.minimum(high[split], _VAST) * n)
+        sums[at, split, 0] -= by[split] * n - (sums[at, split, 1] - before)  # move the rest to the first side
     least, most = (np.multiply(end, total[:, 1], out=np.zeros_like(low), where=total[:, 1] > 0) for end in (low, high))
     sums = np.concatenate([sums, np.stack([[most, least], [least, most]]).transpose(0, 2, 1, 3)])
     return pairs.changes(Totals(sums, np.stack([total] * 6))), has_mixed_units(counts)

@@ -29,7 +29,7 @@ PROGRESS_EVERY = 5.0  # seconds between two lines of progress where there is no 
 _GAP = 2  # between columns
 _SHORT = 12  # cells of up to this many characters are never broken
 _WIDTH = 150  # width of the output in a file or pipe
-_BETWEEN_PARTS = f"({re.escape(SEPARATOR)}| → |, )"  # separators in the names of cells and of changes
+_AFTER_PARTS = f"(?<=[{SEPARATOR.strip()}→,]) "  # between the parts of the names of cells and of changes
 MAX_PROSE = 100  # width of a line of prose
 # Characters that JSON does not escape: C1 control codes, marks of writing direction, lone surrogates.
 _STEERING = re.compile("[\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
@@ -133,47 +133,47 @@ def _least(column: Sequence[str]) -> int:
 
 @dataclass(frozen=True)
 class Column:
-    """A column of a table that keeps each row on one line.
+    """A column of a table whose rows are never broken in the middle of a figure.
 
     Attributes:
         priority: how early the column is dropped from a narrow terminal, the highest first; 0 is never dropped.
-        shortens: its texts may be cut to fit.
+        share: the part of the terminal's width from which on its texts are wrapped; 0 if they are never wrapped.
     """
 
     name: str
     texts: Sequence[str]
     priority: int = 0
-    shortens: bool = False
+    share: float = 0.0
     right: bool = True  # aligned
 
     @property
     def width(self) -> int:
-        return max(map(cell_len, (self.name, *self.texts)))
+        return max(cell_len(line) for text in (self.name, *self.texts) for line in text.split("\n"))
 
 
 def print_rows(columns: Sequence[Column], title: str = "") -> list[str]:
-    """Print a table with one line per row, and return the names of the columns that did not fit.
+    """Print a table, and return the names of the columns that did not fit.
 
-    If the table is too wide, columns with a priority are dropped first. Then shortenable texts are cut in their longest
-    part.
+    If the table is too wide, columns with a priority are dropped first. Then names are wrapped between their parts.
     """
     output = console()
-    shown = [replace(one, texts=[printable(text) for text in one.texts]) for one in columns]
     room = output.width
-    least = max(16, room * 2 // 5)  # smallest width of a shortened column
-    shown = [_shortened(one, least) if one.shortens else one for one in shown]
+    shown = [replace(one, texts=[printable(text) for text in one.texts]) for one in columns]
 
     def excess() -> int:
         return sum(one.width + _GAP for one in shown) - _GAP - room
 
     dropped = []
+    whole = {one.name: one for one in shown}
+    if excess() > 0:
+        shown = [_wrapped(one, max(16, int(room * one.share))) for one in shown]
     for one in sorted((one for one in shown if one.priority), key=lambda one: -one.priority):
         if excess() > 0:
             shown.remove(one)
             dropped.append(one.name)
     for at, one in enumerate(shown):
-        if excess() > 0 and one.shortens:
-            shown[at] = _shortened(one, max(8, one.width - excess()))
+        if excess() > 0:
+            shown[at] = _wrapped(whole[one.name], max(8, one.width - excess()))
     if title:
         output.print(Text(printable(title), "italic"), soft_wrap=True)
     table = RichTable(box=None, pad_edge=False, padding=(0, _GAP, 0, 0), header_style="bold")
@@ -185,22 +185,20 @@ def print_rows(columns: Sequence[Column], title: str = "") -> list[str]:
     return dropped
 
 
-def _shortened(column: Column, width: int) -> Column:
-    return replace(column, texts=[shorten(text, width) for text in column.texts])
+def _wrapped(column: Column, width: int) -> Column:
+    return replace(column, texts=[wrap_name(text, width) for text in column.texts]) if column.share else column
 
 
-def shorten(text: str, width: int) -> str:
-    """Cut the middle of the longest parts of a name such as `model · strategy` until it has at most `width` columns."""
-    parts = re.split(_BETWEEN_PARTS, text)
-    while cell_len("".join(parts)) > width:
-        longest = max(range(0, len(parts), 2), key=lambda at: len(parts[at]))
-        part = parts[longest].replace("…", "")
-        if len(part) < 4:
-            break
-        middle = len(part) * 2 // 3
-        parts[longest] = f"{part[:middle - 1]}…{part[middle:]}" if "…" in parts[longest] else \
-            f"{part[:middle - 1]}…{part[middle + 1:]}"
-    return "".join(parts)
+def wrap_name(text: str, width: int) -> str:
+    """Wrap a name such as `model · strategy` between its parts, and a part that is longer than a line inside it."""
+    lines = [""]
+    for part in re.split(_AFTER_PARTS, text):
+        joined = f"{lines[-1]} {part}".strip()
+        lines[-1:] = [joined] if cell_len(joined) <= width else [*filter(None, lines[-1:]), part]
+        while cell_len(lines[-1]) > width:
+            end = next((end for end in range(len(lines[-1]), 1, -1) if cell_len(lines[-1][:end]) <= width), 1)
+            lines[-1:] = [lines[-1][:end], lines[-1][end:].strip()]
+    return "\n".join(lines)
 
 
 def print_text(text: str) -> None:

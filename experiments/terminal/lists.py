@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 from ragbed.documents.errors import SettingsError
 from ragbed.strategies.catalogue import HISTORY, REASONING, RETRIEVAL
 from ragbed.strategies.settings.parameters import fields_schema
-from ragbed.strategies.settings.plugins import FAMILIES, Family, installed_plugins
+from ragbed.strategies.settings.plugins import installed_plugins
 from ragbed.strategies.settings.strategy_config import built_in
+from ragbed.strategies.types import FAMILIES, Family
 
 if TYPE_CHECKING:
     from ragbed.experiments.benchmarks import Selection
@@ -129,10 +130,10 @@ PERTURBATIONS = {
     "unnumbered": "chunks without numbers, so nothing can be cited",
     "drop_gold": "without the gold chunks; the question counts as unanswerable",
     "table": "the table that the documents were generated from, instead of them",
-    "negatives@N": "N chunks that are not gold are added; of a mined benchmark mined ones alone, also of a third by "
-                   "hardness (negatives@N:hard) or of a miner (negatives@N:MINER)",
-    "pool@N": "what is searched is the gold and N chunks that are not, of whichever sort as above",
-    "gold_at@N": "the gold chunks stand together from position N, counted from 1",
+    "negatives@N": "adds N chunks that are not gold; in a mined benchmark, N mined negatives, or only those of one "
+    "hardness (negatives@N:hard) or one miner (negatives@N:MINER)",
+    "pool@N": "searches only the gold and N negatives, chosen as for negatives@N",
+    "gold_at@N": "the gold chunks together, beginning at position N; the first position is 1",
     "A+B": "both, such as shuffle+unnumbered"}
 
 
@@ -158,7 +159,7 @@ INVENTORY: dict[str, Callable[[], list[Row]]] = {
 def write_strategy(name: str, family: str) -> None:
     """Write `NAME.py` and `test_NAME.py` into the current folder.
 
-    Raises SettingsError: the name is not allowed, or a file exists.
+    Raises SettingsError if the name is not allowed, or a file exists.
     """
     if not re.fullmatch(r"[a-z][a-z0-9_]{0,39}", name) or name.startswith("test_"):
         raise SettingsError(f"{name!r:.60} is not a strategy name; use at most 40 lower-case letters, digits and _, "

@@ -32,7 +32,7 @@ _WINDOW = 60.0  # seconds over which the rate is measured; more if they have few
 _FEW = 20
 _APART, MAX_MOMENTS = 1.0, 600  # seconds between remembered moments, and their number
 _FINE = ("answered", "refused", "searched")
-NOTHING = "nothing was left to do"
+NOTHING = "nothing to do: the run is complete"
 
 
 class Tally:
@@ -137,11 +137,11 @@ class Tally:
         cost, spending = self.cost, self.begun.spending
         paid = format_price(None if spending.unpriced else cost.paid)
         if spending.estimated:
-            paid = (f"{format_price(None if spending.unpriced else spending.dollars)} by an estimate: of "
-                    f"{plural(spending.estimated, 'call')} the server does not say how many tokens they used")
-        retried = f", tries of {cost.retried} retried ones among them," if cost.retried else ""
-        return (f"{self.made} records made now, {cost.attempts} calls sent{retried} and {cost.replayed} from the "
-                f"journal, paid now {paid}")
+            paid = (f"{format_price(None if spending.unpriced else spending.dollars)} estimated: the server "
+                    f"did not report the tokens of {plural(spending.estimated, 'call')}")
+        retried = f", including retries of {cost.retried}," if cost.retried else ""
+        return (f"{self.made} new records, {cost.attempts} calls sent{retried} and {cost.replayed} reused from the "
+                f"journal, price {paid}")
 
     def calls(self) -> Mapping[str, int]:
         """Return the calls of this session, and the current limit of concurrent calls."""
@@ -228,7 +228,7 @@ def screen_of(tally: Tally, most: int, width: int) -> RenderableType:
     table.add_column(no_wrap=True)
     for name, done, total, failed in tally.lines(most):
         table.add_row(Text(printable(name)), ProgressBar(total, done, width=bar), Text(f"{done:,}/{total:,}"),
-                      Text(f"{failed:,} failed" if failed else "", style="red"))
+                      Text(f"{failed:,} without answer" if failed else "", style="red"))
     return Group(table, *map(Text, (_pace(tally), _use(tally), _calls(tally))))
 
 
@@ -238,29 +238,34 @@ def _pace(tally: Tally) -> str:
             f"{plural(len(tally.begun.cells), 'cell')}")
     if rate is None or left is None:
         return text
-    pace = f"{rate:,.0f} a second" if rate >= 10 else f"{rate:.1f} a second" if rate >= 1 else \
-        f"{60 * rate:.1f} a minute"
-    return f"{text}, {pace}, {_duration(left)} left"
+    return f"{text}, {format_pace(rate, left)}"
 
 
 def _use(tally: Tally) -> str:
     figures = tally.figures()
     paid, live = figures["price"]["paid"], figures["price"]["live"]
-    also = f" ({format_price(live)} with what the journal had)" if live != paid else ""
+    also = f" ({format_price(live)} including reused calls)" if live != paid else ""
     left = ", ".join(format_amount(name, amount) for name, amount in figures["budget_left"].items())
-    return (f"tokens {tally.prompt_tokens:,} in, {tally.completion_tokens:,} out; paid now {format_price(paid)}{also}"
+    return (f"tokens {tally.prompt_tokens:,} in, {tally.completion_tokens:,} out; price {format_price(paid)}{also}"
             f"{f'; left of the budget: {left}' if left else ''}")
 
 
 def _calls(tally: Tally) -> str:
     calls = tally.calls()
-    text = f"calls: {calls['made']:,} made, {calls['under_way']:,} under way"
+    text = f"calls: {calls['made']:,} made, {calls['under_way']:,} in flight"
     if calls["places"] < calls["places_at_most"]:
-        text += f", {calls['places']:,} of {calls['places_at_most']:,} places"
+        text += f", {calls['places']:,} of {calls['places_at_most']:,} allowed at once"
     text += "".join(f", {calls[name]:,} {name.replace('_', '-')}" for name in ("retried", "rate_limited")
                     if calls[name])
     failed = ", ".join(f"{count:,} {outcome}" for outcome, count in tally.failed.most_common())
-    return text + (f"; failed: {failed}" if failed else "")
+    return text + (f"; without answer: {failed}" if failed else "")
+
+
+def format_pace(rate: float, seconds: float) -> str:
+    """Format records per second, and the seconds left."""
+    pace = f"{rate:,.0f} a second" if rate >= 10 else f"{rate:.1f} a second" if rate >= 1 else \
+        f"{60 * rate:.1f} a minute"
+    return f"{pace}, {_duration(seconds)} left"
 
 
 def _duration(seconds: float) -> str:

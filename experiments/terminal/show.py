@@ -12,14 +12,13 @@ from pydantic import TypeAdapter
 
 from ragbed.agents.types import DecisionStep, GenerateStep, SearchStep, Step, describe_tool_call, message_to_json
 from ragbed.documents.types import Chunk
-from ragbed.experiments.analysis.cases import find_causes
-from ragbed.experiments.analysis.causes import BY_NAME
+from ragbed.experiments.analysis.causes import BY_NAME, find_causes
 from ragbed.experiments.cells import Cell
 from ragbed.experiments.formatting import format_price, plural
 from ragbed.experiments.question import Question
 from ragbed.experiments.record import Record, StoredPassage, StoredStep, StoredSub, SupportLabel, Verdict
 from ragbed.experiments.runs.finished import cells_in, find_cells, find_question
-from ragbed.experiments.runs.manifest import read_manifest
+from ragbed.experiments.runs.run_manifest import read_manifest
 from ragbed.experiments.runs.store import RunFolder
 from ragbed.experiments.terminal.display import console, print_json, print_records, print_table, say
 from ragbed.retrieval.index import Index
@@ -119,12 +118,17 @@ def _answer_fields(record: Record, question: Question, columns: Sequence[str]) -
     scores = [f"{name} {value:g}" for name, value in result.scores.items()
               if value is not None and (not columns or name in columns)]
     yield "scores", ", ".join(scores) or "none applies"
+    for name, why in result.measured.items():
+        if isinstance(why, str):
+            yield "no score", f"{name}: {cut(why)}"
     if result.figures and columns:
         yield "measured", ", ".join(f"{cut(name)} {value:g}" for name, value in result.figures.items())
     if result.verdict is not None:
         yield "verdict", _verdict(result.verdict)
+    for one in result.judgements:
+        yield one.judge, f"{_own_grade(one)}{f': {cut(one.reason)}' if one.reason else ''}"
     if result.support is not None:
-        yield "support", f"by {result.support.judge}{f'; {result.support.note}' if result.support.note else ''}"
+        yield "support", f"judge: {result.support.judge}{f'; {result.support.note}' if result.support.note else ''}"
         yield from (("" if label.vital is None else "nugget", _label(label)) for label in result.support.labels)
     for number, (sub, gold) in enumerate(_with_gold(result.subs, question), 1):
         yield f"sub {number}", (f"{sub.question} {sub.outcome}: {cut(sub.text) or 'nothing'}"
@@ -151,18 +155,23 @@ def _label(label: SupportLabel) -> str:
     return f"{kind}{label.level or 'unread'}: {cut(label.text)}{numbers}{f' ({label.note})' if label.note else ''}"
 
 
+def _own_grade(verdict: Verdict) -> str:
+    value = "not graded" if verdict.value is None else f"{verdict.value:g}"
+    return ", ".join(filter(None, (value, verdict.label if verdict.label != value else "", verdict.note)))
+
+
 def _verdict(verdict: Verdict) -> str:
     parts = [f"{verdict.grade}" if verdict.grade else "",
              "" if verdict.points is None else f"{verdict.points} of 10 points",
-             "" if verdict.steps is None else f"holds the steps {[one + 1 for one in verdict.steps]}",
+             "" if verdict.steps is None else f"contains the steps {[one + 1 for one in verdict.steps]}",
              verdict.error_type or "", verdict.note]
-    return f"{', '.join(filter(None, parts)) or 'nothing'} (by {verdict.judge})"
+    return f"{', '.join(filter(None, parts)) or 'nothing'} (judge: {verdict.judge})"
 
 
 def show_question(path: Path, name: str, cell: str | None, prompts: bool, scores: bool, json: bool) -> None:
     """Show a question and its answers in every cell, or in the named cells. JSON always has all scores.
 
-    Raises UserError: there is no such run, question or cell.
+    Raises UserError if there is no such run, question or cell.
     """
     with closing(RunFolder.existing(path)) as folder:
         ids, cells = folder.question_ids(), cells_in(folder)
@@ -171,14 +180,18 @@ def show_question(path: Path, name: str, cell: str | None, prompts: bool, scores
         wanted = find_cells(cells, cell)
         records = {record.result.cell: record for record in folder.records_of(question.id)}
         texts, columns, causes = folder.database.text, *_scored(folder, cells, question, records)
+        complete = (path / "summary.json").is_file()
+        there = "" if complete else f"; unfinished run, {len(folder.done()):,} of {len(ids) * len(cells):,} answers"
         if json:
             rows = [_cell_row(id, label, records.get(id), causes.get(id), question, texts, prompts)
                     for id, label in wanted.items()]
             chunks = ("provided", "pool", "whole", "negatives", "table")  # fields that a run does not store
             row = {key: value for key, value in asdict(question).items() if key not in chunks}
-            print_json({"run": str(path), "number": number + 1, "of": len(ids), "question": row, "cells": rows})
+            print_json({"run": str(path), "complete": complete, "number": number + 1, "of": len(ids), "question": row,
+                        "cells": rows})
             return
-        print_records([(f"question {number + 1} of {len(ids)}: {question.id}", list(_question_fields(question)))])
+        print_records([(f"question {number + 1} of {len(ids)}: {question.id}{there}",
+                        list(_question_fields(question)))])
         say("")
         placing = {row["id"] for row in cells if row.get("condition", "retrieved") != "retrieved"}
         _show_answers(question, wanted, records, causes, placing, columns, texts, prompts, scores)
@@ -272,7 +285,7 @@ def show_steps(steps: Sequence[Step], places: PassagePlaces, prompts: bool = Tru
 
 def _show_search(count: int, step: SearchStep, places: PassagePlaces) -> None:
     found = f"{'found ' if places.searched else ''}{list(step.found)}"
-    say(f"== step {count}: {'search' if places.searched else 'placed'}, "
+    say(f"== step {count}: {'search' if places.searched else 'passages provided'}, "
         f"{f'failed: {step.failure.message}' if step.failure else found}")
     asked = wrap(f"for {step.query!r}", max(20, console().width - 3)) if places.searched else []
     of = [f"the passages as in {places.listed}"] if places.listed and step.found else [
@@ -297,6 +310,6 @@ def _show_call(count: int, step: GenerateStep, prompts: bool) -> None:
 
 
 def cut(text: str) -> str:
-    """Cut a text that is too long for a terminal."""
+    """Cut text that is too long for a terminal."""
     more = len(text) - MAX_TEXT
     return text if more <= 0 else f"{text[:MAX_TEXT]}… ({more} more characters, with --json)"

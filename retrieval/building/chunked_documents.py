@@ -1,4 +1,4 @@
-"""Chunk a document for an index, and cut its chunks into windows. A header is put in front of each window to embed."""
+"""Chunk a document for an index, and cut its chunks into windows. Each window is embedded with a header in front."""
 from __future__ import annotations
 
 import re
@@ -7,15 +7,18 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from ragbed.documents.types import Chunk, Document
+from ragbed.documents.sources import is_record
+from ragbed.documents.types import Chunk, Document, FieldValue
 from ragbed.retrieval.building.previous_index import Incoming, PreviousIndex
+from ragbed.retrieval.embedders.opening import NoEmbedder
 from ragbed.retrieval.embedders.prefixes import settings_of
 from ragbed.retrieval.filters.metadata import Metadata
-from ragbed.retrieval.settings import IndexSettings
+from ragbed.retrieval.index_settings import IndexSettings
 from ragbed.retrieval.storage.cache import CachedEmbedder
 from ragbed.retrieval.storage.manifest import EmbedderEntry, Manifest, ShardEntry, check_embedder
-from ragbed.retrieval.types import Embedder, FieldValue, Matrix
-from ragbed.retrieval.vector_settings import ChosenVectors, Flat, VectorKind
+from ragbed.retrieval.types import Embedder, Matrix
+from ragbed.retrieval.vector_index import Flat
+from ragbed.retrieval.vectors import ChosenVectors, VectorKind
 
 
 class LazyEmbedder:
@@ -34,8 +37,8 @@ class LazyEmbedder:
 
     @cached_property
     def opened(self) -> CachedEmbedder:
-        """Open the embedder. Raises ModelError if it is not on this machine, IndexFolderError if the index has a
-        different one."""
+        """Open the embedder. Raises ModelError if it is not here, and IndexFolderError if the index has a different
+        one."""
         embedder = CachedEmbedder(self._open())
         if self._manifest is not None:
             check_embedder(self._manifest, embedder, self._folder)
@@ -48,6 +51,11 @@ class LazyEmbedder:
     @property
     def dimension(self) -> int:
         return self.opened.dimension if self._manifest is None else self._manifest.embedder.dimension
+
+    @property
+    def computes(self) -> bool:
+        """Whether vectors are computed; False with `embedder: none`."""
+        return self.identity != NoEmbedder.identity
 
     @property
     def embedded(self) -> int:
@@ -65,14 +73,14 @@ class LazyEmbedder:
 
 @dataclass(frozen=True, slots=True)
 class BuildJob:
-    """What to build."""
+    """Everything that a build needs to know, except its sources."""
 
     out: Path
     settings: IndexSettings
     previous: PreviousIndex | None  # the existing index; None if there is no usable one
     embedder: LazyEmbedder
     metadata: Metadata  # fields by source
-    extends: bool = False  # whether the previous index is extended: its documents' fields, and what it skipped, stay
+    extends: bool = False  # whether to keep the previous index's metadata and skipped sources
     total: int | None = None  # expected number of documents; None if unknown
     windows: int | None = None  # expected number of windows; None if unknown
     shard: ShardEntry | None = None  # which shard of an index this is; None for a whole index
@@ -87,29 +95,33 @@ class BuildJob:
         return self.vectors.choose(count, dimension)
 
     def metadata_of(self, source: str) -> Mapping[str, FieldValue]:
-        """Return the fields of a source. If none are given and the index is extended, it keeps those that it has."""
+        """Return the fields that the user gave for a source. If an extended index gets no new ones for it, the previous
+        ones stay."""
         held = self.extends and self.previous is not None and source in self.previous.manifest.sources
         if source in self.metadata or not held or self.previous is None:
             return self.metadata.get(source, {})
-        return self.previous.documents.metadata.get(self.previous.manifest.sources[source].document, {})
+        return self.previous.documents.given.get(self.previous.manifest.sources[source].document, {})
 
 
-TITLE_CHARACTERS = 120  # maximum characters of a title in a header: some web pages have a paragraph there
+TITLE_CHARACTERS = 120  # maximum characters of a title in a header; on some web pages the title is a paragraph
 NAME_CHARACTERS = 60
 
 
 def plain_header(source: str, title: str) -> str:
-    """Return the file's name, as words, and the title. The title of a filing is often only a number, or the name of an
-    authority. On FinanceBench the gold page is among the first 10 for 18 of 22 questions. Using the name only for a
-    title without words gave 16."""
-    name = re.sub(r"[\W_]+", " ", Path(source).stem)[:NAME_CHARACTERS].strip()
+    """Return the file's name, as words, and the title.
+
+    The title of a filing is often only a number or the name of an authority. On FinanceBench, this header puts the gold
+    page among the first 10 hits for 18 of 22 questions. Adding the name only to titles without words does so for 16.
+    """
+    stem = "" if is_record(source) else Path(source).stem  # the name of its file says nothing about a record
+    name = re.sub(r"[\W_]+", " ", stem)[:NAME_CHARACTERS].strip()
     title = title[:TITLE_CHARACTERS].strip()
     return title if name.casefold() in title.casefold() else f"{name}: {title}"
 
 
 def fitting_header(document: Document, embedder: Embedder) -> str:
-    """Return `plain_header` and a line feed, cut to a quarter of the window: one Korean character can be three
-    tokens."""
+    """Return `plain_header` and a line feed, cut to a quarter of the window. The cut is needed for Korean, with up to
+    three tokens per character."""
     header = plain_header(document.source, document.title)
     while header and len(embedder.windows([4 * f"{header}\n"])[0]) > 1:
         header = header[:len(header) * 7 // 8].strip()
@@ -122,9 +134,10 @@ class ChunkedDocument:
 
     Attributes:
         header: text put in front of each window before embedding.
+        metadata: fields that the user gave for the source.
         windows: number of vectors of each chunk.
         texts: embedded text of each window; empty if `vectors` are known.
-        vectors: vectors of the windows from the previous index, float32 of shape (windows, dimension), if it has them.
+        vectors: vectors of the windows, float32 of shape (windows, dimension), if the previous index has them.
     """
 
     incoming: Incoming
@@ -134,6 +147,11 @@ class ChunkedDocument:
     windows: list[int]
     texts: list[str]
     vectors: Matrix | None = None
+
+    @property
+    def fields(self) -> Mapping[str, FieldValue]:
+        """Fields to filter by: those of the document itself, and those that the user gave, which win."""
+        return {**self.incoming.document.fields, **self.metadata}
 
 
 def chunk_document(job: BuildJob, incoming: Incoming) -> ChunkedDocument:
@@ -156,7 +174,7 @@ def chunk_document(job: BuildJob, incoming: Incoming) -> ChunkedDocument:
         chunks = [chunk for format in settings.formats for chunk in settings.chunker.chunk(document, format)]
     if (previous is not None and previous.same_windows(settings, job.embedder.identity)
             and previous.documents.headers[document.id] == header):
-        vectors = previous.vectors(document.id)
+        vectors = previous.vectors(document.id, job.vectors)
         if vectors is not None:
             return ChunkedDocument(incoming, header, metadata, chunks, previous.windows(document.id), [], vectors)
     contents = [chunk.content for chunk in chunks]

@@ -14,10 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ragbed.documents.errors import DocumentError, IndexFolderError
+from ragbed.documents.types import FieldValue
 from ragbed.retrieval.building.chunked_documents import BuildJob, ChunkedDocument, LazyEmbedder, chunk_document
-from ragbed.retrieval.building.plan import DocumentStream, SourcePlan, parser_version
+from ragbed.retrieval.building.source_plan import DocumentStream, SourcePlan, parser_version
 from ragbed.retrieval.filters.metadata import field_types
-from ragbed.retrieval.storage.cache import check_fit
+from ragbed.retrieval.storage.cache import check_fit, naming_source
 from ragbed.retrieval.storage.folder import replacing, write_errors
 from ragbed.retrieval.storage.manifest import (
     CHUNKS,
@@ -29,34 +30,37 @@ from ragbed.retrieval.storage.manifest import (
     write_manifest,
 )
 from ragbed.retrieval.storage.parquet import ChunkWriter, DocumentWriter, canonical
-from ragbed.retrieval.types import FieldValue, Matrix, Progress
-from ragbed.retrieval.vector_settings import BuiltVectors, VectorTask
+from ragbed.retrieval.types import Matrix, Progress
+from ragbed.retrieval.vectors import BuiltVectors, VectorTask
 
 
 @dataclass(frozen=True, slots=True)
 class BuildReport:
-    """Report of a build."""
+    """What a build did, and how long it took."""
 
     documents: int  # sources in the index
     parsed: int  # sources that were parsed now
     chunks: int
     windows: int  # vectors in the index
     embedded_now: int  # texts that the model embedded in this build
-    reused: int  # windows not embedded: their vectors were in the cache or the previous index, or belong to equal text
+    reused: int  # windows whose vectors came from the cache, the previous index or an equal text
     skipped: tuple[DocumentError, ...]  # sources that could not be read
     how: str  # how the vectors are searched, in one sentence
     seconds: dict[str, float] = field(default_factory=dict)  # seconds by stage
     replaced: int = 0  # sources of the previous index whose content has changed
     removed: int = 0  # sources of the previous index that no longer exist
     hidden: int = 0  # hidden characters left out of the sources parsed now
+    unread_pages: Mapping[str, Sequence[int]] = field(default_factory=dict)  # pages without text, of the same sources
+    ocr_pages: Mapping[str, Sequence[int]] = field(default_factory=dict)  # pages read by OCR, of the same sources
+    unknown_metadata: tuple[str, ...] = ()  # sources of the given metadata that are not in the index
 
 
-BLOCK = 2_048  # windows embedded together, which the embedder sorts by length
+BLOCK = 2_048  # windows to embed together; the embedder sorts them by length
 _RAW = "vectors.f32"
 
 
 class _RawVectors:
-    """Rows of a file of float32. They are returned as copies, because pages of a mapped file count as used memory."""
+    """Rows of a file of float32. Rows are copied, because pages of a mapped file count as used memory."""
 
     def __init__(self, path: Path, shape: tuple[int, int]) -> None:
         self.shape = shape
@@ -67,7 +71,7 @@ class _RawVectors:
 
     def __getitem__(self, rows: Any) -> Matrix:
         found = np.memmap(self._path, np.float32, "r", shape=self.shape)[rows]
-        return np.array(found) if isinstance(rows, slice) else np.asarray(found)  # a list of rows makes a copy
+        return np.array(found) if isinstance(rows, slice) else np.asarray(found)  # indexing with a list copies already
 
 
 class IndexWriter:
@@ -76,8 +80,8 @@ class IndexWriter:
     Raises IndexFolderError, which names the folder `out`, if the folder cannot be written.
 
     Attributes:
-        entries: manifest entries of the sources written so far, by name.
-        metadata: fields of these sources, by name.
+        entries: manifest entries of the sources written so far, by source name.
+        metadata: fields that the user gave for these sources, by source name.
         fresh: number of sources that were parsed now.
         windows: number of windows, including those not yet embedded.
     """
@@ -88,8 +92,10 @@ class IndexWriter:
         self._embedder = embedder
         self.entries: dict[str, SourceEntry] = {}
         self.metadata: dict[str, Mapping[str, FieldValue]] = {}
+        self.unread_pages: dict[str, Sequence[int]] = {}
+        self.ocr_pages: dict[str, Sequence[int]] = {}
         self.fresh = self.hidden = self.chunks = self.windows = self.embedded = 0
-        self._waiting: list[tuple[int, str]] = []
+        self._waiting: list[tuple[int, str, str]] = []  # row, source and text
         self._content = hashlib.sha256()
         with write_errors(out):
             self._documents, self._chunks = DocumentWriter(folder / DOCUMENTS), ChunkWriter(folder / CHUNKS)
@@ -108,7 +114,7 @@ class IndexWriter:
     def add(self, chunked: ChunkedDocument) -> None:
         """Write a document and its chunks. Windows are embedded as soon as they fill a block."""
         first, incoming, document = self.windows, chunked.incoming, chunked.incoming.document
-        for part in (document.id, document.source, document.title, chunked.header, canonical(chunked.metadata),
+        for part in (document.id, document.source, document.title, chunked.header, canonical(chunked.fields),
                      *(f"{chunk.id} {chunk.pages}" for chunk in chunked.chunks)):
             data = part.encode("utf-8", "surrogatepass")
             self._content.update(f"{len(data)}:".encode() + data)
@@ -122,11 +128,14 @@ class IndexWriter:
             self.metadata[document.source] = chunked.metadata
         self.fresh += incoming.fresh
         self.hidden += document.hidden
+        for kept, pages in ((self.unread_pages, document.unread_pages), (self.ocr_pages, document.ocr_pages)):
+            if pages:
+                kept[document.source] = pages
         self.chunks += len(chunked.chunks)
         self.windows += sum(chunked.windows)
         if chunked.vectors is not None:
             self._put(range(first, self.windows), chunked.vectors)
-        self._waiting.extend(enumerate(chunked.texts, first))
+        self._waiting.extend((row, document.source, text) for row, text in enumerate(chunked.texts, first))
 
     def embed(self, report: Callable[[int], None], rest: bool = False) -> None:
         """Embed pending windows in whole blocks; with `rest`, all. Calls `report` with the number embedded."""
@@ -139,13 +148,17 @@ class IndexWriter:
                 done += more
                 report(done)
 
-            vectors = self._embedder.opened.embed_passages([text for _, text in block], advance)
+            if not self._embedder.computes:
+                self._put([row for row, *_ in block], np.ones((len(block), self._embedder.dimension), np.float32))
+                continue
+            with naming_source((source, text) for _, source, text in block):
+                vectors = self._embedder.opened.embed_passages([text for *_, text in block], advance)
             check_fit(vectors, self._embedder.dimension, self._embedder.opened.name)
-            self._put([row for row, _ in block], vectors)
+            self._put([row for row, *_ in block], vectors)
             report(self.embedded)
 
     def finish(self) -> str:
-        """Complete the files. Return a hash of the chunks in order, and of all that searches and filters use."""
+        """Complete the files. Return a hash of the chunks in order and of everything that searches and filters use."""
         with write_errors(self._out):
             self._documents.close()
             self._chunks.close()
@@ -172,7 +185,6 @@ class IndexWriter:
 
 @contextmanager
 def _measure(seconds: dict[str, float], stage: str) -> Iterator[None]:
-    """Add the time of the body to a stage."""
     begun = time.perf_counter()
     try:
         yield
@@ -201,6 +213,8 @@ def write_index(job: BuildJob, documents: DocumentStream, progress: Progress) ->
 
             advance(0)
             kind, why = job.choose(*vectors.shape)
+            if job.previous is not None and job.previous.gave_rounded and kind != job.previous.manifest.kind:
+                kind, why = job.previous.manifest.kind, "as before, because its vectors are rounded"
             index = kind.build(VectorTask(vectors, why, job.out, job.embedder.identity, held, advance))
         with _measure(seconds, "write"):
             progress("write", 0, 1)
@@ -212,14 +226,15 @@ def write_index(job: BuildJob, documents: DocumentStream, progress: Progress) ->
     old = {} if job.previous is None else job.previous.manifest.sources
     return BuildReport(
         len(writer.entries), writer.fresh, writer.chunks, writer.windows, job.embedder.embedded,
-        max(writer.windows - job.embedder.embedded, 0), tuple(skipped), index.describe(), seconds,
+        max(writer.windows - job.embedder.embedded, 0) if job.embedder.computes else 0, tuple(skipped),
+        _describe(job, index), seconds,
         sum(name in old and old[name].sha256 != entry.sha256 for name, entry in writer.entries.items()),
-        len(set(old) - set(writer.entries)), writer.hidden)
+        len(set(old) - set(writer.entries)), writer.hidden, writer.unread_pages,
+        writer.ocr_pages)
 
 
 def _add_all(job: BuildJob, documents: DocumentStream, writer: IndexWriter, seconds: dict[str, float],
           progress: Progress) -> list[DocumentError]:
-    """Write documents. Return the errors of those that cannot be read."""
     skipped: list[DocumentError] = []
     done = 0
     while True:
@@ -240,8 +255,13 @@ def _add_all(job: BuildJob, documents: DocumentStream, writer: IndexWriter, seco
     with _measure(seconds, "embed"):
         writer.embed(lambda embedded: progress("embed", embedded, writer.windows), rest=True)
     progress("parse", done, done)
-    progress("embed", writer.windows, writer.windows)
+    if job.embedder.computes:
+        progress("embed", writer.windows, writer.windows)
     return skipped
+
+
+def _describe(job: BuildJob, index: BuiltVectors) -> str:
+    return index.describe() if job.embedder.computes else "no vectors (embedder none): only bm25 can search it"
 
 
 def _manifest(job: BuildJob, skipped: Sequence[DocumentError], writer: IndexWriter, index: BuiltVectors,
@@ -252,13 +272,14 @@ def _manifest(job: BuildJob, skipped: Sequence[DocumentError], writer: IndexWrit
                    if one.source not in writer.entries} | reasons
     return Manifest(
         settings=job.settings, parser=parser_version(), embedder=job.embedder.entry(), kind=index.settings,
-        how=index.describe(), content=content, documents=len(writer.entries), chunks=writer.chunks, windows=len(index),
+        how=_describe(job, index), content=content, documents=len(writer.entries), chunks=writer.chunks,
+        windows=len(index),
         sources=writer.entries, skipped=tuple(Skipped(source=name, reason=why) for name, why in reasons.items()),
         shard=job.shard, fields=field_types(writer.metadata))
 
 
 def is_unchanged(source: SourcePlan, job: BuildJob) -> bool:
-    """Tell whether the previous index has the same chunks and vectors of a source."""
+    """Tell whether a source has the same chunks and vectors in the previous index."""
     previous = job.previous
     return (previous is not None and source.name in previous.manifest.sources
             and (source.known == source.name or (source.file is None and source.known is None))
@@ -266,10 +287,10 @@ def is_unchanged(source: SourcePlan, job: BuildJob) -> bool:
 
 
 def unchanged_report(plan: Sequence[SourcePlan], job: BuildJob) -> BuildReport | None:
-    """Return the build's report if it would reproduce the existing index; otherwise None."""
+    """Return the report of a build that would change nothing, or None if it would change the index."""
     if job.previous is None or not job.out.exists():
         return None
-    made, metadata = job.previous.manifest, job.previous.documents.metadata
+    made, metadata = job.previous.manifest, job.previous.documents.given
     # Skipped sources are tried again, unless the index is extended.
     same = ((made.version, made.settings, made.parser, made.shard) == (
             VERSION, job.settings, parser_version(), job.shard)
@@ -280,4 +301,5 @@ def unchanged_report(plan: Sequence[SourcePlan], job: BuildJob) -> BuildReport |
             and all(is_unchanged(source, job) for source in plan)
             and all(canonical(job.metadata_of(source)) == canonical(metadata.get(entry.document, {}))
                     for source, entry in made.sources.items()))
-    return BuildReport(made.documents, 0, made.chunks, made.windows, 0, made.windows, (), made.how) if same else None
+    reused = made.windows if job.embedder.computes else 0
+    return BuildReport(made.documents, 0, made.chunks, made.windows, 0, reused, (), made.how) if same else None

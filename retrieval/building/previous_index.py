@@ -18,11 +18,12 @@ from numpy.typing import NDArray
 
 from ragbed.documents.errors import DocumentError, IndexFolderError, SettingsError
 from ragbed.documents.paths import cache_dir
-from ragbed.documents.types import Chunk, Document, Page, digest
-from ragbed.retrieval.settings import IndexSettings
+from ragbed.documents.types import Chunk, Document, digest
+from ragbed.retrieval.index_settings import IndexSettings
 from ragbed.retrieval.storage.manifest import CHUNKS, DOCUMENTS, Manifest, check_files, read_manifest
 from ragbed.retrieval.storage.parquet import ChunkTable, DocumentTable
 from ragbed.retrieval.types import Matrix, Vectors
+from ragbed.retrieval.vectors import VectorKind
 
 _ABANDONED = 7 * 24 * 3_600  # seconds after which the parsed documents of a killed build are deleted
 
@@ -31,19 +32,22 @@ class ParsedDocuments:
     """Cache of parsed documents, so that a killed build does not parse them again.
 
     One file per document, written atomically; hold `exclusive(index)` while using it. Parse errors are kept in memory,
-    because the size estimate may already have waited for them. Raises SettingsError if the folder cannot be written.
+    so that the build does not wait again for files that failed during the estimate. Raises SettingsError if the folder
+    cannot be written.
 
     Attributes:
         errors: parse errors by source.
+        added: keys of the documents that this process parsed.
     """
 
     def __init__(self, out: Path) -> None:
         self.path = cache_dir() / "building" / digest(os.path.realpath(out))
         self.errors: dict[str, DocumentError] = {}
+        self.added: set[str] = set()
         with self._write_errors():
             self.path.mkdir(parents=True, exist_ok=True)
         for other in self.path.parent.iterdir():
-            with suppress(OSError):  # includes Timeout: another process is building
+            with suppress(OSError):  # including Timeout, if another process is building
                 if other != self.path and time.time() - other.stat().st_mtime > _ABANDONED:
                     with FileLock(cache_dir() / "locks" / other.name, timeout=0):
                         shutil.rmtree(other)
@@ -57,14 +61,15 @@ class ParsedDocuments:
             fields = json.loads(zlib.decompress((self.path / key).read_bytes()))
         except (OSError, zlib.error, ValueError):
             return None
-        return Document(**{**fields, "pages": tuple(Page(**page) for page in fields["pages"])})
+        return Document.from_json(fields)
 
     def put(self, key: str, document: Document) -> None:
-        """Keep a document. A kill leaves the whole file or none."""
+        """Store a document, in a complete file or none."""
         partial = self.path / f"{key}.partial"
         with self._write_errors():
             partial.write_bytes(zlib.compress(json.dumps(asdict(document)).encode(), 1))
             os.replace(partial, self.path / key)
+        self.added.add(key)
 
     def remove(self) -> None:
         """Delete the cache after a build that completed."""
@@ -87,7 +92,7 @@ class Incoming:
     sha256: str  # hash of the bytes that it was parsed from
     parser: str  # version of the parser
     fresh: bool = False  # whether it was parsed now
-    same: bool = False  # whether the previous index has it with the same name and renderings
+    same: bool = False  # whether it is unchanged: same name and renderings as in the previous index
 
 
 class PreviousIndex:
@@ -98,6 +103,8 @@ class PreviousIndex:
         self.documents = DocumentTable(folder / DOCUMENTS)
         self._chunks = ChunkTable(folder / CHUNKS)
         self._folder = folder
+        self._usable: bool | None = None
+        self.gave_rounded = False  # whether `vectors` has returned vectors that this index rounded
 
     @classmethod
     def open(cls, folder: Path) -> PreviousIndex:
@@ -110,8 +117,7 @@ class PreviousIndex:
             raise IndexFolderError(f"{folder} cannot be read: {error.strerror or error}") from error
 
     def same_windows(self, settings: IndexSettings, embedder: str) -> bool:
-        """Tell whether these settings and this embedder's identity give unchanged documents the same chunks and vectors
-        as before."""
+        """Tell whether these settings and the embedder of this identity give unchanged documents the same vectors."""
         made = self.manifest.settings
         return (made.chunker, made.formats, made.titled, self.manifest.embedder.identity) == (
             settings.chunker, settings.formats, settings.titled, embedder)
@@ -130,12 +136,17 @@ class PreviousIndex:
         counts: list[int] = np.diff(self._firsts[first:end + 1]).tolist()
         return counts
 
-    def vectors(self, document: str) -> Matrix | None:
-        """Return the vectors of a document's chunks; None if the index has only codes, or keeps them in a store. The
-        cache of embeddings has them."""
-        if not self.manifest.kind.in_folder:
+    def vectors(self, document: str, wanted: VectorKind) -> Matrix | None:
+        """Return the vectors of a document's chunks for an index of the kind `wanted`; None if the index does not have
+        what that kind needs, or keeps them in a store. Then take them from the cache of embeddings."""
+        made = self.manifest.kind
+        if self._usable is None:  # once for all documents, because the choice depends on the free memory
+            self._usable = made.in_folder and (not made.rounds or made == wanted.choose(
+                self.manifest.windows, self.manifest.embedder.dimension).settings)
+        if not self._usable:
             return None
         first, end = self._rows(document)
+        self.gave_rounded = made.rounds
         return self._vectors.stored(int(self._firsts[first]), int(self._firsts[end]))
 
     def _rows(self, document: str) -> tuple[int, int]:
@@ -143,7 +154,7 @@ class PreviousIndex:
 
     @cached_property
     def remote_vectors(self) -> Vectors | None:
-        """The vectors, if an external store still has them; None if they are in the folder."""
+        """The vectors if they are in an external store that can be reached, otherwise None."""
         if not self.manifest.kind.in_folder:
             with suppress(IndexFolderError):
                 return self._vectors

@@ -1,7 +1,8 @@
 """Engines that run sentence-transformers models: ONNX Runtime, which is faster, and PyTorch, which runs every model.
+Static embeddings are looked up and averaged.
 
 sentence-transformers can export to ONNX itself, but only with the package optimum-onnx, which requires transformers
-below 5. So the export is done here, once per model, and compared with PyTorch's vectors.
+below 5. So ragbed exports each model once, and checks the export against PyTorch's vectors.
 """
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol
@@ -25,7 +26,21 @@ from numpy.typing import NDArray
 from ragbed.documents.errors import ModelError
 from ragbed.documents.paths import cache_dir, count_cores
 from ragbed.documents.types import digest
-from ragbed.retrieval.models import BATCH, LOAD_OPTIONS, ModelFolder, copy_tokenizer, loading, read_tokenizer, running
+from ragbed.retrieval.embedders.embedder_settings import Static
+from ragbed.retrieval.embedders.prefixes import PrefixedEmbedder, Prefixes
+from ragbed.retrieval.embedders.windows import Reader
+from ragbed.retrieval.model_files import (
+    BATCH,
+    LOAD_OPTIONS,
+    WEIGHTS,
+    ModelFolder,
+    copy_tokenizer,
+    find_static,
+    loading,
+    read_json,
+    read_tokenizer,
+    running,
+)
 from ragbed.retrieval.storage.folder import exclusive, is_whole, keep
 from ragbed.retrieval.types import Matrix
 
@@ -33,6 +48,97 @@ if TYPE_CHECKING:
     import torch
     from sentence_transformers import SentenceTransformer
     from tokenizers import Encoding, Tokenizer
+
+_SLICE = 256  # texts looked up at once
+
+
+@dataclass(frozen=True, slots=True)
+class TokenTable:
+    """The vector of each token."""
+
+    vectors: Matrix  # float32 of shape (tokens, d)
+    tokenizer: Tokenizer  # without truncation and padding
+    unknown: int | None  # id of the token for unknown words; None if the vocabulary covers every text
+
+
+def read_table(folder: ModelFolder) -> TokenTable:
+    """Read the table of a model in the format of model2vec (`embeddings`, possibly with weights and fewer vectors than
+    tokens) or of sentence-transformers' StaticEmbedding (`embedding.weight`). Raises ModelError if the files are
+    damaged or hold another kind of model."""
+    from safetensors import SafetensorError
+    from safetensors.numpy import load_file
+
+    try:
+        arrays = load_file(folder.path / WEIGHTS)
+    except (OSError, SafetensorError) as error:
+        raise ModelError(f"static model {folder.name} in {folder.path} cannot be loaded: {error}") from error
+    if "embedding.weight" not in arrays and "embeddings" not in arrays:
+        raise ModelError(f"{folder.name} in {folder.path} is not a static model; remove the prefix static:")
+    vectors = np.ascontiguousarray(arrays.get("embedding.weight", arrays.get("embeddings")), np.float32)
+    if "embedding.weight" not in arrays:
+        vectors = vectors[arrays["mapping"]] if "mapping" in arrays else vectors
+        vectors = vectors * np.asarray(arrays["weights"], np.float32)[:, None] if "weights" in arrays else vectors
+    file = folder.path / "tokenizer.json"
+    tokenizer = read_tokenizer(file)
+    tokens = max(tokenizer.get_vocab().values()) + 1
+    if len(vectors) < tokens:
+        raise ModelError(f"{folder.name} in {folder.path} has {len(vectors)} vectors for {tokens} tokens; its files "
+                         "do not belong together")
+    model = read_json(file)["model"]
+    named = isinstance(model.get("unk_token"), str)
+    return TokenTable(vectors, tokenizer, tokenizer.token_to_id(model["unk_token"]) if named else model.get("unk_id"))
+
+
+class StaticEmbedder(PrefixedEmbedder):
+    """A static model in a folder.
+
+    A text's vector is the mean of its tokens' vectors at unit length, without unknown tokens, as in model2vec's
+    `StaticModel.encode`.
+
+    Attributes:
+        at_once: number of texts to embed per call.
+    """
+
+    at_once = _SLICE
+
+    def __init__(self, settings: Static) -> None:
+        self.folder = find_static(settings.model)
+        self.settings: Static = settings
+        self.window = settings.window
+        self.prefixes = Prefixes(settings.query_prefix, settings.passage_prefix)
+
+    def identity_with(self, query_prefix: str | None) -> str:
+        parts = [self.settings.long, str(self.window), query_prefix or "", self.prefixes.passage]
+        return f"static-{self.folder.identity}-{digest(*parts)[:8]}"
+
+    @property
+    def dimension(self) -> int:
+        return int(self._table.vectors.shape[1])
+
+    def embed(self, texts: Sequence[str], prefix: str) -> Matrix:
+        def means(pieces: Sequence[str]) -> Matrix:
+            return np.concatenate([self._mean(pieces[first:first + _SLICE]) for first in range(0, len(pieces), _SLICE)])
+
+        return self.reader.embed(texts, prefix, means)
+
+    def _mean(self, pieces: Sequence[str]) -> Matrix:
+        tokens = self._table.tokenizer.encode_batch_fast(list(pieces), add_special_tokens=False)
+        known = [[token for token in one.ids[:self.window] if token != self._table.unknown] for one in tokens]
+        means = np.zeros((len(pieces), self.dimension), np.float32)
+        filled = [row for row, ids in enumerate(known) if ids]
+        if filled:
+            sizes = np.asarray([len(known[row]) for row in filled])
+            vectors = self._table.vectors[np.concatenate([known[row] for row in filled])]
+            means[filled] = np.add.reduceat(vectors, np.cumsum(sizes) - sizes, axis=0) / sizes[:, None]
+        return means
+
+    @cached_property
+    def reader(self) -> Reader:
+        return Reader(self.name, self._table.tokenizer, self.window, self.settings.long)
+
+    @cached_property
+    def _table(self) -> TokenTable:
+        return read_table(self.folder)
 
 
 class Engine(Protocol):
@@ -52,12 +158,12 @@ class Engine(Protocol):
 
     def encode(self, texts: Sequence[str], batch: int | None) -> Matrix:
         """Return the output vectors of one or more texts, float32 of shape (texts, dimension). Texts longer than the
-        window are truncated. `batch` texts are computed at once; None chooses the fastest number."""
+        window are truncated. `batch` is the number of texts to compute at once; None chooses the fastest."""
         ...
 
 
 class TorchEngine:
-    """A model computed by PyTorch in float32. Raises ModelError if the files cannot be loaded."""
+    """Runs a model with PyTorch in float32. Raises ModelError if the files cannot be loaded."""
 
     def __init__(self, folder: ModelFolder) -> None:
         with loading(folder, "embedding model") as path:
@@ -77,10 +183,10 @@ class TorchEngine:
         return np.asarray(vectors, np.float32)
 
 
-TOKENS = 1_024  # tokens that a thread computes at once: four full windows of 256; more exceed the processor's cache
-_STEP = 8  # lengths are padded to multiples of it, because each new input shape takes time to prepare
+TOKENS = 1_024  # tokens to compute at once per thread: four full windows of 256; more exceed the processor's cache
+_STEP = 8  # lengths are padded to multiples of this, because each new input shape takes time to prepare
 _VERSION = 1  # version of the export; increase it to export every model again
-_MIN_COSINE = 0.9999  # least cosine between vectors of the export and of PyTorch; float32 reaches 0.999999
+_MIN_COSINE = 0.9999  # minimum cosine between vectors of the export and of PyTorch; a correct export reaches 0.999999
 _OPSET = 18
 _FACTS, _TOKENIZER, _GRAPH = "facts.json", "tokenizer.json", "model.onnx"
 _TEST_TEXTS = ("Rivers carry sand to the sea.", "", "Die Ausgaben stiegen 2022 um 5,3 % auf 1.234 Mio. Euro; 서울의 "
@@ -96,12 +202,12 @@ class ModelFacts:
     dimension: int
     window: int  # tokens that the model reads, including special tokens
     padding: int  # id of the token that fills shorter texts
-    padded: Side  # side on which they are filled
+    padded: Side  # side on which shorter texts are filled
     truncation: Side  # side on which longer texts are cut
 
 
 class OnnxEngine:
-    """A model computed by ONNX Runtime, exported at its first use. Texts of similar length are computed together, each
+    """Runs a model with ONNX Runtime, and exports it on first use. Texts of similar length are computed together, each
     batch on its own thread. Raises ModelError if the model cannot be exported or loaded. Raises SettingsError if the
     cache folder cannot be written."""
 
@@ -133,8 +239,8 @@ class OnnxEngine:
 
 
 def group_by_length(lengths: Sequence[int], size: int | None) -> Iterator[list[int]]:
-    """Group rows of similar length in tokens, longest first, so that no thread gets a long batch at the end. Groups
-    have `size` rows or, if None, about `TOKENS` tokens each."""
+    """Group texts of similar length, longest first, so that no thread gets a long batch at the end. Yields row numbers.
+    Each group has `size` rows or, if `size` is None, about `TOKENS` tokens."""
     order = sorted(range(len(lengths)), key=lambda row: (-_round_up(lengths[row]), row))
     for length, group in groupby(order, key=lambda row: _round_up(lengths[row])):
         rows = list(group)
@@ -159,7 +265,6 @@ def _round_up(length: int) -> int:
 
 
 def _find_or_export(folder: ModelFolder) -> Path:
-    """Return the folder of the model's export, made now if there is none."""
     versions = (f"{name} {importlib.metadata.version(name)}" for name in ("torch", "transformers"))
     kept = cache_dir() / "graphs" / digest(folder.identity, _GRAPH, str(_VERSION), *versions)[:32]
     if not is_whole(kept):
@@ -176,7 +281,7 @@ def _export(folder: ModelFolder, graph: Path) -> None:
     try:
         facts = ModelFacts(engine.dimension, engine.window, int(own.pad_token_id or 0), own.padding_side,
                            own.truncation_side)
-        with _quiet():
+        with _hide_tracer_warnings():
             _write_graph(engine, graph)
         _compare(engine, _load_graph(graph), facts, tokenizer)
     except (RuntimeError, ValueError, TypeError, KeyError, AttributeError, AssertionError) as error:
@@ -220,8 +325,7 @@ def _compare(engine: TorchEngine, run: Run, facts: ModelFacts, tokenizer: Tokeni
 
 
 @contextmanager
-def _quiet() -> Iterator[None]:
-    """Hide the tracer's warnings about problems that `_compare` would find."""
+def _hide_tracer_warnings() -> Iterator[None]:
     level = logging.root.manager.disable
     logging.disable(logging.WARNING)
     try:
@@ -233,9 +337,8 @@ def _quiet() -> Iterator[None]:
 
 
 def _load_graph(path: Path) -> Run:
-    """Load a graph. Several threads may run one session, each call on its own thread. Raises ModelError if the file is
-    damaged."""
-    os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")  # or its import keeps an id of the machine below ~/.cache
+    """Load a graph, which several threads may run at once. Raises ModelError if the file is damaged."""
+    os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")  # otherwise the import stores an id of the machine in ~/.cache
     import onnxruntime
 
     onnxruntime.disable_telemetry_events()
@@ -259,7 +362,7 @@ def _damaged_export(folder: Path) -> ModelError:
     return ModelError(f"the exported model in {folder} is damaged; delete this folder")
 
 
-@lru_cache(2)  # limits memory in runs with several embedders; an older one is loaded again when needed
+@lru_cache(2)  # at most two, to limit memory; an older one is loaded again when needed
 def load_engine(folder: ModelFolder, backend: Literal["onnx", "float32"]) -> Engine:
     """Load a model. Raises ModelError if it cannot be loaded, or its export does not give PyTorch's vectors."""
     return TorchEngine(folder) if backend == "float32" else OnnxEngine(folder)

@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from ragbed.documents.chunkers.spans import Span
-from ragbed.retrieval.embedders.settings import EmbedderKind
+from ragbed.retrieval.embedders.embedder_settings import EmbedderKind
 from ragbed.retrieval.embedders.windows import Reader
 from ragbed.retrieval.types import Embedder, Matrix
 
@@ -17,13 +17,13 @@ _BGE = "Represent this sentence for searching relevant passages: "
 _E5_TASK = "Given a web search query, retrieve relevant passages that answer the query"
 
 FAMILIES: tuple[tuple[str, str, str], ...] = (
-    # Pattern of the model's name, prefix of queries, prefix of passages; the first match counts.
+    # Pattern of the model's name, query prefix, passage prefix. The first match counts.
     (r"e5-.*instruct|e5-mistral", f"Instruct: {_E5_TASK}\nQuery: ", ""),  # model card of multilingual-e5-large-instruct
     (r"(^|[/_-])e5-", "query: ", "passage: "),  # model cards of intfloat/e5-* and multilingual-e5-*
     (r"bge-(small|base|large)-en", _BGE, ""),  # FlagEmbedding's README: for short queries, not for passages
     (r"bge-(small|base|large)-zh", "为这个句子生成表示以用于检索相关文章：", ""),
     (r"nomic-embed-text", "search_query: ", "search_document: "),  # model card of nomic-embed-text-v1 and v1.5
-    (r"mxbai-embed|snowflake-arctic-embed-(xs|s|m|l)($|-v1|-long)|uae-large", _BGE, ""),  # their model cards
+    (r"mxbai-embed|snowflake-arctic-embed-(xs|s|m|l)($|-v1|-long)|uae-large", _BGE, ""),  # model cards of these models
     (r"snowflake-arctic-embed-.*-v2", "query: ", ""),
     (r"embeddinggemma", "task: search result | query: ", "title: none | text: "),
 )
@@ -39,7 +39,7 @@ class Prefixes:
 
     @classmethod
     def choose(cls, name: str, declared: Prefixes, query: str | None, passage: str | None) -> Prefixes:
-        """Return the prefixes in the settings. A missing one comes from the model's files, or else its family."""
+        """Return the prefixes in the settings. A missing one comes from the model's files, or from its family."""
         usual = declared if declared != cls() else family_prefixes(name)
         return cls(usual.query if query is None else query, usual.passage if passage is None else passage)
 
@@ -52,7 +52,7 @@ def family_prefixes(name: str) -> Prefixes:
 
 
 class PrefixedEmbedder:
-    """An embedder that was opened by settings and puts prefixes in front of queries and passages."""
+    """Base class of embedders that are opened from settings, and put prefixes in front of queries and passages."""
 
     settings: EmbedderKind
     prefixes: Prefixes
@@ -67,11 +67,12 @@ class PrefixedEmbedder:
 
     @cached_property
     def passage_identity(self) -> str:
-        """Identity of the embedding of passages: equal for embedders that differ only in the query prefix."""
+        """Identity of the passage vectors, which is equal for embedders that differ only in the query prefix."""
         return self.identity_with(None)
 
     def identity_with(self, query_prefix: str | None) -> str:
-        """Return a text that differs between embedders with different vectors. A query prefix of None is left out."""
+        """Return text that differs between embedders with different vectors. Ignore queries if `query_prefix` is
+        None."""
         raise NotImplementedError
 
     @property
@@ -80,7 +81,7 @@ class PrefixedEmbedder:
 
     @property
     def reader(self) -> Reader:
-        """Cuts texts into windows that the model reads."""
+        """Reader that cuts texts into windows for the model."""
         raise NotImplementedError
 
     def windows(self, texts: Sequence[str], header: str = "") -> list[list[Span]]:
@@ -98,9 +99,10 @@ class PrefixedEmbedder:
 
 
 def settings_of(embedder: Embedder) -> EmbedderKind | None:
-    """Return settings that open this embedder again, with its prefixes written out; None if it was not opened by
-    settings."""
+    """Return settings that open this embedder again, with its prefixes. None if it was not opened from settings."""
     if not isinstance(embedder, PrefixedEmbedder):
         return None
     prefixes = embedder.prefixes
-    return embedder.settings.model_copy(update={"query_prefix": prefixes.query, "passage_prefix": prefixes.passage})
+    changed: dict[str, str | None] = {"query_prefix": prefixes.query, "passage_prefix": prefixes.passage}
+    changed |= {name: None for name in ("query_prompt", "passage_prompt") if hasattr(embedder.settings, name)}
+    return embedder.settings.model_copy(update=changed)

@@ -5,7 +5,7 @@ import re
 import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import count
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
@@ -13,9 +13,11 @@ import numpy as np
 from pydantic import BaseModel, Field, StrictFloat, StrictInt, ValidationError
 
 from ragbed.documents.chunkers.spans import Span
-from ragbed.documents.errors import CallError, ModelError, RagbedError
+from ragbed.documents.errors import CallError, ModelError, RagbedError, TextRefused
 from ragbed.documents.http import (
+    Response,
     backoff_delay,
+    check_key,
     error_message,
     is_compressed,
     is_loopback,
@@ -25,10 +27,11 @@ from ragbed.documents.http import (
     proxy_error,
     retry_after,
     sanitize_line,
+    unwrap_error,
 )
 from ragbed.documents.types import digest
+from ragbed.retrieval.embedders.embedder_settings import Server
 from ragbed.retrieval.embedders.prefixes import PrefixedEmbedder, Prefixes
-from ragbed.retrieval.embedders.settings import Server
 from ragbed.retrieval.embedders.windows import cut_by_estimate, pool_windows, to_unit_length, truncate_by_estimate
 from ragbed.retrieval.types import Matrix
 
@@ -36,11 +39,14 @@ if TYPE_CHECKING:
     import httpx2
     from openai import OpenAI
 
-_MAX_TEXTS = 256  # maximum texts to embed at once, unless a batch has more; a kill loses those not yet cached
+_MAX_TEXTS = 256  # maximum texts to embed at once, unless a batch has more; a killed process loses at most these
 _MAX_BYTES = 256 << 20  # maximum bytes of one reply: 2,048 vectors of 4,096 numbers take 180 MB
 _OPENAI = "https://api.openai.com/v1"
-_MIN_LENGTH = 1e-15  # least length of a vector; float32 can hold its squares, and those of a vector 1e15 long
-_TOO_LONG = re.compile(r"too (?:large|long)|maximum \w+ length|context (?:size|window|length)", re.IGNORECASE)
+_MIN_LENGTH = 1e-15  # minimum length of a vector, so that its squares fit into float32; the maximum is 1e15
+_TOO_LONG = re.compile(r"(?<!took )(?<!taking )too (?:large|long|big)|maximum (?:\w+ ){0,3}(?:length|size)|batch size|"
+                       r"context (?:size|window|length)|exceed.*token|token.*exceed|than \d+ tokens", re.IGNORECASE)
+_LIMIT = re.compile(r"batch|tokens|texts|inputs|items|instances|length|\bsize|limit|max|at most|exceed|"
+                    "less than|larger|too many|最大|最多|超", re.IGNORECASE)  # words about the size of a request
 
 
 class _Embedding(BaseModel):
@@ -63,14 +69,16 @@ class ServerEmbedder(PrefixedEmbedder):
         self.window = settings.window
         self.prefixes = Prefixes.choose(self._served, Prefixes(), settings.query_prefix, settings.passage_prefix)
         self._width = settings.dimensions
+        self._largest = settings.batch  # texts per request; reduced when the server refuses a batch
+        self._cuts = 0  # single texts that were shortened because the server refused them
 
     @property
     def at_once(self) -> int:
-        """Number of texts to pass per call: enough for all concurrent requests, but not many more."""
+        """Number of texts to pass per call, so that all concurrent requests are used."""
         return max(min(self.settings.batch * self.settings.concurrency, _MAX_TEXTS), self.settings.batch)
 
     def identity_with(self, query_prefix: str | None) -> str:
-        """Return the served name and a hash of settings and address: other servers may reuse the name."""
+        """Return the name and a hash of settings and address, because servers may use one name for different models."""
         where = "" if self._url == _OPENAI else self._url
         parts = [where, self._served, str(self.settings.dimensions), self.settings.long,
                  query_prefix or "", self.prefixes.passage]
@@ -78,7 +86,7 @@ class ServerEmbedder(PrefixedEmbedder):
 
     @cached_property
     def dimension(self) -> int:
-        """Length of the vectors; requests one from the server if none has arrived yet."""
+        """Length of the vectors. If none has arrived yet, requests one from the server."""
         return self._width or self._request(["dimension"]).shape[1]
 
     def windows(self, texts: Sequence[str], header: str = "") -> list[list[Span]]:
@@ -88,16 +96,37 @@ class ServerEmbedder(PrefixedEmbedder):
 
     def embed(self, texts: Sequence[str], prefix: str) -> Matrix:
         if self.settings.long == "truncated":
-            return to_unit_length(self._vectors([truncate_by_estimate(prefix + text, self.window) for text in texts]))
+            return to_unit_length(self._vectors([truncate_by_estimate(prefix + text, self.window) for text in texts],
+                                                prefix))
         spans = cut_by_estimate(texts, self.window, prefix)
         pieces = [prefix + text[start:end] for text, cuts in zip(texts, spans, strict=True) for start, end in cuts]
-        return pool_windows(self._vectors(pieces), [len(cuts) for cuts in spans], normalise=True)
+        return pool_windows(self._vectors(pieces, prefix), [len(cuts) for cuts in spans], normalise=True)
 
-    def _vectors(self, pieces: Sequence[str]) -> Matrix:
-        size = self.settings.batch
+    def _vectors(self, pieces: Sequence[str], prefix: str) -> Matrix:
+        size = self._largest
         batches = [pieces[first:first + size] for first in range(0, len(pieces), size)]
         with ThreadPoolExecutor(self.settings.concurrency, "embed") as workers:
-            return np.concatenate(list(workers.map(self._request, batches)))
+            return np.concatenate(list(workers.map(partial(self._split, prefix=prefix), batches)))
+
+    def _split(self, texts: Sequence[str], prefix: str) -> Matrix:
+        """Request vectors. If the server refuses a batch as too large, send its halves, and keep later batches small.
+        Raises TextRefused if the server refuses one text; with `long: truncated`, it is cut first."""
+        size, sent = self._largest, self._cuts
+        if len(texts) <= size:
+            try:
+                return self._request(texts)
+            except TextRefused as error:
+                if len(texts) == 1:
+                    shorter = texts[0][:len(texts[0]) * 3 // 4]
+                    if self.settings.long == "windows" or not error.too_long or len(shorter) <= len(prefix):
+                        raise TextRefused(str(error), texts[0][len(prefix):]) from None
+                    self._cuts += 1
+                    return self._split([shorter], prefix)
+                size = (len(texts) + 1) // 2
+        found = np.concatenate([self._split(texts[at:at + size], prefix) for at in range(0, len(texts), size)])
+        if self._cuts == sent:  # the batch was too large, not one of its texts
+            self._largest = min(self._largest, size)
+        return found
 
     def _request(self, texts: Sequence[str]) -> Matrix:
         """Return vectors as the server sends them, float32 of shape (texts, dimension), in the order of the texts.
@@ -113,7 +142,8 @@ class ServerEmbedder(PrefixedEmbedder):
             raise self._failure(f"the reply has no embeddings ({first['msg']})") from None
         places = [place if row.index is None else row.index for place, row in enumerate(rows)]
         if sorted(places) != list(range(len(texts))):
-            raise self._failure(f"{len(texts)} texts were sent, but {len(rows)} embeddings came back, or some twice")
+            raise self._failure(f"{len(texts)} texts were sent, but {len(rows)} embeddings came back, or some "
+                                "have the same index")
         width = self._width or len(rows[0].embedding)
         if other := next((len(row.embedding) for row in rows if len(row.embedding) != width), None):
             raise self._failure(f"an embedding has {other} numbers, not {width}; set dimensions to what the server "
@@ -134,11 +164,15 @@ class ServerEmbedder(PrefixedEmbedder):
         until = time.monotonic() + self.settings.seconds
         for attempt in count(1):
             try:
-                return self._client.post("/embeddings", cast_to=httpx2.Response, body=body,
-                                         options={"timeout": max(until - time.monotonic(), 0.1)}).content
+                got = self._client.post("/embeddings", cast_to=httpx2.Response, body=body,
+                                        options={"timeout": max(until - time.monotonic(), 0.1)})
+                answer = Response(200, got.headers, got.content)
+                if b'"embedding"' in got.content or (answer := unwrap_error(answer)).status == 200:
+                    return got.content
+                wait, failure = None, self._error_of_status(answer.status, answer.body, attempt)
             except openai.APIStatusError as error:
                 wait = retry_after(error.response.headers)
-                failure = self._refusal(error.response.status_code, error.response.content, attempt)
+                failure = self._error_of_status(error.response.status_code, error.response.content, attempt)
             except openai.APIConnectionError as error:
                 wait, cause = None, error.__cause__ or error
                 failure = CallError(f"{self._name}: no complete reply: {type(cause).__name__}: {cause}, after "
@@ -149,13 +183,17 @@ class ServerEmbedder(PrefixedEmbedder):
             time.sleep(wait)
         raise AssertionError
 
-    def _refusal(self, status: int, content: bytes, attempts: int) -> RagbedError:
+    def _error_of_status(self, status: int, content: bytes, attempts: int) -> RagbedError:
         key, variable = self._at.key, self._at.key_variable
         reason = error_message(parse_error(content), key) or sanitize_line(
             content[:2_000].decode("utf-8", "replace"), key)
-        if _TOO_LONG.search(reason):
-            return self._failure(f"HTTP {status}: {reason}; set window to the tokens that the server reads of one text")
-        if is_transient(status, content):
+        transient = is_transient(status, content)
+        too_long = status == 413 or (bool(_TOO_LONG.search(reason)) and (status >= 500 or not transient))
+        if too_long or (status in {400, 422} and _LIMIT.search(reason)):
+            advice = ("set window to the tokens that the server accepts per text" if too_long
+                      else "check the model's name, the address and the settings")
+            return TextRefused(f"{self._name}: HTTP {status}: {reason}; {advice}", too_long=too_long)
+        if transient:
             return CallError(f"{self._name}: HTTP {status}: {reason}, after {attempts} attempts", f"http_{status}",
                              attempts)
         if status in {401, 403}:
@@ -175,6 +213,7 @@ class ServerEmbedder(PrefixedEmbedder):
         import openai
 
         self._at, _ = parse_address(self.settings.model)
+        check_key(self._at)
         try:
             http = httpx2.Client(follow_redirects=False, trust_env=not is_loopback(self._url),
                                  headers={"Accept-Encoding": "identity"}, event_hooks={"response": [_read_whole]})

@@ -10,14 +10,14 @@ import numpy as np
 
 from ragbed.documents.chunkers.spans import Span
 from ragbed.documents.errors import ModelError
-from ragbed.retrieval.models import cut_by_tokens
+from ragbed.retrieval.model_files import cut_by_tokens
 from ragbed.retrieval.types import Matrix
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
 _SPECIAL = 4  # tokens that a model may put around a text
-_MIN_ROOM = 16  # least tokens that prefix and header must leave for the text
+_MIN_ROOM = 16  # minimum tokens that prefix and header must leave for the text
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,8 @@ class Reader:
     long: Literal["windows", "truncated"]  # what to do with a longer text
 
     def windows(self, texts: Sequence[str], header: str) -> list[list[Span]]:
-        """Cut texts as `Embedder.windows` says. With `truncated`, a text is one window, which the model truncates."""
+        """Cut texts as `Embedder.windows` describes. With `truncated`, each text is one window, even if it is
+        longer."""
         if self.long == "truncated":
             return [[(0, len(text))] for text in texts]
         taken = len(self.tokenizer.encode(header, add_special_tokens=True).ids)
@@ -41,8 +42,8 @@ class Reader:
 
     def embed(self, texts: Sequence[str], prefix: str, embed: Callable[[Sequence[str]], Matrix],
               normalise: bool = True) -> Matrix:
-        """Return a vector per text; a text longer than the window gets the mean of its windows' vectors. The argument
-        `embed` returns the vectors of one or more texts, and may truncate each to the window."""
+        """Return a vector per text, which is the mean of its windows' vectors if it is longer than the window. `embed`
+        computes the vectors of one or more texts, and may truncate each to the window."""
         spans = self.windows(texts, prefix)
         vectors = embed([prefix + text[start:end] for text, cuts in zip(texts, spans, strict=True)
                          for start, end in cuts])
@@ -68,13 +69,13 @@ def pool_windows(vectors: Matrix, counts: Sequence[int], normalise: bool) -> Mat
 
 
 def to_unit_length(vectors: Matrix) -> Matrix:
-    """Scale vectors to unit length. A vector of zeros, as of a text without a known word, stays as it is."""
+    """Scale vectors to unit length. A zero vector, such as that of a text without known words, stays zero."""
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
     scaled: Matrix = np.divide(vectors, lengths, out=np.zeros_like(vectors), where=lengths > 0)
     return scaled
 
 
-# Without a tokenizer: an estimate.
+# Estimates, for models without a tokenizer.
 
 
 def _weight(character: str) -> float:
@@ -87,14 +88,14 @@ def _weight(character: str) -> float:
 
 
 def estimate_tokens(text: str) -> float:
-    """Estimate the number of tokens of a text; tokenizers seldom exceed it."""
+    """Estimate the number of tokens of a text. Tokenizers seldom produce more."""
     return sum(map(_weight, text))
 
 
 def cut_by_estimate(texts: Sequence[str], window: int, header: str) -> list[list[Span]]:
     """Return the spans of each text, in order and without overlap, that cover it and fit the window after the header.
     Cuts are made after a space if there is one in the second half of the window. Raises ModelError if the header leaves
-    no room."""
+    no room for text."""
     room = window - _SPECIAL - estimate_tokens(header)
     if room < _MIN_ROOM:
         raise ModelError(f"a window of {window} tokens leaves no room for text after a header of {len(header)} "

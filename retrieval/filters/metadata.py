@@ -1,4 +1,4 @@
-"""Metadata of documents for filters: fields by source, from a file of JSON Lines or CSV."""
+"""Read metadata of documents, which filters use, from JSON Lines or CSV."""
 from __future__ import annotations
 
 import json
@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Literal
 
 from ragbed.documents.errors import DocumentError
+from ragbed.documents.parse import INDEX_FIELDS
 from ragbed.documents.rows import Row, read_csv, read_rows
-from ragbed.retrieval.types import FieldValue
+from ragbed.documents.types import FieldValue
 
 FieldType = Literal["text", "number", "boolean"]
 
-_BUILT_IN = ("document", "source", "title", "format", "page")  # fields that every chunk has in an index
 _NUMBER = re.compile(r"-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?")
 _BOOLEANS = {"true": True, "false": False}
 
@@ -23,18 +23,22 @@ Metadata = Mapping[str, Mapping[str, FieldValue]]  # fields by source
 
 
 def read_metadata(path: Path) -> dict[str, dict[str, FieldValue]]:
-    """Read fields by source: `source`, and fields of text, numbers or booleans.
+    """Read the metadata fields of each source. A record has a `source` and fields with text, numbers or booleans.
 
-    JSON Lines have one object per source. A CSV column whose values are all numbers, or all true or false, gets that
-    type; numbers with leading zeros are text. Null and empty values are left out.
+    JSON Lines have one object per source. CSV files may be as a spreadsheet saves them. A CSV column whose values are
+    all numbers, or all true or false, gets that type; numbers with leading zeros are text. Null and empty values are
+    left out.
 
     Raises:
-        BenchmarkError: a line has no source, repeats a source, or has another kind of value. It names the line.
+        BenchmarkError: a line has no source, a repeated source, or a value of another type. The message names the line.
         DocumentError: as for `field_types`.
     """
-    rows = _with_types(list(read_csv(path))) if path.suffix.lower() == ".csv" else read_rows(path)
+    is_sheet = path.suffix.lower() in (".csv", ".tsv")
+    rows = _convert_columns(list(read_csv(path, spreadsheet=True))) if is_sheet else read_rows(path)
     found: dict[str, dict[str, FieldValue]] = {}
     for row in rows:
+        row = replace(row, fields={name if name.casefold() != "source" else "source": value
+                                   for name, value in row.fields.items()})
         source = row.filled("source")
         if source in found:
             row.fail("source", "a path that no other line has", source)
@@ -53,28 +57,31 @@ def field_types(metadata: Metadata, where: str = "metadata") -> dict[str, FieldT
     types: dict[str, FieldType] = {}
     for source, fields in metadata.items():
         for name, value in fields.items():
-            if name in _BUILT_IN or not name:
+            if name in INDEX_FIELDS or not name:
                 raise DocumentError(where, f"a field cannot be called {name!r}; the index itself uses the names "
-                                           f"{', '.join(_BUILT_IN)}")
-            if value is None:
-                continue
-            type: FieldType = "boolean" if isinstance(value, bool) else "text" if isinstance(value, str) else "number"
-            if types.setdefault(name, type) != type:
+                                           f"{', '.join(INDEX_FIELDS)}")
+            if value is not None and types.setdefault(name, type := _type_of(value)) != type:
                 raise DocumentError(where, f"{name} has type {type} in {source} and {types[name]} elsewhere; use one "
                                            "type per field")
     return dict(sorted(types.items()))
 
 
-def check_sources(metadata: Metadata, known: Iterable[str], where: str = "metadata") -> None:
-    """Raise DocumentError if metadata names an unknown source."""
+def _type_of(value: FieldValue) -> FieldType:
+    return "boolean" if isinstance(value, bool) else "text" if isinstance(value, str) else "number"
+
+
+def unknown_sources(metadata: Metadata, known: Iterable[str]) -> tuple[str, ...]:
+    """Return the sorted sources of metadata that are not in the index, such as deleted files. Raises DocumentError if
+    none is in the index, since the names then probably begin at another folder."""
     strange = sorted(set(metadata) - set(known))
-    if strange:
+    if strange and len(strange) == len(metadata):
         more = f" and {len(strange) - 1} more" if len(strange) > 1 else ""
-        raise DocumentError(where, f"source {strange[0]}{more} is not indexed; name sources by their path below "
-                                   "the indexed folder")
+        raise DocumentError("metadata", f"source {strange[0]}{more} is not indexed; name sources by their path below "
+                                        "the indexed folder")
+    return tuple(strange)
 
 
-def _with_types(rows: Sequence[Row]) -> Iterator[Row]:
+def _convert_columns(rows: Sequence[Row]) -> Iterator[Row]:
     columns = {name: _column(name, [row.fields[name] for row in rows]) for name in (rows[0].fields if rows else ())}
     for place, row in enumerate(rows):
         yield replace(row, fields={name: values[place] for name, values in columns.items()})

@@ -1,49 +1,39 @@
-"""Filters, such as `page >= 3 and source = reports/*.pdf`: parse conditions, and filter collections by them."""
+"""Conditions on the fields of a chunk, such as `page >= 3 and (source = reports/*.pdf or year in (2022, 2023))`."""
 from __future__ import annotations
 
-import datetime
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cached_property, lru_cache
-from itertools import pairwise
 from operator import ge, gt, le, lt
-from typing import Annotated, Any, cast
+from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-from pydantic import BeforeValidator
+from ragbed.documents.types import FieldValue, normalize
 
-from ragbed.documents.errors import SettingsError
-from ragbed.documents.types import digest, normalize
-from ragbed.retrieval.types import Collection, FieldValue, Matrix
+Known = Mapping[str, FieldValue]  # the fields of a chunk
 
-_MAX_LENGTH = 2_000  # maximum characters of a filter; a longer one is a mistake
+QUOTED = r'"(?:[^"\\]|\\["\\])*"'
+FIELD = r'[^\s"<>=!~](?:[^"<>=!~]*[^\s"<>=!~])?'
+MARK = re.compile(rf"({QUOTED})|([()])|(?<=\s)(?:and|or)(?=[\s(]|\Z)", re.IGNORECASE)
+"""Quoted text, a parenthesis, or a word that joins conditions."""
+
 _ORDERS: Mapping[str, Callable[[Any, Any], bool]] = {"<": lt, "<=": le, ">": gt, ">=": ge}
-_OPERATOR = r"!=|!~|<=|>=|==|=|<|>|~"
-_QUOTED = r'"(?:[^"\\]|\\["\\])*"'
-_FIELD = r'[^\s"<>=!~](?:[^"<>=!~]*[^\s"<>=!~])?'
-_CONDITION = re.compile(
-    rf'(?P<field>{_QUOTED}|{_FIELD})\s*(?P<operator>{_OPERATOR})\s*(?P<value>{_QUOTED}|[^\s"<>=~][^"<>=~]*)', re.DOTALL)
-_AND = re.compile(rf"({_QUOTED})|\s+and(?:\s+|$)", re.IGNORECASE)
 _NUMBER = re.compile(r"-?(?:0|[1-9]\d{0,99})(?:\.\d{1,99})?(?:e[+-]?\d{1,3})?", re.IGNORECASE)
 _DATE = re.compile(r"\d{4}(?:-\d\d(?:-\d\d(?:[t ]\d\d.*)?)?)?", re.IGNORECASE | re.DOTALL)
-_FORM = ("expected a condition such as `page >= 3 and source = reports/*.pdf` (operators: = != < <= > >= ~ !~; quote a "
-         "value that contains an operator or `and`)")
 
 
 @dataclass(frozen=True)
 class FilterTerm:
-    """A condition on a field of a chunk. Its text parses back to the same condition.
+    """A condition on a field of a chunk. `str` returns text that parses to the same condition.
 
     Case is ignored. A chunk without the field meets only `= none`, `!=` and `!~`.
 
     Attributes:
-        operator: `=` and `!=` accept the wildcards `*` and `?`; `~` and `!~` mean contains; `<`, `<=`, `>` and `>=`
-            compare numbers with numbers, dates (2024, 2024-05, 2024-05-31) with the precision of the condition, and
-            other text by its characters.
-        literal: the value was quoted, so it is not a pattern, number, boolean or `none`.
+        operator: `=` and `!=` accept the wildcards `*` and `?`. `~` means contains, and `!~` does not contain. `<`,
+            `<=`, `>` and `>=` compare numbers, dates (2024, 2024-05, 2024-05-31), and other text alphabetically. Dates
+            are compared with the condition's precision.
+        literal: whether the value was quoted, so that it is text and not a pattern, number, boolean or `none`.
     """
 
     field: str
@@ -52,9 +42,18 @@ class FilterTerm:
     literal: bool = False
 
     def __str__(self) -> str:
-        bare = re.fullmatch(_FIELD, self.field) and not _AND.search(self.field)
-        field = self.field if bare else _quote(self.field)
-        return f"{field} {self.operator} {_quote(self.value) if self.literal else self.value}"
+        return f"{self.name} {self.operator} {self.operand}"
+
+    @property
+    def name(self) -> str:
+        """The field as written in a filter."""
+        bare = re.fullmatch(FIELD, self.field) and not MARK.search(self.field)
+        return self.field if bare else quote(self.field)
+
+    @property
+    def operand(self) -> str:
+        """The value as written in a filter."""
+        return quote(self.value) if self.literal else self.value
 
     def meets(self, value: FieldValue) -> bool:
         """Tell whether a chunk whose field has this value meets the condition."""
@@ -62,7 +61,7 @@ class FilterTerm:
             return not FilterTerm(self.field, self.operator[1:], self.value, self.literal).meets(value)
         if value is None:
             return self.operator == "=" and not self.literal and self._wanted == "none"
-        text = _fold_case(str(value))
+        text = fold_case(str(value))
         if self.operator == "~":
             return self._wanted in text
         number = parse_number(value)
@@ -79,12 +78,12 @@ class FilterTerm:
 
     @property
     def orders_text(self) -> bool:
-        """Whether this orders by text that is neither number nor date, as in `> beta`. No number meets it."""
+        """Whether this compares with text that is neither number nor date, as in `> beta`. Numbers never meet it."""
         return self.operator[0] in "<>" and self._number is None and not _DATE.fullmatch(self._wanted)
 
     @cached_property
     def _wanted(self) -> str:
-        return _fold_case(self.value)
+        return fold_case(self.value)
 
     @cached_property
     def _number(self) -> float | None:
@@ -94,9 +93,76 @@ class FilterTerm:
     def _pattern(self) -> str | None:
         return self._wanted.replace("[", "[[]") if not self.literal and {"*", "?"} & set(self.value) else None
 
+    @property
+    def is_pattern(self) -> bool:
+        """Whether the value has wildcards."""
+        return self._pattern is not None
+
+
+@dataclass(frozen=True)
+class AnyOf:
+    """A condition that is met if any of its parts is. Parts are distinct, and in alphabetical order."""
+
+    parts: tuple[FilterTerm | AllOf, ...]
+
+    def __str__(self) -> str:
+        equal = [part for part in self.parts if isinstance(part, FilterTerm) and part.operator == "="
+                 and (part.literal or "," not in part.value)]
+        if len(equal) < len(self.parts) or len({part.field for part in equal}) > 1:
+            return " or ".join(map(str, self.parts))
+        return f"{equal[0].name} in ({', '.join(part.operand for part in equal)})"
+
+
+@dataclass(frozen=True)
+class AllOf:
+    """A condition that is met if all of its parts are. Parts are distinct, and in alphabetical order."""
+
+    parts: tuple[FilterTerm | AnyOf, ...]
+
+    def __str__(self) -> str:
+        return " and ".join(f"({part})" if isinstance(part, AnyOf) else str(part) for part in self.parts)
+
+
+Condition = FilterTerm | AnyOf | AllOf
+
+
+def terms_of(condition: Condition) -> list[FilterTerm]:
+    """Return the conditions on single fields inside a condition."""
+    return [condition] if isinstance(condition, FilterTerm) else [
+        term for part in condition.parts for term in terms_of(part)]
+
+
+def compile_condition(condition: Condition) -> Callable[[Known], bool]:
+    """Return a function that tells whether fields meet a condition. It caches, because many chunks share a value."""
+    terms = terms_of(condition)
+    equal = isinstance(condition, AnyOf) and {(term.field, term.operator) for term in terms} == {(terms[0].field, "=")}
+    if equal or isinstance(condition, FilterTerm):
+        # Types are compared too, because 1 == True in Python.
+        meets = lru_cache(maxsize=None, typed=True)(_equals_any(terms) if equal else terms[0].meets)
+        return lambda known: meets(known.get(terms[0].field))
+    tests = [compile_condition(part) for part in condition.parts]
+    combine = any if isinstance(condition, AnyOf) else all
+    return lambda known: combine(test(known) for test in tests)
+
+
+def _equals_any(terms: list[FilterTerm]) -> Callable[[FieldValue], bool]:
+    """Return a function that tells whether a value meets any of these `=` conditions. Many values take no longer."""
+    patterns = [term for term in terms if term.is_pattern]
+    texts = {fold_case(term.value) for term in terms if not term.is_pattern}
+    numbers = {parse_number(term.value) for term in terms if not term.literal} - {None}
+    none = any(term.meets(None) for term in terms)
+
+    def meets(value: FieldValue) -> bool:
+        if value is None:
+            return none
+        return fold_case(str(value)) in texts or parse_number(value) in numbers or any(
+            term.meets(value) for term in patterns)
+
+    return meets
+
 
 def parse_number(value: FieldValue) -> float | None:
-    """Return a value as a number; None for booleans, other text, and digits after a leading zero."""
+    """Return a value as a number. None for booleans, other text, and numbers with leading zeros."""
     if isinstance(value, bool) or value is None:
         return None
     if isinstance(value, str):
@@ -104,149 +170,11 @@ def parse_number(value: FieldValue) -> float | None:
     return value
 
 
-def parse_conditions(where: Iterable[str]) -> list[FilterTerm]:
-    """Parse conditions. Raises SettingsError if one has another form."""
-    return [condition for text in where for condition in _read(text)]
-
-
-def normalise_filter(where: Any) -> tuple[str, ...]:
-    """Return the distinct conditions of a filter in alphabetical order. A filter is text, a list of texts, or a mapping
-    of fields, as in `{year: ">= 2022", format: plain}`; a list in a mapping gives several conditions on one field.
-    Raises SettingsError if it has another form."""
-    if isinstance(where, str):
-        where = [where]
-    if isinstance(where, Mapping):
-        read = [condition for field, wanted in where.items() for condition in _of_field(field, wanted)]
-    elif isinstance(where, list | tuple) and all(isinstance(text, str) for text in where):
-        read = parse_conditions(where)
-    else:
-        raise SettingsError(f"where: expected a mapping from fields to values, or a condition; {_FORM}")
-    return tuple(sorted(set(map(str, read))))
-
-
-def _validate(where: Any) -> tuple[str, ...]:
-    try:
-        return normalise_filter(where)
-    except SettingsError as error:
-        raise ValueError(str(error).removeprefix("where: ")) from error
-
-
-Where = Annotated[tuple[str, ...], BeforeValidator(_validate, json_schema_input_type=str | list[str] | dict[str, Any])]
-"""A filter in settings, normalised."""
-
-
-def _read(text: str) -> Iterator[FilterTerm]:
-    if len(text) > _MAX_LENGTH:
-        raise SettingsError(f"where: {text[:40]}...: {len(text):,} characters; at most {_MAX_LENGTH:,} are allowed")
-    ands = [match.span() for match in _AND.finditer(text) if not match[1]]
-    for (_, start), (end, _) in pairwise([(0, 0), *ands, (len(text), len(text))]):
-        part = text[start:end].strip()
-        match = _CONDITION.fullmatch(part)
-        if match is None:
-            raise SettingsError(f"where: {part!r}: {_FORM}")
-        yield _condition(_plain(match["field"]), match["operator"], match["value"])
-
-
-def _condition(field: str, operator: str, value: str) -> FilterTerm:
-    literal = re.fullmatch(_QUOTED, value, re.DOTALL) is not None
-    return FilterTerm(field, "=" if operator == "==" else operator, _plain(value), literal)
-
-
-def _of_field(field: Any, wanted: Any) -> Iterator[FilterTerm]:
-    if not isinstance(field, str) or not field.strip():
-        raise SettingsError(f"where: {field!r}: expected a field name")
-    for each in wanted if isinstance(wanted, list | tuple) else [wanted]:
-        text = each if isinstance(each, str) else _written(each)
-        if text is None or not text.strip() or len(text) > _MAX_LENGTH:
-            raise SettingsError(f"where: {field}: expected a value, or an operator and a value, as in '>= 2022'")
-        match = re.match(rf"\s*({_OPERATOR})\s*", text)
-        yield _safe(field, match[1] if match else "=", text[match.end() if match else 0:].strip())
-
-
-def _written(value: Any) -> str | None:
-    """Return a YAML value as text; None for values that a field cannot have."""
-    if isinstance(value, int) and abs(value) >= 10 ** 100:
-        return None
-    return str(value).lower() if value is None or isinstance(value, int | float | datetime.date) else None
-
-
-def _safe(field: str, operator: str, value: str) -> FilterTerm:
-    """Return the condition, quoted if the value would not parse back otherwise."""
-    if re.fullmatch(_QUOTED, value, re.DOTALL):
-        return _condition(field, operator, value)
-    bare, quoted = (FilterTerm(field, operator.replace("==", "="), value, literal) for literal in (False, True))
-    try:
-        reads_back = list(_read(str(bare))) == [bare]
-    except SettingsError:
-        reads_back = False
-    if not reads_back and ({"*", "?"} & set(value) or not value):
-        raise SettingsError(f"where: {field}: {value!r}: expected a value; a pattern cannot contain operators or "
-                            "`and`: use ? for each of these characters")
-    return bare if reads_back else quoted
-
-
-def _plain(token: str) -> str:
-    return re.sub(r"\\(.)", r"\1", token[1:-1], flags=re.DOTALL) if token.startswith('"') else token.strip()
-
-
-def _quote(text: str) -> str:
+def quote(text: str) -> str:
+    """Return text in quotes, as in a filter."""
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
-def _fold_case(text: str) -> str:
+def fold_case(text: str) -> str:
     """Return text without case and with composed letters, because file systems compose names differently."""
     return normalize("NFC", text).casefold()
-
-
-def filter_collection(collection: Collection, where: Sequence[str]) -> Collection:
-    """Restrict a collection to the chunks that meet all conditions; if all chunks do, return the collection itself.
-    Raises SettingsError if a condition has another form, names a field that no chunk has, or compares a numeric field
-    with text."""
-    read = parse_conditions(where)
-    if not read or not len(collection.chunks):
-        return collection
-    mask = _matching_rows(collection, read)
-    return collection if mask.all() else cast("Collection", FilteredCollection(collection, mask))
-
-
-def _matching_rows(collection: Collection, read: Sequence[FilterTerm]) -> NDArray[np.bool_]:
-    mask = np.zeros(len(collection.chunks), np.bool_)
-    fields: dict[str, None] = {}
-    # Cached, because many chunks share a value; typed, because 1 == True in Python.
-    meets = [lru_cache(maxsize=None, typed=True)(condition.meets) for condition in read]
-    for row, known in enumerate(collection.metadata()):
-        fields |= dict.fromkeys(known)
-        mask[row] = all(met(known.get(condition.field)) for condition, met in zip(read, meets, strict=True))
-    for condition in read:
-        if condition.field not in fields:
-            raise SettingsError(f"where: {condition}: unknown field {condition.field!r}; there are: "
-                                f"{', '.join(sorted(fields))}")
-        values = {type(known.get(condition.field)) for known in collection.metadata()} \
-            if condition.orders_text and not mask.any() else set()
-        if {int, float} & values and values <= {int, float, type(None)}:
-            raise SettingsError(f"where: {condition}: {condition.field!r} is numeric, but {condition.value!r} is text; "
-                                f"{'remove the quotes' if condition.literal else 'compare it with a number'}")
-    return mask
-
-
-@dataclass(frozen=True)
-class FilteredCollection:
-    """A collection with a mask of findable chunks, of shape (chunks,). Rows are those of the whole collection."""
-
-    whole: Collection
-    mask: NDArray[np.bool_]
-
-    def __getattr__(self, name: str) -> Any:
-        """Delegate everything else to the whole collection."""
-        return getattr(self.whole, name)
-
-    @property
-    def content(self) -> str:
-        return digest("narrowed", self.whole.content, np.packbits(self.mask).tobytes().hex())
-
-    @property
-    def among(self) -> NDArray[np.bool_]:
-        return self.mask if self.whole.among is None else self.mask & self.whole.among
-
-    def nearest(self, queries: Matrix, k: int, among: NDArray[np.bool_] | None = None) -> list[list[tuple[int, float]]]:
-        return self.whole.nearest(queries, k, self.mask if among is None else self.mask & among)

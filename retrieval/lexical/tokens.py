@@ -1,33 +1,50 @@
-"""Tokens of texts: stemmed words, and pairs of characters for scripts without spaces; normalisation; stop words."""
+"""Split texts into tokens: stemmed words, or pairs of characters in scripts without spaces."""
 from __future__ import annotations
 
 import importlib.metadata
 import re
 import threading
-from collections.abc import Iterable, Iterator, Mapping
-from functools import cache, cached_property
-from types import MappingProxyType
+from collections import Counter
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cache
 from typing import Any, Protocol
 
 from ragbed.documents.types import digest, normalize
+from ragbed.retrieval.lexical.languages import ENGLISH, detect_language, fold_accents, language_of_script
+
+
+@dataclass
+class Lexicon:
+    """What queries need to know of the indexed texts. Indexing fills it.
+
+    Attributes:
+        languages: languages that were detected.
+        variants: by a stem without accents, the tokens of indexed words that differ from it in accents only.
+        words: tokens that may be parts of a compound word.
+    """
+
+    languages: set[str] = field(default_factory=set)
+    variants: dict[str, set[str]] = field(default_factory=dict)
+    words: Collection[str] = frozenset()
 
 
 class Tokenizer(Protocol):
-    """Splits texts into tokens. Equal text always has equal tokens. Thread-safe.
+    """Splits texts into tokens. Thread-safe. If `compounds` is true, `Lexicon.words` is filled before indexing."""
 
-    Attributes:
-        many: postings of fewer texts are not kept on disk, because building them is as fast as opening them.
-    """
-
-    many: int
+    compounds: bool
 
     @property
     def identity(self) -> str:
-        """Text that differs between tokenizers with other settings, rules or library versions."""
+        """Text that differs between tokenizers with different settings, rules or library versions."""
         ...
 
-    def tokens(self, texts: Iterable[str]) -> Iterator[list[str]]:
-        """Yield the tokens of each text in order. Texts are consumed as needed."""
+    def tokens(self, texts: Iterable[str], lexicon: Lexicon) -> Iterator[list[str]]:
+        """Yield the tokens of each indexed text in order, and add to the lexicon. Texts are consumed as needed."""
+        ...
+
+    def query_tokens(self, queries: Iterable[str], lexicon: Lexicon) -> Iterator[list[str]]:
+        """Yield the tokens to search for each query."""
         ...
 
 
@@ -46,7 +63,7 @@ def normalise(text: str) -> str:
 
 @cache
 def version_of(*distributions: str) -> str:
-    """Return names and versions of distributions; `absent` for one that is not installed."""
+    """Return the names and versions of distributions, with `absent` for those not installed."""
     return ", ".join(f"{name} {_version(name)}" for name in distributions)
 
 
@@ -73,8 +90,8 @@ _SAMPLE = 2_000  # characters to check of each text
 
 
 def is_korean(texts: Iterable[str]) -> bool:
-    """Tell whether at least 5 % of the characters at the beginning of texts are Hangul. Texts in other languages with a
-    few Korean words have less. Even pages of a Korean report with mostly numbers and English terms have more."""
+    """Tell whether at least 5 % of the characters at the beginning of texts are Hangul. Even Korean reports full of
+    numbers and English terms have more. Texts in other languages that quote a few Korean words have less."""
     hangul = characters = 0
     for text in texts:
         seen = text[:_SAMPLE]
@@ -84,7 +101,7 @@ def is_korean(texts: Iterable[str]) -> bool:
     return hangul > 0 and hangul >= _MIN_SHARE * characters
 
 
-RULES = 1  # version; increase it when tokens change, because postings and journals were made by older rules
+RULES = 2  # version; increase it when tokens change, because stored postings and journals depend on it
 MAX_TOKEN = 255  # maximum characters of a word; a longer run is cut there, as in Lucene
 _MAX_STEMS = 100_000
 
@@ -93,46 +110,123 @@ _NUMBER = r"\d{1,3}(?:,\d{3})+(?!\d)(?:\.\d{1,40}(?!\.?\d))?|(?<![\d.])\d{1,40}\
 _ASCII = re.compile(rf"{_NUMBER}|[a-z0-9]{{1,{MAX_TOKEN}}}", re.ASCII)
 
 
-class WordTokenizer:
+class SplittingTokenizer:
+    """A tokenizer that splits one text at a time, with `split` and `split_query`."""
+
+    compounds = False
+
+    def tokens(self, texts: Iterable[str], lexicon: Lexicon | None = None) -> Iterator[list[str]]:
+        known = Lexicon() if lexicon is None else lexicon
+        return (self.split(normalise(text), known) for text in texts)
+
+    def query_tokens(self, queries: Iterable[str], lexicon: Lexicon) -> Iterator[list[str]]:
+        return (self.split_query(normalise(query), lexicon) for query in queries)
+
+    def split(self, text: str, lexicon: Lexicon | None = None) -> list[str]:
+        """Return the tokens of a normalised text, and add to the lexicon."""
+        raise NotImplementedError
+
+    def split_query(self, text: str, lexicon: Lexicon) -> list[str]:
+        """Return the tokens to search for a normalised query."""
+        raise NotImplementedError
+
+
+class WordTokenizer(SplittingTokenizer):
     """Splits text into words, about 10 MB per second.
 
     Args:
-        language: of the stemmer, by its Snowball name.
+        language: language of the stemmer, by its Snowball name. `auto` is the main language of a word's script.
         stemming: whether to stem words.
-        stopwords: words to leave out, in lower case, as they occur in the text.
-        pairs: scripts, written like a character class, whose runs become pairs of neighbouring characters.
-        without: scripts to skip.
+        stopwords: words to leave out, in lower case and before stemming.
+        pairs: character class of the scripts that are split into pairs of neighbouring characters.
+        without: character class of the scripts to skip.
+        folding: whether words match that differ in accents only.
+        compounds: whether a compound word also gives the tokens of its parts, which are words of the indexed texts.
     """
 
-    many = 1_000
-
     def __init__(self, language: str, stemming: bool, stopwords: frozenset[str], pairs: str = UNSPACED,
-                 without: str = "") -> None:
-        self._language, self._stemming, self._stopwords = language, stemming, stopwords
-        self._pairs, self._without = pairs, without
+                 without: str = "", folding: bool = False, compounds: bool = False) -> None:
+        self.compounds, self._folding, self._stemming = compounds, folding, stemming
+        self.stopwords = stopwords | set(map(fold_accents, stopwords)) if folding else stopwords
         apart = "".join(f"|[{script}]+" for script in (pairs, without) if script)
         self._cut = re.compile(rf"{_NUMBER}{apart}|(?:[^\W_{pairs}{without}][{MARKS}]{{0,4}}){{1,{MAX_TOKEN}}}").findall
         self._is_paired = re.compile(f"[{pairs}]").match
         self._is_skipped = re.compile(f"[{without}]").match if without else None
-        self._stems = _Stems(language)
+        self._stems = _Stems(language, stemming, folding)
+        self._settings = (language, pairs, without, str((stemming, folding, compounds)), *sorted(stopwords))
 
     @property
     def identity(self) -> str:
-        settings = (self._language, str(self._stemming), self._pairs, self._without, *sorted(self._stopwords))
-        return f"words {digest(str(RULES), version_of('PyStemmer'), *settings)}"
+        return f"words {digest(str(RULES), version_of('PyStemmer'), *self._settings)}"
 
-    def tokens(self, texts: Iterable[str]) -> Iterator[list[str]]:
-        return (self.split(normalise(text)) for text in texts)
+    def split(self, text: str, lexicon: Lexicon | None = None) -> list[str]:
+        return self.reduce(self.words(text), lexicon)
 
-    def split(self, text: str) -> list[str]:
-        """Return the tokens of a text that is normalised."""
-        words = _ASCII.findall(text) if text.isascii() else self._mixed(text)
-        if "," in text:
-            words = [word.replace(",", "") if "," in word else word for word in words]
-        words = [word for word in words if word not in self._stopwords]
-        return [self._stems[word] for word in words] if self._stemming else words
+    def split_query(self, text: str, lexicon: Lexicon) -> list[str]:
+        return self.reduce_query(self.words(text), lexicon)
 
-    def _mixed(self, text: str) -> list[str]:
+    def words(self, text: str) -> list[str]:
+        """Return the words, numbers and pairs of characters of a normalised text."""
+        words = _ASCII.findall(text) if text.isascii() else self._split_mixed(text)
+        return [word.replace(",", "") if "," in word else word for word in words] if "," in text else words
+
+    def reduce(self, words: Iterable[str], lexicon: Lexicon | None = None) -> list[str]:
+        """Return the tokens of an indexed text's words: stems, without stop words."""
+        words = [word for word in words if word not in self.stopwords]
+        if self._folding and lexicon is not None:
+            for word in words:
+                if not word.isascii() and (plain := self._stems[fold_accents(word)]) != (token := self._stems[word]):
+                    lexicon.variants.setdefault(plain, set()).add(token)
+        return self._reduce(words, lexicon)
+
+    def reduce_query(self, words: Iterable[str], lexicon: Lexicon) -> list[str]:
+        """Return the tokens to search for a query's words. With folding, these are the tokens of all indexed words that
+        differ in accents only. With compounds, a word that is not indexed finds the compounds that it begins or ends.
+        """
+        words = [word for word in words if word not in self.stopwords]
+        tokens = self._reduce(words, lexicon)
+        if self._folding:
+            for word in words:
+                plain = self._stems[fold_accents(word)]
+                tokens += sorted({plain, *lexicon.variants.get(plain, ())} - {self._stems[word]})
+        if self.compounds:
+            rare = [stem for word in words if len(stem := self._stems[word]) > _MIN_PART and stem not in lexicon.words]
+            tokens += [token for stem in rare for token in lexicon.words
+                       if len(token) >= len(stem) + _MIN_PART and (token.startswith(stem) or token.endswith(stem))]
+        return tokens
+
+    def _reduce(self, words: list[str], lexicon: Lexicon | None) -> list[str]:
+        tokens = [self._stems[word] for word in words] if self._stemming or self._folding else words
+        if not self.compounds or lexicon is None:
+            return tokens
+        return tokens + [part for word in words if len(word) <= _MAX_COMPOUND and word.isalpha()
+                         for part in self._parts(word, lexicon.words) or self._ends(word, lexicon.words)]
+
+    def _parts(self, word: str, known: Container[str], most: int = 4) -> list[str]:
+        """Return the tokens of the fewest indexed words, at most `most`, that form a compound; empty if none do."""
+        found: list[str] = []
+        for cut in range(_MIN_PART, len(word) - _MIN_PART + 1) if most > 1 else ():
+            if (last := self._stems.make(word[cut:])) in known:
+                if (first := self._first_part(word[:cut], known)) is not None:
+                    return [first, last]
+                if before := self._parts(word[:cut], known, min(most, len(found) or most) - 1):
+                    found = [*before, last]
+        return found
+
+    def _ends(self, word: str, known: Container[str]) -> list[str]:
+        """Return the tokens of the longest indexed words that begin and end a compound whose other part is unknown."""
+        cuts = range(_MIN_PART, len(word) - _MIN_PART + 1)
+        lasts = (self._stems.make(word[cut:]) for cut in cuts if len(word) - cut >= _MIN_END)
+        firsts = (self._first_part(word[:cut], known) for cut in reversed(cuts) if cut >= _MIN_END)
+        ends = (next((last for last in lasts if last in known), None), next(filter(None, firsts), None))
+        return [end for end in ends if end is not None and end != self._stems[word]]
+
+    def _first_part(self, text: str, known: Container[str]) -> str | None:
+        stems = (self._stems.make(text[:len(text) - len(link)]) for link in _LINKS
+                 if text.endswith(link) and len(text) - len(link) >= _MIN_PART)
+        return next((stem for stem in stems if stem in known), None)
+
+    def _split_mixed(self, text: str) -> list[str]:
         words: list[str] = []
         for word in self._cut(text):
             if word.isascii():
@@ -144,47 +238,78 @@ class WordTokenizer:
         return words
 
 
+_LINKS = ("", "s", "es", "n", "en", "er", "e")  # letters that may join the parts of a compound
+_MIN_PART, _MIN_END, _MAX_COMPOUND = 3, 5, 40  # characters
+
+
+class LanguageTokenizer(SplittingTokenizer):
+    """Splits each text into words by the rules of its own language.
+
+    A query is split by the rules of every language of the indexed texts, because a few words do not tell theirs. Stop
+    words of the language that it seems to have are left out by all rules.
+
+    Args:
+        languages: a tokenizer for each language. They differ in stemmer, stop words, folding and compounds.
+    """
+
+    def __init__(self, languages: Mapping[str, WordTokenizer]) -> None:
+        self._of = languages
+        self.compounds = any(one.compounds for one in languages.values())
+
+    @property
+    def identity(self) -> str:
+        return f"languages {digest(*(one.identity for one in self._of.values()))}"
+
+    def split(self, text: str, lexicon: Lexicon | None = None) -> list[str]:
+        words = self._of[ENGLISH].words(text)
+        language = detect_language(words, False)
+        if lexicon is not None:
+            lexicon.languages.add(language)
+        return self._of[language].reduce(words, lexicon)
+
+    def split_query(self, text: str, lexicon: Lexicon) -> list[str]:
+        words = self._of[ENGLISH].words(text)
+        if not lexicon.languages - {ENGLISH}:
+            return self._of[ENGLISH].reduce_query(words, lexicon)
+        own = self._of[detect_language(words, True)]
+        words = [word for word in words if word not in own.stopwords]
+        counts = Counter[str]()
+        for language in sorted(lexicon.languages):
+            counts |= Counter(self._of[language].reduce_query(words, lexicon))
+        return list(counts.elements())
+
+
 class _Stems(dict[str, str]):
     """Cache of the first hundred thousand stems. PyStemmer's own cache is slower than no cache."""
 
-    def __init__(self, language: str) -> None:
+    def __init__(self, language: str, stemming: bool, folding: bool) -> None:
         super().__init__()
-        self._language = language
+        self._language, self._stemming, self._folding = language, stemming, folding
+        self._stemmers: dict[str, Any] = {}
         self._lock = threading.Lock()  # a stemmer is not thread-safe
 
     def __missing__(self, word: str) -> str:
-        with self._lock:
-            stem: str = self._stemmer.stemWord(word)
+        stem = self.make(word)
         if len(self) < _MAX_STEMS:
             self[word] = stem
         return stem
 
-    @cached_property
-    def _stemmer(self) -> Any:
+    def make(self, word: str) -> str:
+        """Return the stem of a word without caching it."""
+        if self._stemming:
+            language = language_of_script(word) if self._language == "auto" else self._language
+            with self._lock:
+                word = self._stemmer(language).stemWord(word)
+        return fold_accents(word) if self._folding else word
+
+    def _stemmer(self, language: str) -> Any:
         import Stemmer
 
-        return Stemmer.Stemmer(self._language, 0)
+        if language not in self._stemmers:
+            self._stemmers[language] = Stemmer.Stemmer(language, 0)
+        return self._stemmers[language]
 
 
 def character_pairs(run: str) -> list[str]:
-    """Return all pairs of neighbouring characters; for a single character, itself."""
+    """Return all pairs of neighbouring characters, or the only character."""
     return [run[at:at + 2] for at in range(max(len(run) - 1, 1))]
-
-
-# Lists in bm25s: Lucene's 33 English words, and NLTK's for the other languages.
-_LISTS: Mapping[str, str] = MappingProxyType({
-    "english": "EN", "porter": "EN", "dutch_porter": "DUTCH",
-    **{language: language.upper() for language in ("danish", "dutch", "french", "german", "italian", "norwegian",
-                                                   "portuguese", "russian", "spanish", "swedish", "turkish")}})
-
-KOREAN = frozenset({"하다", "되다", "있다", "이다", "대하다", "위하다", "따르다", "통하다", "관하다", "의하다"})
-"""Verbs, in their dictionary form, that act like an auxiliary or preposition. Particles and endings are left out by
-their tags."""
-
-
-def stopwords_of(language: str) -> frozenset[str]:
-    """Return the usual stop words of a language; empty if no list is known."""
-    from bm25s import stopwords
-
-    name = _LISTS.get(language)
-    return frozenset(getattr(stopwords, f"STOPWORDS_{name}")) if name else frozenset()

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from ragbed.documents.errors import ModelError
 from ragbed.documents.types import digest
-from ragbed.retrieval.models import (
+from ragbed.retrieval.model_files import (
     BATCH,
     LOAD_OPTIONS,
     ModelFolder,
     Precision,
+    check_kind,
     copy_tokenizer,
     cut_by_tokens,
     find_model,
@@ -29,16 +30,15 @@ if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
 _WHAT = "reranking model"
-_WINDOW = 512  # tokens of the window of a model that does not declare it
+_WINDOW = 512  # tokens of the window if the model does not declare it
 
 
 class CrossEncoding(Reranker):
-    """Scores a query and a passage together by a cross-encoder of sentence-transformers.
+    """Scores a query and a passage together with a sentence-transformers cross-encoder.
 
-    A passage that does not fit the model's window is read by windows and gets their highest score (MaxP: Dai and
+    A passage that does not fit the model's window is split into windows and gets their highest score (MaxP: Dai and
     Callan, "Deeper Text Understanding for IR with Contextual Neural Language Modeling", SIGIR 2019). A query is
-    truncated to half of the window. Scores are those of the last layer, without a sigmoid, which would make the best
-    ones equal.
+    truncated to half of the window. Scores are the logits of the last layer, since a sigmoid would make the best equal.
 
     Attributes:
         model: a folder or hub name, found like embedders; never downloaded.
@@ -50,12 +50,15 @@ class CrossEncoding(Reranker):
     precision: Precision = "float32"
 
     def open(self, deps: RerankerDeps) -> CrossScorer:
-        return cross_scorer(find_model(self.model, _WHAT), self.precision)
+        return cross_scorer(self._folder(), self.precision)
 
     def identity(self) -> str:
-        folder = find_model(self.model, _WHAT)
+        folder = self._folder()
         config = unchanged_sha256(folder.path / "config.json")
         return f"cross_encoder {digest(self.precision, folder.identity, config)}"
+
+    def _folder(self) -> ModelFolder:
+        return check_kind(find_model(self.model, _WHAT), "a cross-encoder", "cross_encoder", "classifier")
 
 
 @lru_cache(2)
@@ -65,15 +68,14 @@ def cross_scorer(folder: ModelFolder, precision: Precision) -> CrossScorer:
 
 
 class CrossScorer:
-    """Scores passages by a cross-encoder on the processor. Loads the model at the first call; thread-safe."""
+    """Scores passages with a cross-encoder on the CPU. Loads the model at the first call. Thread-safe."""
 
     def __init__(self, folder: ModelFolder, precision: Precision = "float32") -> None:
         self._folder, self._precision = folder, precision
         self._lock = threading.RLock()
 
     def scores(self, queries: Sequence[str], texts: Sequence[Sequence[str]]) -> list[list[float]]:
-        """Return scores, which may be any real numbers. Raises ModelError if the model cannot be loaded, or has several
-        classes."""
+        """Return a score per text, any real number. Raises ModelError if the model cannot be used."""
         with self._lock:
             pairs: list[tuple[str, str]] = []
             windows: list[int] = []
@@ -81,7 +83,7 @@ class CrossScorer:
                 asked, pieces = self._pieces(query, own)
                 pairs += [(asked, piece) for cuts in pieces for piece in cuts]
                 windows += map(len, pieces)
-            scores = iter(self._predicted(pairs))
+            scores = iter(self._predict(pairs))
         best = iter([max(islice(scores, count)) for count in windows])
         return [[next(best) for _ in own] for own in texts]
 
@@ -94,7 +96,7 @@ class CrossScorer:
         spans = cut_by_tokens(self._tokenizer, texts, left)
         return asked, [[text[start:end] for start, end in cuts] for text, cuts in zip(texts, spans, strict=True)]
 
-    def _predicted(self, pairs: Sequence[tuple[str, str]]) -> list[float]:
+    def _predict(self, pairs: Sequence[tuple[str, str]]) -> list[float]:
         import torch
 
         if not pairs:
@@ -114,7 +116,8 @@ class CrossScorer:
             len(self._tokenizer.encode(prompt, add_special_tokens=False).ids)
         room: int = (model.max_seq_length or _WINDOW) - taken
         if room < 2:
-            raise ModelError(f"{self._folder.name} reads {model.max_seq_length} tokens, too few for a pair of texts")
+            raise ModelError(f"{self._folder.name} reads {model.max_seq_length} tokens, too few for a query and a "
+                             "passage; use another model")
         return room
 
     @cached_property
@@ -142,13 +145,13 @@ def entailment_scorer(folder: ModelFolder) -> EntailmentScorer:
 
 
 class EntailmentScorer(CrossScorer):
-    """Scores the probability that a text entails a sentence. The text is read by windows like a passage, and the
-    sentence is the query. The model is trained for natural language inference and has a class `entailment`."""
+    """Scores the probability that a text entails a sentence, with a model for natural language inference that has a
+    class `entailment`. The text is split into windows like a passage, and the sentence is the query."""
 
-    def _predicted(self, pairs: Sequence[tuple[str, str]]) -> list[float]:
+    def _predict(self, pairs: Sequence[tuple[str, str]]) -> list[float]:
         import torch
 
-        outputs = super()._predicted([(text, sentence) for sentence, text in pairs])  # the premise comes first
+        outputs = super()._predict([(text, sentence) for sentence, text in pairs])  # the premise comes first
         found: list[float] = torch.tensor(outputs).softmax(-1)[:, self._entailment].tolist() if outputs else []
         return found
 

@@ -12,13 +12,14 @@ import numpy as np
 
 from ragbed.documents.paths import cache_dir
 from ragbed.documents.types import digest
-from ragbed.retrieval.models import (
+from ragbed.retrieval.model_files import (
     BATCH,
     LOAD_OPTIONS,
     MINILM,
     PROMPTS,
     ModelFolder,
     Precision,
+    check_kind,
     copy_tokenizer,
     cut_by_tokens,
     find_model,
@@ -55,9 +56,8 @@ def token_store(folder: ModelFolder, precision: Precision) -> VectorStore:
 
 
 class TokenVectors:
-    """Vectors of the tokens of texts, computed by a model on the processor. Thread-safe. Vectors of passages have unit
-    length. The last `kept` bytes of them stay in memory in half precision. New ones are rounded too, so that a score
-    does not depend on which were kept."""
+    """Computes the token vectors of texts with a model on the CPU. Thread-safe. Token vectors of passages have unit
+    length and half precision, and the most recent ones stay in memory, up to `kept` bytes."""
 
     def __init__(self, folder: ModelFolder, precision: Precision = "float32", kept: int = _MAX_KEPT) -> None:
         self._folder, self._precision, self._room = folder, precision, kept
@@ -66,9 +66,8 @@ class TokenVectors:
         self._lock = threading.RLock()
 
     def queries(self, texts: Sequence[str]) -> list[Matrix]:
-        """Return an array of shape (tokens, dimension), float32, per query. Longer queries are truncated. They are unit
-        vectors if the model was trained for several vectors per text. Otherwise they have the length that the last
-        layer gives them."""
+        """Return an array of shape (tokens, dimension), float32, per query. Longer queries are truncated. If the model
+        was trained for several vectors per text, they have unit length. Otherwise they have their original length."""
         with self._lock:
             model = self._model
             with running(self._precision):
@@ -77,7 +76,7 @@ class TokenVectors:
 
     def passages(self, texts: Sequence[str], store: VectorStore | None = None) -> list[Matrix]:
         """Return an array of shape (tokens, dimension), float16, per passage, with the tokens of all its windows.
-        Vectors in `store` are not computed again, and new ones are kept there."""
+        Vectors that are in `store` are not computed again, and new ones are stored there."""
         with self._lock:
             keys = [digest(text) for text in texts]
             found = {key: self._kept[key] for key in keys if key in self._kept}
@@ -93,7 +92,6 @@ class TokenVectors:
         return [found[key] for key in keys]
 
     def _load_or_embed(self, texts: dict[str, str], store: VectorStore | None) -> dict[str, Matrix]:
-        """Return the vectors of texts by key, from the store if they are there."""
         width = self._model.get_embedding_dimension() or 1 if store and texts else 1
         found = {key: flat.reshape(-1, width) for key, flat in store.read(list(texts)).items()} if store else {}
         missing = [key for key in texts if key not in found]
@@ -114,7 +112,6 @@ class TokenVectors:
 
     @cached_property
     def _window(self) -> int:
-        """Maximum tokens of a passage, without special tokens and the prompt."""
         model: Any = self._model
         longest = min(size for size in (model.max_seq_length, model[0].document_length, 512 * 64) if size)
         prompt = self._tokenizer.encode(model.prompts.get("document") or "", add_special_tokens=False)
@@ -154,22 +151,21 @@ class LateInteraction(Reranker):
 
     Here q_i is the vector of a token of the query, and d_j the unit vector of a token of the passage. If the q_i are
     unit vectors, this is the published sum divided by the number of tokens, which gives the same order (Khattab and
-    Zaharia, "ColBERT", SIGIR 2020, equation 3). A passage longer than the model's window is read by windows. A query is
-    truncated to the window.
+    Zaharia, "ColBERT", SIGIR 2020, equation 3). A passage longer than the model's window is split into windows. A
+    query is truncated to the window.
 
-    Use a model that was trained for it, such as `lightonai/LateOn` or `answerdotai/answerai-colbert-small-v1`. Other
-    sentence-transformers models, such as the default, were trained for one vector per text. Every token of their last
-    layer is compared, and a query token counts by the length of its vector, as in the mean that the model was trained
-    for. The default weight is then 0.5, and the first retriever's score has the other half. This was chosen on the 809
-    training claims of SciFact with MiniLM over `fused`: nDCG@10 is 0.733 for `fused`, 0.731 for late interaction alone
-    (0.724 with unit vectors, p = 0.03) and 0.746 for both. Leaving out special tokens or punctuation made no notable
-    difference.
+    Use a model that was trained for late interaction, such as `lightonai/LateOn` or
+    `answerdotai/answerai-colbert-small-v1`. Other sentence-transformers models, such as the default, were trained for
+    one vector per text. For them, the length of a query token's vector is its weight in the mean, and the reranker's
+    score has the weight 0.5; the first retriever's score has the other half. This was chosen on the 809 training claims
+    of SciFact with MiniLM over `fused`: nDCG@10 is 0.733 for `fused`, 0.731 for late interaction alone (0.724 with unit
+    vectors, p = 0.03) and 0.746 for both. Leaving out special tokens or punctuation made little difference.
 
     Attributes:
         model: a folder or hub name, found like embedders.
-        precision: of the computation.
-        keep: keep token vectors of passages in the cache, so that the next process need not compute them. They take
-            about 0.2 MB per abstract and are deleted after 90 days without use. Scores do not change.
+        precision: precision of the computation.
+        keep: whether to store token vectors of passages in the cache for later runs. They take about 0.2 MB per
+            abstract and are deleted after 90 days without use.
     """
 
     kind: Literal["late_interaction"] = "late_interaction"
@@ -178,15 +174,20 @@ class LateInteraction(Reranker):
     keep: bool = False
 
     def open(self, deps: RerankerDeps) -> MaxSim:
-        folder = find_model(self.model, _WHAT)
+        folder = self.folder()
         return MaxSim(token_vectors(folder, self.precision), token_store(folder, self.precision) if self.keep else None)
+
+    def folder(self) -> ModelFolder:
+        """Return the model's folder. Raises ModelError if there is none, or its model gives no vectors of tokens."""
+        return check_kind(find_model(self.model, _WHAT), "a late interaction or embedding model", "multi_vector",
+                          "embedder")
 
     def weight(self) -> float:
         """Return 0.5 for a model that was not trained for late interaction, and 1 for others."""
-        return 1.0 if is_multi(find_model(self.model, _WHAT)) else 0.5
+        return 1.0 if is_multi(self.folder()) else 0.5
 
     def identity(self) -> str:
-        return f"late_interaction {digest(self.precision, find_model(self.model, _WHAT).identity)}"
+        return f"late_interaction {digest(self.precision, self.folder().identity)}"
 
 
 class MaxSim:
@@ -196,8 +197,8 @@ class MaxSim:
         self._vectors, self._store = vectors, store
 
     def scores(self, queries: Sequence[str], texts: Sequence[Sequence[str]]) -> list[list[float]]:
-        """Return scores from -1 to 1. Each distinct text is embedded once, even if several queries have it as a
-        candidate. Raises ModelError if the model cannot be loaded."""
+        """Return scores from -1 to 1. Each distinct text is embedded once, even if it is a candidate of several
+        queries. Raises ModelError if the model cannot be loaded."""
         readers: dict[str, list[int]] = {}
         for place, own in enumerate(texts):
             for text in dict.fromkeys(own):

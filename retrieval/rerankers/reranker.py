@@ -30,12 +30,11 @@ class Reranker(KindModel):
     """Settings of a reranker."""
 
     def open(self, deps: RerankerDeps) -> Scorer:
-        """Open the scorer. Models are loaded when the first candidates come. Raises UserError if a model or package is
-        missing."""
+        """Open the scorer. It loads its model at the first call. Raises UserError if a model or package is missing."""
         raise NotImplementedError
 
     def weight(self) -> float:
-        """Return the default weight of the reranker's score. The rest is the weight of the first retriever's score."""
+        """Return the default weight of the reranker's score, up to 1. The rest is for the first retriever's score."""
         return 1.0
 
     def identity(self) -> str:
@@ -47,11 +46,10 @@ class JudgeReranker(Reranker):
     """A language model grades each passage in a separate call.
 
     The grades are those of the TREC Deep Learning track, from 0 (unrelated) to 3 (answers the query and is about it).
-    Models were found to grade much like people (Upadhyay et al., "UMBRELA", arXiv:2406.06519). The prompt is
-    ragbed's.
+    Models grade much like people do (Upadhyay et al., "UMBRELA", arXiv:2406.06519). The prompt is ragbed's own.
 
     Attributes:
-        model: in the same form as `--model`.
+        model: name of the model, as in `--model`.
         max_tokens: limit of one reply; increase it for a model that reasons first.
     """
 

@@ -6,15 +6,12 @@ from typing import TYPE_CHECKING, TypeAlias
 from ragbed.guests import load_kinds
 from ragbed.retrieval.retrievers.bm25 import Bm25
 from ragbed.retrieval.retrievers.dense import Dense
-from ragbed.retrieval.retrievers.diverse import Mmr
-from ragbed.retrieval.retrievers.expanded import Expanded
-from ragbed.retrieval.retrievers.external import External
 from ragbed.retrieval.retrievers.fused import Fused
 from ragbed.retrieval.retrievers.reranked import Reranked
 from ragbed.retrieval.tagged_union import tagged_union
 from ragbed.retrieval.types import RetrieverKind
 
-KINDS: tuple[type[RetrieverKind], ...] = (Bm25, Dense, Expanded, External, Fused, Mmr, Reranked,
+KINDS: tuple[type[RetrieverKind], ...] = (Bm25, Dense, Fused, Reranked,
                                           *load_kinds("retriever", RetrieverKind).values())
 
 if TYPE_CHECKING:
@@ -24,4 +21,4 @@ else:
 for _kind in KINDS:
     _kind.model_rebuild(_types_namespace={"RetrieverSettings": RetrieverSettings})
 
-__all__ = ["KINDS", "Bm25", "Dense", "Expanded", "External", "Fused", "Mmr", "Reranked", "RetrieverSettings"]
+__all__ = ["KINDS", "Bm25", "Dense", "Fused", "Reranked", "RetrieverSettings"]

@@ -10,14 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ragbed.documents.types import Chunk
-from ragbed.retrieval.hits import DECIMALS
 from ragbed.retrieval.rerankers.reranker import RerankerDeps
-from ragbed.retrieval.types import Collection, Embedder, Hit, Matrix, RetrieverKind, Vectors
+from ragbed.retrieval.types import DECIMALS, Collection, Embedder, Hit, Matrix, RetrieverKind, Vectors, check_queries
 
 
 def window_vectors(chunks: Sequence[Chunk], known: Callable[[Chunk], Matrix | None], header: Callable[[str], str],
                    embedder: Callable[[], Embedder]) -> tuple[Matrix, NDArray[np.intp]]:
-    """Return unit vectors of the chunks' windows, float32 of shape (windows, dimension), and each chunk's first row.
+    """Return unit vectors of the chunks' windows, float32 of shape (windows, d), and the first row of each chunk.
 
     Args:
         known: returns the vectors of a chunk, or None if it must be embedded.
@@ -38,20 +37,20 @@ def window_vectors(chunks: Sequence[Chunk], known: Callable[[Chunk], Matrix | No
     return (whole[0] if len(whole) == 1 else np.concatenate(whole)), starts
 
 
-BLOCK = 4_000_000  # maximum hits of vectors, for all queries together: about 50 MB of rows and scores
+BLOCK = 4_000_000  # maximum nearest vectors to request for all queries together, which take about 50 MB
 
 
 def nearest_chunks(vectors: Vectors, owners: NDArray[np.intp], queries: Matrix, k: int,
                    among: NDArray[np.bool_] | None = None) -> list[list[tuple[int, float]]]:
     """Return for each query at most `k` distinct chunks as (row, score), best first, ties by row.
 
-    A chunk's score is the highest score of its windows. The search is widened until it has found `k` chunks and all
-    that tie with the last one, even if many near windows belong to one chunk.
+    A chunk's score is the highest score of its windows. More vectors are requested until there are `k` chunks and all
+    that tie with the last one, since many windows may belong to one chunk.
 
     Args:
         owners: row of each vector's chunk.
         queries: unit vectors of shape (queries, d).
-        among: which chunks may be found, of shape (chunks,); None for all.
+        among: mask of the chunks that may be found, of shape (chunks,); None for all.
     """
     windows = None if among is None else among[owners]
     most = len(vectors) if windows is None else int(np.count_nonzero(windows))
@@ -68,7 +67,7 @@ def nearest_chunks(vectors: Vectors, owners: NDArray[np.intp], queries: Matrix, 
                     if row >= 0:
                         best.setdefault(int(owners[row]), round(score, DECIMALS))
                 results[query] = sorted(best.items(), key=lambda item: (-item[1], item[0]))[:k]
-                # Stop if no vector after the last one seen can be among the first `k`. A NaN finds nothing.
+                # Stop if no further vector can be among the first `k`. A NaN finds nothing.
                 enough = len(best) >= k and results[query][-1][1] > round(float(scores[-1]), DECIMALS)
                 if reach < most and rows[0] >= 0 and not enough:
                     left.append(query)
@@ -95,7 +94,8 @@ class DenseRetriever:
     collection: Collection
 
     def search(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
-        """Search. Raises ModelError if the embedder is not on this machine."""
+        """Return the hits of each query. Raises ModelError if the embedder is not on this machine."""
+        check_queries(queries)
         if not queries:
             return []
         chunks = self.collection.chunks

@@ -9,9 +9,19 @@ from typing import TYPE_CHECKING, Literal
 from pydantic import Field, FiniteFloat, model_validator
 
 from ragbed.documents.types import digest
-from ragbed.retrieval.hits import DECIMALS, append_rest, distinct, interleave, min_max_scale, reciprocal_ranks
 from ragbed.retrieval.rerankers.reranker import RerankerDeps
-from ragbed.retrieval.types import Collection, Hit, Retriever, RetrieverKind
+from ragbed.retrieval.types import (
+    DECIMALS,
+    Collection,
+    Hit,
+    Retriever,
+    RetrieverKind,
+    append_rest,
+    distinct,
+    interleave,
+    min_max_scale,
+    reciprocal_ranks,
+)
 
 if TYPE_CHECKING:
     from ragbed.retrieval.types import RetrieverSettings
@@ -35,9 +45,9 @@ class Fused(RetrieverKind):
             are all equal, they become 1. `reciprocal_rank` is the sum of weight / (constant + rank) over the retrievers
             that found the chunk (Cormack, Clarke, Buettcher: Reciprocal rank fusion outperforms Condorcet and
             individual rank learning methods, SIGIR 2009, with weights of 1).
-        constant: for reciprocal ranks; the larger, the smaller the advantage of the first ranks.
+        constant: for `reciprocal_rank`; a larger one reduces the advantage of the first ranks.
         weights: one per retriever. Default: equal weights.
-        depth: number of hits to fuse per retriever. Further hits follow, from each retriever in turn.
+        depth: number of hits to fuse per retriever. Further hits follow below, from each retriever in turn.
     """
 
     kind: Literal["fused"] = "fused"
@@ -48,13 +58,16 @@ class Fused(RetrieverKind):
     depth: int = Field(200, ge=1)
 
     @model_validator(mode="after")
-    def _consistent(self) -> Fused:
+    def _check_fields(self) -> Fused:
         if len(self.of) < 2:
             raise ValueError("of: expected at least two retrievers")
         if any(one in self.of[:place] for place, one in enumerate(self.of)):
             raise ValueError("of: duplicate retriever; name each once and set weights instead")
         if self.weights is not None and (len(self.weights) != len(self.of) or min(self.weights) <= 0):
             raise ValueError(f"weights: expected {len(self.of)} numbers above 0, one per retriever in `of`")
+        if self.method != "reciprocal_rank" and self.constant != Fused.model_fields["constant"].default:
+            raise ValueError(f"constant: {self.method} fusion does not use it; remove constant, or set method: "
+                             "reciprocal_rank")
         return self
 
     @property
@@ -78,8 +91,8 @@ def labels(kinds: Sequence[RetrieverKind]) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class FusedRetriever:
-    """Combines the hits of `parts`. `found_by` uses `names`, as in `fused(dense 1, bm25 4)`. Ties are broken by the
-    rank in the first part, then in the second, and so on."""
+    """Combines the hits of several retrievers. `found_by` shows their ranks, as in `fused(dense 1, bm25 4)`. Ties are
+    broken by the rank in the first retriever, then in the second, and so on."""
 
     parts: tuple[Retriever, ...]
     names: tuple[str, ...]

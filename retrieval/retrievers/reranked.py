@@ -1,4 +1,4 @@
-"""Reranking: reorder the hits of a retriever by a slower, more precise scorer."""
+"""Reranking: reorder the hits of a retriever with a slower, more precise scorer."""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -10,10 +10,18 @@ from pydantic import Field
 
 from ragbed.documents.errors import ModelError
 from ragbed.documents.types import digest
-from ragbed.retrieval.hits import DECIMALS, append_rest, min_max_scale
 from ragbed.retrieval.rerankers import Reranker, RerankerSettings
 from ragbed.retrieval.rerankers.reranker import RerankerDeps
-from ragbed.retrieval.types import Collection, Hit, Retriever, RetrieverKind, Scorer
+from ragbed.retrieval.types import (
+    DECIMALS,
+    Collection,
+    Hit,
+    Retriever,
+    RetrieverKind,
+    Scorer,
+    append_rest,
+    min_max_scale,
+)
 
 if TYPE_CHECKING:
     from ragbed.retrieval.types import RetrieverSettings
@@ -22,16 +30,15 @@ if TYPE_CHECKING:
 class Reranked(RetrieverKind):
     """Reorders the `depth` best hits of a retriever by a reranker's scores.
 
-    The scored text of a passage is its content, as prompts show it. Hits carry the reranker's score. Ties keep the
-    first retriever's order.
+    The reranker reads a passage's content as prompts show it. Ties keep the first retriever's order.
 
     Attributes:
         of: finds the candidates.
         by: scores the candidates.
         depth: candidates per query. Further hits follow in the order of `of`.
-        weight: weight of the reranker's score in the final score. Default: that of the reranker, usually 1. If below 1,
-            the first retriever's score has the remaining weight. Both are then scaled to 0..1 by the lowest and highest
-            score among the query's candidates.
+        weight: weight of the reranker's score in the final score, up to 1. Default: the reranker's own, usually 1. The
+            first retriever's score has the remaining weight. With a weight below 1, both scores are scaled to 0..1 over
+            the query's candidates.
     """
 
     kind: Literal["reranked"] = "reranked"
@@ -45,10 +52,10 @@ class Reranked(RetrieverKind):
         return self.of.embeds
 
     def open(self, collection: Collection, deps: RerankerDeps) -> RerankedRetriever:
-        return self.reranking(self.of.open(collection, deps), deps)
+        return self.open_over(self.of.open(collection, deps), deps)
 
-    def reranking(self, first: Retriever, deps: RerankerDeps) -> RerankedRetriever:
-        """Open a reranker of the hits of an open retriever, ignoring `of`."""
+    def open_over(self, first: Retriever, deps: RerankerDeps) -> RerankedRetriever:
+        """Open the reranker over a retriever that is already open, instead of `of`."""
         by: Reranker = self.by
         return RerankedRetriever(first, by.open(deps), self, self._weight())
 
@@ -93,4 +100,3 @@ class RerankedRetriever:
         order = sorted(range(len(hits)), key=lambda place: -final[place])
         return [Hit(hits[place].chunk, final[place], rank, f"{by.kind}({hits[place].found_by} {hits[place].rank})")
                 for rank, place in enumerate(order, 1)]
-

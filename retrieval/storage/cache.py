@@ -1,4 +1,4 @@
-"""Cache of embeddings, so that each text is embedded only once. A damaged vector is computed again."""
+"""Cache of embeddings, so that each text is embedded only once. Damaged vectors are computed again."""
 from __future__ import annotations
 
 import hashlib
@@ -6,7 +6,7 @@ import json
 import sqlite3
 import threading
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal
@@ -14,7 +14,7 @@ from typing import Literal
 import numpy as np
 
 from ragbed.documents.chunkers.spans import Span
-from ragbed.documents.errors import ModelError, SettingsError
+from ragbed.documents.errors import ModelError, SettingsError, TextRefused
 from ragbed.documents.paths import cache_dir, count_cores
 from ragbed.documents.types import digest
 from ragbed.retrieval.storage.files import unwritable
@@ -32,18 +32,28 @@ def check_fit(vectors: Matrix, dimension: int, embedder: str) -> None:
         raise ModelError(f"the embedder {embedder} returned a vector with numbers that are not finite")
 
 
+@contextmanager
+def naming_source(texts: Iterable[tuple[str, str]]) -> Iterator[None]:
+    """If the embedder's server refuses a text, name its source in the error. `texts` are pairs of source and text."""
+    try:
+        yield
+    except TextRefused as error:
+        source = next((source for source, text in texts if error.text in text), "")
+        raise ModelError(f"{source}: {error}") from None
+
+
 _MIN_GROUP, _MAX_GROUP, _GROUP_PER_CORE = 64, 256, 32
-"""Texts embedded between two commits. A killed build loses no more than that, a second or two of work. Fewer would
-leave processors idle at the end of each group."""
+"""Texts to embed between two commits. A killed build loses at most these, a second or two of work. With
+fewer, processors would be idle at the end of each group."""
 
 Advance = Callable[[int], None]
 
 
 class CachedEmbedder:
-    """An embedder that keeps its vectors in a cache, by the hash of the text. Processes may share the cache.
+    """An embedder that stores its vectors in a cache, by hash of the text. Several processes may use the cache.
 
-    Embedders with equal `passage_identity`, if they have one, share vectors of passages even if their queries differ.
-    An embedder may also have `at_once`, the number of texts to pass per call.
+    Embedders that differ only in the query prefix have the same `passage_identity`, and share vectors of passages. An
+    embedder may also have `at_once`, the number of texts to pass per call.
 
     Attributes:
         embedded: number of texts that the model has embedded.
@@ -57,7 +67,7 @@ class CachedEmbedder:
         passages: str = getattr(inner, "passage_identity", inner.identity)
         self._query = "query" if passages == inner.identity else f"query {inner.identity}"
         self._store = VectorStore((folder or cache_dir() / "embeddings") / f"{digest(passages)}.sqlite")
-        self._lock = threading.Lock()  # one lock for store and model, because several threads search
+        self._lock = threading.Lock()  # protects store and model, because several threads search
 
     @property
     def dimension(self) -> int:
@@ -74,7 +84,7 @@ class CachedEmbedder:
         return self._embed(texts, self._query, self.inner.embed_queries)
 
     def embed_passages(self, texts: Sequence[str], advance: Advance | None = None) -> Matrix:
-        """Embed passages. Calls `advance` with the number of further distinct texts that are done."""
+        """Embed passages. Calls `advance` with the number of distinct texts done since the last call."""
         return self._embed(texts, "passage", self.inner.embed_passages, advance)
 
     def missing(self, texts: Sequence[str]) -> list[str]:
@@ -104,7 +114,7 @@ class CachedEmbedder:
                 advance(len(group))
         widths = {len(vector) for vector in known.values()} | ({self._width} if self._width else set())
         if len(widths) > 1:
-            raise ModelError(f"embedder {self.name} returned vectors of {' and of '.join(map(str, sorted(widths)))} "
+            raise ModelError(f"embedder {self.name} returned vectors of {' and '.join(map(str, sorted(widths)))} "
                              f"numbers; if its dimensions were changed on purpose, delete {self._store.path}")
         self._width = widths.pop() if widths else None
         if not keys:
@@ -113,7 +123,7 @@ class CachedEmbedder:
 
 
 def stored_bytes(dimension: int) -> int:
-    """Estimate the bytes in the cache per vector. SQLite puts the end of a long vector on separate pages."""
+    """Estimate the bytes in the cache per vector. SQLite stores the end of a long vector on separate pages."""
     page = 4_096
     return 500 + page * -(-4 * dimension // page) if dimension > 200 else 100 + 4 * dimension
 
@@ -136,19 +146,18 @@ class VectorStore:
             raise unwritable(error) from error
         with self._read_errors():
             self._database = sqlite3.connect(path, timeout=60, check_same_thread=False)
-            # Python would also close it, but with a warning.
+            # Close it here, because Python would do so with a warning.
             weakref.finalize(self, self._database.close)
-            with exclusive(path, wait=True):  # changing to WAL does not wait for other processes
+            with exclusive(path, wait=True):  # without the lock, changing to WAL fails if another process does it too
                 self._database.execute("PRAGMA journal_mode=WAL")
             self._database.execute("PRAGMA synchronous=NORMAL")
             with self._database:
-                # WITHOUT ROWID is for small rows: with it, vectors took twice the disk and four times the time.
+                # Not WITHOUT ROWID, which took twice the disk space and four times as long for vectors.
                 self._database.execute("CREATE TABLE IF NOT EXISTS rows (key TEXT PRIMARY KEY, vector BLOB NOT NULL, "
                                        "hash BLOB NOT NULL)")
 
     def read(self, keys: Sequence[str]) -> dict[str, Matrix]:
-        """Return the stored vectors, each flattened to shape (numbers,). Damaged ones are left out, so that they are
-        computed again."""
+        """Return the stored vectors, each flattened to shape (numbers,), except damaged ones."""
         query = "SELECT key, vector, hash FROM rows WHERE key IN (SELECT value FROM json_each(?))"
         with self._read_errors():
             rows = self._database.execute(query, [json.dumps(list(keys))]).fetchall()
@@ -168,7 +177,7 @@ class VectorStore:
         try:
             yield
         except sqlite3.Error as error:
-            # Delete only a damaged file. The lowest byte of an extended code is the plain code.
+            # The lowest byte of an extended code is the plain code.
             remedy = _REMEDIES.get(getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xff, "delete it")
             raise SettingsError(f"the embedding cache {self.path} cannot be used ({error}): "
                                 f"{remedy}, or set RAGBED_CACHE to another folder") from error
@@ -182,4 +191,3 @@ _REMEDIES = {sqlite3.SQLITE_FULL: "free space on its disk", sqlite3.SQLITE_IOERR
              **dict.fromkeys((sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM),
                              "make it and its folder writable"),
              **dict.fromkeys((sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED), "wait for the process that holds it")}
-

@@ -7,7 +7,7 @@ import json
 import os
 import shutil
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
@@ -17,16 +17,16 @@ from uuid import uuid4
 
 from filelock import FileLock
 
-from ragbed.documents.errors import SettingsError
+from ragbed.documents.errors import RunError, SettingsError
 from ragbed.documents.json import loads
 from ragbed.documents.paths import cache_dir
 from ragbed.documents.types import digest
 
 
 def hold(file: Path, wait: bool = False) -> FileLock:
-    """Lock a file against other processes and threads, until the lock is released or the process ends. Creates folders.
-    With `wait`, waits for another holder; otherwise raises filelock.Timeout. Raises OSError if the file cannot be
-    written."""
+    """Lock a file against other processes and threads, until the lock is released or the process ends. Missing folders
+    are created. If another process holds the lock, wait for it if `wait` is set, and otherwise raise filelock.Timeout.
+    Raises OSError if the file cannot be written."""
     file.parent.mkdir(parents=True, exist_ok=True)
     lock = FileLock(file, timeout=-1 if wait else 0, thread_local=False)
     lock.acquire()
@@ -38,7 +38,7 @@ _UNUSED = 90 * 86_400  # seconds after which unused entries of the cache are rem
 
 def mark_used(entry: Path) -> None:
     """Mark a file or folder of the cache as used, so that it is kept."""
-    with suppress(OSError):  # at worst it is removed and made again
+    with suppress(OSError):  # if this fails, the entry may be removed, and is made again when needed
         os.utime(entry)
 
 
@@ -62,8 +62,8 @@ def _remove_unused(folder: Path) -> None:
                     entry.with_name(entry.name + end).unlink(missing_ok=True)
 
 
-_LARGE = 8_000_000  # bytes; reading a smaller file takes less than about 10 ms
-_SETTLED = 2.0  # seconds after which another change is sure to get another time
+_LARGE = 8_000_000  # bytes; smaller files are read in about 10 ms
+_SETTLED = 2.0  # seconds after which another change certainly gets a different time
 
 
 def sha256_of(path: Path) -> str:
@@ -72,8 +72,15 @@ def sha256_of(path: Path) -> str:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
+def sha256_of_span(path: Path, first: int, end: int) -> str:
+    """Return the SHA-256 of the bytes from `first` to `end`, in hex digits."""
+    with path.open("rb") as stream:
+        stream.seek(first)
+        return hashlib.sha256(stream.read(end - first)).hexdigest()
+
+
 def unchanged_sha256(path: Path) -> str:
-    """Return the SHA-256 of a file, without reading a large file again that has not changed since it was last read.
+    """Return the SHA-256 of a file. A large file is read again only if it has changed since the last time.
 
     The system sets a file's time of change (ctime) at every write, and programs cannot set it back. So altered bytes
     are found even if the modification time is forged (not on Windows). Damage below the file system is not found. Small
@@ -94,7 +101,7 @@ def unchanged_sha256(path: Path) -> str:
     found = sha256_of(path)
     after = path.stat()
     if (after.st_size, after.st_ctime_ns, after.st_ino) == (state.st_size, state.st_ctime_ns, state.st_ino):
-        with suppress(OSError):  # without a writable cache, the only cost is time
+        with suppress(OSError):  # without a writable cache, files are read again
             note.parent.mkdir(parents=True, exist_ok=True)
             write_atomically(note, json.dumps([*seen, found]).encode())
             mark_new(note)
@@ -114,10 +121,10 @@ _REMEDIES: Mapping[int, str] = MappingProxyType({
     errno.ENAMETOOLONG: "give a shorter name"})
 
 
-def explain_write_error(error: OSError, again: str = "rerun the command to continue") -> str:
-    """Explain why a file of a run cannot be written, and what to do; `again` says how to continue."""
+def explain_write_error(error: OSError) -> str:
+    """Explain why a file of a run cannot be written, and what to do."""
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
-        return f"cannot write: {error.strerror}; free space, and {again}"
+        return f"cannot write: {error.strerror}; free space, and rerun the command to continue"
     remedy = _REMEDIES.get(error.errno or 0, "make its folder writable, or copy it to a writable place")
     return f"cannot write: {error.strerror}; {remedy}"
 
@@ -130,9 +137,29 @@ def write_atomically(path: Path, data: bytes) -> None:
         os.fsync(stream.fileno())
 
 
+_MAX_BEGINNING = 4096  # bytes
+
+
+def check_replaceable(path: Path, is_ours: Callable[[bytes], object]) -> None:
+    """Raise RunError unless the path does not exist, is an empty file, or `is_ours` of its first bytes is true."""
+    if path.is_dir():
+        raise RunError(f"{path} is a folder; name a file")
+    if not path.exists():
+        return
+    if not path.is_file():
+        raise RunError(f"{path} is a device or a pipe; name a file")
+    try:
+        with path.open("rb") as stream:
+            beginning = stream.read(_MAX_BEGINNING)
+    except OSError as error:
+        raise RunError(f"{path} exists and cannot be read: {error.strerror}; name another file") from error
+    if beginning and not is_ours(beginning):
+        raise RunError(f"{path} exists and is not an earlier export in this format; name another file")
+
+
 @contextmanager
 def replacing_file(path: Path) -> Iterator[Path]:
-    """Yield the path of a new file that replaces this one if the body succeeds."""
+    """Yield the path of a new file, which replaces this one if the block succeeds."""
     partial = path.with_name(f".{path.name}.{uuid4().hex[:8]}")
     try:
         yield partial
@@ -158,7 +185,7 @@ def write_sealed(body: Mapping[str, Any], path: Path) -> None:
 def read_object(path: Path) -> dict[str, Any] | None:
     """Read a JSON object without checking its hash; None if it is not one. Raises OSError if it cannot be read."""
     try:
-        body = loads(path.read_bytes(), mend=True)  # faster; duplicate names fail the hash
+        body = loads(path.read_bytes(), mend=True)  # `mend` is faster, and duplicate keys cannot pass the hash check
     except ValueError:
         return None
     return body if isinstance(body, dict) else None
@@ -171,8 +198,8 @@ def check_seal(body: Mapping[str, Any]) -> dict[str, Any] | None:
 
 
 def find_changed(files: Mapping[str, str], folder: Path, verify: bool = False) -> Path | None:
-    """Return the first file that is missing or has another hash; None if all are unchanged. With `verify`, every byte
-    is read, even of files that `unchanged_sha256` would not read again. Raises OSError if a file cannot be read."""
+    """Return the first file that is missing or has another hash; None if all are unchanged. With `verify`, every file
+    is read, even those that `unchanged_sha256` would skip. Raises OSError if a file cannot be read."""
     for name, expected in files.items():
         path = folder / name
         if not path.is_file() or (sha256_of(path) if verify else unchanged_sha256(path)) != expected:

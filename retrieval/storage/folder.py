@@ -1,4 +1,5 @@
-"""Replace a folder completely or not at all, by one process at a time. A link stays, and its target is replaced."""
+"""Replace a folder completely or not at all, by one process at a time. If the folder is a link, its target is
+replaced."""
 from __future__ import annotations
 
 import errno
@@ -22,16 +23,16 @@ from ragbed.retrieval.storage.files import find_changed, hash_files, hold, mark_
 
 
 def current_folder(folder: Path) -> Path:
-    """Return the folder itself, or its backup if a process was killed between two renames."""
+    """Return the folder, or its backup if a process was killed while replacing it."""
     aside = backup_of(folder)
     try:
         return aside if aside.is_dir() and not folder.exists() else folder
     except OSError:
-        return folder  # reading the folder raises the error
+        return folder  # reading the folder will raise the error
 
 
 def backup_of(folder: Path) -> Path:
-    """Return the backup folder, which has the old content while it is being replaced."""
+    """Return the path of the backup, which has the old content while the folder is being replaced."""
     real = _real(folder)
     return real.parent / f".{real.name}.old"
 
@@ -62,9 +63,9 @@ def exclusive(folder: Path, wait: bool = False) -> Iterator[None]:
 
 @contextmanager
 def replacing(folder: Path) -> Iterator[Path]:
-    """Yield a new folder next to `folder` that replaces it if the body succeeds. Hold `exclusive(folder)`. A kill at
-    any moment leaves the old content or the new: between two renames, `current_folder` finds the old one. Raises
-    IndexFolderError if the place cannot be written."""
+    """Yield a new folder, which replaces `folder` if the block succeeds. Hold `exclusive(folder)` meanwhile. If the
+    process is killed, `current_folder` finds the old content or the new. Raises IndexFolderError if the folder cannot
+    be written."""
     folder = _real(folder)
     with write_errors(folder):
         folder.parent.mkdir(parents=True, exist_ok=True)
@@ -91,7 +92,7 @@ def remove_leftovers(folder: Path) -> None:
 
 @contextmanager
 def write_errors(folder: Path) -> Iterator[None]:
-    """Raise IndexFolderError, in one line, instead of OSError."""
+    """Turn OSError into IndexFolderError."""
     try:
         yield
     except OSError as error:
@@ -117,7 +118,7 @@ def _remove(path: Path) -> None:
     if path.is_symlink():
         path.unlink()
     elif path.exists():
-        # Renamed first, because a half-removed folder must not be taken for a backup.
+        # Rename it first, so that a half-removed folder is not taken for a backup.
         folder = path.with_name(path.name.removeprefix(".").removesuffix(".old"))
         waste = path.parent / f"{_prefix(folder)}{uuid4().hex}"
         os.rename(path, waste)
@@ -130,7 +131,6 @@ def _prefix(folder: Path) -> str:
 
 
 def _clean(folder: Path) -> None:
-    """Remove new folders of killed processes that held the same lock."""
     for left in folder.parent.glob(f"{glob.escape(_prefix(folder))}*"):
         shutil.rmtree(left, ignore_errors=True)
 
@@ -161,8 +161,8 @@ def is_whole(folder: Path) -> bool:
 
 
 def keep(folder: Path, write: Callable[[Path], None]) -> None:
-    """Write a cache folder by a function that fills a new folder. Hold `exclusive(folder)`. Raises SettingsError if the
-    cache folder cannot be written."""
+    """Create a cache folder with the function `write`, which fills a new folder. Hold `exclusive(folder)`. Raises
+    SettingsError if the cache folder cannot be written."""
     try:
         with replacing(folder) as fresh:
             write(fresh)
@@ -170,5 +170,5 @@ def keep(folder: Path, write: Callable[[Path], None]) -> None:
     except OSError as error:
         raise unwritable(error) from error
     except IndexFolderError as error:
-        raise SettingsError(f"{error}; set RAGBED_CACHE to a folder that can be written") from error
+        raise SettingsError(f"{error}; set RAGBED_CACHE to a writable folder") from error
     mark_new(folder)

@@ -9,12 +9,12 @@ from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 from ragbed.documents.errors import IndexFolderError
 from ragbed.retrieval.embedders import EmbedderSettings
 from ragbed.retrieval.filters.metadata import FieldType
-from ragbed.retrieval.settings import IndexSettings, ResolvedVectors
+from ragbed.retrieval.index_settings import IndexSettings, ResolvedVectors
 from ragbed.retrieval.storage.files import check_seal, find_changed, hash_files, read_object, write_sealed
 from ragbed.retrieval.types import Embedder
 
 MANIFEST = "manifest.json"
-VECTORS = "vectors."  # prefix of the files that the kind of vectors writes
+VECTORS = "vectors."  # prefix of the names of vector files
 CHUNKS = "chunks.parquet"
 DOCUMENTS = "documents.parquet"
 VERSION: Literal[2] = 2
@@ -33,7 +33,7 @@ class EmbedderEntry(ManifestModel):
     identity: str
     dimension: int
     window: int  # in tokens
-    choice: EmbedderSettings | None = None  # settings that open it, including prefixes; None for a custom embedder
+    choice: EmbedderSettings | None = None  # settings to open it with, including prefixes; None for a custom embedder
 
 
 class SourceEntry(ManifestModel):
@@ -41,7 +41,7 @@ class SourceEntry(ManifestModel):
 
     document: str  # id of the source's document
     sha256: str  # of its bytes
-    parser: str | None = None  # version of its parser, if the source was kept and the manifest's version differs
+    parser: str | None = None  # version of the parser that read it, if it differs from the manifest's
 
 
 class Skipped(ManifestModel):
@@ -52,21 +52,21 @@ class Skipped(ManifestModel):
 
 
 class ShardEntry(ManifestModel):
-    """Which shard of an index this is, as in 3/16, and a hash of the names of all sources."""
+    """Number of a shard, as in 3/16, and a hash of the names of all sources of the whole index."""
 
     part: str
     sources: str
 
 
 class Manifest(ManifestModel):
-    """The manifest of an index folder. It contains no times, so equal input gives an equal manifest."""
+    """The manifest of an index folder. It contains no times, so that equal input gives an equal manifest."""
 
     version: Literal[2] = VERSION
     settings: IndexSettings
     parser: str  # hash of the code and libraries that parsed the sources
     embedder: EmbedderEntry
     kind: ResolvedVectors  # how the vectors are searched, with all settings resolved
-    how: str  # the same in one sentence
+    how: str  # sentence that says how the vectors are searched
     content: str  # hash of the chunks in order, their searched texts, and the metadata
     documents: int
     chunks: int
@@ -74,7 +74,7 @@ class Manifest(ManifestModel):
     sources: dict[str, SourceEntry]  # sources by path, relative to the indexed folder
     skipped: tuple[Skipped, ...]
     shard: ShardEntry | None = None  # shard of the index; None for a whole index
-    fields: dict[str, FieldType] = {}  # type of each metadata field, by name
+    fields: dict[str, FieldType] = {}  # type of each field that the user gave, by name
     files: dict[str, str] = {}  # SHA-256 of every other file of the folder, by name
 
     @model_validator(mode="before")

@@ -1,4 +1,4 @@
-"""Chunks and documents of an index in Parquet files, read and written in groups of rows."""
+"""Read and write the chunks and documents of an index as Parquet files, in groups of rows."""
 from __future__ import annotations
 
 import json
@@ -17,8 +17,7 @@ from numpy.typing import NDArray
 
 from ragbed.documents.errors import IndexFolderError
 from ragbed.documents.json import loads
-from ragbed.documents.types import Chunk, Document, Page
-from ragbed.retrieval.types import FieldValue
+from ragbed.documents.types import Chunk, Document, FieldValue, Page
 
 T = TypeVar("T")
 
@@ -27,13 +26,13 @@ _CHUNK_GROUPS, _DOCUMENT_GROUPS = 128, 4  # groups of rows to keep in memory aft
 
 @contextmanager
 def _read_errors(path: Path) -> Iterator[None]:
-    """Raise IndexFolderError for a damaged file. Its hash may still match, if a stranger wrote it that way."""
+    """Raise IndexFolderError for an invalid file, which may match its hash if a stranger wrote it."""
     import pyarrow
 
     try:
         yield
     except (pyarrow.ArrowException, OSError, ValueError, KeyError) as error:
-        raise IndexFolderError(f"{path} cannot be read as Parquet of an index; rebuild the index") from error
+        raise IndexFolderError(f"{path} is not a Parquet file of an index; rebuild the index") from error
 
 
 class _Groups(Generic[T]):
@@ -54,7 +53,7 @@ class _Groups(Generic[T]):
         self.path = path
         self._make = make
         self._lock = threading.Lock()
-        self._group = lru_cache(kept)(self._decoded)
+        self._group = lru_cache(kept)(self._decode_group)
         self._made: Callable[[int], dict[int, T]] = lru_cache(kept)(lambda group: {})
         about = self._file.metadata
         self._ends = list(accumulate(about.row_group(group).num_rows for group in range(about.num_row_groups)))
@@ -71,14 +70,18 @@ class _Groups(Generic[T]):
                 made[place] = self._make({name: column[place] for name, column in self._group(group).items()})
         return made[place]
 
+    def has(self, column: str) -> bool:
+        """Return whether the file has a column."""
+        return column in self._file.schema_arrow.names
+
     def __iter__(self) -> Iterator[T]:
         with _read_errors(self.path):
             yield from map(self._make, self.columns())
 
     def columns(self, *names: str) -> Iterator[dict[str, Any]]:
-        """Yield the named fields of all rows; without names, all fields. Other columns are not read."""
+        """Yield each row with the named fields, or with all fields if none is named. Other columns are not read."""
         for group in range(len(self._ends)):
-            columns = self._decoded(group, names)
+            columns = self._decode_group(group, names)
             for values in zip(*columns.values(), strict=True):
                 yield dict(zip(columns, values, strict=True))
 
@@ -87,7 +90,7 @@ class _Groups(Generic[T]):
         with self._lock, _read_errors(self.path):
             return self._file.read(columns=[name])[name]
 
-    def _decoded(self, group: int, names: Sequence[str] = ()) -> dict[str, list[Any]]:
+    def _decode_group(self, group: int, names: Sequence[str] = ()) -> dict[str, list[Any]]:
         """Return a group as Python objects by column. Converting a whole group takes as long as four single rows."""
         with self._lock, _read_errors(self.path):
             table = self._file.read_row_group(group, columns=list(names) or None, use_threads=False)
@@ -124,14 +127,14 @@ class ChunkTable(Sequence[Chunk]):
         column = self._groups.column("windows")
         if column.null_count:
             return np.asarray(column)
-        return np.asarray(np.from_dlpack(column.combine_chunks()), np.int32)  # other conversions import pandas
+        return np.asarray(np.from_dlpack(column.combine_chunks()), np.int32)  # other ways of converting import pandas
 
     def documents(self) -> set[str]:
         """Return the ids of the documents that have chunks."""
         return set(self._groups.column("document").unique().to_pylist())
 
     def fields(self) -> Iterator[tuple[str, str, int | None]]:
-        """Yield document, format and first page of each chunk, without reading other columns."""
+        """Yield the document, format and first page of each chunk, without reading other columns."""
         for row in self._groups.columns("document", "format", "first_page"):
             yield row["document"], row["format"], row["first_page"]
 
@@ -141,7 +144,7 @@ class ChunkTable(Sequence[Chunk]):
 
     @cached_property
     def spans(self) -> dict[str, tuple[int, int]]:
-        """First row of each document's chunks, and the row after the last."""
+        """The first row of each document's chunks, and the row after the last, by document id."""
         spans: dict[str, tuple[int, int]] = {}
         for row, found in enumerate(self._groups.columns("document")):
             spans[found["document"]] = (spans.get(found["document"], (row, row))[0], row + 1)
@@ -149,7 +152,7 @@ class ChunkTable(Sequence[Chunk]):
 
     def row(self, id: str) -> int:
         """Return the row of a chunk id. Raises KeyError if it is unknown."""
-        ids, rows = self._sorted
+        ids, rows = self._sorted_ids
         wanted = np.bytes_(id.encode("utf-8", "replace"))
         place = int(np.searchsorted(ids, wanted))
         if place == len(ids) or ids[place] != wanted:
@@ -157,8 +160,7 @@ class ChunkTable(Sequence[Chunk]):
         return int(rows[place])
 
     @cached_property
-    def _sorted(self) -> tuple[NDArray[np.bytes_], NDArray[np.intp]]:
-        """Sorted ids and their rows: 40 bytes per chunk; a dict would take 200."""
+    def _sorted_ids(self) -> tuple[NDArray[np.bytes_], NDArray[np.intp]]:
         ids = np.array([row["id"].encode() for row in self._groups.columns("id")], np.bytes_)
         order = np.argsort(ids, kind="stable")
         return ids[order], order
@@ -177,19 +179,27 @@ class DocumentTable:
 
     @cached_property
     def headers(self) -> dict[str, str]:
-        """Headers that chunks are searched with, by document id."""
+        """Header of the searched texts of each document's chunks, by document id."""
         return self._by_id("header")
 
     @cached_property
     def titles(self) -> dict[str, str]:
-        """Titles by document id."""
         return self._by_id("title")
 
     @cached_property
     def metadata(self) -> dict[str, dict[str, FieldValue]]:
-        """Metadata by document id."""
+        """Fields by document id: those that the document states itself, and those that the user gave, which win."""
+        own = self._read_fields("fields") if self._groups.has("fields") else {}
+        return {key: {**own.get(key, {}), **self.given.get(key, {})} for key in {**own, **self.given}}
+
+    @cached_property
+    def given(self) -> dict[str, dict[str, FieldValue]]:
+        """Metadata fields that the user gave, by document id."""
+        return self._read_fields("metadata")
+
+    def _read_fields(self, column: str) -> dict[str, dict[str, FieldValue]]:
         with _read_errors(self._groups.path):
-            return {key: loads(text) for key, text in self._by_id("metadata").items() if text}
+            return {key: loads(text) for key, text in self._by_id(column).items() if text}
 
     def _by_id(self, column: str) -> dict[str, str]:
         return {row["id"]: row[column] for row in self._groups.columns("id", column)}
@@ -213,17 +223,17 @@ def _chunk(row: dict[str, Any]) -> Chunk:
 
 def _document(row: dict[str, Any]) -> Document:
     pages = tuple(Page(**each) for each in row["pages"])
-    return Document(row["id"], row["source"], row["title"], row["html"], row["plain"], pages)
+    fields = loads(row["fields"]) if row.get("fields") else {}
+    return Document(row["id"], row["source"], row["title"], row["html"], row["plain"], pages, fields=fields)
 
 
-_CHUNKS_PER_GROUP = 256  # reading a chunk reads its group, in about 1 ms
+_CHUNKS_PER_GROUP = 256  # a chunk is read with its whole group, in about 1 ms
 _DOCUMENTS_PER_GROUP = 16
-_CHARACTERS_PER_GROUP = 4_000_000  # maximum bytes of renderings in a group, which then ends early
+_CHARACTERS_PER_GROUP = 4_000_000  # maximum characters of renderings in a group; at this size it ends early
 
 
 class TableWriter:
-    """A Parquet file that is written row by row, with at most one group in memory. Raises OSError, for example if the
-    disk is full."""
+    """Writes a Parquet file row by row, with at most one group in memory. Raises OSError, such as for a full disk."""
 
     def __init__(self, path: Path, schema: Any, rows: int) -> None:
         import pyarrow.parquet as pq
@@ -256,7 +266,7 @@ class TableWriter:
         """Close a file that will not be finished."""
         with suppress(OSError):
             self._writer.close()
-        self._writer.is_open = False  # or it would close itself again when it is garbage-collected
+        self._writer.is_open = False  # prevents a second close when it is garbage-collected
 
 
 class ChunkWriter(TableWriter):
@@ -277,18 +287,20 @@ class ChunkWriter(TableWriter):
 
 
 class DocumentWriter(TableWriter):
-    """Writes one row per document, in order: renderings, pages, header of its chunks, and metadata as JSON."""
+    """Writes one row per document, in order: renderings, pages, header of its chunks, and, as JSON, the fields that it
+    states itself and those that the user gave."""
 
     def __init__(self, path: Path) -> None:
         import pyarrow as pa
 
         page = pa.struct([("number", pa.int32()), ("html", pa.int64()), ("plain", pa.int64())])
-        texts = ("id", "source", "title", "html", "plain", "header", "metadata")
+        texts = ("id", "source", "title", "html", "plain", "header", "fields", "metadata")
         super().__init__(path, pa.schema([*((name, pa.large_string()) for name in texts), ("pages", pa.list_(page))]),
                          _DOCUMENTS_PER_GROUP)
 
     def document(self, document: Document, header: str, metadata: Mapping[str, FieldValue]) -> None:
-        self.add({**asdict(document), "header": header, "metadata": canonical(metadata)},
+        self.add({**asdict(document), "header": header, "fields": canonical(document.fields),
+                  "metadata": canonical(metadata)},
                  len(document.html) + len(document.plain))
 
 

@@ -1,1 +1,2 @@
-"""Building blocks of recipes: loops, lists, quotes, votes, and nested recipes."""
+"""Building blocks of recipes: conversations with searches, reading of short replies, votes, and recipes played in
+parallel."""

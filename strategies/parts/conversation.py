@@ -2,16 +2,15 @@
 
 The conversation is append-only, so serving engines compute each part once. It begins with the first documents, the
 rules and the question. Each iteration adds the model's reply and the new passages that a search for it found. The call
-for the answer comes last.
+for the answer comes last. `Lockstep` plays several recipes together and performs equal actions once.
 """
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Callable, Generator, Hashable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Generic
 
 from ragbed.strategies.answering import answer, ask, ask_for_answer_in, draft, form_instruction
-from ragbed.strategies.parts.lockstep import Lockstep
 from ragbed.strategies.parts.merging import concatenate, new_passages
 from ragbed.strategies.prompting import (
     fill,
@@ -23,9 +22,115 @@ from ragbed.strategies.prompting import (
     template,
 )
 from ragbed.strategies.reading import fold, read_answer
-from ragbed.strategies.types import Asked, Decision, Draft, Evidence, Gathering, Generate, Message, Recipe, Reply, Task
+from ragbed.strategies.types import (
+    Action,
+    Asked,
+    Contexts,
+    Decision,
+    Draft,
+    End,
+    Evidence,
+    Failure,
+    Gathering,
+    Generate,
+    Message,
+    Recipe,
+    Reply,
+    Search,
+    Task,
+)
 
-_MAX_QUERY = 2_000  # characters; embedders read less
+Rewrite = Callable[[int, Generate], Generate]
+
+
+@dataclass(slots=True)
+class Lockstep:
+    """Plays recipes in lockstep, and remembers performed actions from one run to the next.
+
+    Each round sends the searches of all recipes as one list or, if there are none, their calls. Equal searches are
+    performed once, and so are calls that are equal in every field, including `sample`. Failures that a recipe asked to
+    see are not remembered, so they can be retried.
+    """
+
+    rewrite: Rewrite = lambda place, call: call  # changes a call, given the number (from 0) of its recipe
+    tokens: int = 0  # tokens of prompts and replies so far
+    _played: int = 0
+    _known: dict[Hashable, list[tuple[Action, Any]]] = field(default_factory=dict)
+
+    def run(self, recipes: Sequence[Generator[Asked, Any, End]]) -> Generator[Asked, Any, list[End]]:
+        """Play the recipes, and return their results in order. Decisions pass through. With several recipes, each
+        decision is prefixed with its recipe's number, from 1. A recipe that breaks a limit ends the question, as it
+        would alone."""
+        players = [_Player(self._played + place, recipe) for place, recipe in enumerate(recipes)]
+        self._played += len(players)
+        try:
+            for player in players:
+                yield from self._go_on(player, None)
+            while waiting := [player for player in players if player.pending]:
+                served = [player for player in waiting if isinstance(player.pending[0], Search)] or waiting
+                yield from self._perform([action for player in served for action in player.pending])
+                for player in served:
+                    results = [self._results(action)[0] for action in player.pending]
+                    yield from self._go_on(player, results if player.listed else results[0])
+                self._known = {key: [(action, result) for action, result in known if not isinstance(result, Failure)]
+                               for key, known in self._known.items()}
+        finally:
+            for player in players:
+                player.recipe.close()
+        return [end for player in players for end in player.ends]
+
+    def _go_on(self, player: _Player[End], value: Any) -> Generator[Asked, Any, None]:
+        """Send a recipe a result, and run it up to its next action. Pass its decisions on."""
+        player.pending = []
+        try:
+            asked = player.recipe.send(value)
+            while asked == [] or isinstance(asked, Decision | Contexts):
+                if isinstance(asked, Decision) and self._played > 1:
+                    number = str(player.place + 1)
+                    asked = replace(asked, why=f"{number}: {asked.why}" if asked.why else number)
+                asked = player.recipe.send((yield asked))
+        except StopIteration as end:
+            player.ends.append(end.value)
+            return
+        player.listed = isinstance(asked, list)
+        player.pending = [one if isinstance(one, Search) else self.rewrite(player.place, replace(one, answers=None))
+                          for one in (asked if isinstance(asked, list) else [asked])]
+
+    def _perform(self, actions: Sequence[Action]) -> Generator[Asked, Any, None]:
+        wanted: list[Action] = []
+        alike: dict[Hashable, list[Action]] = {}
+        for action in actions:
+            others = alike.setdefault(_key(action), [])
+            if action not in others and not self._results(action):
+                others.append(action)
+                wanted.append(action)
+        if wanted:
+            results = yield wanted
+            self.tokens += sum(one.usage.tokens for one in results if isinstance(one, Reply))
+            for action, result in zip(wanted, results, strict=True):
+                self._known.setdefault(_key(action), []).append((action, result))
+
+    def _results(self, action: Action) -> list[Any]:
+        return [result for known, result in self._known.get(_key(action), ()) if known == action]
+
+
+@dataclass(slots=True)
+class _Player(Generic[End]):
+    place: int
+    recipe: Generator[Asked, Any, End]
+    pending: list[Action] = field(default_factory=list)
+    listed: bool = False  # whether it yielded its actions as a list
+    ends: list[End] = field(default_factory=list)  # its result, once it has returned
+
+
+def _key(action: Action) -> Hashable:
+    """Return a hashable key that equal actions share. It leaves out schemas and tools, which cannot be hashed."""
+    if isinstance(action, Search):
+        return action
+    return action.sample, action.purpose, tuple(message.parts for message in action.messages)
+
+
+_MAX_QUERY = 2_000  # longest query, in characters; embedders read less
 
 
 def ask_without_documents(name: str, purpose: str, **fields: str) -> Generate:
@@ -49,8 +154,8 @@ def gather_each(task: Task, queries: Sequence[str], over: Callable[[Task, str], 
     return [found[query] for query in queries]
 
 
-_MAX_TURN = 2_000  # characters of a reply kept in the conversation
-_IDLE = 2  # iterations in a row without new evidence, after which searching ends
+_MAX_TURN = 2_000  # the conversation keeps this many characters of a reply
+_IDLE = 2  # searching ends after this many iterations without new evidence
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +180,7 @@ class ReadTurn:
 
     kept: str  # the part of the reply that stays in the conversation
     query: str = ""  # the next search; empty if the reply asks for none
-    why: str = ""  # if there is no query: why the iterations end, for the trace
+    why: str = ""  # why searching ends if there is no query, for the trace
 
 
 def start(task: Task, found: SearchState, name: str) -> tuple[Message, ...]:
@@ -148,7 +253,7 @@ def converse(task: Task, iterations: int, name: str, read: Callable[[str], ReadT
 
 
 def next_step(task: Task, iteration: int, iterations: int, found: SearchState) -> Decision:
-    """Return a decision for the trace: the next iteration begins, or why none does."""
+    """Return a decision for the trace: that the next iteration begins, or why not."""
     if found.over:
         return Decision("stops", found.over)
     brought = "asks on: all evidence is placed" if task.placed else \

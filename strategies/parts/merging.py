@@ -6,8 +6,8 @@ from typing import Annotated
 
 from pydantic import Field
 
-from ragbed.retrieval.hits import interleave as alternating
-from ragbed.retrieval.hits import reciprocal_ranks
+from ragbed.retrieval.types import interleave as alternating
+from ragbed.retrieval.types import reciprocal_ranks
 from ragbed.strategies.types import Evidence, Passage
 
 Keep = Annotated[int | None, Field(ge=1)]

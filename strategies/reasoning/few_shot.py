@@ -11,7 +11,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from ragbed.strategies.reasoning.chain_of_thought import chain_of_thought
+from ragbed.strategies.reasoning.direct import chain_of_thought
 from ragbed.strategies.settings.exemplars import Exemplars
 from ragbed.strategies.types import Reasoning, Recipe, Task
 

@@ -8,7 +8,7 @@ from ragbed.strategies.prompting import first_message, instruction, shown_number
 from ragbed.strategies.reading import read_answer
 from ragbed.strategies.types import Generate, Message, Recipe, Reply, Task
 
-_MAX_LENGTH = 50_000  # characters of each part's answer kept in the conversation
+_MAX_LENGTH = 50_000  # the conversation keeps this many characters of each answer
 
 
 def least_to_most(task: Task) -> Recipe:

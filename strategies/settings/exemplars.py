@@ -11,6 +11,8 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
+from pydantic import TypeAdapter
+
 from ragbed.documents.errors import BenchmarkError, SettingsError
 from ragbed.documents.paths import expand_path
 from ragbed.documents.rows import Row, read_rows
@@ -54,6 +56,11 @@ def read_exemplars(path: str | Path) -> tuple[Exemplar, ...]:
 def exemplars_hash(exemplars: tuple[Exemplar, ...]) -> str | None:
     """Return a hash of the examples; None if there are none."""
     return digest(*(repr(exemplar) for exemplar in exemplars)) if exemplars else None
+
+
+def exemplars_schema() -> dict[str, Any]:
+    """Return the JSON Schema of a line."""
+    return {**TypeAdapter(Exemplar).json_schema(), "additionalProperties": False}
 
 
 def _exemplar(row: Row) -> Exemplar:

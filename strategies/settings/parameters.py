@@ -13,12 +13,12 @@ from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 from pydantic import BaseModel, ConfigDict, PlainValidator, TypeAdapter, ValidationError, ValidationInfo, create_model
 from pydantic.errors import PydanticUserError
 
-from ragbed.documents.errors import SettingsError
+from ragbed.documents.errors import SettingsError, did_you_mean
 from ragbed.strategies.settings.exemplars import Exemplars
 from ragbed.strategies.types import Reasoning, Retrieval
 
-_MAX_SETTINGS = 1_000  # in one sweep; each becomes a cell of a run
-_TAKEN = ("kind", "name")  # keys of every strategy's settings
+_MAX_SETTINGS = 1_000  # strategies of one sweep; each becomes a cell of a run
+_TAKEN = ("kind", "name")  # keys that the settings of every strategy have
 
 
 @cache
@@ -40,8 +40,9 @@ def parameter_hints(function: Callable[..., Any]) -> dict[str, Any]:
 
 
 def validate_parameters(kind: str, function: Callable[..., Any], given: Mapping[str, Any],
-            opened: Callable[[str, Any], Any]) -> dict[str, Any]:
-    """Validate the parameters given to the strategy `kind`, and return their values in the signature's order.
+            opened: Callable[[str, Any], Any], more: Sequence[str] = ()) -> dict[str, Any]:
+    """Validate the parameters given to the strategy `kind`, and return their values in the signature's order. `more`
+    are further keys that a message may suggest.
 
     `opened` is called to parse a nested `reasoning` or `retrieval` strategy, or a file of `exemplars`.
 
@@ -55,8 +56,9 @@ def validate_parameters(kind: str, function: Callable[..., Any], given: Mapping[
         first = error.errors(include_url=False)[0]
         place = ".".join(map(str, first["loc"]))
         if first["type"] == "extra_forbidden":
-            known = ", ".join(model.model_fields) or "none"
-            raise SettingsError(f"strategy {kind}: unknown parameter {place}; choose from: {known}") from error
+            known = [*model.model_fields, *more]
+            raise SettingsError(f"strategy {kind}: unknown parameter {place}; {did_you_mean(place, known)}choose from: "
+                                f"{', '.join(known) or 'none'}") from error
         if first["type"] == "missing":
             raise SettingsError(f"strategy {kind}: {place} is required") from error
         raise SettingsError(f"strategy {kind}: {place}: {first['msg'].removeprefix('Value error, ')}") from error
@@ -68,15 +70,18 @@ def parameter_default(function: Callable[..., Any], name: str) -> Any:
     return inspect.signature(function).parameters[name].default
 
 
-def expand_sweep(function: Callable[..., Any], given: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """Expand a sweep: yield one setting for each combination of listed values. Raises SettingsError if a list is empty,
+def expand_sweep(function: Callable[..., Any], given: Mapping[str, Any],
+                 more: Sequence[str] = ()) -> Iterator[dict[str, Any]]:
+    """Expand a sweep: yield one setting for each combination of listed values. `more` are keys of every strategy that
+    may have several values, too. Raises SettingsError if a list is empty,
     or there are too many combinations for a run."""
     hints = parameter_hints(function)
     lists = {name: value for name, value in given.items()
-             if isinstance(value, list) and name in hints and not _takes_several(hints[name])}
+             if isinstance(value, list) and (name in hints or name in more) and not _takes_several(hints.get(name))}
     for name, value in lists.items():
         if not value:
-            raise SettingsError(f"strategy {function.__name__}: {name}: an empty list; give a value, or leave it out")
+            raise SettingsError(f"strategy {function.__name__}: {name}: the list is empty; give a value, or omit the "
+                                "key")
     if (count := math.prod(map(len, lists.values()))) > _MAX_SETTINGS:
         raise SettingsError(f"strategy {function.__name__}: its lists expand to {count:,} strategies, but a run takes "
                             f"at most {_MAX_SETTINGS:,}; shorten {' or '.join(lists)}")

@@ -12,19 +12,18 @@ from dataclasses import dataclass
 from functools import cache, wraps
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any
 
-from ragbed.documents.errors import RecipeFailed, SettingsError
+from ragbed import guests
+from ragbed.documents.errors import RecipeFailed, SettingsError, did_you_mean
 from ragbed.documents.types import digest
 from ragbed.documents.user_code import UserCode
 from ragbed.strategies.protocol import check_asked, check_draft
 from ragbed.strategies.settings.parameters import parameter_hints
 from ragbed.strategies.settings.source import execute_file, read_signature, resolve_file
-from ragbed.strategies.types import Passage
+from ragbed.strategies.types import FAMILIES, Family, Passage
 
-Family = Literal["reasoning", "retrieval", "history"]
-FAMILIES: tuple[Family, ...] = get_args(Family)
-DEFAULT_FUNCTION = "recipe"  # tables do not show this function name
+DEFAULT_FUNCTION = "recipe"  # tables omit this function name
 _GIVEN = {"reasoning": ("task",), "retrieval": ("task", "query"), "history": ("task",)}
 
 
@@ -36,7 +35,7 @@ def check_function(family: str, kind: str, function: Callable[..., Any]) -> None
     if inspect.isasyncgenfunction(function) or inspect.iscoroutinefunction(function):
         raise SettingsError(f"{where}: it is async; a recipe must be a plain generator function: write {shape}")
     if not inspect.isgeneratorfunction(function):
-        what = "is a function without a yield" if callable(function) else f"is no function, but {function!r:.40}"
+        what = "is a function without a yield" if callable(function) else f"is not a function but {function!r:.40}"
         raise SettingsError(f"{where}: {named} {what}; a recipe yields what it asks for, or ends with "
                             "`return (yield from ...)`")
     given, collects = _leading(function)
@@ -57,8 +56,8 @@ def _leading(function: Callable[..., Any]) -> tuple[tuple[str, ...], bool]:
 
 
 def guard_recipe(family: Family, kind: str, function: Callable[..., Any]) -> Callable[..., Any]:
-    """Wrap a plug-in's recipe: check the values it yields and returns, and turn its errors into a RecipeFailed of one
-    line. `kind` is its name in settings."""
+    """Wrap a plug-in's recipe: check the values it yields and returns, and turn its errors into a one-line
+    RecipeFailed. `kind` is its name in settings."""
 
     def failed(said: str) -> RecipeFailed:
         return RecipeFailed(f"{kind}: {said}")
@@ -109,7 +108,10 @@ _CHECKS = {"reasoning": _check_answer, "retrieval": _check_evidence, "history": 
 
 
 def _offered(family: Family) -> list[EntryPoint]:
-    return sorted(entry_points(group=f"ragbed.{family}"), key=lambda one: (one.name, one.value))
+    group = f"ragbed.{family}"
+    of_guests = [EntryPoint(name, target, group) for guest in guests.installed()
+                 for name, target in guest.adds.get(family, {}).items()]
+    return sorted([*entry_points(group=group), *of_guests], key=lambda one: (one.name, one.value))
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +148,8 @@ def load_plugin(family: Family, kind: str, known: tuple[str, ...]) -> Plugin:
         raise SettingsError(f"{family} strategy {kind}: name its function too, as in {kind}:{DEFAULT_FUNCTION}")
     found = [one for one in _offered(family) if one.name == kind]
     if not found:
-        raise SettingsError(f"unknown {family} strategy {kind!r}; choose from: {', '.join(known)}; write your own "
+        raise SettingsError(f"unknown {family} strategy {kind!r}; "
+                            f"{did_you_mean(kind, known)}choose from: {', '.join(known)}; write your own "
                             "strategy as FILE.py:FUNCTION")
     if len(found) > 1:
         raise SettingsError(f"{family} strategy {kind} is provided by {' and '.join(map(_package, found))}; uninstall "
@@ -155,7 +158,7 @@ def load_plugin(family: Family, kind: str, known: tuple[str, ...]) -> Plugin:
 
 
 def installed_plugins(family: Family, known: tuple[str, ...]) -> Iterator[Plugin | tuple[str, str, str]]:
-    """Yield the strategies of installed packages. For one that cannot be used, yield its name, package and the
+    """Yield the strategies of installed packages. If a strategy cannot be used, yield its name, its package and the
     reason."""
     for one in _offered(family):
         if one.name in known:

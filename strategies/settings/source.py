@@ -15,8 +15,8 @@ from ragbed.documents.paths import expand_path
 from ragbed.documents.types import digest
 from ragbed.documents.user_code import UserCode
 
-_MAX_BYTES = 1_000_000  # per file; a strategy has about a hundred lines
-_OURS = ("documents", "retrieval", "strategies", "agents", "experiments")
+_MAX_BYTES = 1_000_000  # largest size of a file; a strategy has about a hundred lines
+_OURS = "ragbed"  # in a clone of the repository, a folder of this name is next to the user's file
 
 
 class _Text(ExecutionLoader):
@@ -35,9 +35,8 @@ class _Text(ExecutionLoader):
         return self._code
 
 
-@cache
 def execute_file(file: Path, named: str) -> tuple[ModuleType, str]:
-    """Execute a file once per process, and return its module and the hash of its source.
+    """Execute a file once per process and content, and return its module and the hash of its source.
 
     Args:
         file: the full path.
@@ -46,7 +45,11 @@ def execute_file(file: Path, named: str) -> tuple[ModuleType, str]:
     Raises:
         SettingsError: the file does not exist, imports another file of its folder, or fails.
     """
-    text = _read(file, named)
+    return _execute(file, named, _read(file, named))
+
+
+@cache
+def _execute(file: Path, named: str, text: str) -> tuple[ModuleType, str]:
     tree, code = _parsed(text, file, named)
     for line, beside in _beside(tree, file):
         raise SettingsError(f"{named}:{line}: imports {beside} from its own folder, but a run records the hash of one "
@@ -78,8 +81,8 @@ def read_signature(file: Path, named: str, function: str) -> tuple[int, str]:
 
 
 def read_parameters(file: Path, named: str, function: str) -> list[str]:
-    """Return the parameter names of a function; none if it does not exist. The file is read, not executed. Raises
-    SettingsError as `execute_file` does before execution."""
+    """Return the parameter names of a function, or an empty sequence if it does not exist. The file is read, not
+    executed. Raises SettingsError as `execute_file` does before execution."""
     tree, _ = _parsed(_read(file, named), file, named)
     return next(([one.arg for one in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)]
                  for node in tree.body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
@@ -130,7 +133,7 @@ def _beside(tree: ast.AST, file: Path) -> Iterator[tuple[int, str]]:
         for name in names:
             top = name.partition(".")[0]
             sibling = next((one for one in (file.parent / f"{top}.py", file.parent / top) if one.exists()), None)
-            if sibling is not None and top not in _OURS and not _found_elsewhere(top, sibling):
+            if sibling is not None and top != _OURS and not _found_elsewhere(top, sibling):
                 yield node.lineno, sibling.name
 
 

@@ -7,7 +7,7 @@ read until `loaded()` makes the strategy ready to run.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -15,6 +15,7 @@ from typing import Any, cast
 
 from ragbed.documents.errors import SettingsError
 from ragbed.strategies.catalogue import HISTORY, REASONING, RETRIEVAL, SEARCH_ONLY
+from ragbed.strategies.prompting import with_prompts
 from ragbed.strategies.settings.exemplars import Exemplars, open_exemplars
 from ragbed.strategies.settings.parameters import (
     expand_sweep,
@@ -23,12 +24,12 @@ from ragbed.strategies.settings.parameters import (
     parameter_hints,
     validate_parameters,
 )
-from ragbed.strategies.settings.plugins import Family as Family
 from ragbed.strategies.settings.plugins import guard_recipe, load_plugin, parse_file_kind, plugin_label
-from ragbed.strategies.types import Reasoning, Retrieval
+from ragbed.strategies.settings.prompt_texts import OF_STRATEGY, check_text, shorten_text
+from ragbed.strategies.types import Family, Reasoning, Retrieval
 
 _MAX_NAME = 80  # characters
-_MAX_SAMPLES = 1_000  # per question; no limit on calls helps, since all samples start before the first call
+_MAX_SAMPLES = 1_000  # per question; a limit on calls would not help, since all samples start before the first call
 
 _KNOWN: Mapping[Family, Mapping[str, Callable[..., Any]]] = {
     "reasoning": REASONING, "retrieval": RETRIEVAL, "history": HISTORY}
@@ -43,10 +44,11 @@ class Strategy:
     Attributes:
         spec: its settings in the shortest form, after validation.
         label: its name in tables.
-        values: its parameters; nested strategies are `Strategy` objects. Unvalidated values if a plug-in was not
-            loaded.
+        values: its parameters; nested strategies are `Strategy` objects. The values of a plug-in that is not loaded are
+            not validated.
         content: hash of the source of a loaded plug-in; empty otherwise.
         samples: number of samples per question, nested samples included.
+        texts: its `instruction` and `system`, which replace the prompts of these names.
     """
 
     family: Family
@@ -56,50 +58,52 @@ class Strategy:
     values: Mapping[str, Any]
     content: str = ""
     samples: int = 1
+    texts: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def function(self) -> Callable[..., Any]:
-        """The recipe with its parameters bound. The strategy must be loaded."""
+        """Return the recipe with its parameters bound. The strategy must be loaded."""
         function = _function(self.family, self.kind)
         function = guard_recipe(self.family, self.kind, function) if self.is_plugin else function
         values = {name: value.function if isinstance(value, Strategy) else value for name, value in self.values.items()}
-        return partial(function, **values) if values else function
+        return with_prompts(partial(function, **values) if values else function, self.texts)
 
     @property
     def is_plugin(self) -> bool:
-        """Whether the strategy is a plug-in rather than built in."""
+        """Return whether the strategy is a plug-in rather than built in."""
         return self.kind not in built_in(self.family)
 
     @property
     def parts(self) -> tuple[Strategy, ...]:
-        """This strategy and its nested strategies, as far as they are known without loading plug-ins."""
+        """Return this strategy and its nested strategies, as far as they are known without loading plug-ins."""
         inner = (value.parts for value in self.values.values() if isinstance(value, Strategy))
         return self, *chain.from_iterable(inner)
 
     @property
     def has_plugins(self) -> bool:
-        """Whether it or a nested strategy is a plug-in."""
+        """Return whether it or a nested strategy is a plug-in."""
         return any(part.is_plugin for part in self.parts)
 
     @property
     def files(self) -> tuple[str, ...]:
-        """Every `FILE.py:FUNCTION` in its settings. Loading the strategy executes these files."""
+        """Return every `FILE.py:FUNCTION` in its settings. Loading the strategy executes these files."""
         return tuple(dict.fromkeys(_files(self.spec)))
 
     @property
     def sources(self) -> dict[str, str]:
-        """Hashes of its plug-ins' sources and of its files of worked examples, by name, once loaded."""
+        """Return hashes of its plug-ins' sources and of its files of worked examples, by name. The strategy must be
+        loaded."""
         return {part.kind: part.content for part in self.parts if part.content} | {
             one.file: one.content for one in self.exemplars}
 
     @property
     def exemplars(self) -> tuple[Exemplars, ...]:
-        """The files of worked examples of a loaded strategy and its nested strategies."""
+        """Return the files of worked examples of a loaded strategy and its nested strategies."""
         return tuple(value for part in self.parts for value in part.values.values() if isinstance(value, Exemplars))
 
     @property
     def is_loaded(self) -> bool:
-        """Whether every plug-in was executed and every file of examples read."""
+        """Return whether every plug-in was executed and every file of examples was read."""
         return (all(part.content or not part.is_plugin for part in self.parts)
                 and all(one.examples for one in self.exemplars))
 
@@ -148,7 +152,7 @@ def sweep(family: Family, spec: Any) -> Iterator[Any]:
         yield spec
         return
     kind, name, given = _taken(family, spec)
-    rows = list(expand_sweep(_function(family, kind), given))
+    rows: list[dict[str, Any]] = list(expand_sweep(_function(family, kind), given, OF_STRATEGY))
     if name and len(rows) > 1:
         raise SettingsError(f"{family}: the name {name} would label {len(rows)} strategies; omit the name")
     yield from ({"kind": kind, **({"name": name} if name else {}), **row} for row in rows)
@@ -159,7 +163,14 @@ def _opened(family: Family, spec: Any, execute: bool) -> Strategy:
     function, content = _function(family, kind), ""
     if kind not in built_in(family):
         content = load_plugin(family, kind, tuple(built_in(family))).content
-    values = validate_parameters(kind, function, given, partial(_value, execute))
+    texts = {one: check_text(given[one], f"{family} strategy {kind}: {one}") for one in OF_STRATEGY
+             if one in given and one not in parameter_hints(function)}
+    if texts and (family != "reasoning" or kind == SEARCH_ONLY):
+        raise SettingsError(f"{family} strategy {kind}: {min(texts)} has no effect; it belongs to a strategy in "
+                            "`reasoning` that answers. The setting `prompts` replaces the texts of all strategies")
+    given = {one: value for one, value in given.items() if one not in texts}
+    values = validate_parameters(kind, function, given, partial(_value, execute),
+                                 OF_STRATEGY if family == "reasoning" else ())
     shown: dict[str, Any] = {}
     for one, value in values.items():
         default = parameter_default(function, one)
@@ -167,6 +178,7 @@ def _opened(family: Family, spec: Any, execute: bool) -> Strategy:
             shown |= {one: value.spec} if value.spec != getattr(default, "__name__", None) else {}
         elif value != default:  # show numbers as parsed
             shown[one] = value if isinstance(value, bool | int | float | str) else given[one]
+    shown |= texts
     label = name or (_label(kind, shown) if content else kind + _in_brackets(function, shown, values))
     settings: Spec = {"kind": kind, **({"name": name} if name else {}), **shown} if shown or name else kind
     own = values.get("samples", (function.__kwdefaults__ or {}).get("samples", 1))
@@ -175,7 +187,7 @@ def _opened(family: Family, spec: Any, execute: bool) -> Strategy:
     if samples > _MAX_SAMPLES:
         raise SettingsError(f"{family} strategy {kind}: its nested strategies draw {samples:,} samples per question; "
                             f"the maximum is {_MAX_SAMPLES:,}")
-    return Strategy(family, kind, settings, label, values, content, samples)
+    return Strategy(family, kind, settings, label, values, content, samples, texts)
 
 
 def _files(spec: Any) -> Iterator[str]:
@@ -217,9 +229,9 @@ def _in_brackets(function: Callable[..., Any], shown: Mapping[str, Any], values:
     strategy, it is shown without the parameter's name."""
     hints = parameter_hints(function)
     alone = sum(map(is_strategy, hints.values())) == 1
-    inner = [f"{'' if alone else f'{name}='}{values[name].label}" for name in shown if is_strategy(hints[name])]
-    spec = [f"{name}={Path(value).name if isinstance(values[name], Exemplars) else value}"
-            for name, value in shown.items() if not is_strategy(hints[name])]
+    inner = [f"{'' if alone else f'{name}='}{values[name].label}" for name in shown if is_strategy(hints.get(name))]
+    spec = [f"{name}={Path(value).name if isinstance(values.get(name), Exemplars) else _plainly(value)}"
+            for name, value in shown.items() if not is_strategy(hints.get(name))]
     return f"({', '.join([*inner, *spec])})" if shown else ""
 
 
@@ -234,6 +246,6 @@ def _label(kind: str, shown: Mapping[str, Any]) -> str:
 def _plainly(value: Any) -> str:
     """Format a plug-in's parameter for its label. A nested strategy is shown by its own label."""
     if not isinstance(value, Mapping) or not isinstance(value.get("kind"), str):
-        return str(value)
+        return shorten_text(value) if isinstance(value, str) else str(value)
     rest = {name: inner for name, inner in value.items() if name not in ("kind", "name")}
     return str(value.get("name") or _label(value["kind"], rest))

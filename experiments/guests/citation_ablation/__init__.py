@@ -1,1 +1,1 @@
-"""Citation ablation: ask each answer again without the passages it cites, to see which citations it needs."""
+"""Citation ablation: ask each answered question again without the cited passages, to see which citations matter."""

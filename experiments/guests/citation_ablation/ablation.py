@@ -10,14 +10,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ragbed.agents.types import Cost
-from ragbed.experiments.guests.citation_ablation.metrics import find_uncited, is_changed, replace_answer
+from ragbed.experiments.guests.citation_ablation.ablation_metrics import find_uncited, is_changed, replace_answer
 from ragbed.experiments.record import Result, StoredProbe
 
 if TYPE_CHECKING:
-    from ragbed.experiments.judges.base import JudgeResult
+    from ragbed.experiments.judges.judge import JudgeResult
     from ragbed.experiments.question import Question
-    from ragbed.experiments.running.plan import Plan
-    from ragbed.experiments.running.play import CellRunner
+    from ragbed.experiments.running.hooks import Reasker
 
 _OTHERS = 3  # ablations in addition to those without one passage
 
@@ -25,25 +24,23 @@ _OTHERS = 3  # ablations in addition to those without one passage
 class CitationAblation:
     """The follow-up `citations`: see `running.hooks.FollowUp`."""
 
-    def is_due(self, result: Result, question: Question, plan: Plan) -> bool:
+    def is_due(self, result: Result, cites: bool) -> bool:
         """Return whether to ablate an answer, which must have its trace. Its rules must require citations, and ragbed's
         own search must have found every shown passage, because a pipeline's own search cannot omit passages."""
-        cell = next((cell for cell in plan.cells if cell.id == result.cell), None)
-        if cell is None or result.outcome != "answered" or not plan.tasks(cell).whole(question).cites:
-            return False
         shown = {passage.number for passage in result.in_view}
-        return bool(shown) and shown <= {number for step in result.trace for number in step.found}
+        return (cites and result.outcome == "answered" and bool(shown)
+                and shown <= {number for step in result.trace for number in step.found})
 
     def repeats(self, passages: int) -> int:
         """Return the maximum number of ablations of an answer over this many passages."""
         return passages + _OTHERS
 
-    async def ask(self, result: Result, question: Question, player: Callable[[int], CellRunner], repeat: int,
+    async def ask(self, result: Result, question: Question, player: Callable[[int], Reasker], repeat: int,
                   judge: Callable[[Result], Awaitable[JudgeResult]]) -> tuple[tuple[StoredProbe, ...], Cost]:
         """Run the ablations of an answer one after the other. Return their answers and the cost.
 
         Args:
-            player: returns the runner of a repeat of the cell. The next repeat measures noise.
+            player: returns the runner for a repeat of the cell. The next repeat measures noise.
             judge: grades an answer that changed.
         """
         question = replace(question, text=result.asked or question.text)

@@ -10,7 +10,7 @@ from ragbed.documents.shards import SUFFIX
 from ragbed.experiments.commands.options import AsJson, Fresh, refuse
 
 Parts = Annotated[list[Path], typer.Argument(metavar="DIR...", help=(
-    "Folders of all shards, or the folder that contains them."))]
+    "All shards' folders, or the folder that contains them."))]
 Out = Annotated[Path | None, typer.Option("--out", help=(
     "Output folder. Default: the one the shards were made for."))]
 
@@ -18,13 +18,12 @@ Out = Annotated[Path | None, typer.Option("--out", help=(
 def merge(dirs: Parts, out: Out = None, fresh: Fresh = False, json: AsJson = False) -> None:
     """Merge the shards of an index or a run.
 
-    The merged index equals the index of a single build, and the summary.json of a merged run is byte for byte that of
-    an undivided run. If a shard is missing, incomplete or was made with other settings, the command names it and
-    merges nothing.
+    The result is the same as without shards: the same index, or a run with the same summary.json, byte for byte. If a
+    shard is missing, incomplete or has different settings, the command names it and merges nothing.
     """
     folders = [inside for path in dirs
                for inside in (sorted(path.glob("*-of-*")) if path.is_dir() else []) or [path]]
-    place = out or _whole(folders[0])
+    place = out or _find_merge_target(folders[0])
     if place is None:
         refuse(f"{folders[0]} is not in a folder NAME{SUFFIX}; name the output folder with --out DIR")
     if any((folder / "records.sqlite").is_file() for folder in folders):
@@ -36,16 +35,16 @@ def merge(dirs: Parts, out: Out = None, fresh: Fresh = False, json: AsJson = Fal
         _merge_index(folders, place, json)
 
 
-def _whole(shard: Path) -> Path | None:
+def _find_merge_target(shard: Path) -> Path | None:
     """Return the folder to merge a shard into; None if the shard was moved elsewhere."""
     place = shard.parent if shard.parent.name else shard.absolute().parent
     return place.with_name(place.name.removesuffix(SUFFIX)) if place.name.endswith(SUFFIX) else None
 
 
 def _merge_run(folders: list[Path], out: Path, fresh: bool, json: bool) -> None:
-    from ragbed.experiments.guests.cluster.merge_runs import merged_run
+    from ragbed.experiments.guests.cluster.merge_shards import merged_run
     from ragbed.experiments.terminal.display import print_json
-    from ragbed.experiments.terminal.run import show_merged
+    from ragbed.experiments.terminal.execution import show_merged
 
     with merged_run(folders, out, fresh) as folder:
         show_merged(folder, len(folders), print_json if json else None)
@@ -53,7 +52,7 @@ def _merge_run(folders: list[Path], out: Path, fresh: bool, json: bool) -> None:
 
 def _merge_index(folders: list[Path], out: Path, json: bool) -> None:
     from ragbed.experiments.commands.index import show_built
-    from ragbed.experiments.guests.cluster.merge_indexes import merge_indexes
+    from ragbed.experiments.guests.cluster.merge_shards import merge_indexes
     from ragbed.experiments.terminal.display import Bars
 
     with Bars() as bars:

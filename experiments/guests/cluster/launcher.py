@@ -13,13 +13,13 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+from ragbed.agents.model_settings import LocalSettings
 from ragbed.agents.models import SHARED_SERVERS, resolve_model
-from ragbed.agents.settings import LocalSettings
 from ragbed.documents.errors import RunError, SettingsError
 from ragbed.documents.http import SERVER_SCHEMES
 from ragbed.documents.paths import child_environment
 from ragbed.documents.shards import Shard
-from ragbed.experiments.guests.local_models.server import LocalServer
+from ragbed.experiments.guests.local_models.llama_server import LocalServer
 from ragbed.experiments.runs.store import RunFolder
 from ragbed.experiments.terminal.display import Bars, note, stoppable
 from ragbed.retrieval.build import BuildReport
@@ -31,11 +31,11 @@ Servers = dict[str, tuple[str, str]]  # address and key of each local model's se
 _CHILD = """import runpy, signal, sys
 from ragbed.experiments.guests.local_models.child import die_with
 die_with(int(sys.argv.pop(1)), signal.SIGTERM)
-runpy.run_module("ragbed", run_name="__main__")"""  # the command line, in a process that ends with this one
+runpy.run_module("ragbed", run_name="__main__")"""  # runs the command line in a process that ends with this one
 
 
 class Launcher:
-    """`--launcher local:N` runs N processes here; `ray`, `ray:auto` and `ray:HOST:PORT` run on a Ray cluster."""
+    """`--launcher local:N` runs N processes here. `ray_nodes.RayLauncher` runs shards on a Ray cluster."""
 
     def launch(self, words: Sequence[str], launcher: str, wholes: Sequence[Path],
                asking: Iterable[Any] = ()) -> list[Shard]:
@@ -50,37 +50,38 @@ class Launcher:
             SettingsError: `launcher` is malformed.
             RunError: the cluster cannot be used, or a shard failed. Finished work is kept.
         """
-        kind, _, where = launcher.partition(":")
         kept = [word for before, word in pairwise(["", *words])
                 if word not in _PARENT_OPTIONS and before != "--launcher" and not word.startswith("--launcher=")]
-        models = {name: settings.calls.local for settings in asking for name in settings.all_models
-                  if name.partition(":")[0] not in SERVER_SCHEMES}
+        models = {spec: settings.calls.of(name).local for settings in asking for name in settings.all_models
+                  if (spec := settings.calls.config(name).model).partition(":")[0] not in SERVER_SCHEMES}
         with stoppable("finished work is kept; rerun the command to continue"), Bars() as bars:
-            if kind == "ray":
-                from ragbed.experiments.guests.cluster.ray_nodes import run_on_cluster
-
-                statuses = run_on_cluster(kept, where, wholes, models, bars)
-            elif kind == "local" and where.isdecimal() and 2 <= int(where) <= MAX_PROCESSES:
-                shards = [Shard(number + 1, int(where)) for number in range(int(where))]
-                ended = asyncio.run(_run_here(kept, shards, models, ShardProgress(bars, len(shards))))
-                statuses = dict(zip(shards, ended, strict=True))
-            else:
-                raise SettingsError(f"--launcher {launcher}: expected local:N, for 2 to {MAX_PROCESSES} processes, as "
-                                    "in local:4, or ray, ray:auto or ray:HOST:PORT")
+            statuses = self.run_shards(kept, launcher, wholes, models, bars)
         if failed := [str(shard) for shard, status in statuses.items() if status]:
             raise RunError(f"{'shard' if len(failed) == 1 else 'shards'} {', '.join(failed)} failed; finished work is "
                            "kept: rerun the command to continue")
         return list(statuses)
 
+    def run_shards(self, words: Sequence[str], launcher: str, wholes: Sequence[Path],
+                   models: Mapping[str, LocalSettings], bars: Bars) -> dict[Shard, int]:
+        """Run the command line `words` as shards and return the exit status of each. `models` has the server of
+        each local model."""
+        kind, _, count = launcher.partition(":")
+        if kind != "local" or not (count.isdecimal() and 2 <= int(count) <= MAX_PROCESSES):
+            raise SettingsError(f"--launcher {launcher}: expected local:N, for 2 to {MAX_PROCESSES} processes, as "
+                                "in local:4, or ray, ray:auto or ray:HOST:PORT")
+        shards = [Shard(number + 1, int(count)) for number in range(int(count))]
+        ended = asyncio.run(_run_here(words, shards, models, ShardProgress(bars, len(shards))))
+        return dict(zip(shards, ended, strict=True))
+
     def merge_indexes(self, folders: Sequence[Path], out: Path, progress: Progress) -> BuildReport:
         """Merge the shards of an index into the folder `out`."""
-        from ragbed.experiments.guests.cluster.merge_indexes import merge_indexes
+        from ragbed.experiments.guests.cluster.merge_shards import merge_indexes
 
         return merge_indexes(folders, out, progress)
 
     def merged_run(self, folders: Sequence[Path], out: Path, fresh: bool = False) -> AbstractContextManager[RunFolder]:
         """Merge the shards of a run into the folder `out` and yield it."""
-        from ragbed.experiments.guests.cluster.merge_runs import merged_run
+        from ragbed.experiments.guests.cluster.merge_shards import merged_run
 
         return merged_run(folders, out, fresh)
 

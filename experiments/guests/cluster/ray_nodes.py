@@ -15,11 +15,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ragbed.agents.settings import LocalSettings
+from ragbed.agents.model_settings import LocalSettings
 from ragbed.documents.errors import MissingExtra, RunError, SettingsError, UserError
 from ragbed.documents.shards import Shard, parts
 from ragbed.experiments.guests.cluster.launcher import (
     MAX_PROCESSES,
+    Launcher,
     Servers,
     ShardProgress,
     run_shard,
@@ -38,12 +39,24 @@ _LOCAL_CLUSTER = {"include_dashboard": False, "object_store_memory": 80 << 20}  
 _RELEASE_TIMEOUT = 90  # seconds for the process of an earlier attempt to end; an unreachable node gives up after 60
 
 
+class RayLauncher(Launcher):
+    """`--launcher ray`, `ray:auto` and `ray:HOST:PORT` run shards on a Ray cluster."""
+
+    def run_shards(self, words: Sequence[str], launcher: str, wholes: Sequence[Path],
+                   models: Mapping[str, LocalSettings], bars: Bars) -> dict[Shard, int]:
+        """Run the command line `words` as shards and return the exit statuses. Raises as `run_on_cluster` does."""
+        return run_on_cluster(words, launcher.partition(":")[2], wholes, models, bars)
+
+
+LAUNCHER = RayLauncher()
+
+
 def run_on_cluster(words: Sequence[str], address: str, wholes: Sequence[Path], models: Mapping[str, LocalSettings],
                bars: Bars) -> dict[Shard, int]:
     """Run the command line `words` as shards on a Ray cluster and return the exit status of each.
 
-    An earlier start determines the number of shards; otherwise it is the cluster's number of processors. Each node
-    serves local models.
+    The number of shards is that of an earlier start, or else the cluster's number of processors. Each node serves local
+    models.
 
     Args:
         address: address of the cluster; if empty, a cluster is started on this machine.
@@ -68,7 +81,7 @@ def run_on_cluster(words: Sequence[str], address: str, wholes: Sequence[Path], m
         note(f"{count} shards on {sum(node['Alive'] for node in ray.nodes())} nodes")
         places = {shard: [shard.folder(whole) for whole in wholes] for shard in shards}
         for place in [place for folders in places.values() for place in folders] if "--fresh" in words else ():
-            lock = lock_run(place)  # only once, here: a retried shard keeps its finished work
+            lock = lock_run(place)  # delete earlier results only here, once: a retried shard keeps its finished work
             for name in OWN_FILES:
                 remove(place / name)
             lock.release()
@@ -100,7 +113,7 @@ def _connect(address: str) -> Iterator[None]:
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     import ray
 
-    with open(os.devnull, "w") as nowhere, contextlib.redirect_stdout(nowhere):  # Ray prints warnings
+    with open(os.devnull, "w") as nowhere, contextlib.redirect_stdout(nowhere):  # keeps Ray's warnings off the terminal
         before = signal.getsignal(signal.SIGTERM)
         try:
             try:
@@ -161,7 +174,7 @@ def _run_task(words: Sequence[str], shard: Shard, places: Sequence[Path], desk: 
     while not all(map(_is_free, places)) and time.monotonic() < end:
         time.sleep(1)
     status = asyncio.run(run_shard(words, shard, servers, desk.say.remote))
-    ray.get(desk.say.remote(shard, ""))  # waits until the lines before it have arrived
+    ray.get(desk.say.remote(shard, ""))  # this call waits until earlier lines have arrived
     if not 0 <= status <= 128:
         raise ChildProcessError(f"the process of shard {shard} was killed, with exit status {status}")
     return status

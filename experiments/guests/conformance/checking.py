@@ -24,12 +24,14 @@ from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ragbed.agents.settings import Limits
+from ragbed.agents.model_settings import Limits
 from ragbed.documents.errors import SettingsError
 from ragbed.documents.paths import child_environment
 from ragbed.experiments.guests.conformance.playing import difference, examine
-from ragbed.strategies.settings.plugins import FAMILIES, guess_family
-from ragbed.strategies.settings.strategy_config import Family, Spec, built_in, parse_strategy
+from ragbed.strategies.reading import is_refusal
+from ragbed.strategies.settings.plugins import guess_family
+from ragbed.strategies.settings.strategy_config import Spec, built_in, parse_strategy
+from ragbed.strategies.types import FAMILIES, Family
 
 PROMISES: Mapping[str, str] = {
     "protocol": "for any reply, it yields only searches, calls, lists of either, and decisions, raises nothing, and "
@@ -48,16 +50,16 @@ _NO_CLOCK, _NO_CHANCE = "a recipe must not read the clock", "a recipe may draw w
 _FORBIDDEN = {
     r"imports (time|sched|calendar)\b": _NO_CLOCK, r"reads (datetime|date)\.(now|utcnow|today)$": _NO_CLOCK,
     r"imports (secrets|uuid|random\.(?!Random$)\w+)\b": _NO_CHANCE, r"reads random\.(?!Random$)\w+": _NO_CHANCE,
-    r"reads \w*\.(_getframe|_current_frames)$": "a recipe sees its task alone",
-    r"imports ragbed\.(agents|experiments|Assistant|Scripted|run|open_run)\b":
+    r"reads \w*\.(_getframe|_current_frames)$": "a recipe may see only its task",
+    r"imports ragbed\.(agents|experiments(?!\.guests\.more_strategies\.)|Assistant|Scripted|run|open_run)\b":
         "a strategy may import only ragbed.documents, ragbed.retrieval and ragbed.strategies",
     r"imports (asyncio|ctypes|http|httpx|aiohttp|multiprocessing|openai|requests|signal|socket|sqlite3|ssl|subprocess|"
     r"tempfile|threading|urllib3|urllib\.request|gc|inspect|os)\b": "a recipe yields actions "
                                                                     "instead"}
 _SEEN = ("os.", "socket.", "subprocess.", "shutil.", "ctypes.dlopen", "urllib.", "http.", "ftplib.", "smtplib.",
          "sqlite3.", "tempfile.", "webbrowser.", "builtins.input", "pty.")
-_IMPORT_EVENTS = ("os.listdir", "os.scandir", "os.walk", "os.fwalk", "os.add_dll_directory")  # raised by imports
-_MAX_SECONDS, _MAX_PRINTED = 600.0, 1 << 25  # limits per process; bytes
+_IMPORT_EVENTS = ("os.listdir", "os.scandir", "os.walk", "os.fwalk", "os.add_dll_directory")  # events of imports
+_MAX_SECONDS, _MAX_PRINTED = 600.0, 1 << 25  # limits of a process; sizes are in bytes
 _FRAME = re.compile(r'File "((?:(?!conformance)[^"])+)", line (\d+) in (\S+)')
 
 
@@ -75,12 +77,11 @@ class PromiseVerdict(NamedTuple):
 
 
 def check_strategy(spec: Spec, seconds: float = 10.0) -> list[PromiseVerdict]:
-    """Return a verdict on each of `PROMISES`, or only on `ends` if the strategy never ends. Separate processes execute
-    the strategy.
+    """Return a verdict on each of `PROMISES`, or only on `ends` if the strategy never ends. It runs in other processes.
 
     Args:
         spec: a name, `FILE.py:FUNCTION`, or settings `{kind: ..., ...}`.
-        seconds: a play that takes longer counts as endless; it should take milliseconds.
+        seconds: a play that takes longer counts as endless. Most plays take milliseconds.
 
     Raises:
         SettingsError: there is no such strategy, it cannot be loaded, or a parameter is invalid.
@@ -171,7 +172,8 @@ def _watch() -> Callable[[Spec], AbstractContextManager[dict[str, None]]]:
     named in the strategy's settings, such as exemplars, are allowed."""
     named, seen = "", dict[str, None]()
     places = [sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")]
-    allowed = (*map(str, places), str(Path(__file__).parents[3]) + os.sep + "strategies")
+    guests = Path(__file__).parents[1]  # which keep prompts and wordings in files
+    allowed = (*map(str, (*places, guests.parents[1] / "strategies", guests)),)
 
     def hook(event: str, given: tuple[Any, ...]) -> None:
         if named and event == "open" and isinstance(given[0], str | bytes | os.PathLike):
@@ -203,8 +205,8 @@ def _watch() -> Callable[[Spec], AbstractContextManager[dict[str, None]]]:
 
 
 def play() -> None:
-    """Play the strategies in the last argument. For each, write a line of JSON to the file named by the first argument,
-    or the stack of a strategy that does not end.
+    """Play the strategies in the last command-line argument. The first argument names a file, which gets a line of JSON
+    per strategy, or the stack of a strategy that does not end.
     """
     if sys.platform != "win32":  # endless output must not fill the disk
         import resource
@@ -212,6 +214,7 @@ def play() -> None:
     place, order, ends = Path(sys.argv[1]), json.loads(sys.argv[2]), time.monotonic() + _MAX_SECONDS
     sys.dont_write_bytecode = True
     sys.unraisablehook = lambda unraisable: None  # errors of a stopped generator are reported as a broken limit
+    is_refusal("")  # loads the rules for refusals, which are not the strategy's doing
     watching, again = _watch(), place.name == "1"
     with place.open("w", encoding="utf-8", buffering=1) as results:
 

@@ -9,10 +9,10 @@ from ragbed.experiments.commands.options import AsJson
 
 
 def check_strategy(strategy: Annotated[str, typer.Argument(metavar="STRATEGY", help=(
-        "A name, FILE.py:FUNCTION, or settings such as '{kind: ...}'."))], json: AsJson = False) -> None:
+        "A name, FILE.py:FUNCTION, or YAML such as '{kind: ...}'."))], json: AsJson = False) -> None:
     """Check a strategy against the rules that every strategy must follow.
 
-    The strategy is executed many times with scripted replies, in separate processes. Exit status 1: it breaks a rule.
+    The strategy is executed many times with scripted replies, in separate processes. Exit status 1: a rule is broken.
     """
     from ragbed.experiments.guests.conformance.checking import PROMISES, check_strategy
     from ragbed.experiments.settings.file import parse_spec

@@ -9,8 +9,8 @@ from functools import partial
 from itertools import islice
 from typing import Any, Literal, NamedTuple, cast
 
+from ragbed.agents.model_settings import Limits
 from ragbed.agents.scripted import answer_reply, drive, tool_call_reply, unsatisfied_reply
-from ragbed.agents.settings import Limits
 from ragbed.agents.types import Answer, Cost, DecisionStep
 from ragbed.documents.errors import RecipeFailed
 from ragbed.documents.types import Chunk, digest
@@ -39,7 +39,7 @@ from ragbed.strategies.types import (
 _WIDE = Limits(calls=300, searches=300, tokens=10**12, seconds=1e9)  # limits; a strategy that reaches them does not end
 _LIMITS = (Limits(calls=1), Limits(calls=2), Limits(searches=0), Limits(searches=1), Limits(tokens=150))
 _MAX_STEPS = 700  # number of steps of a play to compare one by one
-_CANARY = "goldhush"  # planted in every id that could reveal the gold
+_CANARY = "goldhush"  # word in every id that could reveal the gold
 _QUESTION = "Which city is the capital of France, and how many people lived in Paris in 2020?"
 _TEXTS = ("Paris is the capital of France.", "In 2020 Paris had 2145906 people.", "Lyon lies on the Rhone.",
           "The Seine flows through Paris.", "Marseille is a port of France.")
@@ -56,7 +56,7 @@ class Situation(NamedTuple):
 
     Attributes:
         changes: fields of the task.
-        finds: two of five documents, chosen by the query; all five; a new one each time; or nothing.
+        finds: what searches return: two of five documents by query, all five, a new one each time, or none.
         models: how many of `_MODELS` to play.
     """
 
@@ -130,7 +130,7 @@ def examine(strategy: Strategy, begins: Callable[[], object], again: bool) -> di
     """Play a strategy in every situation.
 
     Args:
-        begins: called before each play.
+        begins: function to call before each play.
         again: play everything a second time in reverse order, and compare.
 
     Returns:
@@ -151,11 +151,11 @@ def examine(strategy: Strategy, begins: Callable[[], object], again: bool) -> di
                           ("limits", _stops(strategy, begins, bool(problems)))) if ends else ():
         problems += [(promise, problem)] if problem else []
         reached += [] if problem is None else [promise]
-    return {"problems": problems, "reached": reached, "asked": {play.name: _bounded(play.asked) for play in done},
+    return {"problems": problems, "reached": reached, "asked": {play.name: _limit_steps(play.asked) for play in done},
             "calls": max(play.calls for play in done), "searches": max(play.searches for play in done)}
 
 
-def _bounded(asked: list[tuple[str, str]]) -> list[tuple[str, str]]:
+def _limit_steps(asked: list[tuple[str, str]]) -> list[tuple[str, str]]:
     """Combine the steps after the first ones into one, because endless decisions would fill the results file."""
     rest = asked[_MAX_STEPS:]
     return [*asked[:_MAX_STEPS], *([("the rest", digest(json.dumps(rest)))] if rest else [])]
@@ -211,7 +211,7 @@ class _Play:
         self._answer: str | None = None  # the text of the reply to the final call
 
     def run(self) -> Answer:
-        """Play to the end, checking every action and the answer."""
+        """Play the strategy to its end, and check every action and the answer."""
         gold = f"the right answer, {_CANARY}, which a recipe that inspects its callers finds here"
         function, changes = self.strategy.function, self.situation.changes
         if self.limits is not _WIDE:  # without the guard that turns exceptions into outcomes
@@ -229,7 +229,7 @@ class _Play:
         return ended
 
     def _search(self, search: Search, closed: bool) -> list[Chunk]:
-        self._keep(f"search for {search.query!r:.60}", [search.query, search.k])
+        self._record_step(f"search for {search.query!r:.60}", [search.query, search.k])
         self._report("protocol", not search.query.strip(), "searches for an empty string")
         self._report("gold", _CANARY in search.query,
                    f"the query {search.query!r:.60} contains an id that reveals the gold")
@@ -246,7 +246,7 @@ class _Play:
     def _reply(self, task: Task, call: Generate) -> Reply | Failure:
         named, final = f"call {call.purpose!r:.40}", call.purpose == "answer"
         text = "\n".join(message.content for message in call.messages)
-        self._keep(named, repr(call))
+        self._record_step(named, repr(call))
         self._report("gold", _CANARY in text + json.dumps([call.tools, call.schema]),
                    f"{named} shows an id or another text that reveals the gold")
         self._report("answers", self._answer is not None, f"{named} follows a call for the final answer")
@@ -277,8 +277,8 @@ class _Play:
             if isinstance(step, DecisionStep):
                 self._report("gold", _CANARY in step.what + step.why,
                            f"the decision {step.what!r:.40} contains an id that reveals the gold")
-                self._keep(f"decision {step.what!r:.40}", [step.what, step.why])
-        self._keep(f"the end, {outcome}", repr(replace(ended, trace=(), cost=Cost())))
+                self._record_step(f"decision {step.what!r:.40}", [step.what, step.why])
+        self._record_step(f"the end, {outcome}", repr(replace(ended, trace=(), cost=Cost())))
         if self.problems or self.limits is not _WIDE or outcome == "searched":
             return
         good, refuses = (outcome != "budget" and self.model == model for model in (_ANSWERS, _REFUSES))
@@ -295,7 +295,7 @@ class _Play:
     def _report(self, promise: str, broken: object, what: str) -> None:
         self.problems += [(promise, what)] if broken else []
 
-    def _keep(self, what: str, content: Any) -> None:
+    def _record_step(self, what: str, content: Any) -> None:
         self.asked.append((what, digest(json.dumps(content))))
 
 

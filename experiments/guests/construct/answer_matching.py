@@ -5,26 +5,20 @@ import re
 from collections.abc import Sequence
 
 from ragbed.documents.numbers import TextValue, find_values
+from ragbed.experiments.guests.answer_grading.lexical import denies_answer, grade
 from ragbed.experiments.guests.construct.llm import LABELS
 from ragbed.experiments.guests.review.items import Item
-from ragbed.experiments.judges.lexical import grade
-from ragbed.experiments.metrics.matching import contains_answer, is_korean
 from ragbed.strategies.choice import read_choice
-from ragbed.strategies.normalizing import normalize_answer, with_values
+from ragbed.strategies.normalizing import normalize_answer
 from ragbed.strategies.reading import strip_citations
-from ragbed.strategies.support.lexical import NUMBER_WORDS, all_words, content_words
+from ragbed.strategies.support.lexical import all_words, content_words
 from ragbed.strategies.types import Draft
 
-_FEW_WORDS = 4  # longest answer in which a number may be written as a word
-_LONG, _SHARE = 5, 0.8  # content words of a long answer, and the share of them that a draft must have
+_LONG, _SHARE = 5, 0.8  # a draft must have this share of an answer's content words if there are at least _LONG
 _RATIO, _SHORT = 3, 10  # a draft may be this many times as long as the answer, or have this many words
 _POLAR = re.compile(r"(yes|no|예|네|아니요|아니오)\s*[,.]", re.IGNORECASE)
 _ASKS_POLAR = re.compile(r"^(?:is|are|was|were|do|does|did|has|have|had|can|could|will|would|should)\b", re.IGNORECASE)
 _SCALE = re.compile(r"\b(thousand|million|billion)s?\b|(만|억|조)\s?원", re.IGNORECASE)
-_NUMBER = re.compile(rf"\b(?:{'|'.join(NUMBER_WORDS)})\b", re.IGNORECASE)
-_ALTERNATIVE = re.compile(r"\b(?:or|either)\b|또는|혹은|이거나", re.IGNORECASE)
-_RANGE = re.compile(r"\b(?:between|from)\b[^.]*?\d[^.]*?\b(?:and|to)\b[^.]*?\d|\d\s?[~–]\s?\d", re.IGNORECASE)
-_DENIAL = r"(?:\b(?:not|never|neither|nor)|n't)\s+(?:(?:by|in|on|at|to|of|the|a|an)\s+)*[\"'*]*"
 
 
 def is_correct(item: Item, draft: Draft) -> bool:
@@ -34,7 +28,7 @@ def is_correct(item: Item, draft: Draft) -> bool:
     contain one and have at most ten words or three times its length. As in the lexical judge, case and punctuation do
     not count, numbers and dates are compared by value, and yes or no must be the first word.
 
-    Also correct are: the number in the unit that the question names (`1,577 million` for 1577 if the question asks for
+    It also accepts a number with the unit that the question names (`1,577 million` for 1577 if the question asks for
     millions), a number written as a word, the last words of a person's name, and a draft with exactly the words of the
     answer that are not in the question (`12.5` for `The crane lifts 12.5 tonnes`). If the answer has five content words
     or more, four fifths of them and all its figures are enough.
@@ -48,7 +42,7 @@ def is_correct(item: Item, draft: Draft) -> bool:
     text = strip_citations(draft.text).replace("*", "")
     if text.casefold().strip() in {answer.casefold().strip() for answer in item.answers}:
         return True
-    return not _hedges(text, item.answers) and any(_states(text, answer, item.question) for answer in item.answers)
+    return any(_states(text, answer, item.question) for answer in item.answers)
 
 
 def chosen_option(item: Item, draft: Draft) -> str | None:
@@ -64,19 +58,11 @@ def _states(text: str, answer: str, question: str) -> bool:
     begins = _POLAR.match(answer)
     if begins is not None and _ASKS_POLAR.match(question) and grade(text, begins[1]) == "Correct":
         return True
-    if len(answer.split()) <= _FEW_WORDS:
-        text, answer = (_NUMBER.sub(lambda word: str(NUMBER_WORDS.index(word[0].lower())), one)
-                        for one in (text, answer))
     for scale in {found for pair in _SCALE.findall(question) for found in pair if found and found not in answer}:
         text = re.sub(rf"(?<=\d)\s?{scale}(?:s\b|\b|(?=\s?원))", "", text, flags=re.IGNORECASE)
-    return (grade(text, answer) == "Correct" or _matches_without_spaces(text, answer)
-            or _is_name(text, answer, question)
-            or _has_key_words(text, answer, question))
-
-
-def _matches_without_spaces(text: str, answer: str) -> bool:
-    ours, gold = ("".join(normalize_answer(one).split()) for one in (text, answer))
-    return is_korean(answer) and len(ours) <= _RATIO * len(gold) and contains_answer(ours, gold)
+    return not denies_answer(text, answer, question) and (
+        grade(text, answer, question) == "Correct" or _is_name(text, answer, question)
+        or _has_key_words(text, answer, question))
 
 
 def _is_name(text: str, answer: str, question: str) -> bool:
@@ -109,23 +95,9 @@ def _has_key_words(text: str, answer: str, question: str) -> bool:
 
 
 def _has_unmatched(own: Sequence[TextValue], others: Sequence[TextValue]) -> bool:
-    """Return whether a number or date is not among the others."""
-    return any(not any(other.says(one) and other.percent == one.percent for other in others) for one in own)
+    """Return whether a number or date of `own` is missing from `others`."""
+    return any(not any(other.implies(one) and other.percent == one.percent for other in others) for one in own)
 
 
 def _is_negated(text: str) -> bool:
     return re.search(r"\b(?:not|never|no)\b|n't|아니|않|없", text, re.IGNORECASE) is not None
-
-
-def _hedges(text: str, answers: Sequence[str]) -> bool:
-    """Return whether the text negates an answer or offers alternatives to it."""
-    if any(pattern.search(text) and not any(map(pattern.search, answers)) for pattern in (_ALTERNATIVE, _RANGE)):
-        return True
-    parts = [with_values(part) for part in re.split(r"[,;、]\s|\band\b", text)]
-    for answer in answers:
-        phrase = re.escape(answer.strip(" .,\"'"))
-        if re.search(rf"{_DENIAL}{phrase}|{phrase}['\"]?[이가은는]?\s?아[니닌닙]", text, re.IGNORECASE):
-            return True
-        if len(parts) > 2 and with_values(answer) in parts[1:] and not re.search(r"[,;、]|\band\b", answer):
-            return True
-    return False

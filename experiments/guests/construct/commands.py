@@ -12,20 +12,21 @@ from ragbed.experiments.commands.options import AsJson, Fresh, Launcher, ShardNa
 
 if TYPE_CHECKING:
     from ragbed.documents.shards import Shard
-    from ragbed.experiments.guests.construct.settings import ConstructSettings
+    from ragbed.experiments.guests.construct.construct_settings import ConstructSettings
 
-Kind = Annotated[str, typer.Argument(metavar="KIND", help="crest, mdbench, mrke, mrceval, detectiveqa or computed.")]
-Sources = Annotated[Texts, typer.Argument(metavar="SRC...", help="Files, folders and globs.")]
+Kind = Annotated[str, typer.Argument(metavar="KIND", help=(
+    "Benchmark: crest, mdbench, mrke, mrceval, detectiveqa or computed."))]
+Sources = Annotated[Texts, typer.Argument(metavar="SRC...", help="Documents: files, folders or globs.")]
 Source = Annotated[str | None, typer.Option("--from", metavar="KIND:PATH", help=(
     "Start from a benchmark's questions instead of documents."))]
 Solver = Annotated[Texts, typer.Option(help="Model that checks items by answering. Repeatable.")]
-Judge = Annotated[Texts, typer.Option("--judge", help="Model that judges, for mrceval. Repeatable.")]
+Judge = Annotated[Texts, typer.Option("--judge", help="Model that judges items of mrceval. Repeatable.")]
 Assignments = Annotated[Texts, typer.Option("--set", metavar="KEY=VALUE", help=(
-    "Another setting, e.g. retriever=dense. Repeatable."))]
+    "Any other setting, e.g. retriever=dense. Repeatable."))]
 Formats = Annotated[Texts, typer.Option("--format", metavar="NAME", rich_help_panel=MORE, help=(
-    "Also write beir, ragas, autorag or yourbench. Repeatable."))]
+    "Extra output: beir, ragas, autorag or yourbench. Repeatable."))]
 Replay = Annotated[Path | None, typer.Option("--replay", metavar="FILE", rich_help_panel=MORE, help=(
-    "Cassette of a set, instead of models."))]
+    "Use the replies in this cassette instead of models."))]
 
 
 def construct(
@@ -35,26 +36,27 @@ def construct(
         solver: Solver = None, judge: Judge = None,
         n: Annotated[int, typer.Option("--n", min=1, help="Number of items to keep.")] = 100,
         tries: Annotated[int | None, typer.Option(min=1, rich_help_panel=MORE, help=(
-            "Maximum number of instances to start. Default: 5 per item."))] = None,
+            "Maximum number of attempts. Default: 5 per item."))] = None,
         seed: Annotated[int, typer.Option(help="Random seed.")] = 0, set: Assignments = None, format: Formats = None,
         budget: Annotated[Texts, typer.Option("--budget", metavar="PART=AMOUNT", help=(
-            "Limit, e.g. usd=2 or tokens=200000. Repeatable."))] = None,
+            "Stop at this limit, e.g. usd=2 or tokens=200000. Repeatable."))] = None,
         shard: ShardName = None, launcher: Launcher = None, fresh: Fresh = False, replay: Replay = None,
-        licence: Annotated[str, typer.Option(rich_help_panel=MORE, help="Licence of the sources, for its card.")] = "",
+        licence: Annotated[str, typer.Option(rich_help_panel=MORE, help=(
+            "Licence of the documents, written in the dataset card."))] = "",
         dry: Annotated[bool, typer.Option("--dry-run", help=(
-            "Show upper bounds on calls, tokens and price, and stop."))] = False,
+            "Show the maximum calls, tokens and price, and stop."))] = False,
         json: AsJson = False) -> None:
-    """Build a benchmark from documents, and report where items were lost.
+    """Build a benchmark from documents, and report why items were rejected.
 
-    A writer makes items, solvers check them, and filters reject those with a flaw. Without --solver the writer solves,
-    and without --judge the solvers judge. With --from, mrke makes an edited twin of each question, and mrceval a
-    multiple-choice item.
+    One model writes items, others check them by answering, and filters reject flawed items. Without --solver the writer
+    also checks, and without --judge the solvers judge. With --from, mrke makes an edited twin of each question, and
+    mrceval makes a multiple-choice item of it.
 
-    Rerunning the command continues it; without --shard it also takes over the work of shards. `ragbed run KIND DIR`
-    asks the questions. Exit status 1: no item was kept.
+    A rerun continues where the command stopped. Without --shard it also reuses the work of shards. `ragbed run KIND
+    DIR` asks the questions. Exit status 1: no item was kept.
     """
+    from ragbed.experiments.guests.construct.construct_settings import parse_settings
     from ragbed.experiments.guests.construct.display import show_bounds
-    from ragbed.experiments.guests.construct.settings import parse_settings
 
     given: dict[str, Any] = {"kind": kind, "sources": tuple(src or ()), "out": out, "writer": writer,
                              "solvers": tuple(solver or ()), "judges": tuple(judge or ()), "n": n, "tries": tries,
@@ -70,7 +72,7 @@ def construct(
 def _build(settings: ConstructSettings, part: Shard | None, launcher: str | None, fresh: bool, replay: Path | None,
            json: bool) -> None:
     from ragbed.documents.shards import parts
-    from ragbed.experiments.commands.shards import find_launcher
+    from ragbed.experiments.commands.options import find_launcher
     from ragbed.experiments.guests.construct.display import build
 
     if part:

@@ -1,4 +1,4 @@
-"""Make the worlds of an item: a program edits its documents wherever the edited value occurs.
+"""Edit an item's documents into versions with other answers (worlds), wherever the edited value occurs.
 
 In `edited`, a value that decides the answer changes, and so does the answer. In `removed`, the values that decide it
 are missing. In `unrelated`, another value changes, and the answer stays the same."""
@@ -6,16 +6,25 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 
 from ragbed.documents.types import Document
 from ragbed.experiments.guests.construct.operations import Computation, Place, compute, find_basis
 from ragbed.experiments.guests.construct.stages import Dropped
-from ragbed.experiments.guests.construct.typed_tables import NUMBER, SENTENCE, Field, TypedTable, Value, is_distinctive
+from ragbed.experiments.guests.formats.typed_tables import (
+    GONE,
+    NUMBER,
+    SENTENCE,
+    Field,
+    TypedTable,
+    Value,
+    find_sums,
+    is_distinctive,
+    is_in_name,
+)
 
-GONE = "—"
 _MAX_DRAWS = 80  # new values to try before giving up
 _YEAR = re.compile(r"(?<!\d)(?:1[5-9]|20)\d\d(?!\d)")
 
@@ -32,8 +41,8 @@ class DocumentEdit:
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """A world: its accepted answers (none if the correct reply is a refusal), and the edits that make it from the
-    original.
+    """A version of the documents: the edits that make it, and its accepted answers. Without answers, a refusal is
+    correct.
     """
 
     answers: tuple[str, ...]
@@ -42,22 +51,25 @@ class World:
 
 def make_worlds(plan: Computation, tables: Sequence[TypedTable], documents: Mapping[str, Document],
                 rng: random.Random) -> dict[str, World]:
-    """Return the worlds of a question by name, the original first. Raises Dropped: it has no answer, or no edit works.
+    """Return the worlds of a question by name, original first. Raises Dropped if it has no answer, or no edit works.
     """
     answers, basis = compute(plan, tables), find_basis(plan, tables)
+    if tables[0].key == SENTENCE and any(_value(tables, place).text in entity for place in basis
+                                         for entity in plan.entities):
+        raise Dropped("the question states a value that it asks for")
     every = [(number, name, entity) for number, table in enumerate(tables) for name in table.fields
              for entity in table.entities]
     known = {_digits(_value(tables, place)) for place in basis}
     others = [place for place in every if place not in basis and _digits(_value(tables, place)) not in known]
     return {"original": World(answers),
             "edited": _find_world(plan, tables, documents, _draw_changes(basis, tables, rng), answers, moved=True),
-            "removed": World((), _all_edits([(place, GONE) for place in basis], tables, documents)),
+            "removed": World((), _remove(plan, basis, answers, tables, documents)),
             "unrelated": _find_world(plan, tables, documents, _draw_changes(others, tables, rng), answers, moved=False)}
 
 
 def _find_world(plan: Computation, tables: Sequence[TypedTable], documents: Mapping[str, Document],
                 changes: Iterator[tuple[Place, str]], answers: tuple[str, ...], moved: bool) -> World:
-    why = "no edit changes the answer" if moved else "nothing else to edit"
+    why = "no edit changes the answer" if moved else "no other value to edit"
     for change in changes:
         try:
             edits = _all_edits([change], tables, documents)
@@ -79,8 +91,7 @@ def compute_answers(plan: Computation, tables: Sequence[TypedTable], edits: Sequ
 
 
 def _value(tables: Sequence[TypedTable], place: Place) -> Value:
-    number, name, entity = place
-    return tables[number].fields[name].values[tables[number].entities.index(entity)]
+    return tables[place[0]].at(*place[1:])
 
 
 def _digits(value: Value) -> str:
@@ -103,8 +114,7 @@ def _draw_changes(places: Sequence[Place], tables: Sequence[TypedTable],
 
 
 def _draw_value(value: Value, field: Field, rng: random.Random) -> str | None:
-    """Return another value of the same type: a number of the field's magnitude, a date some years before or after one
-    of the field's, or another row's text.
+    """Return another value of the same type: a number of similar size, a date a few years away, or another row's text.
     """
     if value.date is not None:
         year = rng.choice([one.date[0] for one in field.values if one.date]) + rng.choice((-1, 1)) * rng.randint(1, 6)
@@ -113,22 +123,56 @@ def _draw_value(value: Value, field: Field, rng: random.Random) -> str | None:
         sizes = [abs(one.number) for one in (field.values if field.kind == "number" else [value]) if one.number]
         places = len(found["digits"].partition(".")[2])
         drawn = (rng.choice(sizes) if sizes else Decimal(1)) * rng.randint(40, 190) / 100
-        digits = f"{drawn:{',' if ',' in found['digits'] else ''}.{places}f}"
+        comma = "," if any("," in one.text for one in (value, *field.values)) else ""
+        digits = f"{drawn:{comma}.{places}f}"
         return f"{value.text[:found.start('digits')]}{digits}{value.text[found.end('digits'):]}"
     texts = sorted({one.text for one in field.values if not one.empty} - {value.text})
     return rng.choice(texts) if texts else None
 
 
-def _all_edits(changes: Sequence[tuple[Place, str]], tables: Sequence[TypedTable],
-               documents: Mapping[str, Document]) -> tuple[DocumentEdit, ...]:
-    """Return the edits of values, and of every other mention of them in their documents."""
+def _all_edits(changes: Sequence[tuple[Place, str]], tables: Sequence[TypedTable], documents: Mapping[str, Document],
+               more: Iterable[DocumentEdit] = ()) -> tuple[DocumentEdit, ...]:
+    """Return the edits of values, of every other mention of them in their documents, and `more` edits."""
     changes = [(place, new) for place, new in changes if not _value(tables, place).empty]
     found: list[DocumentEdit] = []
     for edit in (*(_value_edit(place, new, tables) for place, new in changes),
-                 *(edit for place, new in changes for edit in _mention_edits(place, new, tables, documents))):
+                 *(edit for place, new in changes for edit in _mention_edits(
+                     _value(tables, place), place[1:], new, tables[place[0]], documents)), *more):
         if not any(one.document == edit.document and one.start < edit.end and edit.start < one.end for one in found):
             found.append(edit)
     return tuple(found)
+
+
+def _remove(plan: Computation, basis: Sequence[Place], answers: Sequence[str], tables: Sequence[TypedTable],
+            documents: Mapping[str, Document]) -> tuple[DocumentEdit, ...]:
+    """Return the edits that remove the values of the basis, the answer if the program computed it, and every other
+    value as long as a removed one follows from it."""
+    def more() -> Iterator[DocumentEdit]:
+        for number, table in enumerate(tables):
+            names = {value.start: row[0].text for row in table.rows for value in row}
+            for value in _telling_values(table, [place for place in basis if place[0] == number], tables):
+                yield DocumentEdit(table.document, value.start, value.end, GONE)
+                yield from _mention_edits(replace(value, number=Decimal(0)), (names[value.start],), GONE, table,
+                                          documents)
+        if plan.operation in ("sum", "difference"):
+            stated = replace(Value(answers[0], 0, 0), number=Decimal(0))
+            yield from _mention_edits(stated, plan.fields, GONE, tables[0], documents)
+
+    return _all_edits([(place, GONE) for place in basis], tables, documents, more())
+
+
+def _telling_values(table: TypedTable, basis: Sequence[Place], tables: Sequence[TypedTable]) -> Iterator[Value]:
+    """Yield the cells that tell a removed value: shares and averages of the same entities, and cells of totals until no
+    removed cell follows from the others."""
+    gone = {_value(tables, place).start for place in basis}
+    rates = [rate for entity in dict.fromkeys(place[2] for place in basis) for name, field in table.fields.items()
+             if field.kind == "number" and not field.is_amount and not (rate := table.at(name, entity)).empty]
+    groups = find_sums(table)
+    while value := rates.pop() if rates else next((left[-1] for group in groups if len(left := [
+            one for one in group if one.start not in gone]) == len(group) - 1), None):
+        if value.start not in gone:
+            gone.add(value.start)
+            yield value
 
 
 def _value_edit(place: Place, new: str, tables: Sequence[TypedTable]) -> DocumentEdit:
@@ -138,12 +182,11 @@ def _value_edit(place: Place, new: str, tables: Sequence[TypedTable]) -> Documen
     return DocumentEdit(table.document, value.start, value.end, new)
 
 
-def _mention_edits(place: Place, new: str, tables: Sequence[TypedTable],
+def _mention_edits(value: Value, names: Sequence[str], new: str, table: TypedTable,
                    documents: Mapping[str, Document]) -> Iterator[DocumentEdit]:
-    """Yield the edits of other mentions of a value. Raises Dropped: the value has too few digits to tell whether
-    another sentence states it.
+    """Yield the edits of other mentions of a value. Raises Dropped if it has too few digits to tell whether another
+    sentence or table, in a line with one of the names, states it, or if a mention may be part of a name.
     """
-    table, value = tables[place[0]], _value(tables, place)
     text, core, sentence = documents[table.document].plain, _digits(value), table.key == SENTENCE
     if value.number is None and value.date is None:
         return
@@ -152,16 +195,19 @@ def _mention_edits(place: Place, new: str, tables: Sequence[TypedTable],
     for found in re.finditer(rf"(?<![\w.,]){re.escape(core)}(?![\w]|[.,]\d)", text):
         if value.start <= found.start() < value.end or (not sentence and table.start <= found.start() < table.end):
             continue
-        if sure:
+        if value.number is not None and is_in_name(text, *found.span()):
+            if sure:
+                raise Dropped("a name may contain the same number")
+        elif sure:
             yield DocumentEdit(table.document, *found.span(), other)
-            continue
-        line = text[:found.start()].rpartition("\n")[2] + text[found.start():].partition("\n")[0]
-        if not sentence and place[2].casefold() in line.casefold():
-            raise Dropped("another sentence may state it, with too few digits to be sure")
+        else:
+            line = (text[:found.start()].rpartition("\n")[2] + text[found.start():].partition("\n")[0]).casefold()
+            if not sentence and any(name.casefold() in line for name in names):
+                raise Dropped("the value has too few digits to tell whether another sentence states it")
 
 
 def apply_to_passage(document: str, text: str, start: int, edits: Sequence[DocumentEdit]) -> str:
-    """Return a passage, which begins at `start` of a document, after the edits of a world."""
+    """Apply the edits of a world to a passage that begins at offset `start` of a document."""
     for edit in sorted(edits, key=lambda one: -one.start):
         if edit.document == document and start <= edit.start and edit.end <= start + len(text):
             text = f"{text[:edit.start - start]}{edit.new}{text[edit.end - start:]}"
@@ -169,7 +215,7 @@ def apply_to_passage(document: str, text: str, start: int, edits: Sequence[Docum
 
 
 def apply_to_table(table: TypedTable, edits: Sequence[DocumentEdit]) -> TypedTable:
-    """Return a table after the edits of a world."""
+    """Apply the edits of a world to a table."""
     spans = dict(zip(table.entities, table.spans, strict=False))
 
     def read(entity: str, value: Value) -> str:

@@ -1,4 +1,4 @@
-"""Show a construction in the terminal: progress, the yield table, and where the set is."""
+"""Show a construction in the terminal: progress, the yield table, and the path of the set."""
 from __future__ import annotations
 
 import asyncio
@@ -9,20 +9,21 @@ import typer
 
 from ragbed.documents.shards import Shard
 from ragbed.experiments.formatting import format_price, join_names, plural
-from ragbed.experiments.guests.construct.build import construct, read_library
-from ragbed.experiments.guests.construct.dry_run import estimate_usage
-from ragbed.experiments.guests.construct.play import FAILED, Outcome
+from ragbed.experiments.guests.construct.construct_settings import ConstructSettings
+from ragbed.experiments.guests.construct.set_builder import construct, read_library
 from ragbed.experiments.guests.construct.set_files import REPORT, write_set, yield_view
-from ragbed.experiments.guests.construct.settings import ConstructSettings
+from ragbed.experiments.guests.construct.stage_runner import FAILED
+from ragbed.experiments.guests.construct.stages import Outcome
+from ragbed.experiments.guests.construct.usage_estimate import estimate_usage
 from ragbed.experiments.terminal.display import Bars, note, print_json, print_result, print_table, say, stoppable
-from ragbed.experiments.terminal.tables import print_views
+from ragbed.experiments.terminal.run_tables import print_views
 
-_MAX_NAMED = 6  # maximum sources without an item to list in the terminal; the card lists all
+_MAX_NAMED = 6  # number of sources without items that the terminal lists; the card lists all of them
 
 
 def build(settings: ConstructSettings, fresh: bool, replay: Path | None, json: bool, shard: Shard | None = None,
           parts: Sequence[Path] = ()) -> None:
-    """Build a set or continue it, write it, and show its yield. For a shard, only make its calls."""
+    """Build or continue a set, write it, and show its yield. A shard only makes its calls."""
     kept = 0
 
     with stoppable("replies are kept; rerun the command to continue"), Bars() as bars:
@@ -43,7 +44,7 @@ def build(settings: ConstructSettings, fresh: bool, replay: Path | None, json: b
     print_views([yield_view(card)], None)
     empty: dict[str, list[str]] = {}
     for one in card["sources"]:
-        if not one["kept"] and settings.benchmark is None:  # a benchmark has a source or more per question
+        if not one["kept"] and settings.benchmark is None:  # a benchmark has at least one source per question
             why = one["why"] or f"all items were lost, at {join_names(list(one['lost']))}"
             empty.setdefault(why, []).append(one["source"])
     for why, sources in empty.items():
@@ -53,19 +54,19 @@ def build(settings: ConstructSettings, fresh: bool, replay: Path | None, json: b
         note(text)
     for one in card["models"]:
         if one["relation"]:
-            note(f"{one['role']}, {one['model']}, is {one['relation']}, so its verdicts are not independent of it")
+            note(f"{one['role']}, {one['model']}, is {one['relation']}, so it does not judge independently of it")
     say(f"card: {settings.out / 'card.md'}; report: {settings.out / REPORT}")
     failed = sum(card["yield"]["lost"].get(FAILED, {}).values())
     if failed:
-        note(f"{plural(failed, 'item')} ended with a failed call; rerun the command to repeat it")
+        note(f"{plural(failed, 'item')} ended with a failed call; rerun the command to retry")
     if not card["yield"]["kept"]:
         note("no item was kept")
         raise typer.Exit(1)
-    say(f"to ask its questions: ragbed run {settings.kind} {settings.out}")
+    say(f"to run the benchmark: ragbed run {settings.kind} {settings.out}")
 
 
 def show_bounds(settings: ConstructSettings, json: bool) -> None:
-    """Print the most that a construction can cost."""
+    """Print upper bounds on the calls, tokens and price of a construction."""
     library, unread = read_library(settings)
     found = {**estimate_usage(settings, library), "unread": list(unread)}
     if json:

@@ -1,4 +1,4 @@
-"""Write the question files of other tools. Every chunk with a piece of the evidence is gold, in either rendering of its
+"""Write the question files of other tools. A chunk with a piece of the evidence is gold, in either rendering of the
 document. An unanswerable item has no gold passage, and its answer is the refusal.
 """
 from __future__ import annotations
@@ -42,7 +42,7 @@ class ExportedItem:
 
 @dataclass(frozen=True, slots=True)
 class ExportedSet:
-    """Items, and the chunks to search; `writer` is the model that wrote the questions, empty if none did."""
+    """Items and the chunks to search. `writer` is the model that wrote the questions; empty if a program did."""
 
     kind: str
     writer: str
@@ -52,7 +52,7 @@ class ExportedSet:
 
 
 def collect_items(items: Sequence[Item], library: Library, kind: str, writer: str) -> ExportedSet:
-    """Collect the items to export with their own chunks, and the index if their evidence is in it."""
+    """Collect the items to export and their chunks, plus the whole index if it contains their evidence."""
     shared = any(one.document in library.documents for item in items for one in item.evidence)
     every = chain(library.chunks if shared else (), *(item.chunks for item in items))
     chunks = {chunk.id: chunk for chunk in every}
@@ -89,7 +89,8 @@ def write_ragas(made: ExportedSet, folder: Path) -> None:
 
 
 def write_autorag(made: ExportedSet, folder: Path) -> None:
-    """Write AutoRAG's qa.parquet and corpus.parquet. One passage of each inner list of `retrieval_gt` is enough."""
+    """Write AutoRAG's qa.parquet and corpus.parquet. In `retrieval_gt`, each inner list has the passages for one piece
+    of evidence; one of them is enough."""
     import pyarrow as pa
     from pyarrow.parquet import write_table
 
@@ -112,8 +113,8 @@ def write_autorag(made: ExportedSet, folder: Path) -> None:
 
 
 def write_yourbench(made: ExportedSet, folder: Path) -> None:
-    """Write prepared_lighteval.jsonl, the rows that YourBench evaluates. The difficulty, from 1 to 10, is the share of
-    solvers that were wrong despite the evidence; null without solvers."""
+    """Write prepared_lighteval.jsonl, the rows that YourBench evaluates. The difficulty, from 1 to 10, grows with the
+    share of solvers that were wrong despite the evidence. It is null without solvers."""
     write_lines(folder / "prepared_lighteval.jsonl", (_yourbench_row(one, made) for one in made.items))
 
 

@@ -1,5 +1,4 @@
-"""Filters that items must pass. Each returns why it rejects an item, or lets it pass. Filters that ask solvers are
-recipes."""
+"""Filters that items must pass. A filter returns why it rejects an item, or None. With solvers, it is a recipe."""
 from __future__ import annotations
 
 import re
@@ -45,9 +44,9 @@ _UNNAMED = re.compile(r"\bthe (?:company|firm|bank|organi[sz]ation|study|patient
                       r"(?!\w| (?:that|who|which|of|in|whose|behind|with)\b)", re.IGNORECASE)
 _NAME = re.compile(r"(?<!^)(?<![.?!] )\b[A-Z0-9]\w*[A-Za-z]|(?<=\s)[\"“'‘]\w")
 _WHICH = re.compile(r"\b(?:which|what) of the following\b", re.IGNORECASE)
-_SAME = 0.7  # least similarity (Jaccard or containment) of questions that are duplicates if they share an answer
-_NEAR = 0.95  # the same threshold for the cosine
-_EQUAL = 0.9  # least Jaccard index of questions that are the same if their words and numbers are
+_SAME = 0.7  # least Jaccard index or containment of two questions that repeat each other, if they share an answer
+_NEAR = 0.95  # or the least cosine of their vectors
+_EQUAL = 0.9  # least Jaccard index of two questions with the same words and numbers that count as the same
 
 
 def check_spans(item: Item, library: Library) -> str | None:
@@ -76,16 +75,16 @@ def check_self_contained(item: Item, library: Library) -> str | None:
 
 
 def check_solvable(item: Item, library: Library) -> Generator[Any, Any, Item | str]:
-    """Let every solver answer from the evidence alone; most of them must be correct."""
-    rate, = yield from _success_rates(item, library, [evidence_chunks(item, library)])
+    """Let every solver answer from the evidence alone. More than half must be correct."""
+    rate, = yield from success_rates(item, library, [evidence_chunks(item, library)])
     if rate * 2 <= 1:
         return "most solvers do not find its answer in the evidence"
     return replace(item, measured={**item.measured, "solved": rate})
 
 
 def check_unknown(item: Item, library: Library) -> Generator[Any, Any, Item | str]:
-    """Let every solver answer closed-book; at most half of them may be correct."""
-    rate, = yield from _success_rates(item, library, [()])
+    """Let every solver answer closed-book. At most half may be correct."""
+    rate, = yield from success_rates(item, library, [()])
     if rate * 2 > 1:
         return "most solvers answer it without documents"
     return replace(item, measured={**item.measured, "known": rate})
@@ -93,11 +92,11 @@ def check_unknown(item: Item, library: Library) -> Generator[Any, Any, Item | st
 
 def check_needs_evidence(item: Item, library: Library, by: Literal["chunk", "span"] = "chunk"
                    ) -> Generator[Any, Any, Item | str | None]:
-    """Let every solver answer from the item's chunks without the evidence, and from the evidence without each piece of
-    it.
+    """Let every solver answer from the item's chunks without the evidence, and from the evidence with each piece left
+    out in turn.
 
-    At most half of them may be correct each time. A piece is all evidence in one chunk, or, with `by="span"`, one span.
-    If no text is left to answer from, the item passes: `check_unknown` covers this case."""
+    At most half may be correct each time. A piece is all evidence in one chunk, or, with `by="span"`, one span. If no
+    text is left to answer from, the item passes: `check_unknown` covers this case."""
     pieces = _evidence_pieces(item, by)
     shown = [chunk for chunk in item.chunks if not any(holds_evidence(chunk, one) for one in item.evidence)]
     views = [shown] if shown else []
@@ -106,7 +105,7 @@ def check_needs_evidence(item: Item, library: Library, by: Literal["chunk", "spa
                                   library) for piece in pieces]
     if not views:
         return None
-    rates = yield from _success_rates(item, library, views)
+    rates = yield from success_rates(item, library, views)
     if shown and rates[0] * 2 > 1:
         return "most solvers answer it with its evidence removed"
     if any(rate * 2 > 1 for rate in rates):
@@ -129,15 +128,15 @@ def holds_evidence(chunk: Chunk, one: Evidence) -> bool:
 
 
 def check_unique(item: Item, library: Library) -> str | None:
-    """Check that the guard finds no other passage in the index that answers the question. The evidence's document in
-    its other rendering does not count."""
+    """Check that the guard finds no other passage in the index that answers the question. The other rendering of the
+    evidence's document does not count."""
     second = next(_other_passages(item, library), None)
     return None if second is None else f"a second passage may answer it: {REASONS[second.reason]}"
 
 
 def certify_unanswerable(item: Item, library: Library) -> str | None:
-    """Check that the guard finds no answer to an unanswerable item: not in its own chunks, and not in the index, except
-    in the evidence that was removed."""
+    """Check that the guard finds no answer to an unanswerable item, neither in its own chunks nor in the index. The
+    removed evidence does not count."""
     if not item.answers:
         return "it has no answer to search for"
     asked = _as_question(item)
@@ -151,9 +150,9 @@ def certify_unanswerable(item: Item, library: Library) -> str | None:
 
 
 def _other_passages(item: Item, library: Library) -> Iterator[Rejected]:
-    """Yield passages of the index and of the item that may answer the question, without its evidence. A passage that
-    reads like the evidence counts too, unless the evidence is in a document made for this item, such as an edited one,
-    or the passage is a small part of it, such as a table's header."""
+    """Yield passages of the index and of the item, other than its evidence, that may answer the question. A passage
+    similar to the evidence counts too, unless the evidence is in a document made for this item (such as an edited one),
+    or the passage is a small part of the evidence (such as a table's header)."""
     formats = {(one.document, one.format) for one in item.evidence}
     documents = {document for document, _ in formats}
     gold = [chunk for chunk in evidence_chunks(item, library) if chunk.document in library.documents]
@@ -178,7 +177,8 @@ def ask_solvers(item: Item, library: Library, views: Sequence[Sequence[Chunk]], 
     return [drafts[at:at + library.solvers] for at in range(0, len(drafts), library.solvers)]
 
 
-def _success_rates(item: Item, library: Library, views: Sequence[Sequence[Chunk]]) -> Generator[Any, Any, list[float]]:
+def success_rates(item: Item, library: Library, views: Sequence[Sequence[Chunk]]) -> Generator[Any, Any, list[float]]:
+    """Let every solver answer from each view; return the share that is correct by view."""
     groups = yield from ask_solvers(item, library, views)
     return [sum(is_correct(item, draft) for draft in group) / len(group) for group in groups]
 

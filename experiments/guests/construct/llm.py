@@ -14,7 +14,7 @@ from ragbed.documents.types import Chunk
 from ragbed.experiments.guests.construct.stages import Dropped, StageRecipe
 from ragbed.experiments.guests.review.items import Item
 from ragbed.strategies.catalogue import REASONING
-from ragbed.strategies.parts.lockstep import Lockstep
+from ragbed.strategies.parts.conversation import Lockstep
 from ragbed.strategies.prompting import fill_untrusted_text
 from ragbed.strategies.types import Draft, Gathering, Generate, Message, Passage, Reply, Rules, Task, drive
 
@@ -39,23 +39,20 @@ class Turn:
 
 
 def ask_structured(role: str, purpose: str, fields: type[Fields], name: str, given: Mapping[str, str],
-                   before: Sequence[Turn] = (), sample: int = 0,
-                   most: int | None = None) -> Generator[Any, Any, tuple[Fields, Turn]]:
-    """Ask for a reply that fits a model's JSON Schema. If it does not fit, ask once more with the reason.
+                   before: Sequence[Turn] = (), most: int | None = None) -> Generator[Any, Any, tuple[Fields, Turn]]:
+    """Ask for a reply that fits the JSON Schema of `fields`. If it does not fit, ask once more with the reason.
 
     Args:
         role: `writer`, or `solver 1`, `judge 2` and so on.
-        name: the prompt, whose fields are delimited because strangers wrote them.
-        sample: distinguishes draws with the same prompt.
+        name: name of the prompt; its fields are delimited, because they are untrusted text.
         most: the largest integer that the reply may contain, such as the number of lines shown.
 
-    Returns the reply, and the turn to continue from. Raises Dropped: neither reply fits.
+    Returns the reply, and the turn to continue from. Raises Dropped if neither reply fits.
     """
     asked = fill_untrusted_text(load_prompt(name), name, given)
     messages = tuple(message for turn in before for message in
                      (Message("user", (turn.prompt,)), Message("assistant", (turn.reply,))))
-    call = Generate((*messages, Message("user", (asked,))), f"{role}: {purpose}", schema=strict_schema(fields, most),
-                    sample=sample)
+    call = Generate((*messages, Message("user", (asked,))), f"{role}: {purpose}", schema=strict_schema(fields, most))
     reply: Reply = yield call
     found = _validate(fields, reply)
     if isinstance(found, str):
@@ -75,8 +72,8 @@ _UNSENT = ("title", "default", "minLength", "description", "$defs")
 def strict_schema(fields: type[BaseModel], most: int | None = None) -> Mapping[str, Any]:
     """Return the JSON Schema of a reply in the form that strict servers accept.
 
-    It has no references, every field is required, no other field is allowed, and integers range from 1, or their own
-    minimum, to `most`. The constraints that it leaves out are checked on the reply.
+    It has no references, every field is required, no other field is allowed, and integers range from 1 (or their own
+    minimum) to `most`. Constraints that it leaves out are checked on the reply.
     """
     whole = fields.model_json_schema()
     definitions = whole.get("$defs", {})
@@ -111,11 +108,11 @@ def _validate(fields: type[Fields], reply: Reply) -> Fields | str:
 
 def solve(role: str, item: Item, chunks: Sequence[Chunk], strategy: str = "direct",
           rules: Rules | None = None) -> Generator[Any, Any, Draft]:
-    """Let a solver answer an item's question with a built-in reasoning strategy from these chunks only; with no chunks,
-    closed-book. The rules are by default `grounded`, which allows a refusal, or `choice` for an item with options."""
+    """Let a solver answer an item's question with a built-in reasoning strategy from these chunks only, or closed-book
+    without chunks. The default rules are `grounded`, which allows a refusal, or `choice` for an item with options."""
     def placed(task: Task, query: str) -> Gathering:
         return tuple(Passage(number, chunk) for number, chunk in enumerate(chunks, 1))
-        yield  # a retrieval strategy is a generator, and this one asks for nothing
+        yield  # makes this a generator, as retrieval strategies are
 
     labels = tuple(zip(LABELS, item.options, strict=False))
     default: Rules = ("choice" if labels else "grounded") if chunks else "closed-book"

@@ -1,5 +1,5 @@
-"""Operations over typed tables: which can be asked, the answer by exact arithmetic, and the values it rests on. Numbers
-are as written, with brackets as a minus and without conversion of units. A tie or an empty cell drops the item."""
+"""Operations over typed tables: draw a question, compute its answer exactly, and find the values that decide it.
+Parentheses around a number mean that it is negative. Units are not converted. A tie or an empty cell drops the item."""
 from __future__ import annotations
 
 import random
@@ -11,7 +11,15 @@ from statistics import median_low
 from typing import Literal, get_args
 
 from ragbed.experiments.guests.construct.stages import Dropped
-from ragbed.experiments.guests.construct.typed_tables import SENTENCE, VALUE, Field, TypedTable
+from ragbed.experiments.guests.formats.typed_tables import (
+    SENTENCE,
+    VALUE,
+    Field,
+    TypedTable,
+    Value,
+    find_scale,
+    is_deduction,
+)
 
 Operation = Literal["look-up", "arg-max", "arg-min", "sum", "difference", "ratio", "before", "after", "count", "join"]
 OPERATIONS: tuple[Operation, ...] = get_args(Operation)
@@ -21,7 +29,7 @@ Place = tuple[int, str, str]  # a value that decides an answer: number of the ta
 
 @dataclass(frozen=True, slots=True)
 class Computation:
-    """What a question asks, before it is put into words.
+    """The computation that a question asks for.
 
     Attributes:
         fields: for a join, one per table; for a count, one per condition.
@@ -39,7 +47,7 @@ ComputeFunction = Callable[[Computation, Sequence[TypedTable]], tuple[str, ...]]
 
 
 def compute(plan: Computation, tables: Sequence[TypedTable]) -> tuple[str, ...]:
-    """Return the accepted answers, the key first. Raises Dropped: a tie or an empty cell leaves no answer."""
+    """Return the accepted answers, the key first. Raises Dropped if a tie or an empty cell leaves no answer."""
     return _OPERATIONS[plan.operation](plan, tables)
 
 
@@ -57,38 +65,48 @@ def shared_entities(tables: Sequence[TypedTable]) -> list[str]:
     return [one for one in tables[0].entities if one in tables[1].entities]
 
 
+def _filled(table: TypedTable, name: str, entity: str) -> Value:
+    if (value := table.at(name, entity)).empty:
+        raise Dropped("an empty cell")
+    return value
+
+
 def _look_up(table: TypedTable, name: str, entity: str) -> tuple[str, ...]:
-    value = table.at(name, entity)
-    return _accepted_forms(value.text, value.number, table.fields[name], table.scale)
+    value = _filled(table, name, entity)
+    return _accepted_forms(value.text, value.number, table.fields[name], table.scale,
+                           is_deduction(name) or is_deduction(entity))
 
 
-def _accepted_forms(text: str, number: Decimal | None, field: Field, scale: str) -> tuple[str, ...]:
-    """Return a value as written, and for a number its other forms: without its unit, with a minus for brackets, and
-    with the scale of the header."""
+def _accepted_forms(text: str, number: Decimal | None, field: Field, scale: str,
+                    either_sign: bool = False) -> tuple[str, ...]:
+    """Return a value as written. For a number, add it without its unit, with a minus for brackets, and with the
+    header's scale. A loss in brackets may be given without a sign."""
     if number is None:
         return (text,)
-    bare = f"{number:,}" if "," in text else f"{number}"
-    own = (text.removesuffix("원"),) if _SCALES.search(text) else (bare,)
-    forms = (text, *own, *([f"{bare} {scale}"] if scale and field.is_summable and not field.unit[1] else []))
-    return tuple(dict.fromkeys(forms))
+    numbers = (number, abs(number)) if either_sign else (number,)
+    bare = [f"{one:,}" if "," in text else f"{one}" for one in numbers]
+    own = [text.removesuffix("원")] if _SCALES.search(text) else bare
+    scale = find_scale(field.name) or scale
+    scaled = scale and field.is_amount and not field.unit[1]
+    return tuple(dict.fromkeys((text, *own, *(f"{one} {scale}" for one in bare if scaled))))
 
 
 def _format_number(number: Decimal, field: Field) -> str:
-    """Return a number as the field writes them: its unit, thousands separators, and most decimals."""
+    """Format a number like the field's values: with their unit, thousands separators and largest number of decimals."""
     places = max((0, *(-int(one.number.as_tuple().exponent) for one in field.values if one.number is not None)))
     digits = f"{abs(number):{',' if any(',' in value.text for value in field.values) else ''}.{places}f}"
     before, after = field.unit
     return f"{'-' if number < 0 else ''}{before}{digits}{after if after in ('', '%') else f' {after}'}"
 
 
-def _number(table: TypedTable, name: str, entity: str) -> Decimal:
-    if (number := table.at(name, entity).number) is None:
+def _read_number(table: TypedTable, name: str, entity: str) -> Decimal:
+    if (number := _filled(table, name, entity).number) is None:
         raise Dropped("a cell is not a number")
     return number
 
 
-def _extreme(table: TypedTable, name: str, highest: bool) -> str:
-    numbers = {entity: _number(table, name, entity) for entity in table.entities}
+def _find_extreme(table: TypedTable, name: str, highest: bool) -> str:
+    numbers = {entity: _read_number(table, name, entity) for entity in table.entities}
     best = (max if highest else min)(numbers.values())
     found = [entity for entity, number in numbers.items() if number == best]
     if len(found) > 1:
@@ -99,21 +117,21 @@ def _extreme(table: TypedTable, name: str, highest: bool) -> str:
 def _arithmetic(combine: Callable[[list[Decimal]], Decimal]) -> ComputeFunction:
     def compute(plan: Computation, tables: Sequence[TypedTable]) -> tuple[str, ...]:
         table, name = tables[0], plan.fields[0]
-        number = combine([_number(table, name, entity) for entity in plan.entities])
+        number = combine([_read_number(table, name, entity) for entity in plan.entities])
         return _accepted_forms(_format_number(number, table.fields[name]), number, table.fields[name], table.scale)
     return compute
 
 
 def _ratio(plan: Computation, tables: Sequence[TypedTable]) -> tuple[str, ...]:
-    above, below = (_number(tables[0], plan.fields[0], entity) for entity in plan.entities)
+    above, below = (_read_number(tables[0], plan.fields[0], entity) for entity in plan.entities)
     if below <= 0 or above <= 0:
         raise Dropped("a ratio with zero or a negative number")
     return (f"{(above / below).quantize(Decimal('0.01'), ROUND_HALF_UP)}",)
 
 
-def _first(plan: Computation, tables: Sequence[TypedTable], latest: bool) -> tuple[str, ...]:
+def _order_dates(plan: Computation, tables: Sequence[TypedTable], latest: bool) -> tuple[str, ...]:
     table, name = tables[0], plan.fields[0]
-    found = {entity: table.at(name, entity) for entity in plan.entities}
+    found = {entity: _filled(table, name, entity) for entity in plan.entities}
     dates = [value.date for value in found.values()]
     if None in dates or len({tuple(map(bool, date)) for date in dates if date}) > 1:
         raise Dropped("dates differ in precision")
@@ -125,7 +143,7 @@ def _first(plan: Computation, tables: Sequence[TypedTable], latest: bool) -> tup
 
 def _count(plan: Computation, tables: Sequence[TypedTable]) -> tuple[str, ...]:
     table, (name, measure), (text, above) = tables[0], plan.fields, plan.where
-    met = sum((table.at(name, entity).text == text) & (_number(table, measure, entity) > Decimal(above))
+    met = sum((_filled(table, name, entity).text == text) & (_read_number(table, measure, entity) > Decimal(above))
               for entity in table.entities)
     if not met:
         raise Dropped("no row meets both conditions")
@@ -133,7 +151,7 @@ def _count(plan: Computation, tables: Sequence[TypedTable]) -> tuple[str, ...]:
 
 
 def _join(plan: Computation, tables: Sequence[TypedTable]) -> tuple[str, ...]:
-    entity = _extreme(tables[0], plan.fields[0], highest=True)
+    entity = _find_extreme(tables[0], plan.fields[0], highest=True)
     if entity not in tables[1].entities:
         raise Dropped("the other table does not have the row")
     return _look_up(tables[1], plan.fields[1], entity)
@@ -141,20 +159,20 @@ def _join(plan: Computation, tables: Sequence[TypedTable]) -> tuple[str, ...]:
 
 _OPERATIONS: Mapping[Operation, ComputeFunction] = {
     "look-up": lambda plan, tables: _look_up(tables[0], plan.fields[0], plan.entities[0]),
-    "arg-max": lambda plan, tables: (_extreme(tables[0], plan.fields[0], highest=True),),
-    "arg-min": lambda plan, tables: (_extreme(tables[0], plan.fields[0], highest=False),),
+    "arg-max": lambda plan, tables: (_find_extreme(tables[0], plan.fields[0], highest=True),),
+    "arg-min": lambda plan, tables: (_find_extreme(tables[0], plan.fields[0], highest=False),),
     "sum": _arithmetic(lambda numbers: sum(numbers, Decimal(0))),
     "difference": _arithmetic(lambda numbers: numbers[0] - numbers[1]),
     "ratio": _ratio,
-    "before": lambda plan, tables: _first(plan, tables, latest=False),
-    "after": lambda plan, tables: _first(plan, tables, latest=True),
+    "before": lambda plan, tables: _order_dates(plan, tables, latest=False),
+    "after": lambda plan, tables: _order_dates(plan, tables, latest=True),
     "count": _count,
     "join": _join,
 }
 
 
 def draw_plan(operation: Operation, tables: Sequence[TypedTable], rng: random.Random) -> Computation | None:
-    """Draw a question of an operation over a table, or for a join over two; None if no field allows it."""
+    """Draw a question for an operation over one table, or two for a join. Return None if no field suits it."""
     table = tables[0]
     if operation == "join":
         return _draw_join(tables, rng) if len(tables) > 1 and table.is_comparable else None
@@ -192,7 +210,6 @@ def _draw_sentence_plan(operation: Operation, table: TypedTable, rng: random.Ran
 
 
 def _repeated_texts(one: Field) -> list[str]:
-    """Return the texts that several rows have."""
     texts = [value.text for value in one.values if not value.empty]
     return sorted({text for text in texts if texts.count(text) > 1 and len(text) <= 40})
 

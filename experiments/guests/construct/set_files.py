@@ -18,7 +18,7 @@ from ragbed.experiments.benchmarks.hub import CARD
 from ragbed.experiments.formatting import estimate, plural, visible
 from ragbed.experiments.guests.construct.export_formats import collect_items, write_exports
 from ragbed.experiments.guests.construct.llm import WRITER
-from ragbed.experiments.guests.construct.play import Outcome
+from ragbed.experiments.guests.construct.stages import Outcome
 from ragbed.experiments.guests.hard_negatives.guard_recall import guard_recall
 from ragbed.experiments.guests.review.figures import read_figures, review_section
 from ragbed.experiments.guests.review.items import DOCUMENTS, FILE, ITEMS, QUESTIONS, Item, open_set, question_line
@@ -28,11 +28,11 @@ from ragbed.experiments.runs.store import write_text
 from ragbed.retrieval.storage.files import sha256_of
 
 if TYPE_CHECKING:
-    from ragbed.experiments.guests.construct.build import Built
+    from ragbed.experiments.guests.construct.set_builder import Built
 
 _FAMILIES = ("qwen", "llama", "gemma", "mistral", "mixtral", "phi", "gpt", "claude", "gemini", "smollm", "deepseek",
              "command", "granite", "glm", "exaone", "solar", "kimi")
-_MAX_REASONS = 3  # named for each step
+_MAX_REASONS = 3  # reasons shown for each step
 _NONE = "no instance was made from it"
 
 
@@ -94,8 +94,7 @@ def _source_rows(built: Built) -> Iterator[dict[str, Any]]:
 
 
 def yield_view(card: Mapping[str, Any]) -> View:
-    """Return the yield table: items requested, instances started, items generated, lost at each step with the most
-    frequent reasons, and kept."""
+    """Return the yield table: items requested, instances started, and items generated, lost at each step, and kept."""
     found = card["yield"]
     started = plural(found["instances"], "instance")
     why = f"the limit is {started}; allow more with --tries"
@@ -179,7 +178,7 @@ def hash_files(folder: Path, names: Sequence[str]) -> dict[str, str]:
 
 
 REPORT = "report.html"
-_MAX_SHOWN = 1_000  # kept items, and lost items, in the report; items.jsonl has all
+_MAX_SHOWN = 1_000  # kept items in the report, and lost items; items.jsonl has all
 _ITEM, _DOCUMENT = TypeAdapter(Item), TypeAdapter(Document)
 
 

@@ -1,5 +1,4 @@
-"""The parts of a kind of construction: stages that make items, filters that reject them, and the library that both use.
-"""
+"""The parts of a kind of construction: stages make items, filters reject them, and both use the library."""
 from __future__ import annotations
 
 import random
@@ -19,7 +18,6 @@ from ragbed.experiments.guests.review.items import Evidence, Item
 from ragbed.strategies.types import Asked
 
 if TYPE_CHECKING:
-    from ragbed.experiments.guests.construct.play import Outcome
     from ragbed.experiments.question import Benchmark
     from ragbed.retrieval.types import Embedder
 
@@ -45,7 +43,7 @@ class Dropped(Exception):
 
 @dataclass(frozen=True)
 class Library:
-    """What stages and filters work with.
+    """Documents, index and settings that stages and filters use.
 
     Attributes:
         documents: by id.
@@ -53,9 +51,9 @@ class Library:
         solvers: number of solvers; their roles are `solver 1`, `solver 2` and so on.
         judges: number of judges, with roles named the same way.
         options: settings of the kind.
-        embedder: opens the embedder, on first use.
+        embedder: opens the embedder on first use.
         benchmark: source of the questions, if the items are not made from documents.
-        has_writer: whether a model writes.
+        has_writer: whether a writer model is set.
     """
 
     documents: Mapping[str, Document]
@@ -83,15 +81,15 @@ class Library:
 
     @cached_property
     def lowercase_words(self) -> frozenset[str]:
-        """Words that some chunk writes in lower case. None of them is a name on its own."""
+        """Words that a chunk writes in lower case, and that are therefore not names."""
         return frozenset(word for chunk in self.chunks for word in _LOWER.findall(chunk.content))
 
 
 StageRecipe = Generator[Asked, Any, Any]
 Step = Callable[[Item, Library], Any]
-"""A function of an item, or a generator that yields searches and calls. A stage returns the item, changed, or a list of
-items made from it. A filter returns why the item is rejected, or the item with what it measured, or None to pass it
-unchanged. Both may raise Dropped."""
+"""A function of an item, or a generator that yields searches and calls. A stage returns the changed item or a list of
+items made from it. A filter returns the reason to reject the item, the item with new measurements, or None. Both may
+raise Dropped."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,13 +97,31 @@ class Stage:
     """A stage or a filter.
 
     Attributes:
-        name: as the yield table shows it.
-        calls: the most calls that it may make for one item; an item that asks for more fails.
+        name: its row in the yield table.
+        calls: maximum number of calls per item. An item that needs more fails.
     """
 
     name: str
     step: Step
     calls: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """An item and what happened to it.
+
+    Attributes:
+        lost: the stage or filter that ended the item; empty if it was kept.
+        why: the reason, in a few words.
+        calls: purpose and journal key of each call, including the calls for its instance.
+        generated: whether the stages finished the item before a filter rejected it.
+    """
+
+    item: Item
+    lost: str = ""
+    why: str = ""
+    calls: tuple[tuple[str, str], ...] = ()
+    generated: bool = False
 
 
 class NoOptions(BaseModel):
@@ -119,13 +135,13 @@ class Kind:
     """A method of building a benchmark.
 
     Attributes:
-        paper: the paper that it follows, with sections.
+        paper: the paper and the sections that it follows.
         instances: yields what stages start from, in seeded order.
         stages: turn an instance into items.
         filters: accept or reject each item, in this order.
         write: writes the paper's own format, which `ragbed run KIND DIR` reads.
-        max_items: the most items that one instance can become.
-        quota: returns an item's group, and how many items of that group are kept.
+        max_items: maximum number of items from one instance.
+        quota: returns an item's group, and the maximum number of items to keep of that group.
         notes: returns notes for the card.
         options: settings of this kind only.
         chunker, formats: how to cut the index that items are checked against.

@@ -1,1 +1,1 @@
-"""Loaders of public data sets in their published formats. The five papers' benchmarks are in the core."""
+"""Loaders of public benchmarks and data sets in their published formats."""

@@ -21,7 +21,7 @@ from typing import Literal
 
 from ragbed.experiments.benchmarks.base import About, Selection
 from ragbed.experiments.benchmarks.hub import fetch_files
-from ragbed.experiments.benchmarks.qrels import (
+from ragbed.experiments.guests.datasets.qrels import (
     RECORDS,
     collection_files,
     judged_questions,
@@ -39,7 +39,7 @@ class Beir(Selection):
 
     Attributes:
         path: the folder, or `hub:OWNER/NAME`.
-        split: name of the file in `qrels` whose queries to run.
+        split: name of a file in `qrels`; the run asks its queries.
     """
 
     about = About(

@@ -33,7 +33,7 @@ class ChunkingEval(Selection):
 
     Attributes:
         path: the folder.
-        chunker: how the corpora are cut if a run has no `chunkers`.
+        chunker: chunker for the corpora if a run has no `chunkers`.
     """
 
     about = About(
@@ -64,7 +64,7 @@ class ChunkingEval(Selection):
 def _question(row: Row, corpora: Mapping[str, Document], seen: Counter[str]) -> Question:
     text, corpus = row.filled("question"), row.text("corpus_id")
     if corpus not in corpora:
-        row.fail("corpus_id", f"a corpus that is there: {', '.join(corpora)}", corpus)
+        row.fail("corpus_id", f"one of the corpora in the folder: {', '.join(corpora)}", corpus)
     stated = replace(row, fields={"references": row.decoded("references", list, "a list")})
     gold = [_gold(part, corpora[corpus]) for part in stated.parts("references")]
     return Question(id=unique_id(digest(text)[:12], seen), text=text, answers=(), answerable=True,

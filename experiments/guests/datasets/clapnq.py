@@ -17,8 +17,9 @@ from collections.abc import Iterator
 from typing import Literal
 
 from ragbed.documents.rows import Row, read_rows
-from ragbed.experiments.benchmarks.base import About, Loaded, SplitFiles, interleave
+from ragbed.experiments.benchmarks.base import About, Loaded, interleave
 from ragbed.experiments.benchmarks.fields import gold_chunk, passages
+from ragbed.experiments.guests.datasets.splits import SplitFiles
 from ragbed.experiments.question import Question, Scheme
 
 
@@ -32,7 +33,7 @@ class ClapNq(SplitFiles):
         get="annotated_data/dev of https://github.com/primeqa/clapnq, or hub:PrimeQA/clapnq",
         settings={"rules": "grounded"})
     scheme = Scheme(groups=("answers", "overlap", "ranking", "form"), rubric="grades",
-                    columns=("unified", "f1", "refusal_accuracy", "citation_f1"))
+                    columns=("right", "f1", "refusal_accuracy", "citation_f1"))
 
     kind: Literal["clapnq"] = "clapnq"
 

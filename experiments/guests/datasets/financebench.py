@@ -1,10 +1,10 @@
 """FinanceBench: questions of financial analysts on companies' filings, with the pages that answer them.
 
 Paper: Islam, Kannappan, Kiela, Qian, Scherrer, Vidgen, "FinanceBench: A New Benchmark for Financial Question
-Answering", 2023, arXiv:2311.11944. Code, data and PDFs: github.com/patronus-ai/financebench, CC BY-NC 4.0; nothing of
-it is in this project.
+Answering", 2023, arXiv:2311.11944. Code, data and PDFs: github.com/patronus-ai/financebench, CC BY-NC 4.0; not
+included in this project.
 
-One row of the published shape of `financebench_open_source.jsonl`, made up; pages count from 0:
+One made-up row in the published format of `financebench_open_source.jsonl`; pages count from 0:
 
     {"financebench_id": "financebench_id_00001", "company": "Esk Rail", "doc_name": "ESKRAIL_2022_10K",
      "question_type": "metrics-generated", "question_reasoning": "Information extraction", "domain_question_num": null,
@@ -51,7 +51,7 @@ class FinanceBench(RecordFiles):
     corpus: str | None = None
 
     def whole(self) -> Benchmark:
-        """Return all questions, over the PDFs if they are there."""
+        """Return all questions. They search the PDFs if these are available."""
         beside = fetch_files(self.path) / "pdfs"
         pdfs = expand_path(self.corpus) if self.corpus is not None else beside if beside.is_dir() else None
         questions, documents = collect_questions(convert_records(partial(_question, pdfs=pdfs), self.rows()))

@@ -1,4 +1,4 @@
-"""HotpotQA: questions over two Wikipedia paragraphs among ten, with the supporting sentences listed.
+"""HotpotQA: questions over two of ten Wikipedia paragraphs, with the supporting sentences listed.
 
 Paper: Yang, Qi, Zhang, Bengio, Cohen, Salakhutdinov, Manning, "HotpotQA: A Dataset for Diverse, Explainable Multi-hop
 Question Answering", EMNLP 2018, arXiv:1809.09600. Site: hotpotqa.github.io. CC BY-SA 4.0.
@@ -16,7 +16,8 @@ from __future__ import annotations
 from typing import Literal
 
 from ragbed.documents.rows import Row
-from ragbed.experiments.benchmarks.base import About, Loaded, SplitFiles
+from ragbed.experiments.benchmarks.base import About, Loaded
+from ragbed.experiments.guests.datasets.splits import SplitFiles
 from ragbed.experiments.guests.datasets.titled import Units, with_facts
 from ragbed.experiments.question import Question, Scheme
 

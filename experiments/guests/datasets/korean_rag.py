@@ -2,10 +2,9 @@
 
 Paper: Kim, Kim, Han, Kim, Ko, Lee, "AutoRAG: Automated Framework for optimization of Retrieval Augmented Generation
 Pipeline", 2024, arXiv:2410.20878, whose authors made the set. Code and data:
-github.com/Marker-Inc-Korea/AutoRAG-example-korean-embedding-benchmark, no licence stated; nothing of it is in this
-project.
+github.com/Marker-Inc-Korea/AutoRAG-example-korean-embedding-benchmark, no licence stated; not included in this project.
 
-One passage of the published shape, which is the text of one page of a PDF, and one question, made up:
+One made-up passage in the published format, which is the text of one page of a PDF, and one made-up question:
 
     {"doc_id": "finance - 에스크 은행 보고서.pdf - 4", "contents": "에스크 은행의 최저자본금은\\n250억원이다.",
      "metadata": {"last_modified_datetime": "2024-06-05T20:59:48.782"}}
@@ -22,7 +21,8 @@ from ragbed.documents.errors import BenchmarkError
 from ragbed.documents.rows import Row, convert_records
 from ragbed.documents.types import Chunk, Document, Page
 from ragbed.experiments.benchmarks.base import About, RecordFiles, collect_questions
-from ragbed.experiments.benchmarks.fields import make_tags, split_by_field
+from ragbed.experiments.benchmarks.fields import make_tags
+from ragbed.experiments.guests.datasets.splits import split_by_field
 from ragbed.experiments.question import Benchmark, Gold, Question, Scheme
 
 _PAGE = re.compile(r"(.+) - (\d{1,6})", re.DOTALL)

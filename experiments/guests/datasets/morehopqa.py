@@ -41,7 +41,8 @@ class MoreHopQa(RecordFiles):
     kind: Literal["morehopqa"] = "morehopqa"
 
     def question(self, row: Row) -> Loaded:
-        """Return the question of one record; `hops` counts the steps of its last part, as `no_of_hops` does."""
+        """Return the question of one record. Its tag `hops` is `no_of_hops`, which counts the steps of the last part.
+        """
         parts = row.parts("question_decomposition")
         titles = [title for part in parts if (title := part.optional("paragraph_support_title"))]
         material = whole(paragraphs(row), titles)

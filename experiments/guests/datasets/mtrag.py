@@ -1,10 +1,10 @@
-"""MTRAG: questions in the course of conversations, over reference passages or a whole collection.
+"""MTRAG: questions asked during conversations, over reference passages or a whole collection.
 
 Paper: Katsis, Rosenthal, Fadnis, Gunasekara, Lee, Popa, Shah, Zhu, Contractor, Danilevsky, "MTRAG: A Multi-Turn
 Conversational Benchmark for Evaluating Retrieval-Augmented Generation Systems", TACL 13, 2025, arXiv:2501.03468. Code
-and data: github.com/IBM/mt-rag-benchmark; nothing of it is in this project.
+and data: github.com/IBM/mt-rag-benchmark; not included in this project.
 
-One task of the published shape of `generation_tasks/reference.jsonl`, made up. Its `input` is the whole conversation,
+One made-up task in the published format of `generation_tasks/reference.jsonl`. Its `input` is the whole conversation,
 which ends with the question; its `contexts` are the passages in which annotators found the answer:
 
     {"conversation_id": "c7", "task_id": "c7<::>2", "task_type": "rag", "turn": "2",
@@ -59,7 +59,7 @@ class Mtrag(RecordFiles):
             "retrieval an unpacked file of its corpora/passage_level",
         settings={"rules": "grounded"})
     scheme = Scheme(groups=("answers", "overlap", "ranking", "form"), rubric="grades",
-                    columns=("unified", "f1", "refusal_accuracy", "citation_f1", "recall@5", "ndcg@5"),
+                    columns=("right", "f1", "refusal_accuracy", "citation_f1", "recall@5", "ndcg@5"),
                     views=("by:turn", "by:question_type", "by:multi_turn", "by:answerability"))
 
     kind: Literal["mtrag"] = "mtrag"
@@ -70,7 +70,7 @@ class Mtrag(RecordFiles):
         passages: Passages = {}
         if self.corpus is not None:
             files = files_below(fetch_files(self.corpus))
-            for _ in convert_records(partial(_kept, passages, "_id"), chain.from_iterable(map(read_rows, files))):
+            for _ in convert_records(partial(_add_chunk, passages, "_id"), chain.from_iterable(map(read_rows, files))):
                 pass
         questions, _ = collect_questions(convert_records(lambda row: (_question(row, passages), ()), self.rows()))
         if self.corpus is not None:
@@ -83,7 +83,7 @@ class Mtrag(RecordFiles):
                          shared=tuple(chunk for _, chunk in passages.values()))
 
 
-def _kept(passages: Passages, id: str, row: Row) -> Chunk:
+def _add_chunk(passages: Passages, id: str, row: Row) -> Chunk:
     """Return the first passage with this id. Its title precedes the text unless the text begins with it."""
     name, title, text = row.id(id), row.optional("title"), row.text("text")
     made = passage(text, "" if text.startswith(title) else title, name)
@@ -96,7 +96,7 @@ def _question(row: Row, passages: Passages) -> Question:
         row.fail("input", "a conversation that ends with a question of the user", row.fields["input"])
     answerability = row.texts("Answerability")
     answerable = _NO_ANSWER not in answerability
-    given = tuple(_kept(passages, "document_id", part) for part in row.parts("contexts"))
+    given = tuple(_add_chunk(passages, "document_id", part) for part in row.parts("contexts"))
     targets = tuple(target.filled("text") for target in row.parts("targets"))
     return Question(
         id=row.id("task_id"), text=turns[-1][1], answers=targets if answerable else (), answerable=answerable,

@@ -2,9 +2,9 @@
 
 Paper: Tang, Yang, "MultiHop-RAG: Benchmarking Retrieval-Augmented Generation for Multi-Hop Queries", 2024,
 arXiv:2401.15391. Code and data: github.com/yixuantt/MultiHop-RAG, ODC-By 1.0 (the articles are their publishers');
-nothing of it is in this project.
+not included in this project.
 
-One query of the published shape of `MultiHopRAG.json`, and one article of `corpus.json`, made up:
+One made-up query in the published format of `MultiHopRAG.json`, and one made-up article of `corpus.json`:
 
     {"query": "Do 'Esk News' and 'Lund Post' both say that the harbour was closed in May 2023?",
      "answer": "Yes", "question_type": "comparison_query",
@@ -30,7 +30,8 @@ from ragbed.documents.errors import BenchmarkError
 from ragbed.documents.rows import Row, convert_records
 from ragbed.documents.types import Chunk, Document, digest
 from ragbed.experiments.benchmarks.base import About, RecordFiles, collect_questions
-from ragbed.experiments.benchmarks.fields import passage, pieces, split_by_field, unique_id
+from ragbed.experiments.benchmarks.fields import passage, pieces, unique_id
+from ragbed.experiments.guests.datasets.splits import split_by_field
 from ragbed.experiments.question import Benchmark, Gold, Question, Scheme
 
 _NONE = "null_query"
@@ -73,8 +74,7 @@ class MultiHopRag(RecordFiles):
 
 
 def _article(row: Row, size: int) -> tuple[Document, tuple[Chunk, ...]]:
-    """Return an article with its address as id. Each chunk begins with title, source and date, because queries use
-    them.
+    """Return an article with its address as id. Each chunk begins with title, source and date, since queries use them.
     """
     title = f"{row.text('title')} ({row.text('source')}, {row.text('published_at')[:10]})"
     if "facts" in row.fields:

@@ -20,8 +20,9 @@ from __future__ import annotations
 from typing import Literal
 
 from ragbed.documents.rows import Row
-from ragbed.experiments.benchmarks.base import About, Loaded, SplitFiles
+from ragbed.experiments.benchmarks.base import About, Loaded
 from ragbed.experiments.benchmarks.fields import gold_chunk, make_tags, mask_answers, passages
+from ragbed.experiments.guests.datasets.splits import SplitFiles
 from ragbed.experiments.question import Question, Scheme
 
 
@@ -60,4 +61,4 @@ class Musique(SplitFiles):
             id=id if answerable else f"{id}-unanswerable", text=row.filled("question"),
             answers=tuple(dict.fromkeys((answer, *row.texts("answer_aliases")))), answerable=answerable,
             gold=tuple(dict.fromkeys(gold)), provided=given, sub_questions=asked, sub_answers=sub_answers,
-            tags=make_tags(hops=hops, chain=chain if parts else "")), documents
+            tags=make_tags(hops=hops, chain=chain if parts else "", twin="" if answerable else id)), documents

@@ -1,11 +1,11 @@
 """RGB: short questions on news, with passages that have the answer, no answer, or a wrong answer.
 
 Paper: Chen, Lin, Han, Sun, "Benchmarking Large Language Models in Retrieval-Augmented Generation", AAAI 2024,
-arXiv:2309.01431. Code and data: github.com/chen700564/RGB, CC BY-NC-SA 4.0; nothing of it is in this project. The
-number of passages of each kind follows that code (`evalue.py`). Only `en_fact.json` has `positive_wrong`. In
-`en_int.json` an answer has several parts, and `positive` has a list of passages for each.
+arXiv:2309.01431. Code and data: github.com/chen700564/RGB, CC BY-NC-SA 4.0; not included in this project. The number of
+passages of each kind follows that code (`evalue.py`). Only `en_fact.json` has `positive_wrong`. In `en_int.json` an
+answer has several parts, and `positive` has a list of passages for each.
 
-One row of the published shape, made up:
+One made-up row in the published format:
 
     {"id": 3, "query": "Where was the 2022 Esk regatta held?", "answer": [["Port Esk", "Esk"]],
      "fakeanswer": "Lund", "positive": ["The 2022 Esk regatta took place in Port Esk ..."],
@@ -63,8 +63,8 @@ class Rgb(RecordFiles):
     def question(self, row: Row) -> Loaded:
         """Return the question of one record, with at most the requested number of passages of each kind."""
         id, negative = row.id("id"), list(row.texts("negative"))
-        holding, parts = _holding(row, "positive_wrong" if self.test == "counterfactual" else "positive")
-        count = self._noisy(len(holding), len(negative), parts)
+        holding, parts = _order_positives(row, "positive_wrong" if self.test == "counterfactual" else "positive")
+        count = self._count_negatives(len(holding), len(negative), parts)
         holding = [] if self._rejects else holding[:max(self.passages - count, parts)]
         shown = [(text, True) for text in holding] + [(text, False) for text in negative[:count]]
         Random(f"{self.seed}:{id}").shuffle(shown)
@@ -81,7 +81,7 @@ class Rgb(RecordFiles):
     def _rejects(self) -> bool:
         return self.test == "rejection" or self.noise == 1
 
-    def _noisy(self, holding: int, negative: int, parts: int) -> int:
+    def _count_negatives(self, holding: int, negative: int, parts: int) -> int:
         """Return the number of negatives: their share of the passages, but more if too few passages have an answer, and
         fewer if the parts of the answer need the space.
         """
@@ -91,7 +91,7 @@ class Rgb(RecordFiles):
         return min(max(wanted, self.passages - holding), negative)
 
 
-def _holding(row: Row, field: str) -> tuple[list[str], int]:
+def _order_positives(row: Row, field: str) -> tuple[list[str], int]:
     """Return the passages with the answer, and the number of parts of the answer (0 if it has none). One passage for
     each part comes first.
     """

@@ -1,9 +1,9 @@
-"""SQuAD 2.0: questions on Wikipedia paragraphs, a third of which the paragraph does not answer.
+"""SQuAD 2.0: questions on Wikipedia paragraphs. The paragraphs do not answer a third of them.
 
 Paper: Rajpurkar, Jia, Liang, "Know What You Don't Know: Unanswerable Questions for SQuAD", ACL 2018, arXiv:1806.03822.
 Site: rajpurkar.github.io/SQuAD-explorer. CC BY-SA 4.0.
 
-One article of the published shape, made up; the hub's `rajpurkar/squad_v2` has a row for each question, with `id`,
+One made-up article in the published format; the hub's `rajpurkar/squad_v2` has a row for each question, with `id`,
 `title`, `context`, `question` and `answers: {"text": [...], "answer_start": [...]}`, which is read too:
 
     {"version": "v2.0", "data": [{"title": "Harbour_bell", "paragraphs": [{
@@ -21,8 +21,9 @@ from itertools import chain
 from typing import Literal
 
 from ragbed.documents.rows import Row, convert_records
-from ragbed.experiments.benchmarks.base import About, Loaded, SplitFiles
+from ragbed.experiments.benchmarks.base import About, Loaded
 from ragbed.experiments.benchmarks.fields import gold_chunk, passage
+from ragbed.experiments.guests.datasets.splits import SplitFiles
 from ragbed.experiments.question import Question, Scheme
 
 
@@ -44,7 +45,7 @@ class Squad2(SplitFiles):
     kind: Literal["squad2"] = "squad2"
 
     def rows(self) -> Iterator[Row]:
-        """Yield a row for each question, from the nested and the flat file alike."""
+        """Yield a row for each question of a nested or a flat file."""
         for row in super().rows():
             yield from chain(*convert_records(_questions, row.parts("data"))) if "data" in row.fields else (row,)
 

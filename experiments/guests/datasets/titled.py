@@ -47,19 +47,19 @@ def with_facts(row: Row, units: Units) -> TitledMaterial:
 
 
 def whole(found: Sequence[tuple[str, list[str]]], titles: Collection[str]) -> TitledMaterial:
-    """Make each paragraph one chunk. Paragraphs with one of the titles are gold; so is a title without a paragraph."""
+    """Make each paragraph one chunk. Paragraphs with one of the titles are gold, and so are titles without one."""
     documents, chunks = passages((title, join_sentences(sentences)) for title, sentences in found)
     gold = [gold_chunk(chunk) for (title, _), chunk in zip(found, chunks, strict=True) if title in titles]
     gold += [Gold(title) for title in titles if title not in dict(found)]
     return TitledMaterial(tuple(documents), chunks, tuple(dict.fromkeys(gold)))
 
 
-def paragraphs(row: Row, field: str = "context") -> list[tuple[str, list[str]]]:
-    """Return title and sentences of each paragraph."""
-    found = _pairs(row, field, ("sentences", "content"))
+def paragraphs(row: Row) -> list[tuple[str, list[str]]]:
+    """Return the title and the sentences of each paragraph."""
+    found = _pairs(row, "context", ("sentences", "content"))
     for place, (_, sentences) in enumerate(found):
         if not isinstance(sentences, list) or not all(isinstance(sentence, str) for sentence in sentences):
-            row.fail(f"{field}[{place}]", "a title and a list of sentences", sentences)
+            row.fail(f"context[{place}]", "a title and a list of sentences", sentences)
     return found
 
 

@@ -15,7 +15,7 @@ from typing import Literal
 from ragbed.documents.paths import expand_path
 from ragbed.experiments.benchmarks.base import About, Selection, files_below, files_in
 from ragbed.experiments.benchmarks.hub import fetch_files
-from ragbed.experiments.benchmarks.qrels import (
+from ragbed.experiments.guests.datasets.qrels import (
     RECORDS,
     collection_files,
     judged_questions,
@@ -34,9 +34,9 @@ class Trec(Selection):
     Attributes:
         path: the file of qrels, or a folder with `qrels.txt`, `topics.tsv` or `queries.jsonl`, and `corpus.jsonl` or a
             folder `corpus`.
-        topics: the file of topics, if it is elsewhere.
-        corpus: if it is elsewhere: a file or folder of passages in BEIR's format, or a folder of pages, which qrels
-            name by path.
+        topics: the file of topics, if it is not in `path`.
+        corpus: the corpus, if it is not in `path`: a file or folder of passages in BEIR's format, or a folder of pages
+            that the qrels name by path.
     """
 
     about = About(
@@ -53,7 +53,7 @@ class Trec(Selection):
     def whole(self) -> Benchmark:
         """Return all queries, over the whole corpus."""
         path = fetch_files(self.path, also=("*.tsv", "*.txt", "*.qrels"))
-        folder = path if path.is_dir() else path.parent
+        folder = path if path.is_dir() else path.parent if path.parent.name else path.absolute().parent
         qrels = collection_files(path, "qrels", (*_TEXT, ".qrels", *RECORDS))[0] if path.is_dir() else path
         named = [folder / f"topics{suffix}" for suffix in (*_TEXT, *RECORDS)] if self.topics is None else []
         topics = [expand_path(self.topics)] if self.topics is not None else (

@@ -1,4 +1,4 @@
-"""2WikiMultihopQA: questions over two to four Wikipedia paragraphs among ten, with the facts that lead to the answer.
+"""2WikiMultihopQA: questions over two to four of ten Wikipedia paragraphs, with the facts that lead to the answer.
 
 Paper: Ho, Duong Nguyen, Sugawara, Aizawa, "Constructing A Multi-hop QA Dataset for Comprehensive Evaluation of
 Reasoning Steps", COLING 2020, arXiv:2011.01060. Code and data: github.com/Alab-NII/2wikimultihop, Apache-2.0.
@@ -11,7 +11,7 @@ One made-up row in the published shape; some copies on the hub have `context` an
      "supporting_facts": [["Low Tide", 0], ["Ana Prell", 0], ...],
      "evidences": [["Low Tide", "director", "Ana Prell"], ["Ana Prell", "country of citizenship", "Austria"], ...]}
 
-Version 1.1 adds `answer_id` to a row, and a file with aliases of answers, one record a line:
+Version 1.1 adds `answer_id` to each row, and a file of answer aliases, one record per line:
 
     {"Q_id": "Q40", "aliases": ["Republic of Austria"], "demonyms": ["Austrian"]}
 """
@@ -23,8 +23,9 @@ from pathlib import Path
 from typing import Literal
 
 from ragbed.documents.rows import Row, convert_records, read_rows
-from ragbed.experiments.benchmarks.base import About, Loaded, SplitFiles
+from ragbed.experiments.benchmarks.base import About, Loaded
 from ragbed.experiments.benchmarks.hub import fetch_files
+from ragbed.experiments.guests.datasets.splits import SplitFiles
 from ragbed.experiments.guests.datasets.titled import Units, with_facts
 from ragbed.experiments.question import Question, Scheme, Step
 

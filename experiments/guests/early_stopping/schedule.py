@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from random import Random
 from typing import TYPE_CHECKING, Any
@@ -29,7 +29,7 @@ from ragbed.experiments.guests.early_stopping.sequential_test import (
     follow_race,
 )
 from ragbed.experiments.metrics import METRICS, Scoring, family_of
-from ragbed.experiments.metrics.intervals import NO_INTERVAL, Interval
+from ragbed.experiments.metrics.intervals import NO_INTERVAL, Interval, match_test
 from ragbed.experiments.metrics.metric import BY_SPLIT
 from ragbed.experiments.metrics.scoring import get_score, score_range
 from ragbed.experiments.question import Question
@@ -38,7 +38,7 @@ from ragbed.experiments.statistics import Clusters, mcnemar, pair_scores, permut
 if TYPE_CHECKING:
     from ragbed.experiments.metrics.metric import Floats
 
-_CONTEXT = ("benchmark", "condition", "perturbation", "show", "variation")  # factors whose levels do not compete
+_CONTEXT = ("benchmark", "condition", "perturbation", "show", "variation")  # cells that differ in these do not compete
 
 
 class RaceSchedule:
@@ -55,27 +55,36 @@ class RaceSchedule:
         variants = group_replicates(rows, {})
         self.members = [[row["id"] for row in alike] for alike in split_replicates(rows)]
         self.labels = label_groups(variants)
-        place = {one.first["id"]: number for number, one in enumerate(variants)}
-        self.pairs = [(place[first.first["id"]], place[second.first["id"]]) for factor, first, second
-                      in select_pairs(variants)[0] if factor not in _CONTEXT]
-        alone = set(range(len(variants))) - {cell for pair in self.pairs for cell in pair}
-        if alone:
-            raise SettingsError(f"race: {self.labels[min(alone)]} competes with no other cell: no other cell differs "
-                                f"from it in exactly one factor ({', '.join(_CONTEXT)} do not count); run without "
-                                "--race")
-        if METRICS[family_of(metric)].of_set:
-            raise SettingsError(f"race: {metric} is computed over all questions together, so it cannot be followed "
-                                "question by question; run without --race")
+        self.pairs = self.choose_pairs(variants)
         units: dict[str, list[str]] = {}
         for question in questions:
             units.setdefault(grouped.of[question], []).append(question)
         names = list(units)
         Random(f"race {seed}").shuffle(names)
         self.order = [question for name in names for question in units[name]]
-        self.ends = np.cumsum([len(units[name]) for name in names])  # end of each unit among the ordered questions
+        self.ends = np.cumsum([len(units[name]) for name in names])  # for each unit, its end in the order of questions
         self.unit = np.repeat(np.arange(len(names)), [len(units[name]) for name in names])
         splits = [metric == BY_SPLIT and not questions[name].answerable for name in self.order]
         self.weights = np.array([len(splits) / Counter(splits)[split] for split in splits])
+
+    def choose_pairs(self, variants: Sequence[ReplicateGroup]) -> list[tuple[int, int]]:
+        """Return the pairs of competing cells, by their places. Raises SettingsError if these cells cannot race."""
+        place = {one.first["id"]: number for number, one in enumerate(variants)}
+        pairs = [(place[first.first["id"]], place[second.first["id"]]) for factor, first, second
+                 in select_pairs(variants)[0] if factor not in _CONTEXT]
+        alone = set(range(len(variants))) - {cell for pair in pairs for cell in pair}
+        if alone:
+            raise SettingsError(f"race: {self.labels[min(alone)]} competes with no other cell: no other cell differs "
+                                f"from it in exactly one factor ({', '.join(_CONTEXT)} do not count); run without "
+                                "--race")
+        known = METRICS[family_of(self.metric)]
+        if known.less or known.high is None or known.low is None:
+            raise SettingsError(f"race: {self.metric} cannot decide a race, which needs a score that has a range and "
+                                "where more is better; choose another headline, or run without --race")
+        if known.of_set:
+            raise SettingsError(f"race: {self.metric} is computed over all questions together, so it cannot be "
+                                "followed question by question; run without --race")
+        return pairs
 
     def follow(self, answers: Answers) -> RaceState:
         """Return the state of the race after these answers. Ignores answers that the race did not request."""
@@ -91,7 +100,12 @@ class RaceSchedule:
             weighted = np.nan_to_num(changes[places, :end]) * self.weights[:end]
             return np.stack([np.bincount(self.unit[:end], one) for one in weighted], axis=1)
 
-        return follow_race(self.pairs, len(self.ends), changes_until, lambda place: self.final_p(variants, place))
+        return self.decide(changes_until, lambda place: self.final_p(variants, place))
+
+    def decide(self, changes: Callable[[int, list[int]], Floats | None],
+               final_p: Callable[[int], float | None]) -> RaceState:
+        """Follow the race as far as its answers go; the arguments are those of `follow_race`."""
+        return follow_race(self.pairs, len(self.ends), changes, final_p)
 
     def final_p(self, variants: Sequence[ReplicateGroup], place: int) -> float | None:
         """Return the p-value of a pair over the whole run; None if no question has both scores."""
@@ -111,7 +125,7 @@ class RaceSchedule:
         return np.where(split[firsts] == split[seconds], scores[seconds] - scores[firsts], math.nan)
 
     def due(self, answers: Answers) -> set[tuple[str, str]]:
-        """Return the (cell, question) pairs that the race has asked so far, given these answers, and the next ones."""
+        """Return the (cell, question) pairs to ask, given these answers: all so far, and the next ones."""
         state = self.follow(answers)
         return {(cell, question) for place, cells in enumerate(self.members) for cell in cells
                 for question in self.order[:self._count_asked(state, place)]}
@@ -123,7 +137,7 @@ class RaceSchedule:
 
     @property
     def notes(self) -> list[str]:
-        """Notes for the run's summary."""
+        """Return notes for the run's summary."""
         return [f"Early stopping: n is the number of the {len(self.order):,} questions that a cell was asked. The "
                 "interval of a cell's mean is computed as if this number had been fixed in advance."]
 
@@ -139,19 +153,19 @@ class RaceSchedule:
                 name: variants[cell].answers[name] for name in self.order[:end]}) for cell in self.pairs[place])
             one, = compare_groups(self.metric, [(first, second)], self.grouped.of, self.scoring, self.seed)
             if one is not None:
-                low, high = self._interval(changes[place, :end])
+                low, high = match_test(one.difference or 0.0, self._interval(changes[place, :end]), verdict.p)
                 made.append(comparison_row(first, second, replace(
                     one, low=low, high=high, test="race", p=verdict.p, p_holm=verdict.p_holm, smallest=None,
                     said=self._describe_verdict(place, verdict, state))))
         return {"metric": self.metric, "pairs": made, "said": list(self._describe(state)), "notes": [
             f"Early stopping: questions were asked in a random order (seed {self.seed}), and a cell was asked until "
             "all its comparisons were decided. Verdicts, p and intervals stay valid however often one looks. p (Holm) "
-            f"is corrected for all {len(self.pairs)} comparisons. Each row is over the questions behind its verdict."]}
+            f"is corrected for all {len(self.pairs)} comparisons. Each row covers the questions until its verdict."]}
 
     def _interval(self, changes: Floats) -> Interval:
         ranges = [score_range(self.metric, answerable) for answerable in (True, False)]
         width = max(high for _, high in ranges) - min(low for low, _ in ranges)
-        if len(set(self.weights)) > 1 or len(self.ends) < len(self.order):  # not a plain mean over questions
+        if len(set(self.weights)) > 1 or len(self.ends) < len(self.order):  # the metric is not a plain mean
             return NO_INTERVAL
         return anytime_interval(changes[~np.isnan(changes)], -width, width)
 

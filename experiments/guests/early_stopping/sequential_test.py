@@ -2,12 +2,12 @@
 
 **Pairs that differ.** Of the 5 % error, 3 % is spent on looking early and 2 % on the whole run's own test, for pairs
 that are still open at the last question (Haybittle, British Journal of Radiology 44, 1971; Peto et al., British Journal
-of Cancer 34, 1976). The early test is a bet on what the final test assumes: that two cells may be swapped within any
-unit, which is a question or all questions that share documents. Given the size of a change, its sign is then a fair
-coin, so the product of exp(l x) / cosh(l x) over the changes x does not grow on average, whatever l is computed from
-earlier changes and from the size of this one. The mean of the products for l and -l reaches 1/a with probability at
-most a (Ville). No maintained library on PyPI has this test: `confseq` (0.0.11, 2023) needs a C++ compiler and Boost,
-`savvi` (0.3.1, 2024) brings cvxpy, and `earlysign` (0.2.0) calls itself work in progress.
+of Cancer 34, 1976). The early test bets against the final test's null hypothesis: two cells may be swapped within any
+unit (a question, or all questions that share documents). Given the size of a change, its sign is then a fair coin, so
+the product of exp(l x) / cosh(l x) over the changes x does not grow on average. Each l may depend on earlier changes
+and on the size of this one. The mean of the products for l and -l reaches 1/a with probability at most a (Ville). No
+maintained library on PyPI has this test: `confseq` (0.0.11, 2023) needs a C++ compiler and Boost, `savvi` (0.3.1, 2024)
+brings cvxpy, and `earlysign` (0.2.0) calls itself work in progress.
 
 **Pairs without an expected difference.** A pair is closed if, given the answers so far, the whole run is unlikely to
 find a difference. This cannot cause a false positive, but it misses some true differences.
@@ -31,9 +31,9 @@ if TYPE_CHECKING:
 
 EARLY = 0.03  # the part of ALPHA that early looks may spend
 FUTILITY = 1 / 3  # a pair is closed if the chance of a difference is below this, times the share of units left
-_MIN_SHARE = 0.1  # least share of the units before a pair is closed as futile
-_MAX_LOOKS, _MIN_STEP = 40, 8  # maximum looks of a race; least units between two looks
-_TARGET = 0.25  # share of the units after which bets should be won
+_MIN_SHARE = 0.1  # share of the units to ask before a pair may be closed as futile
+_MAX_LOOKS, _MIN_STEP = 40, 8  # maximum looks of a race; minimum units between two looks
+_TARGET = 0.25  # bets are sized to win after this share of the units
 _GRID = 401  # number of means that the interval tries
 _MAX_BET = 0.5  # maximum share of the capital to bet
 
@@ -60,11 +60,11 @@ class RaceVerdict:
 
 @dataclass(frozen=True, slots=True)
 class RaceState:
-    """A race after the last look that its answers allow.
+    """The state of a race after its last look at the available answers.
 
     Attributes:
         verdicts: by index of the pair.
-        out: the cells that are worse than another, each with the index of the pair that shows it.
+        out: the cells that are worse than another, each with the index of the deciding pair.
         running: the cells that are still in the race; empty when it has ended.
         until: number of units at which the running cells are next compared.
     """
@@ -82,7 +82,9 @@ def plan_looks(units: int) -> list[int]:
 
 
 def follow_race(pairs: Sequence[tuple[int, int]], units: int, changes: Callable[[int, list[int]], Floats | None],
-                final_p: Callable[[int], float | None]) -> RaceState:
+                final_p: Callable[[int], float | None], alpha: float = ALPHA, early: float = EARLY,
+                stays_open: Callable[[Floats], bool] = lambda changes: False,
+                early_test: Callable[[Floats, int, int, float], list[float]] | None = None) -> RaceState:
     """Follow a race as far as its answers go.
 
     Args:
@@ -91,6 +93,9 @@ def follow_race(pairs: Sequence[tuple[int, int]], units: int, changes: Callable[
         changes: given a number of units and places of pairs, returns the score of each pair's second cell minus the
             first's, as an array of units by pairs in the order of asking; None if an answer is missing.
         final_p: returns the p-value of a pair over the whole run, or None.
+        alpha: the error that all pairs together may have, and `early` the part of it that early looks may spend.
+        stays_open: given a pair's changes so far, returns whether to keep it open though a difference is unlikely.
+        early_test: computes p at early looks, with the arguments of `early_p`, which is the default.
     """
     verdicts: dict[int, RaceVerdict] = {}
     out: dict[int, int] = {}
@@ -100,43 +105,45 @@ def follow_race(pairs: Sequence[tuple[int, int]], units: int, changes: Callable[
         found = changes(look, open_pairs) if open_pairs else None
         if found is None:
             return RaceState(verdicts, out, {cell for place in open_pairs for cell in pairs[place]}, look)
-        for place, p in zip(open_pairs, early_p(found, units, len(pairs)), strict=True):
+        for place, p in zip(open_pairs, (early_test or early_p)(found, units, len(pairs), early), strict=True):
             last = final_p(place) if look == units else None
-            values[place] = min(1.0, p * ALPHA / EARLY, 1.0 if last is None else last * ALPHA / (ALPHA - EARLY))
+            values[place] = min(1.0, p * alpha / early, 1.0 if last is None else last * alpha / (alpha - early))
         corrected = [p or 0.0 for p in holm(values)]
         columns = dict(zip(open_pairs, found.T, strict=True))
         for place in open_pairs:
-            if corrected[place] < ALPHA:
+            if corrected[place] < alpha:
                 higher = int(columns[place].sum() > 0)
                 verdicts[place] = RaceVerdict(look, values[place], corrected[place], higher)
                 out.setdefault(pairs[place][1 - higher], place)
         undecided = len(pairs) - sum(one.higher is not None for one in verdicts.values())
         for place in (place for place in open_pairs if place not in verdicts):
             beaten, is_last = bool(out.keys() & set(pairs[place])), look == units
-            chance = None if beaten or is_last else chance_of_difference(columns[place], units, undecided)
-            if chance is None or (look >= _MIN_SHARE * units and chance < FUTILITY * (1 - look / units)):
+            chance = None if beaten or is_last else chance_of_difference(columns[place], units, undecided,
+                                                                         alpha - early)
+            if chance is None or (look >= _MIN_SHARE * units and chance < FUTILITY * (1 - look / units)
+                                  and not stays_open(columns[place])):
                 verdicts[place] = RaceVerdict(look, values[place], corrected[place], None, beaten, chance)
     return RaceState(verdicts, out, set(), units)
 
 
-def early_p(changes: Floats, units: int, pairs: int) -> list[float]:
+def early_p(changes: Floats, units: int, pairs: int, early: float = EARLY) -> list[float]:
     """Compute the anytime-valid p of each column of changes (units by pairs): the smallest 1/e so far. Bets are sized
-    for the number of units of the whole run and for the correction over all pairs."""
+    for the number of units of the whole run, for the error of early looks and for the correction over all pairs."""
     import numpy as np
 
     seen = np.arange(1, len(changes) + 1)[:, None]
-    total = np.cumsum(changes**2, axis=0) * units / seen  # expected sum of squares, as known at this change
-    bold = math.sqrt(2 * math.log(2 * pairs / EARLY) / _TARGET)
+    total = np.cumsum(changes**2, axis=0) * units / seen  # expected sum of squares, given earlier changes
+    bold = math.sqrt(2 * math.log(2 * pairs / early) / _TARGET)
     bet = np.divide(bold, np.sqrt(total), out=np.zeros_like(total), where=total > 0) * changes
     fair = np.logaddexp(bet, -bet) - math.log(2)
     log_e = np.logaddexp(np.cumsum(bet - fair, axis=0), np.cumsum(-bet - fair, axis=0)) - math.log(2)
     return [float(p) for p in np.exp(-np.maximum(log_e.max(axis=0), 0.0))]
 
 
-def chance_of_difference(changes: Floats, units: int, pairs: int) -> float:
+def chance_of_difference(changes: Floats, units: int, pairs: int, level: float = ALPHA - EARLY) -> float:
     """Compute the probability that the whole run finds a difference, given the changes so far. It uses the normal
-    approximation of the run's test, corrected for the number of pairs. Two more changes of the usual size are added, as
-    in the interval of Bonett and Price, so that a few equal answers do not seem certain."""
+    approximation of the run's test at this level, corrected for the number of pairs. Two more changes of the usual size
+    are added, as in the interval of Bonett and Price, so that a few equal answers do not seem certain."""
     import numpy as np
     from scipy.special import ndtr, ndtri
 
@@ -144,7 +151,7 @@ def chance_of_difference(changes: Floats, units: int, pairs: int) -> float:
     spread = (squares + 2 * (squares / differ if differ else 1.0)) / (n + 2)
     total = float(changes.sum()) * units / n
     error = math.sqrt(max(spread - (total / units) ** 2, spread * 1e-9) * units * (units - n) / n)
-    needed = -ndtri((ALPHA - EARLY) / pairs / 2) * math.sqrt(spread * units)
+    needed = -ndtri(level / pairs / 2) * math.sqrt(spread * units)
     return float(ndtr((total - needed) / error) + ndtr((-total - needed) / error))
 
 

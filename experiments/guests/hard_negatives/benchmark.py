@@ -1,16 +1,18 @@
 """A benchmark with hard negatives mined by `ragbed negatives`.
 
-Questions and scoring are those of the source benchmark. Mined negatives fill up the field `provided`, and are listed in
-`negatives`. `mined` records how each was mined, and how hard it is. The perturbations `negatives@N` and `pool@N` use
-only these, taking turns between miners. manifest.json records the source, the settings, and the hashes of the files:
+The questions and their scoring come from the source benchmark. Mined negatives fill up the field `provided`, and are
+listed in `negatives`. `mined` records how each was mined, and how hard it is. The perturbations `negatives@N` and
+`pool@N` use only mined negatives, from each miner in turn. manifest.json records the source, the settings, and the
+hashes of the files:
 
-    manifest.json  questions.jsonl  chunks.jsonl  documents.jsonl  decisions.jsonl
+    manifest.json questions.jsonl chunks.jsonl documents.jsonl decisions.jsonl
 """
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
@@ -53,7 +55,7 @@ _PLACED, _BROUGHT, _DOCUMENT = TypeAdapter(_PlacedQuestion), TypeAdapter(_Stored
 
 
 class MinedManifest(BaseModel):
-    """The sources and settings of a mined benchmark. It has no times: equal input gives equal files.
+    """The sources and settings of a mined benchmark. It has no timestamps, so equal input gives equal files.
 
     Attributes:
         benchmark: settings of the source benchmark; its kind decides how answers are scored.
@@ -89,8 +91,8 @@ def benchmark_lines(benchmark: Benchmark) -> dict[str, Iterator[str]]:
 
 
 def read_manifest(folder: Path) -> MinedManifest:
-    """Read the manifest of a mined benchmark, and check its hash. Raises BenchmarkError: it is missing, damaged, or of
-    another version."""
+    """Read the manifest of a mined benchmark, and check its hash. Raises BenchmarkError if it is missing, damaged, or
+    of another version."""
     path = folder / MANIFEST
     try:
         text = read_object(path)
@@ -110,7 +112,7 @@ def read_manifest(folder: Path) -> MinedManifest:
 
 
 def read_benchmark(folder: Path, manifest: MinedManifest) -> Benchmark:
-    """Read the questions with their chunks and documents, and check the hash of every file. Raises BenchmarkError: a
+    """Read the questions with their chunks and documents, and check the hash of every file. Raises BenchmarkError if a
     file is missing or damaged."""
     path = find_changed({QUESTIONS: "", CHUNKS: "", DOCUMENTS: "", **manifest.files}, folder, verify=True)
     if path is not None:
@@ -149,34 +151,34 @@ class MinedBenchmark(Selection):
     """
 
     about = About(
-        paper="none of its own: that of the benchmark that it was mined from, which manifest.json names",
-        licence="as that of the benchmark it was mined from", size="as many questions as were mined for",
+        paper="that of the source benchmark, named in manifest.json",
+        licence="that of the source benchmark", size="the questions of the source benchmark that were mined for",
         get="a folder written by `ragbed negatives BENCHMARK PATH --per-question N --out DIR`")
 
     kind: Literal["mined"] = "mined"
     path: str
 
     def whole(self) -> Benchmark:
-        """Return all questions with their negatives."""
+        """Return the benchmark with the negatives of all questions."""
         folder = expand_path(self.path)
         return read_benchmark(folder, read_manifest(folder))
 
     def scheme_of(self, questions: Collection[Question]) -> Scheme:
-        """Return the scheme of the source benchmark without its paper's tables, which are based on other evidence."""
+        """Return the source benchmark's scheme without the tables of its paper, whose figures had other evidence."""
         return replace(source_settings(read_manifest(expand_path(self.path))).scheme_of(questions), published=())
 
     @classmethod
-    def run_as(cls, fields: Mapping[str, Any]) -> Mapping[str, Any]:
+    def run_as(cls, fields: Mapping[str, Any], run: Mapping[str, Any] = MappingProxyType({})) -> Mapping[str, Any]:
         """Return the paper's settings of the source benchmark."""
         try:
             manifest = read_manifest(expand_path(str(fields.get("path", ""))))
-            return source_settings(manifest).run_as(manifest.benchmark)
+            return source_settings(manifest).run_as(manifest.benchmark, run)
         except BenchmarkError:
-            return super().run_as(fields)  # loading reports the error
+            return super().run_as(fields, run)  # loading reports the error
 
 
 def source_settings(manifest: MinedManifest) -> Selection:
-    """Return the settings of the source benchmark. Raises BenchmarkError: this version of ragbed does not have it."""
+    """Return the settings of the source benchmark. Raises BenchmarkError if this version of ragbed does not have it."""
     from ragbed.experiments.benchmarks.registry import BENCHMARKS
 
     try:

@@ -1,10 +1,11 @@
 """Show mined negatives and dose curves in the terminal."""
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 from ragbed.documents.errors import RunError
-from ragbed.experiments.analysis.catalogue import label_replicates
+from ragbed.experiments.analysis.analyses import label_replicates
 from ragbed.experiments.analysis.notes import ON_MINERS
 from ragbed.experiments.formatting import plural
 from ragbed.experiments.guests.hard_negatives.benchmark import DECISIONS, MinedManifest
@@ -13,8 +14,8 @@ from ragbed.experiments.guests.hard_negatives.dose_views import dose_views
 from ragbed.experiments.guests.hard_negatives.guard import REASONS
 from ragbed.experiments.metrics import find_metric
 from ragbed.experiments.runs.finished import open_finished
-from ragbed.experiments.terminal.display import print_json, print_table, say
-from ragbed.experiments.terminal.tables import print_views
+from ragbed.experiments.terminal.display import print_json, print_table, print_text, say
+from ragbed.experiments.terminal.run_tables import print_views
 
 _MAX_SHOWN = 5  # questions with fewer negatives, listed one by one
 
@@ -35,12 +36,11 @@ def show_mining(manifest: MinedManifest, out: Path) -> None:
     kept, rejected = guard["hardness"]["kept"], guard["hardness"]["rejected"]
     if kept is not None and rejected is not None:
         which = "more" if rejected > kept else "not more"
-        say(f"Candidates that the guard rejected are {which} similar to the question than kept ones: mean hardness "
-            f"{rejected:.2f} and {kept:.2f}.")
-    if not manifest.mining.get("reranker"):
-        say("Not checked: whether a reranker scores a candidate above the gold (--reranker late_interaction).")
+        print_text(f"Candidates that the guard rejected are {which} similar to the question than kept ones: mean "
+                   f"hardness {rejected:.2f} and {kept:.2f}.")
+    print_text(_say_what_was_checked(guard["checked"], counts["questions"]))
     for text in manifest.collection.get("judged", ()):
-        say(text)
+        print_text(text)
     print_table(["hardness, in thirds of each question's negatives", "n", "min", "mean", "max"], [
         [bucket, str(each["n"]), *(f"{each[name]:.2f}" for name in ("least", "mean", "greatest"))]
         for bucket, each in counts["hardness"].items()])
@@ -48,13 +48,26 @@ def show_mining(manifest: MinedManifest, out: Path) -> None:
         if manifest.short else "every question got as many as wanted")
     for id, each in list(manifest.short.items())[:_MAX_SHOWN]:
         say(f"  {id}: {each['kept']} of {each['wanted']}, {each['rejected']} rejected; {each['why']}")
-    say(f"all rejected candidates, with the reason: {out / DECISIONS}; to use the negatives: ragbed run mined {out}")
+    say(f"all rejected candidates, with the reason: {out / DECISIONS}")
+    say(f"to use the negatives: ragbed run mined {out}")
+
+
+def _say_what_was_checked(checked: Mapping[str, int], questions: int) -> str:
+    """Say in one line what the guard could compare, and what it cannot see."""
+    parts = [f"with the answers for {plural(checked['answers'], 'question')}",
+             f"with the gold texts for {checked['gold']} without answers to search for",
+             f"with nothing for {checked['neither']} that have neither"]
+    names = ("answers", "gold", "neither")
+    compared = ", ".join(part for part, name in zip(parts, names, strict=True) if checked[name])
+    more = "" if checked["reranker"] == questions else " (--reranker late_interaction)"
+    return (f"The guard compared candidates {compared}, and a reranker for {checked['reranker']} of {questions}{more}. "
+            "It does not see an answer in entirely other words.")
 
 
 def show_dose(path: Path, metric: str | None, json: bool) -> None:
     """Compute the dose curves of a run and the areas under them, and show them.
 
-    Raises UserError: the run is not finished, no two cells differ only in the dose, or no curve has the metric.
+    Raises UserError if the run is not finished, no two cells differ only in the dose, or no curve has the metric.
     """
     if metric is not None:
         find_metric(metric)

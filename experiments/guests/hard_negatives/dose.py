@@ -1,4 +1,4 @@
-"""Dose and response: how answers change with more, or harder, negatives, as curves and the areas under them."""
+"""Dose and response: compute how answers change with more or harder negatives, as curves and the areas under them."""
 from __future__ import annotations
 
 from collections import Counter, defaultdict
@@ -28,7 +28,7 @@ from ragbed.experiments.metrics import ScoredQuestion, ScoredRow, Scoring
 from ragbed.experiments.question import Question
 from ragbed.experiments.record import Result
 from ragbed.experiments.runs.finished import Finished
-from ragbed.retrieval.hits import DECIMALS
+from ragbed.retrieval.types import DECIMALS
 
 Axis = Literal["negatives", "hardness"]
 Levels = Mapping[str, str | None]
@@ -45,8 +45,8 @@ class Curve:
         axis: what the dose measures: the number of negatives or, at a fixed number, their hardness (as index in
             `HARDNESS`).
         word: `negatives` are added to the gold; `pool` is searched.
-        levels: the factor levels that all cells share. `perturbation` lacks the part that is the dose. Also the `sort`
-            of negatives (`any` for no particular sort) or, over hardness, their `number`.
+        levels: the factor levels that all cells share, with `perturbation` without its dose. In addition, the `sort` of
+            the negatives (`any` if not limited) or, over hardness, their `number`.
         plain: on the axis of hardness, the cell without negatives, if any. It is not a dose.
     """
 
@@ -59,20 +59,20 @@ class Curve:
 
     @property
     def comparison_key(self) -> tuple[str, str, tuple[int, ...]]:
-        """Two curves with equal keys have comparable areas."""
+        """Return a key that is equal for curves with comparable areas."""
         return self.axis, self.word, self.doses
 
     def differing_factors(self, other: Curve) -> list[str]:
-        """Return the factors in which two curves differ; a factor without effect in one of them does not count."""
+        """Return the factors in which two curves differ, except those that have no effect in one of them."""
         levels = ((name, self.levels.get(name), other.levels.get(name)) for name in self.levels)
         return [name for name, one, another in levels if one is not None and another is not None and one != another]
 
 
 def find_curves(variants: Iterable[ReplicateGroup]) -> list[Curve]:
-    """Return every curve with two doses or more, those over the number of negatives first.
+    """Return every curve with two doses or more. Curves over the number of negatives come first.
 
-    A cell without a perturbation has dose 0 for negatives that are added, of any sort. For `pool` there is no such
-    cell, since other chunks would be searched.
+    A cell without a perturbation is dose 0 of the curves for `negatives`. Curves for `pool` have no dose 0, because
+    such a cell searches other chunks.
     """
     several = [(variant, Perturbation.parse(variant.factor_levels[_CHANGE] or "none")) for variant in variants]
     without = {_shared_levels(variant, change): variant for variant, change in several
@@ -100,8 +100,7 @@ def _curves_over(axis: Axis, variants: Iterable[tuple[ReplicateGroup, Perturbati
 
 
 def _place(axis: Axis, change: Perturbation) -> tuple[str, str, str, int] | None:
-    """Return the word, the name and level of the other axis's factor, and the dose. Return None if the perturbation is
-    not on this axis."""
+    """Return the word, the other axis' name and level, and the dose; None if the perturbation is not on this axis."""
     number, word = (change.pool, "pool") if change.pool else (change.negatives, "negatives")
     if not number:
         return None
@@ -132,8 +131,8 @@ class Areas:
     """Areas under the scores of each question.
 
     Attributes:
-        of: by question and metric, the area; None if the question lacks the metric at some dose.
-        left_out: by metric, the number of questions that have the metric at some doses only.
+        of: area by question and metric; None if the question lacks the metric at a dose.
+        left_out: by metric, number of questions that lack it at some of the doses.
     """
 
     of: Mapping[str, ScoredRow]
@@ -143,9 +142,9 @@ class Areas:
 def compute_areas(curve: Curve) -> Areas:
     """Return the areas of all questions that any cell of the curve has.
 
-    A question has no area if a cell lacks it, or if it is answerable in some cells only. Areas are weighted means of
-    scores with the same weights, so they keep the metric's range, and set figures are computed from them as from
-    scores. For example, citation F1 is the harmonic mean of the average areas by precision and by recall.
+    A question has no area if a cell lacks it, or if it is answerable in some cells only. An area is a weighted mean of
+    scores, so it keeps the metric's range. Metrics over all questions are computed from areas instead of scores:
+    citation F1 is the harmonic mean of the average areas by precision and by recall.
     """
     made: dict[str, ScoredRow] = {}
     left_out: Counter[str] = Counter()
@@ -215,13 +214,12 @@ def _figure_notes(own: Sequence[Areas], metrics: Sequence[str], pairs: int, comp
 
 
 def _dose_notes(curves: Sequence[Curve], reached: Mapping[str, Reached]) -> Iterator[str]:
-    """Yield notes on the doses."""
     yield ("An area is the mean height of a curve over its range of doses, computed per question and then averaged. A "
            "score of 1 at every dose gives an area of 1.")
     if any(curve.axis == "hardness" or curve.levels.get("sort") in HARDNESS for curve in curves):
         yield ("Easy, medium and hard are thirds of each question's mined negatives by cosine with the question. "
                "Questions do not share these levels, so the table shows the mean cosine of each. The three are equally "
-               "spaced. Cells without negatives are not a dose of hardness, and are in no area over it.")
+               "spaced. Cells without negatives have no hardness, so areas over hardness leave them out.")
     known = [[found for cell in curve.cells if (found := reached.get(cell.first["id"], Reached()).hardness) is not None]
              for curve in curves if curve.axis == "negatives"]
     if (most := max((max(one) - min(one) for one in known if one), default=0.0)) >= _SAME:
@@ -251,8 +249,9 @@ def compute_dose(rows: CellRows, answers: Answers, clusters: Mapping[str, str], 
     additional negative.
 
     Areas are tested question by question, for all pairs of curves over the same doses that differ in one factor. p is
-    Holm-corrected over all pairs, and over all changes. Curves are compared by the metric, or by the first other one
-    that cells have. `repeated`, from the summary, has the intervals of repeated questions; `reached` is by cell id.
+    Holm-corrected over all pairs, and over all changes. If the cells lack `metric`, curves are compared by the first
+    metric that they have. `repeated`, from the summary, has the intervals of repeated questions; `reached` is by cell
+    id.
     """
     curves, reached, pooled = find_curves(group_replicates(rows, answers)), reached or {}, pool_replicates(repeated)
     if not curves:

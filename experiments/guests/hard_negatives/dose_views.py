@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ragbed.experiments.analysis.catalogue import label_replicates
+from ragbed.experiments.analysis.analyses import label_replicates
 from ragbed.experiments.analysis.inputs import AnalysisInput
 from ragbed.experiments.analysis.pairs import difference_view
 from ragbed.experiments.analysis.view import Chart, Point, Value, View, make_figure
@@ -15,10 +15,10 @@ from ragbed.experiments.metrics import family_of, name_with_judge
 from ragbed.experiments.statistics import Comparison
 
 COLOURS = 6  # curves per chart
-_MAX_CHARTS = 18  # maximum per group
+_MAX_CHARTS = 18  # maximum charts per group of curves
 _LEAST = {"unified": -1.0}  # lowest value of metrics that can be negative
 _SECTION = "Dose and response"
-_PLAIN = -1  # x position of cells without negatives, next to hardness
+_PLAIN = -1  # x position of cells without negatives on the axis of hardness
 CurveRow = Mapping[str, Any]
 
 
@@ -78,7 +78,7 @@ def labels(levels: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def _level(name: str, level: Any) -> str:
-    """Return a level as text; a perturbation without a rest is left out."""
+    """Return a level as text; empty for a perturbation that consists of the dose only."""
     if level is None or (name, level) == ("perturbation", "none"):
         return ""
     return _THIRDS.get(str(level), f"{level} negatives") if name in ("sort", "number") else str(level)
@@ -225,7 +225,7 @@ def _charts(group: CurveGroup, curves: Sequence[CurveRow], found: Mapping[str, A
                                   _LEAST.get(metric, 0.0), ticks, series=series))
     left = len(made) - _MAX_CHARTS
     caption = ["Vertical bars show 95 % intervals of the mean. Lines are shifted sideways slightly so that all are "
-               "visible.", *(["Hollow points have no negatives, and count in no area."] if plain else []),
+               "visible.", *(["Hollow points are cells without negatives, which areas leave out."] if plain else []),
                *([f"{left} more charts are left out; the table has all areas."] if left > 0 else [])]
     shown = made[:_MAX_CHARTS]
     return (*shown[:-1], *(replace(one, caption=" ".join(caption)) for one in shown[-1:]))

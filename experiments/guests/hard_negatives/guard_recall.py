@@ -1,6 +1,6 @@
 """Measure the guard's recall without a model, by planting answers in texts of the index. The certificate that an item
-is unanswerable is only as reliable as this recall. Answers in entirely different words are not planted, and the guard
-does not see them.
+is unanswerable is only as reliable as this recall. It does not cover answers in entirely different words, which the
+guard cannot find.
 """
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from ragbed.documents.numbers import find_values
 from ragbed.documents.types import Chunk, normalize
 from ragbed.experiments.guests.hard_negatives.guard import GuardedIndex
 from ragbed.experiments.metrics import is_korean
-from ragbed.experiments.metrics.aggregate import Estimate, estimate_clustered_share
+from ragbed.experiments.metrics.aggregation import Estimate, estimate_clustered_share
 from ragbed.experiments.question import Question
 
-_MAX_DRAWS = 20  # maximum texts to draw for one answer, until one does not contain it
-_LONG = 5  # most of its words may identify an answer with more words
-_NAME = range(2, 5)  # number of words in a name that its last word may replace
+_MAX_DRAWS = 20  # texts to draw for an answer, in search of one without it
+_LONG = 5  # an answer of more words may also be recognised by most of them
+_NAME = range(2, 5)  # the last word may replace a name of 2 to 4 words
 _MONTHS = ("January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November",
            "December")
 
@@ -75,8 +75,8 @@ def answer_variants(answer: str) -> Iterator[tuple[str, str]]:
 
 
 def _number_variants(answer: str) -> Iterator[tuple[str, str]]:
-    """Yield the answer with its first number with or without thousands separators, or its percentage in words; or with
-    its first date without the year, or with day and month swapped."""
+    """Yield variants of the answer's first number or date: with or without thousands separators, the percentage in
+    words, without the year, or with day and month swapped."""
     text = normalize("NFKC", answer)
     for value in find_values(text)[:1]:
         written = text[value.start:value.end]

@@ -14,14 +14,13 @@ from typing import Protocol
 import numpy as np
 from pydantic import TypeAdapter
 
-from ragbed.documents.errors import SettingsError
+from ragbed.documents.errors import SettingsError, did_you_mean
 from ragbed.documents.types import Chunk
 from ragbed.experiments.conditions import draw_lazily
 from ragbed.experiments.guests.hard_negatives.names import extract_names, extract_numbers, extract_subject
-from ragbed.retrieval.hits import DECIMALS
 from ragbed.retrieval.rerankers.reranker import RerankerDeps
 from ragbed.retrieval.retrievers import KINDS, RetrieverSettings
-from ragbed.retrieval.types import Collection, Hit, Matrix, Retriever, RetrieverKind
+from ragbed.retrieval.types import DECIMALS, Collection, Hit, Matrix, Retriever, RetrieverKind
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +29,7 @@ class MiningQuery:
 
     Attributes:
         key: identifies the query, and seeds random draws.
-        related: chunks whose documents, names and numbers are used together with the query's own.
+        related: chunks whose documents, names and numbers count as the query's own.
         exclude: ids of chunks that must not be found.
     """
 
@@ -41,7 +40,7 @@ class MiningQuery:
 
 
 class Miner(Protocol):
-    """Finds chunks that resemble a query in some way."""
+    """Finds chunks that resemble a query. Each miner has its own measure of similarity."""
 
     def mine(self, asked: Sequence[MiningQuery], k: int) -> list[list[Hit]]:
         """Return at most `k` hits per query, best first and without excluded chunks. A larger `k` only adds hits at the
@@ -56,11 +55,11 @@ class Rows:
 
     def rows_of(self, ids: Iterable[str]) -> list[int]:
         """Return the rows of chunks. The collection must have all of them."""
-        return [self._by_id[id] for id in ids]
+        return [self._rows_by_id[id] for id in ids]
 
     def known_rows(self, ids: Iterable[str]) -> set[int]:
         """Return the rows of the chunks that the collection has."""
-        return {self._by_id[id] for id in ids if id in self._by_id}
+        return {self._rows_by_id[id] for id in ids if id in self._rows_by_id}
 
     def hits(self, scored: Iterable[tuple[int, float]], k: int, name: str) -> list[Hit]:
         """Return the `k` rows with the highest scores as hits; ties are ordered by row."""
@@ -68,7 +67,7 @@ class Rows:
         return [Hit(self.collection.chunks[row], score, rank, name) for rank, (row, score) in enumerate(best, 1)]
 
     @cached_property
-    def _by_id(self) -> dict[str, int]:
+    def _rows_by_id(self) -> dict[str, int]:
         return {chunk.id: row for row, chunk in enumerate(self.collection.chunks)}
 
 
@@ -79,16 +78,21 @@ class Nearness:
         self._collection = collection
 
     def of(self, queries: Sequence[str], rows: Sequence[Sequence[int]]) -> list[list[float]]:
-        """Return each query's cosine with each of its rows. Raises ModelError: the embedder cannot be loaded."""
-        if not any(rows):
-            return [[] for _ in rows]
-        vectors = self._collection.embedder.embed_queries(queries)
-        return [self._cosines(vector, wanted) for vector, wanted in zip(vectors, rows, strict=True)]
+        """Return each query's cosine with each of its rows. Raises ModelError if the embedder cannot be loaded."""
+        return self.of_chunks(queries, [[self._collection.chunks[row] for row in wanted] for wanted in rows])
 
-    def _cosines(self, query: Matrix, rows: Sequence[int]) -> list[float]:
-        if not rows:
+    def of_chunks(self, queries: Sequence[str], chunks: Sequence[Sequence[Chunk]]) -> list[list[float]]:
+        """Return each query's cosine with each of its chunks, which may be from elsewhere. Raises ModelError: the
+        embedder cannot be loaded."""
+        if not any(chunks):
+            return [[] for _ in chunks]
+        vectors = self._collection.embedder.embed_queries(queries)
+        return [self._cosines(vector, wanted) for vector, wanted in zip(vectors, chunks, strict=True)]
+
+    def _cosines(self, query: Matrix, chunks: Sequence[Chunk]) -> list[float]:
+        if not chunks:
             return []
-        vectors, firsts = self._collection.vectors([self._collection.chunks[row] for row in rows])
+        vectors, firsts = self._collection.vectors(chunks)
         cosines: list[float] = np.maximum.reduceat(vectors @ query, firsts).round(DECIMALS).tolist()
         return cosines
 
@@ -103,9 +107,8 @@ class RetrieverMiner:
     def mine(self, asked: Sequence[MiningQuery], k: int) -> list[list[Hit]]:
         """Search, and leave out excluded chunks.
 
-        Excluded chunks may rank first, so each query searches for that many more. To need few searches, queries are
-        grouped by the number of binary digits of that count, and all search for 2^digits - 1 more. That is less than
-        twice what any of them needs.
+        Excluded chunks may rank first, so each query searches for more hits than `k`. To need few searches, queries are
+        grouped by the binary digits of their number of excluded chunks, and a group searches for 2^digits - 1 more.
         """
         places: dict[int, list[int]] = defaultdict(list)
         for place, one in enumerate(asked):
@@ -129,9 +132,9 @@ class RandomMiner:
         self._rows, self._seed = rows, seed
 
     def mine(self, asked: Sequence[MiningQuery], k: int) -> list[list[Hit]]:
-        return [self._mined(one, k) for one in asked]
+        return [self._mine_query(one, k) for one in asked]
 
-    def _mined(self, one: MiningQuery, k: int) -> list[Hit]:
+    def _mine_query(self, one: MiningQuery, k: int) -> list[Hit]:
         chunks = self._rows.collection.chunks
         order = draw_lazily(range(len(chunks)), random.Random(f"{self._seed}:{one.key}:drawn"))
         left_out = self._rows.known_rows(one.exclude)
@@ -150,21 +153,21 @@ class SameDocumentMiner:
         for one in asked:
             documents = dict.fromkeys(chunk.document for chunk in one.related)
             left_out = self._rows.known_rows(one.exclude)
-            others.append([row for document in documents for row in self._by_document.get(document, ())
+            others.append([row for document in documents for row in self._rows_by_document.get(document, ())
                            if row not in left_out])
         cosines = self._nearness.of([one.query for one in asked], others)
         return [self._rows.hits(zip(rows, near, strict=True), k, "same_document")
                 for rows, near in zip(others, cosines, strict=True)]
 
     @cached_property
-    def _by_document(self) -> dict[str, list[int]]:
+    def _rows_by_document(self) -> dict[str, list[int]]:
         found: dict[str, list[int]] = defaultdict(list)
         for row, chunk in enumerate(self._rows.collection.chunks):
             found[chunk.document].append(row)
         return found
 
 
-_COMMON = 0.02  # a name in a larger share of the chunks is too common, unless fewer than `_FEW` have it
+_COMMON = 0.02  # a name is too common in a larger share of the chunks, unless fewer than `_FEW` have it
 _FEW = 50
 
 
@@ -179,9 +182,9 @@ class SameNameMiner:
         self._rows = rows
 
     def mine(self, asked: Sequence[MiningQuery], k: int) -> list[list[Hit]]:
-        return [self._mined(one, k) for one in asked]
+        return [self._mine_query(one, k) for one in asked]
 
-    def _mined(self, one: MiningQuery, k: int) -> list[Hit]:
+    def _mine_query(self, one: MiningQuery, k: int) -> list[Hit]:
         count = len(self._rows.collection.chunks)
         scores: dict[int, float] = defaultdict(float)
         subjects = {name for chunk in one.related if (name := extract_subject(chunk.content))}
@@ -193,9 +196,9 @@ class SameNameMiner:
             scores.pop(row, None)
         rounded = [(round(score, DECIMALS), row) for row, score in scores.items()]
         ranked = sorted(rounded, key=lambda each: (-each[0], each[1]))
-        return self._with_other_numbers(one, ranked, k)
+        return self._keep_other_numbers(one, ranked, k)
 
-    def _with_other_numbers(self, one: MiningQuery, ranked: Sequence[tuple[float, int]], k: int) -> list[Hit]:
+    def _keep_other_numbers(self, one: MiningQuery, ranked: Sequence[tuple[float, int]], k: int) -> list[Hit]:
         asked = extract_numbers(one.query)
         known = asked.union(*(extract_numbers(chunk.content) for chunk in one.related))
         hits: list[Hit] = []
@@ -220,13 +223,13 @@ class SameNameMiner:
 
 MINERS: Mapping[str, str] = {
     "same_document": "other chunks of the documents of the gold, nearest first",
-    "entity": "chunks that share a name with the question or its gold, and state another number or year",
+    "entity": "chunks that share a name with the question or its gold, and state a different number or year",
     DRAWN: "random chunks"}
 """Miners other than retrievers, with what each finds."""
 
 
 def miner_names() -> dict[str, str]:
-    """Return every miner's name and description: each kind of retriever with default settings, and `MINERS`."""
+    """Return the name and description of every miner: each kind of retriever with default settings, and `MINERS`."""
     kinds = {str(kind.model_fields["kind"].default): f"what a search by {kind.model_fields['kind'].default} finds"
              for kind in KINDS if not any(field.is_required() for name, field in kind.model_fields.items())}
     return {**kinds, **MINERS}
@@ -236,12 +239,13 @@ def check_miners(names: Iterable[str]) -> None:
     """Raise SettingsError if a name is not a miner's."""
     known = miner_names()
     if unknown := [name for name in names if name not in known]:
-        raise SettingsError(f"unknown miner {unknown[0]!r}; choose from: {', '.join(known)}")
+        raise SettingsError(f"unknown miner {unknown[0]!r}; "
+                            f"{did_you_mean(unknown[0], known)}choose from: {', '.join(known)}")
 
 
 def open_miner(name: str, rows: Rows, seed: int) -> tuple[Miner, str]:
-    """Return the named miner over a collection, and its identity. Raises SettingsError: there is no such miner. Raises
-    UserError: a model or package that it needs is missing.
+    """Return the named miner over a collection, and its identity. Raises SettingsError if there is no such miner.
+    Raises UserError if a model or package that it needs is missing.
     """
     check_miners([name])
     if name == "same_document":

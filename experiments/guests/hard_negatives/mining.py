@@ -14,15 +14,16 @@ from typing import Any
 
 from pydantic_core import to_json
 
+from ragbed.agents.model_settings import ModelSettings
 from ragbed.agents.models import open_reranker_deps
-from ragbed.agents.relevance import judge_notes
-from ragbed.agents.settings import ModelSettings
+from ragbed.agents.relevance_judge import judge_notes
 from ragbed.documents.errors import BenchmarkError, SettingsError
 from ragbed.documents.types import Chunk, Document
 from ragbed.experiments.benchmarks import Selection
 from ragbed.experiments.guests.hard_negatives.benchmark import DECISIONS, MinedManifest, benchmark_lines
-from ragbed.experiments.guests.hard_negatives.guard import REASONS, RareWords
+from ragbed.experiments.guests.hard_negatives.guard import REASONS, RareWords, has_answer_to_find
 from ragbed.experiments.guests.hard_negatives.miners import Nearness, Rows, check_miners, open_miner
+from ragbed.experiments.guests.hard_negatives.negative_search import NegativeSearch
 from ragbed.experiments.guests.hard_negatives.selection import (
     Candidates,
     MiningResult,
@@ -32,19 +33,20 @@ from ragbed.experiments.guests.hard_negatives.selection import (
     best_rank,
     plan_tasks,
     rate_hardness,
-    select_negatives,
     to_hardness,
 )
 from ragbed.experiments.question import Benchmark, Bucket, Mined
+from ragbed.retrieval.embedders import Sentence
 from ragbed.retrieval.embedders.opening import open_embedder
-from ragbed.retrieval.hits import DECIMALS
+from ragbed.retrieval.embedders.prefixes import settings_of
 from ragbed.retrieval.index import Index
 from ragbed.retrieval.pool import Pool
+from ragbed.retrieval.rerankers import JudgeReranker, LateInteraction, Reranker
 from ragbed.retrieval.rerankers.reranker import RerankerDeps, judges_of
 from ragbed.retrieval.storage.cache import CachedEmbedder
 from ragbed.retrieval.storage.folder import exclusive, replacing
 from ragbed.retrieval.storage.manifest import write_manifest
-from ragbed.retrieval.types import Collection, Progress
+from ragbed.retrieval.types import DECIMALS, Collection, Embedder, Progress
 
 _BUCKETS: tuple[Bucket, ...] = ("hard", "medium", "easy")
 BANDS: Mapping[str, range] = {"1-5": range(1, 6), "6-10": range(6, 11), "11-20": range(11, 21),
@@ -54,10 +56,10 @@ NOBODY = "left out"  # used instead of a miner's name for chunks excluded before
 
 
 def count_outcomes(tasks: Sequence[MiningTask], results: Sequence[MiningResult], mined: Sequence[Mapping[str, Mined]],
-                   rejected_near: Sequence[float]) -> dict[str, Any]:
+                   rejected_near: Sequence[float], checked: Mapping[str, int] | None = None) -> dict[str, Any]:
     """Count kept and rejected candidates for the manifest and the terminal. A candidate that several miners found
     counts once in `candidates`, and under each of them in `miners`. `rejected_near` is the hardness of each candidate
-    that the guard rejected."""
+    that the guard rejected. `checked` is the number of questions by what the guard could compare."""
     by_miner: dict[str, Counter[str]] = defaultdict(Counter)
     for one in results:
         for rejected in one.rejected:
@@ -76,13 +78,13 @@ def count_outcomes(tasks: Sequence[MiningTask], results: Sequence[MiningResult],
             "hardness": {bucket: {"n": len(values), "least": min(values), "mean": round(sum(values) / len(values), 6),
                                   "greatest": max(values)} for bucket, values in hardness.items() if values},
             "guard": {"ranks": _counts_by_rank(results),
+                      "checked": dict(checked or {}),
                       "hardness": {"kept": _mean([one.hardness for one in every]), "rejected": _mean(rejected_near)}},
             "short": sum(one.why_short is not None for one in results)}
 
 
 def _counts_by_rank(results: Sequence[MiningResult]) -> dict[str, dict[str, int]]:
-    """Count kept candidates and those that the guard rejected, by the best rank that a miner gave them. Repeated ones
-    do not count."""
+    """Count kept candidates, and those that the guard rejected, once each, by their best rank with any miner."""
     kept = [best_rank(found) for one in results for found in one.found.values()]
     rejected = [best_rank(each.found) for one in results for each in one.rejected if each.by_guard]
     return {name: {what: sum(rank is not None and rank in band for rank in ranks)
@@ -120,9 +122,9 @@ class MiningSource:
 
 
 def open_source(benchmark: Benchmark, settings: MiningSettings, progress: Progress) -> MiningSource:
-    """Open the first of these that exists: the index of the settings, the chunks that all questions share, or the
-    chunks of all questions. Raises BenchmarkError: there is no index, and the benchmark has no chunks. Raises
-    UserError: the index or the embedder cannot be opened.
+    """Open the chunks to mine: the index in the settings, or else the chunks that all questions share, or else the
+    chunks of all questions. Raises BenchmarkError if there is no index, and the benchmark has no chunks. Raises
+    UserError if the index or the embedder cannot be opened.
     """
     if settings.index is not None:
         index = Index.open(settings.index)
@@ -139,8 +141,8 @@ def open_source(benchmark: Benchmark, settings: MiningSettings, progress: Progre
 
 def mine(selection: Selection, settings: MiningSettings, out: Path, progress: Progress) -> MinedManifest:
     """Mine negatives for a benchmark's questions, and write the benchmark with them into a new folder. Raises
-    SettingsError: the folder is not empty, or a miner is unknown. Raises UserError: the benchmark, an index or a model
-    cannot be loaded, or another process is writing the folder.
+    SettingsError if the folder is not empty, or a miner is unknown. Raises UserError if the benchmark, an index or a
+    model cannot be loaded, or another process is writing the folder.
     """
     with exclusive(out):
         try:
@@ -150,26 +152,28 @@ def mine(selection: Selection, settings: MiningSettings, out: Path, progress: Pr
         if taken:
             raise SettingsError(f"{out}: not empty; name a new folder")
         if not judges_of(settings):
-            return _mined(selection, settings, out, progress, RerankerDeps())
-        return asyncio.run(_judged(partial(_mined, selection, settings, out, progress), settings))
+            return _mine_and_write(selection, settings, out, progress, RerankerDeps())
+        return asyncio.run(_mine_with_judge(partial(_mine_and_write, selection, settings, out, progress), settings))
 
 
-async def _judged(mined: Callable[[RerankerDeps], MinedManifest], settings: MiningSettings) -> MinedManifest:
-    async with open_reranker_deps(settings, ModelSettings()) as deps:  # the judge's calls use this loop
+async def _mine_with_judge(mined: Callable[[RerankerDeps], MinedManifest], settings: MiningSettings) -> MinedManifest:
+    async with open_reranker_deps(settings, ModelSettings()) as deps:  # the judge's calls need this event loop
         return await asyncio.to_thread(mined, deps)
 
 
-def _mined(selection: Selection, settings: MiningSettings, out: Path, progress: Progress,
-           deps: RerankerDeps) -> MinedManifest:
+def _mine_and_write(selection: Selection, settings: MiningSettings, out: Path, progress: Progress,
+                    deps: RerankerDeps) -> MinedManifest:
     check_miners(settings.miners)
     benchmark = selection.load()
     source = open_source(benchmark, settings, progress)
     rows, nearness = Rows(source.collection), Nearness(source.collection)
     opened = {name: open_miner(name, rows, settings.seed) for name in dict.fromkeys(settings.miners)}
     tasks = list(plan_tasks(benchmark, _candidates(source, rows, nearness), settings))
-    scorer = None if settings.reranker is None else settings.reranker.open(deps)
-    results = select_negatives(tasks, settings, {name: miner for name, (miner, _) in opened.items()}, scorer,
-                               RareWords(chunk.content for chunk in source.collection.chunks), progress)
+    reranker = choose_reranker(settings, tasks, source.collection.embedder)
+    rare_words = RareWords(chunk.content for chunk in source.collection.chunks)
+    results = NegativeSearch(settings, {name: miner for name, (miner, _) in opened.items()},
+                             None if reranker is None else reranker.open(deps), rare_words, nearness.of_chunks
+                             ).select_all(tasks, progress)
     cosines = nearness.of([one.question.text for one in tasks],
                           [rows.rows_of(chunk.id for chunk in one.chunks) for one in results])
     rejected = nearness.of([one.question.text for one in tasks],
@@ -179,13 +183,14 @@ def _mined(selection: Selection, settings: MiningSettings, out: Path, progress: 
                       for each, found, by in zip(tasks, results, by_chunk, strict=True))
     made_of = {"chunks": len(source.collection.chunks), "content": source.collection.content,
                "embedder": source.collection.embedder.identity,
-               "reranker": None if settings.reranker is None else settings.reranker.identity(),
+               "reranker": reranker and reranker.identity(),
                "miners": {name: identity for name, (_, identity) in opened.items()}, "judged": judge_notes(deps)}
     manifest = MinedManifest(
         benchmark=selection.model_dump(mode="json"), name=benchmark.name, corpus=benchmark.corpus,
         attribution=f"{selection.about.paper}; licence: {selection.about.licence}",
         mining=settings.model_dump(mode="json"), collection=made_of,
-        counts=count_outcomes(tasks, results, by_chunk, [to_hardness(cosine) for own in rejected for cosine in own]),
+        counts=count_outcomes(tasks, results, by_chunk, [to_hardness(cosine) for own in rejected for cosine in own],
+                              _count_checked(tasks, settings, reranker)),
         short={one.question.id: {"wanted": one.total, "kept": len(found.chunks), "rejected": len(found.rejected),
                                  "why": found.why_short}
                for one, found in zip(tasks, results, strict=True) if found.why_short is not None})
@@ -199,6 +204,27 @@ def _mined(selection: Selection, settings: MiningSettings, out: Path, progress: 
                 file.writelines(f"{line}\n" for line in each)
         write_manifest(manifest, folder)
     return manifest
+
+
+def choose_reranker(settings: MiningSettings, tasks: Sequence[MiningTask], embedder: Embedder) -> Reranker | None:
+    """Return the reranker in the settings. `auto` is late interaction by the embedder's own model, if it is a
+    sentence-transformers model on this machine, and a question has gold but no answers."""
+    if settings.reranker != "auto":
+        return settings.reranker
+    own = settings_of(getattr(embedder, "inner", embedder))
+    wanted = any(one.gold and not one.question.answers for one in tasks)
+    return LateInteraction(model=own.model) if wanted and isinstance(own, Sentence) else None
+
+
+def _count_checked(tasks: Sequence[MiningTask], settings: MiningSettings, reranker: Reranker | None) -> dict[str, int]:
+    """Count the questions by what the guard could compare with their candidates."""
+    answered = [one for one in tasks if has_answer_to_find(one.question)]
+    by_gold = [one for one in tasks if one.gold and not has_answer_to_find(one.question)]
+    grades = isinstance(settings.reranker, JudgeReranker)
+    reranked = [one for one in tasks if reranker and (one.gold or grades) and not (
+        settings.reranker == "auto" and one.question.answers)]
+    return {"answers": len(answered), "gold": len(by_gold), "neither": len(tasks) - len(answered) - len(by_gold),
+            "reranker": len(reranked)}
 
 
 def _candidates(source: MiningSource, rows: Rows, nearness: Nearness) -> Candidates:

@@ -14,7 +14,7 @@ _FIRST_WORDS = (
     "to and or but if when where which who whom whose what why how is are was were be been do does did has have had "
     "can could will would should may might after before during since while although however both each some many most "
     "one two three four five there then also not no yes between among under over into all other")
-_BEGINNERS = frozenset(_FIRST_WORDS.split())
+FUNCTION_WORDS = frozenset(_FIRST_WORDS.split())
 _HANGUL = re.compile(r"[가-힣][가-힣0-9A-Za-z]*")
 _ANY = re.compile(rf"{_SPAN.pattern}|{_HANGUL.pattern}")
 _ENDINGS = (
@@ -52,7 +52,7 @@ def extract_numbers(text: str) -> frozenset[str]:
 
 def _fold(span: str) -> str:
     words = span.split()
-    while words and words[0].casefold() in _BEGINNERS:
+    while words and words[0].casefold() in FUNCTION_WORDS:
         words = words[1:]
     name = " ".join(words).casefold()
     return _stem(re.sub(r"['’]s\b|[.'’]+$", "", name))

@@ -7,19 +7,20 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from operator import attrgetter
 from pathlib import Path
+from typing import Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from ragbed.documents.types import Chunk
-from ragbed.experiments.guests.hard_negatives.guard import Guard, RareWords, Reason, Rejected, Thresholds
-from ragbed.experiments.guests.hard_negatives.miners import DRAWN, Miner, MiningQuery
-from ragbed.experiments.judges.relevance import HELPS
+from ragbed.experiments.guests.hard_negatives.guard import Guard, Reason, Rejected, Thresholds
+from ragbed.experiments.guests.hard_negatives.limits import Limits
+from ragbed.experiments.guests.hard_negatives.miners import DRAWN, MiningQuery
+from ragbed.experiments.judges.passage_grades import HELPS
 from ragbed.experiments.question import Benchmark, Bucket, FoundBy, Mined, Question
 from ragbed.experiments.running.gold import Places, ShownTexts, SourceOf, gold_by_source, match
-from ragbed.retrieval.hits import DECIMALS
-from ragbed.retrieval.models import MINILM
-from ragbed.retrieval.rerankers import JudgeReranker, RerankerSettings
-from ragbed.retrieval.types import Hit, Progress, Scorer
+from ragbed.retrieval.model_files import MINILM
+from ragbed.retrieval.rerankers import RerankerSettings
+from ragbed.retrieval.types import DECIMALS, Hit, Scorer
 from ragbed.strategies.types import Passage
 
 
@@ -27,17 +28,19 @@ class MiningSettings(BaseModel):
     """How to mine negatives.
 
     Attributes:
-        miners: names in the order of their turns (see `miner_names`). Only the first fills up questions, while it finds
-            any.
+        miners: names in the order of their turns (see `miner_names`). Questions are filled up by the first only, while
+            it finds any.
         per_question: extra negatives per question, after filling it up.
         fill: number of chunks to fill each question up to, gold included; 0 for no filling.
         keep: keep all chunks of a question. By default only its gold stays, and its other chunks are candidates. If the
             gold of an answerable question is unknown, all chunks stay anyway.
-        index: where candidates come from; None for the benchmark's own chunks.
-        embedder: for the benchmark's own chunks; an index has its own.
-        reranker: rejects candidates that it scores above the gold or, if it is a judge, that it grades 2 or 3.
+        index: index that candidates come from; None for the benchmark's own chunks.
+        embedder: embedder for the benchmark's own chunks; an index has its own.
+        reranker: rejects candidates that it scores above the gold or, if it is a judge, that it grades 2 or 3. `auto`
+            is late interaction by the embedder's model, for questions with gold but without answers.
+        limits: limits of rank and score.
         depth: maximum number of candidates per miner and question.
-        seed: of the order of chunks in a filled question, and of the miner `random`.
+        seed: random seed for the order of chunks in a filled question, and for the miner `random`.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -48,10 +51,17 @@ class MiningSettings(BaseModel):
     keep: bool = False
     index: Path | None = None
     embedder: str = MINILM
-    reranker: RerankerSettings | None = None
+    reranker: Literal["auto"] | RerankerSettings | None = "auto"
     thresholds: Thresholds = Thresholds()
+    limits: Limits = Limits()
     depth: int = Field(default=1_000, ge=1)
     seed: int = 0
+
+    @model_validator(mode="after")
+    def _check_depth(self) -> Self:
+        if self.limits.range_max is not None and self.limits.range_max > self.depth:
+            raise ValueError(f"range_max {self.limits.range_max} is above depth {self.depth}")
+        return self
 
 
 def best_rank(found: Iterable[FoundBy]) -> int | None:
@@ -66,10 +76,10 @@ class MiningTask:
     Attributes:
         kept: chunks that stay in the question.
         keeps_own: whether all of the question's own chunks are kept.
-        gold: known gold chunks, of the question and of the index.
+        gold: known gold chunks among the question's chunks and in the index.
         fill: negatives needed to fill the question up.
         further: number of extra negatives needed.
-        coarse: candidates left out because gold is known only by page or document.
+        coarse: candidates left out because the gold is known only by page or document.
     """
 
     question: Question
@@ -85,6 +95,15 @@ class MiningTask:
     def total(self) -> int:
         return self.fill + self.further
 
+    @property
+    def positives(self) -> list[list[Chunk]]:
+        """Return the chunks of each gold item: one, or all of a document whose gold chunks are unknown."""
+        unsure = {one.chunk.id for one in self.coarse}
+        items: dict[str, list[Chunk]] = defaultdict(list)
+        for chunk in self.gold:
+            items[f"document {chunk.document}" if chunk.id in unsure else chunk.id].append(chunk)
+        return list(items.values())
+
 
 @dataclass(frozen=True, slots=True)
 class MiningResult:
@@ -95,7 +114,7 @@ class MiningResult:
         fill: number of chunks that fill it up.
         miners: by chunk id, the miner whose turn selected it.
         found: by chunk id, all miners that found it.
-        why_short: why there are too few, or None.
+        why_short: why there are fewer than needed, or None.
     """
 
     chunks: tuple[Chunk, ...]
@@ -142,18 +161,19 @@ def rate_hardness(result: MiningResult, cosines: Sequence[float]) -> Mapping[str
 
 class RerankerScores:
     """A reranker's scores of candidates, computed for many questions at once. Without a scorer, no candidate is above
-    the gold. If the scores are `grades`, candidates with a helpful grade are rejected regardless of the gold's grade.
+    the gold. If the scores are `grades`, candidates graded as helpful are rejected, whatever the gold's grade. With
+    `spare_answered`, questions with answers are not checked.
     """
 
-    def __init__(self, scorer: Scorer | None, grades: bool = False) -> None:
-        self._scorer, self._grades = scorer, grades
+    def __init__(self, scorer: Scorer | None, grades: bool = False, spare_answered: bool = False) -> None:
+        self._scorer, self._grades, self._spare = scorer, grades, spare_answered
         self._known: dict[tuple[str, str], float] = {}
         self._asked: dict[str, tuple[MiningTask, dict[str, Chunk]]] = {}
 
     def above_gold(self, task: MiningTask, chunk: Chunk) -> Rejected | None:
         """Return why the chunk is rejected; None if it is not, or has not been scored yet."""
         gold = () if self._grades else task.gold
-        if self._scorer is None or not (gold or self._grades):
+        if self._scorer is None or not (gold or self._grades) or (self._spare and task.question.answers):
             return None
         id = task.question.id
         scores = [self._known.get((id, one.id)) for one in (chunk, *gold)]
@@ -166,18 +186,25 @@ class RerankerScores:
         best = max(others)
         return Rejected(chunk, "reranker", {"score": round(ours, 4), "gold": round(best, 4)}) if ours > best else None
 
+    def scores_of(self, tasks: Sequence[MiningTask], chunks: Sequence[Sequence[Chunk]]) -> list[list[float]]:
+        """Score chunks of each question, and remember the scores. Raises UserError if the model cannot be loaded."""
+        if self._scorer is None:
+            raise ValueError("there is no reranker")
+        found = self._scorer.scores([task.question.text for task in tasks],
+                                    [[chunk.content for chunk in each] for each in chunks])
+        for task, each, scores in zip(tasks, chunks, found, strict=True):
+            self._known |= {(task.question.id, chunk.id): score for chunk, score in zip(each, scores, strict=True)}
+        return found
+
     def score(self) -> set[str]:
-        """Score the candidates that were asked about. Returns the ids of the questions to select for again. Raises
-        UserError: the reranker's model cannot be loaded."""
+        """Score the candidates that `above_gold` was called with. Returns the ids of the questions to select for again.
+        Raises UserError if the reranker's model cannot be loaded."""
         asked, self._asked = self._asked, {}
         if self._scorer is None or not asked:
             return set()
         chunks = [list((chunks | {gold.id: gold for gold in task.gold if not self._grades}).values())
                   for task, chunks in asked.values()]
-        found = self._scorer.scores([task.question.text for task, _ in asked.values()],
-                                    [[chunk.content for chunk in each] for each in chunks])
-        for id, each, scores in zip(asked, chunks, found, strict=True):
-            self._known |= {(id, chunk.id): score for chunk, score in zip(each, scores, strict=True)}
+        self.scores_of([task for task, _ in asked.values()], chunks)
         return set(asked)
 
 
@@ -186,10 +213,7 @@ def select(task: MiningTask, found: Mapping[str, Sequence[Hit]], guard: Guard,
     """Take candidates of the first miner until the question is filled up, then one from each miner in turn. `found` has
     each miner's hits, in the order of turns.
     """
-    by: dict[str, tuple[FoundBy, ...]] = defaultdict(tuple)
-    for miner, hits in found.items():
-        for hit in hits:
-            by[hit.chunk.id] += (FoundBy(miner, hit.rank, round(hit.score, DECIMALS)),)
+    by = found_by(found)
     selector = _Selector(task, guard, scores)
     left = {miner: map(attrgetter("chunk"), hits) for miner, hits in found.items()}
     first = next(iter(left))
@@ -206,6 +230,15 @@ def select(task: MiningTask, found: Mapping[str, Sequence[Hit]], guard: Guard,
     return MiningResult(chunks, min(task.fill, len(chunks)),
                         {chunk.id: miner for chunk, miner in selector.taken.items()},
                         {chunk.id: by[chunk.id] for chunk in chunks}, (*task.coarse, *rejected))
+
+
+def found_by(found: Mapping[str, Sequence[Hit]]) -> dict[str, tuple[FoundBy, ...]]:
+    """Return by chunk id which miners found it. `found` has each miner's hits."""
+    by: dict[str, tuple[FoundBy, ...]] = defaultdict(tuple)
+    for miner, hits in found.items():
+        for hit in hits:
+            by[hit.chunk.id] += (FoundBy(miner, hit.rank, round(hit.score, DECIMALS)),)
+    return by
 
 
 class _Selector:
@@ -232,17 +265,17 @@ class _Selector:
         return False
 
 
-MAX_GOLD = 5  # gold chunks kept if gold is known only by page or document; CReSt has one to five
+MAX_GOLD = 5  # gold chunks to keep if gold is known only by page or document; CReSt has one to five
 _COARSE: dict[str, Reason] = {"page": "gold_page", "document": "gold_document"}
 
 
 @dataclass(frozen=True, slots=True)
 class Candidates:
-    """Where negatives come from.
+    """The collection that negatives come from.
 
     Attributes:
-        chunks: of the collection.
-        indexed: whether they are an index's, which knows the benchmark's documents only by source.
+        chunks: all chunks of the collection.
+        indexed: whether the chunks come from an index, where only the source path identifies a benchmark's document.
         nearest: sorts chunks by their similarity to a query.
     """
 
@@ -277,40 +310,3 @@ def _plan_task(question: Question, gold: tuple[Chunk, ...], shown: tuple[Chunk, 
     query = MiningQuery(question.id, question.text, gold or question.provided, out)
     fill = max(0, settings.fill - len(kept))
     return MiningTask(question, query, kept, keeps_own, gold, fill, settings.per_question, coarse)
-
-
-_FIRST_DEPTH = 20  # candidates of each miner in the first round, or twice the number needed if that is more
-_DEEPER = 4  # each further round looks this many times deeper
-_GROUP = 512  # questions mined together
-
-
-def select_negatives(tasks: Sequence[MiningTask], settings: MiningSettings, miners: Mapping[str, Miner],
-                     scorer: Scorer | None, rare_words: RareWords, progress: Progress) -> list[MiningResult]:
-    """Select negatives for each question, in order. If too many candidates of a question are rejected, its miners
-    search deeper, until they find no more. Raises UserError: a model of a miner or of the reranker cannot be loaded."""
-    results: dict[str, MiningResult] = {}
-    for first in range(0, len(tasks), _GROUP):
-        group = tasks[first:first + _GROUP]
-        guards = {one.question.id: Guard(one.question, one.gold, settings.thresholds, rare_words) for one in group}
-        scores, left = RerankerScores(scorer, isinstance(settings.reranker, JudgeReranker)), list(group)
-        depth = min(settings.depth, max(_FIRST_DEPTH, 2 * max(one.total for one in group)))
-        while left:
-            queries = [one.query for one in left]
-            by_miner = {name: miner.mine(queries, depth) for name, miner in miners.items()}
-            found = {one.question.id: {name: hits[place] for name, hits in by_miner.items()}
-                     for place, one in enumerate(left)}
-            unsettled = {one.question.id: one for one in left}
-            while unsettled:  # repeat until all selected candidates have been scored
-                results |= {id: select(one, found[id], guards[id], scores) for id, one in unsettled.items()}
-                unsettled = {id: unsettled[id] for id in scores.score()}
-            short = [one.question.id for one in left if len(results[one.question.id].chunks) < one.total]
-            for id in short:
-                if all(len(hits) < depth for hits in found[id].values()):
-                    results[id] = replace(results[id], why_short="no candidate is left")
-                elif depth == settings.depth:
-                    why = f"the first {depth} candidates of each miner were checked"
-                    results[id] = replace(results[id], why_short=why)
-            left = [one for one in left if one.question.id in short and results[one.question.id].why_short is None]
-            depth = min(settings.depth, depth * _DEEPER)
-        progress("questions mined", len(results), len(tasks))
-    return [results[one.question.id] for one in tasks]

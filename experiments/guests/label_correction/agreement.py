@@ -1,7 +1,7 @@
 """Agreement between two raters of the same answers. Raters are judges, repeats of a judge, or people.
 
-Cohen's kappa (1960), with quadratic weights (1968) for points, equal to scikit-learn's. For steps, each step is one
-judgement, as in the DetectiveQA paper's comparison of its judge with people (Table 4).
+Agreement is measured by Cohen's kappa (1960), with quadratic weights (1968) for points, as in scikit-learn. For steps,
+each step is one judgement, as in DetectiveQA's comparison of its judge with people (Table 4).
 """
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 
 from ragbed.experiments.analysis.view import View, make_figure
 from ragbed.experiments.guests.rescoring.rejudge import JudgedAnswer, Rater
-from ragbed.experiments.judges.base import GRADES
-from ragbed.experiments.judges.model import MAX_POINTS
+from ragbed.experiments.judges.judge import GRADES
+from ragbed.experiments.judges.model_judge import MAX_POINTS
 from ragbed.experiments.metrics import estimate_clustered_share
 from ragbed.experiments.metrics.intervals import percentiles
 from ragbed.experiments.metrics.sample import Totals, draw_resamples
@@ -43,7 +43,7 @@ class Agreement:
     first: str
     second: str
     n: int  # number of answers that both judged
-    judgements: int  # the answers, or their steps
+    judgements: int  # number of judgements: the answers, or their steps
     agree: float | None
     agree_low: float | None
     agree_high: float | None
@@ -56,8 +56,7 @@ class Agreement:
 
 def measure_agreement(raters: Sequence[Rater], rubric: Rubric, steps: Mapping[JudgedAnswer, int],
                seed: int = 0) -> list[Agreement]:
-    """Measure the agreement of every two raters, in order. `steps` has each answer's number of steps, for the rubric
-    `steps`."""
+    """Measure the agreement of every two raters, in order. `steps` has the number of steps, for the rubric `steps`."""
     return [_agreement(first, second, rubric, steps, seed) for first, second in itertools.combinations(raters, 2)]
 
 
@@ -65,7 +64,7 @@ def _agreement(first: Rater, second: Rater, rubric: Rubric, steps: Mapping[Judge
     import numpy as np
 
     labels, quadratic = LABELS[rubric], rubric == "points"
-    n, judged = 0, dict[str, list[tuple[int, int]]]()  # by question: places of the two raters' labels
+    n, judged = 0, dict[str, list[tuple[int, int]]]()  # by question: indexes of the two raters' labels
     for item, verdict in first.verdicts.items():
         other = second.verdicts.get(item)
         if other is not None and not (verdict.unjudged or other.unjudged):
@@ -80,7 +79,7 @@ def _agreement(first: Rater, second: Rater, rubric: Rubric, steps: Mapping[Judge
     whole = tables[:, 0].sum(axis=0)
     equal = estimate_clustered_share([one == other for _, one, other in pairs], [question for question, *_ in pairs])
     kappa, low, high = float(cohen_kappas(whole[None], quadratic)[0]), None, None
-    if len(judged) > 1:  # over the resamples in which it is defined
+    if len(judged) > 1:  # interval over the resamples in which kappa is defined
         drawn, = draw_resamples([Totals(tables, np.ones_like(tables))], seed)
         low, high = percentiles(cohen_kappas(drawn.sums[:, 0], quadratic))
     if low is None or high is None or low >= high:

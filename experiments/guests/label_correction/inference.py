@@ -1,7 +1,7 @@
 """Correct scores for the judge's errors with people's grades of some answers: prediction-powered inference.
 
-The method is that of Angelopoulos and others (Science 382, 2023), tuned as in "PPI++" (arXiv 2311.01453). It is written
-out here because ppi-python handles neither clusters nor few labels, needs numba and turns off all warnings, and
+The method is that of Angelopoulos and others (Science 382, 2023), tuned as in "PPI++" (arXiv 2311.01453). It is
+implemented here because ppi-python handles neither clusters nor few labels, needs numba and turns off all warnings, and
 glide-py needs Python 3.12. A test checks it against ppi-python's numbers.
 """
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from ragbed.experiments.metrics.metric import Floats
 
-MIN_LABELS = 20  # fewer labels give no interval: see bench/corrected.py
+MIN_LABELS = 20  # with fewer labels there is no interval: see bench/corrected.py
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -67,11 +67,11 @@ def correct_mean(judged: Floats, people: Floats, due: NDArray[np.bool_], weights
 
     The answers that people graded must be a random sample of those that the judge graded. For the interval, four pairs
     of grades are added with half a weight each, one for every combination of two graders saying right or wrong. Without
-    them, a judge whose errors do not show in a few grades would seem to be always right (Agresti and Min, Statistics in
-    Medicine 24, 2005).
+    them, a judge would seem to be always right if a few grades show no error (Agresti and Min, Statistics in Medicine
+    24, 2005).
 
     Args:
-        judged: each question's score. If `due`, the judge gave it; other scores are known.
+        judged: each question's score, which the judge gave if `due`. Other scores are known.
         people: people's scores, from 0 to 1; nan if nobody graded.
         weights, split, clusters: each question's weight in the sum, and the numbers of its split and its cluster.
         tuning: weight of the judge's scores, from 0 to 1; by default, the value with the smallest variance.
@@ -120,7 +120,7 @@ def corrected_views(run: Finished, people: Sequence[Rater]) -> list[View]:
                 _value(one, raw["n"], score_range(name)) for one in pair)))
     if not rows:  # no metric of the table uses the judge
         return []
-    header = ("metric", "cell", "n", "graded", f"by {run.judge}", "by people alone", "corrected")
+    header = ("metric", "cell", "n", "graded", f"judge {run.judge}", "people only", "corrected")
     notes = ("`corrected`: the judge's errors on the answers that people graded are subtracted from its other grades "
              "(prediction-powered inference). This is valid if the graded answers are a random sample, as the first "
              "rows of a sheet are.",
@@ -163,7 +163,7 @@ def _correct_cell(run: Finished, cell: Cell, results: Sequence[Result],
         if (metric := METRICS[family_of(name)]).judged and not metric.of_set and has_score.any():
             sizes = np.bincount(split[has_score], minlength=2)
             figure = set_figures({name: (sizes[0], sizes[1])}, run.scoring, may_refuse(cell.rules))[name]
-            ends = np.where(sizes > 0, np.eye(2), np.nan)[:, :, None]  # the mean of one split is 1, of the other 0
+            ends = np.where(sizes > 0, np.eye(2), np.nan)[:, :, None]  # one split has only ones
             shares = figure.value((sizes / sizes.sum())[:, None], ends)
             due = has_score & np.array([result.verdict is not None for result in results])
             weights = has_score * (shares / np.maximum(sizes, 1))[split]

@@ -3,8 +3,8 @@
     cell,question,text,gold,answer,grade
     3f0c…,q17,How many people live there?,111 people,About 110 [1],
 
-A grade has the form of the judge's: `Partially Correct`; or `7`; or the numbers of the steps that the reasoning
-contains, `0, 2`, or `none`. An empty grade is not a label.
+A grade has the form of the judge's grades: `Partially Correct`, a number such as `7`, or the numbers of the steps that
+the reasoning contains, such as `0, 2` or `none`. An empty grade is not a label.
 """
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from ragbed.documents.errors import RunError, SettingsError
-from ragbed.documents.rows import Row, read_rows, read_text
+from ragbed.documents.rows import Row, read_rows, read_spreadsheet_text
 from ragbed.documents.types import digest
-from ragbed.experiments.export.tables import escape_formula
+from ragbed.experiments.guests.exports.record_tables import escape_formula
 from ragbed.experiments.guests.rescoring.rejudge import JudgedAnswer, Material, Rater
 from ragbed.experiments.judges import GradingInput
-from ragbed.experiments.judges.model import number_steps, read_grade, read_points, read_steps
+from ragbed.experiments.judges.model_judge import number_steps, read_grade, read_points, read_steps
 from ragbed.experiments.record import Verdict
 from ragbed.retrieval.storage.files import write_atomically
 from ragbed.strategies.reading import strip_citations
 
 _COLUMNS = ("cell", "question", "text", "gold", "answer", "grade")
 _REQUIRED = ("cell", "question", "grade")
-_MAX_FIELD = 2**31 - 1  # characters: reasoning can be far longer than the reader's default limit
+_MAX_FIELD = 2**31 - 1  # characters of a cell; reasoning can be longer than the csv module's default limit
 _EXPECTED = {"grades": "Correct, Partially Correct or Wrong", "points": "a whole number from 0 to 10",
              "steps": "the numbers of the steps that the reasoning contains, as in 0, 2, or none"}
 
@@ -48,7 +48,7 @@ def write_sheet(path: Path, material: Material) -> None:
     try:
         write_atomically(path, text.getvalue().encode("utf-8-sig"))  # the mark makes spreadsheets read it as UTF-8
     except OSError as error:
-        raise RunError(f"{path}: cannot write: {error.strerror}") from error
+        raise RunError(f"{path}: cannot be written: {error.strerror}") from error
 
 
 def read_raters(paths: Sequence[Path], material: Material) -> list[Rater]:
@@ -57,7 +57,7 @@ def read_raters(paths: Sequence[Path], material: Material) -> list[Rater]:
     """
     real = [path.resolve() for path in paths]
     if twice := [path for path, file in zip(paths, real, strict=True) if real.count(file) > 1]:
-        raise SettingsError(f"--labels {twice[-1]} is given twice, and would be compared with itself; give it once")
+        raise SettingsError(f"--labels {twice[-1]} is given twice; give it once")
     names = [path.name for path in paths]
     return [read_labels(path, material, name if names.count(name) == 1 else str(path))
             for path, name in zip(paths, names, strict=True)]
@@ -113,12 +113,11 @@ def _read_verdict(row: Row, rater: str, graded: GradingInput) -> Verdict | None:
 
 
 def _read_sheet(path: Path) -> Iterator[Row]:
-    """Yield the rows of a CSV file that are not blank, each with the line on which it begins. Cells may be separated by
-    commas, semicolons or tabs."""
-    text = read_text(path)
-    head = next((line for line in text.splitlines() if line.strip(" ,;\t")), "")
+    """Yield the rows of a CSV file that are not blank, each with the line on which it begins. The file may be as a
+    spreadsheet saves it."""
+    text, delimiter = read_spreadsheet_text(path)
     csv.field_size_limit(_MAX_FIELD)
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=max(",;\t", key=head.count))
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
     columns: list[str] = []
     line = 0
     try:
@@ -144,5 +143,5 @@ def _check_columns(names: Sequence[str], where: str) -> None:
         raise RunError(f"{where}: expected the columns cell, question and grade, found no {' nor '.join(missing)}; "
                        "--sheet writes such a file")
     if twice := [name for name in _REQUIRED if names.count(name) > 1]:
-        raise RunError(f"{where}: expected one column {twice[0]}, found {names.count(twice[0])}; a file holds the "
-                       "labels of one person")
+        raise RunError(f"{where}: expected one column {twice[0]}, found {names.count(twice[0])}; a file must have "
+                       "the labels of one person only")

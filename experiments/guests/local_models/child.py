@@ -35,12 +35,12 @@ def _end_with_stdin() -> None:
     """End the process when standard input ends, because the parent closed it or ended."""
     while os.read(0, 1024):
         pass
-    # without waiting for the native server's threads
+    # do not wait for the native server's threads
     os._exit(0)
 
 
 def die_with(parent: int, by: signal.Signals) -> None:
-    """On Linux, ask the kernel to send this process a signal when the parent thread ends for any reason."""
+    """On Linux, let the kernel send this process a signal when the parent thread ends for any reason."""
     if sys.platform != "linux":
         return
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, by)
@@ -72,7 +72,7 @@ def _serve(order: dict[str, Any]) -> Any:
     params.verbosity = _WARNINGS
     # the defaults allow requests from every web page
     params.cors_origins, params.cors_origins_explicit, params.cors_credentials = "", True, False
-    params.use_jinja = True  # required for tools
+    params.use_jinja = True  # needed for tool calls
     params.ui = params.endpoint_slots = params.endpoint_props = params.endpoint_metrics = False
     return xllamacpp.Server(params)
 

@@ -7,7 +7,7 @@ import typer
 
 from ragbed.experiments.commands.options import AsJson
 
-Name = Annotated[str, typer.Argument(help="A name of `ragbed models list`, or hf:OWNER/REPO/FILE.gguf.")]
+Name = Annotated[str, typer.Argument(help="Name from `ragbed models list`, or hf:OWNER/REPO/FILE.gguf.")]
 
 
 def list_models(json: AsJson = False) -> None:

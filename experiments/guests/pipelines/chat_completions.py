@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any, Literal
 from pydantic import Field
 
 from ragbed.documents.http import BadReply, sanitize_line
-from ragbed.experiments.guests.pipelines.base import JSONPath, Request, find_all
-from ragbed.experiments.guests.pipelines.http import HttpChannel, URLPipeline
+from ragbed.experiments.guests.pipelines.http_endpoint import HttpChannel, URLPipeline
+from ragbed.experiments.guests.pipelines.pipeline import JSONPath, Request, find_all
 from ragbed.strategies.reading import find_citations, renumber_citations
 
 if TYPE_CHECKING:
-    from ragbed.agents.settings import CallLimits
+    from ragbed.agents.model_settings import CallLimits
     from ragbed.experiments.guests.pipelines.recipe import PipelineReply
 
 _ROUTE = "/chat/completions"
@@ -49,7 +49,7 @@ class ChatCompletions(URLPipeline):
         return body if self.model is None else {"model": self.model, **body}
 
     def read(self, content: Any, fields: Mapping[str, Any]) -> PipelineReply:
-        """Read a completion. Raises BadReply: it has no answer."""
+        """Read a completion. Raises BadReply if it has no answer."""
         return super().read({**content, **_convert(content)} if isinstance(content, dict) else content, fields)
 
 
@@ -57,13 +57,13 @@ def _convert(completion: dict[str, Any]) -> dict[str, Any]:
     if errors := [one for one in find_all("$.error.message", completion) if isinstance(one, str)]:
         raise BadReply(f"it failed: {sanitize_line(errors[0])}")  # OpenRouter reports a model's failure with status 200
     pieces = find_all(f"{_MESSAGE}.content | {_MESSAGE}.content[*].text", completion)
-    text = "".join(one for one in pieces if isinstance(one, str))  # a string or a list of parts
+    text = "".join(one for one in pieces if isinstance(one, str))  # content: a string or a list of parts
     refusal = next((one for one in find_all(f"{_MESSAGE}.refusal", completion) if isinstance(one, str)), "")
     refused = bool(refusal) or "refused" in find_all("$.ragbed.outcome", completion) or None
     found = {"answer": text or refusal or None, "refused": refused}
     if sources := next(filter(None, (find_all(path, completion) for path in _SOURCES)), None):
         return {**found, "answer": _AZURE_MARK.sub(r"[\1]", text), "contexts": list(map(_context, sources)),
-                "citations": []}  # the brackets in the text cite them
+                "citations": []}  # numbers in brackets in the text cite these
     return {**found, **_read_annotations(text, completion)} if text else found
 
 

@@ -18,13 +18,13 @@ from pydantic import Field
 from ragbed.documents.errors import CallError, SettingsError
 from ragbed.documents.http import MAX_REPLY_BYTES, BadReply, Response, sanitize_line
 from ragbed.documents.json import loads
-from ragbed.experiments.guests.pipelines.base import Channel, JSONPipeline
+from ragbed.experiments.guests.pipelines.pipeline import Channel, JSONPipeline
 from ragbed.retrieval.storage.files import unchanged_sha256
 
 if TYPE_CHECKING:
-    from ragbed.agents.settings import CallLimits
+    from ragbed.agents.model_settings import CallLimits
 
-_POLL_SECONDS = 0.05  # seconds between checks of how much the program wrote
+_POLL_SECONDS = 0.05  # seconds between checks of the output's size
 
 
 class Command(JSONPipeline):
@@ -44,7 +44,7 @@ class Command(JSONPipeline):
         return [unchanged_sha256(path) for path in map(Path, self.argv) if path.is_file()]
 
     def open(self, limits: CallLimits) -> CommandChannel:
-        """Find the program. Raises SettingsError: it does not exist, or is not executable."""
+        """Find the program. Raises SettingsError if it does not exist, or is not executable."""
         if shutil.which(self.argv[0]) is None:
             raise SettingsError(f"pipeline {self.name}: program {self.argv[0]} not found or not executable")
         return CommandChannel(self, argv=self.argv)
@@ -57,7 +57,8 @@ class CommandChannel(Channel):
     argv: tuple[str, ...] = ()
 
     async def post(self, body: object) -> Response:
-        """Run the program once. Raises CallError, `pipeline`: it cannot be started, or its exit status is not 0."""
+        """Run the program once. Raises CallError of kind `pipeline`: it cannot be started, or its exit status is not 0.
+        """
         name = self.settings.name
         # Files rather than pipes: a background process of the program would keep a pipe open.
         with TemporaryFile() as stdin, TemporaryFile() as stdout, TemporaryFile() as stderr:
@@ -74,7 +75,7 @@ class CommandChannel(Channel):
                     _check_size(stdout, stderr)
             finally:
                 with contextlib.suppress(ProcessLookupError):
-                    os.killpg(process.pid, signal.SIGKILL)  # kills it with everything that it started
+                    os.killpg(process.pid, signal.SIGKILL)  # kills the program and all processes that it started
                 await process.wait()
             _check_size(stdout, stderr)
             stdout.seek(0)

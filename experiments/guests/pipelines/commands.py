@@ -26,7 +26,7 @@ from ragbed.experiments.commands.run import (
 
 
 def import_(format: Annotated[str, typer.Argument(metavar="FORMAT", help=(
-                "trec_rag, inspect, ragas, ragchecker, or jsonl: one line per question."))],
+                "jsonl, ragas, inspect, promptfoo, langfuse, opentelemetry or trec_rag."))],
             file: Annotated[Path, typer.Argument(metavar="FILE", help="The file with the answers.")],
             benchmark: Annotated[str, typer.Option("--benchmark", metavar="NAME", help=(
                 "See `ragbed list benchmarks`."))],
@@ -34,14 +34,13 @@ def import_(format: Annotated[str, typer.Argument(metavar="FORMAT", help=(
             run: Annotated[Texts, typer.Option("--run", metavar="NAME", help=(
                 "Only this run of the file. Default: all, one cell each."))] = None,
             more: Annotated[Texts, typer.Option("--with", metavar="KEY=VALUE", help=(
-                "Settings of the file, e.g. answer=$.output.text."))] = None,
+                "JSONPath of a field in the file, e.g. answer=$.output.text."))] = None,
             judge: JudgeName = None, scoring: ScoringName = None, name: RunName = None, set: Others = None,
             out: Out = None, skip_bad: SkipBad = False, limit: Limit = None, sample: Sample = None, seed: Seed = None,
             filter: Filter = None, fresh: Fresh = False, full: Full = False, json: AsJson = False) -> None:
-    """Score the answers of another tool as a run.
+    """Score another tool's answers as a run.
 
-    A row is matched to its question by id or, without an id, by text. A question without a row counts as a
-    failure.
+    Rows are matched to questions by id, or by text if they have no id. A question without a row counts as a failure.
     """
     from ragbed.experiments.guests.pipelines.predictions import read_predictions
     from ragbed.experiments.settings.targets import Part, add_setting, resolve_target

@@ -12,8 +12,8 @@ from ragbed.experiments.record import Level
 from ragbed.strategies.normalizing import normalize_answer
 from ragbed.strategies.types import Evidence, Passage
 
-_SHARED = 0.8  # share of the shorter text's words that must be in the other for them to be one passage
-_MIN_WORDS = 8  # number of words that identify a passage without a name
+_SHARED = 0.8  # two texts match if the other has this share of the shorter one's words
+_MIN_WORDS = 8  # words that a text needs to identify a passage by itself
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +22,7 @@ class MatchedContexts:
 
     Attributes:
         levels: "words" for passages matched only by words; None for passages that name a document of the run but lack
-            its text, and so are never gold.
+            its text, so that they are never gold.
     """
 
     evidence: Evidence
@@ -45,9 +45,9 @@ class ContextMatcher:
         found, levels = [], dict[int, Level | None]()
         for passage in evidence:
             context = passage.chunk
-            chunk = context if context.id in self._chunks else self._by_name(context) or self._by_text(context)
+            chunk = context if context.id in self._chunks else self._match_name(context) or self._match_text(context)
             if chunk is None and context.content:
-                chunk = self._by_words(context)
+                chunk = self._match_words(context)
                 if chunk is not None:
                     levels[passage.number] = "words"
                 elif context.document in self._documents:
@@ -55,28 +55,28 @@ class ContextMatcher:
             found.append(Passage(passage.number, chunk or context))
         return MatchedContexts(tuple(found), levels)
 
-    def _by_name(self, context: Chunk) -> Chunk | None:
+    def _match_name(self, context: Chunk) -> Chunk | None:
         """Match by the id of a chunk, or by a document's id or source path and the text's position there."""
         if context.document in self._chunks:
-            return _as(context, self._chunks[context.document])
+            return _replace_text(context, self._chunks[context.document])
         document = self._documents.get(context.document)
         named = context.document if document is None else document.id
         own = [chunk for chunk in self._chunks.values() if named and chunk.document == named]
         whole = document is None or sum(chunk.end - chunk.start for chunk in own) >= len(document.text("plain"))
         if len(own) == 1 and (context.content == own[0].content or (whole and not context.content)):
-            return _as(context, own[0])
+            return _replace_text(context, own[0])
         if document is None:
-            return self._by_text(context, own) if own else None
+            return self._match_text(context, own) if own else None
         if context.start < context.end or not context.content:
             return replace(context, document=document.id)
         if (at := document.text("plain").find(context.content)) >= 0:
             return replace(context, document=document.id, start=at, end=at + len(context.content))
         if own:
-            return self._by_text(context, own)
+            return self._match_text(context, own)
         known = _share(_words_of(context.content), _words_of(document.text("plain"))) >= _SHARED
         return replace(context, document=document.id) if known else None
 
-    def _by_text(self, context: Chunk, named: Sequence[Chunk] = ()) -> Chunk | None:
+    def _match_text(self, context: Chunk, named: Sequence[Chunk] = ()) -> Chunk | None:
         """Match a text that equals, contains or is part of a chunk, ignoring blanks, case and punctuation. A short text
         matches only if it is a whole chunk, or if the document is named.
         """
@@ -87,15 +87,15 @@ class ContextMatcher:
             known = f" {' '.join(own)} "
             if words == own or (len(words) >= (1 if named else _MIN_WORDS) and text in known) or (
                     len(own) >= _MIN_WORDS // 2 and known in text):
-                return _as(context, chunk)
+                return _replace_text(context, chunk)
         return None
 
-    def _by_words(self, context: Chunk) -> Chunk | None:
+    def _match_words(self, context: Chunk) -> Chunk | None:
         """Match by most of the words, for pipelines that chunk or clean the documents in their own way."""
         words = _words_of(context.content)
         shares = {id: _share(words, own) for id, own in self._words.items()}
         best = max(shares, key=shares.__getitem__, default="")
-        return _as(context, self._chunks[best]) if shares.get(best, 0.0) >= _SHARED else None
+        return _replace_text(context, self._chunks[best]) if shares.get(best, 0.0) >= _SHARED else None
 
 
 def _words_of(text: str) -> list[str]:
@@ -119,6 +119,6 @@ def _share(one: Sequence[str], other: Sequence[str]) -> float:
     return most / len(short)
 
 
-def _as(context: Chunk, known: Chunk) -> Chunk:
+def _replace_text(context: Chunk, known: Chunk) -> Chunk:
     """Return the matching chunk with the text that the pipeline read."""
     return replace(known, content=context.content, prefix="") if context.content else known

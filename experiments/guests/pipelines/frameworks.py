@@ -3,21 +3,79 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import is_dataclass
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Literal
-from uuid import uuid4
+from uuid import UUID, uuid4
+
+from langchain_core.callbacks import BaseCallbackHandler
+from langchain_core.documents import Document
+from langchain_core.messages import AIMessage, BaseMessage
+from langchain_core.outputs import LLMResult
 
 from ragbed.documents.errors import SettingsError
 from ragbed.documents.user_code import UserCode
-from ragbed.experiments.guests.pipelines.base import Request
+from ragbed.experiments.guests.pipelines.pipeline import Request
 from ragbed.experiments.guests.pipelines.python_code import CodeChannel, FilePipeline, get_field, sum_usage
 
 if TYPE_CHECKING:
-    from ragbed.agents.settings import CallLimits
+    from ragbed.agents.model_settings import CallLimits
 
-_QUESTION = ("question", "query", "input", "text")  # possible names of the input for the question, the usual one first
+_ANSWERS = ("answer", "output", "result", "response", "generation")
+_CONTEXTS = ("context", "contexts", "documents", "docs", "source_documents")
+
+
+class Listener(BaseCallbackHandler):
+    """Collects, for one answer, the usage of models and the documents of retrievers and tools."""
+
+    run_inline = True  # LangChain then reports calls in their order
+
+    def __init__(self) -> None:
+        self.usages: list[Any] = []
+        self.documents: list[Document] = []
+        self._retrievers: set[UUID] = set()
+
+    def on_llm_end(self, response: LLMResult, **about: Any) -> None:
+        """Keep the usage of a call."""
+        messages = (getattr(one, "message", None) for several in response.generations for one in several)
+        self.usages += [one.usage_metadata for one in messages if isinstance(one, AIMessage)]
+
+    def on_retriever_start(self, serialized: Any, query: str, *, run_id: UUID, **about: Any) -> None:
+        """Remember the retriever's run id, to recognise nested retrievers."""
+        self._retrievers.add(run_id)
+
+    def on_retriever_end(self, documents: Sequence[Document], *, run_id: UUID, parent_run_id: UUID | None = None,
+                         **about: Any) -> None:
+        """Keep the documents of the outermost retriever, such as one that reranks."""
+        if parent_run_id not in self._retrievers:
+            self._keep(documents)
+
+    def on_tool_end(self, output: Any, **about: Any) -> None:
+        """Keep the documents that a tool returned with its text."""
+        if isinstance(artifact := getattr(output, "artifact", None), list):
+            self._keep([one for one in artifact if isinstance(one, Document)])
+
+    def _keep(self, documents: Sequence[Document]) -> None:
+        self.documents += [one for one in documents if one not in self.documents]
+
+
+def convert_output(output: Any, listener: Listener) -> Any:
+    """Return a Runnable's output with `answer`, `contexts` and tokens added to its fields."""
+    if isinstance(output, BaseMessage | str):
+        output = {"answer": output}
+    elif hasattr(output, "model_dump"):
+        output = output.model_dump()
+    if not isinstance(output, Mapping):
+        return output
+    replies = [one for one in output.get("messages") or () if isinstance(one, AIMessage)]
+    answer = next((output[name] for name in _ANSWERS if output.get(name) is not None), replies[-1] if replies else None)
+    listed = (output[name] for name in _CONTEXTS if isinstance(output.get(name), list | tuple))
+    return {**output, "answer": str(answer.text) if isinstance(answer, BaseMessage) else answer,
+            "contexts": next(listed, listener.documents), **sum_usage(*listener.usages)}
+
+
+_QUESTION = ("question", "query", "input", "text")  # possible names of the question's input, the usual one first
 _TAG = "ragbed"
 _LLAMA_SOURCE = re.compile(r"\ASource \d+:\n")
 
@@ -33,7 +91,7 @@ class Framework(FilePipeline):
     request: Request = "{question}"
 
     def open(self, limits: CallLimits) -> CodeChannel:
-        """Load the object. Raises SettingsError: it is not an object of the framework."""
+        """Load the object. Raises SettingsError if it is not an object of the framework."""
         found = self.load()
         with UserCode(lambda why: SettingsError(f"pipeline {self.name}: {why}")):
             make = found if inspect.isroutine(found) else None
@@ -46,14 +104,14 @@ class Framework(FilePipeline):
 
 
 class _Runnable(Framework):
-    """A LangChain Runnable. The contexts are the documents in its output. If there are none, they are the finds of its
-    retrievers and tools."""
+    """A LangChain Runnable. The contexts are the documents in its output, or else those that its retrievers and tools
+    found."""
 
     def _caller(self, made: Any, make: Any) -> Callable[[Any], Any]:
-        from ragbed.experiments.guests.pipelines.runnables import Listener, convert_output
+        from ragbed.experiments.guests.pipelines.frameworks import Listener, convert_output
 
         ask, takes = made.ainvoke, ()
-        if isinstance(self.request, str):  # a graph has channels
+        if isinstance(self.request, str):  # the inputs of a graph are its channels
             with UserCode(lambda why: SettingsError(
                     f"pipeline {self.name}: the inputs of {self.factory} are unknown ({why}); name them, e.g. "
                     "request: {input: '{question}'}")):
@@ -89,7 +147,7 @@ class Haystack(Framework):
 
     def _caller(self, made: Any, make: Any) -> Callable[[Any], Any]:
         takes = set(chain.from_iterable(made.inputs().values()))
-        made.warm_up()  # once, before several threads use it
+        made.warm_up()  # prepare it once, before several threads use it
         shown = {name for name, sockets in made.outputs(include_components_with_connected_outputs=True).items()
                  if sockets.keys() & {"answers", "replies", "documents", "last_message"}}
 
@@ -115,7 +173,7 @@ class LlamaIndex(Framework):
     """
 
     kind: Literal["llamaindex"] = "llamaindex"
-    refusals: tuple[str, ...] = ("Empty Response",)  # an engine that found nothing
+    refusals: tuple[str, ...] = ("Empty Response",)  # the text of an engine that found nothing
 
     def _caller(self, made: Any, make: Any) -> Callable[[Any], Any]:
         from llama_index_instrumentation import get_dispatcher
@@ -132,7 +190,7 @@ class LlamaIndex(Framework):
             used: list[Any] = []
             with instrument_tags({_TAG: used}):
                 output = made.query(body) if answers_queries else make().chat(body)
-                output = output.get_response() if hasattr(output, "get_response") else output  # it was streamed
+                output = output.get_response() if hasattr(output, "get_response") else output  # a streamed reply
             answer = output.response
             return {**vars(output), **(answer.model_dump() if hasattr(answer, "model_dump") else {"answer": answer}),
                     "contexts": [{"text": _LLAMA_SOURCE.sub("", node.get_content()).strip(),
@@ -156,7 +214,6 @@ class _LlamaReplies:
 
 
 def _to_json(value: Any) -> Any:
-    """Convert an object to its fields, or to a string if it has none."""
     if hasattr(value, "model_dump"):
         return value.model_dump()
     return vars(value) if is_dataclass(value) else str(value)

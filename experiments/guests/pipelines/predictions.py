@@ -1,4 +1,4 @@
-"""Read answers from another tool's file, as a pipeline whose calls look up a row."""
+"""Read answers from another tool's file. The file acts as a pipeline whose calls look up a row."""
 from __future__ import annotations
 
 import json
@@ -13,12 +13,12 @@ from ragbed.documents.errors import CallError, SettingsError
 from ragbed.documents.http import Response
 from ragbed.documents.paths import expand_path
 from ragbed.experiments.answer_files import Prediction, find_answer_format
-from ragbed.experiments.guests.pipelines.base import Channel, JSONPipeline, parse_fields
+from ragbed.experiments.guests.pipelines.pipeline import Channel, JSONPipeline, parse_fields
 from ragbed.guests import entries
 from ragbed.retrieval.storage.files import sha256_of
 
 if TYPE_CHECKING:
-    from ragbed.agents.settings import CallLimits
+    from ragbed.agents.model_settings import CallLimits
 
 
 def _check_format(format: str) -> str:
@@ -33,8 +33,8 @@ FormatName = Annotated[str, AfterValidator(_check_format), Field(
 
 def read_predictions(format: str, path: Path) -> Iterator[Prediction]:
     """Yield the answers in a file. Raises BenchmarkError, with file and line: the file cannot be read, or a row is
-    invalid. Raises MissingExtra: the package that reads the format is not installed."""
-    from ragbed.experiments.guests.pipelines.answer_files.base import check_size
+    invalid. Raises MissingExtra if the package that reads the format is not installed."""
+    from ragbed.experiments.guests.pipelines.answer_files.conversion import check_size
 
     file = expand_path(path)
     if file.is_file():
@@ -49,8 +49,7 @@ class Predictions(JSONPipeline):
         format: the tool that wrote the file.
         path: the file.
         run: which of the file's runs to read; required if there are several.
-        others: what to do with rows for questions that are not in the run: refuse the run, or skip them and count them
-            in its notes.
+        others: what to do with rows for questions that are not in the run: refuse the run, or skip and count them.
     """
 
     recorded: ClassVar[bool] = True
@@ -70,15 +69,15 @@ class Predictions(JSONPipeline):
             raise SettingsError(f"{self.path}: cannot be read: {error.strerror}") from error
 
     def open(self, limits: CallLimits) -> PredictionChannel:
-        """Read the file. Raises as `read_rows`."""
+        """Read the file. Raises the same errors as `read_rows`."""
         rows = self.read_rows()
         found = {(_squeeze(row.question), row.repeat): row for row in rows if row.question} | {
             (row.id, row.repeat): row for row in rows if row.id is not None}
         return PredictionChannel(self, str(self.path), rows=found, repeats=any(row.repeat for row in rows))
 
     def read_rows(self) -> list[Prediction]:
-        """Return the rows of the run. Raises SettingsError: there are none, or the file has several runs and `run` is
-        missing; otherwise as `read_predictions`."""
+        """Return the rows of the run. Raises SettingsError if there are none, or the file has several runs and `run` is
+        missing. Also raises the errors of `read_predictions`."""
         every = list(read_predictions(self.format, self.path))
         rows = [row for row in every if self.run in (None, row.run)]
         runs = list(dict.fromkeys(row.run for row in every))
@@ -89,7 +88,7 @@ class Predictions(JSONPipeline):
         return rows
 
     def check(self, questions: Mapping[str, str], repeats: int) -> str | None:
-        """Return a note about skipped rows. Raises SettingsError: `others` refuses such rows, two rows answer one
+        """Return a note about skipped rows. Raises SettingsError if `others` refuses such rows, two rows answer one
         question, or a row has the id of one question and the text of another. A replay needs no file."""
         if not expand_path(self.path).is_file():
             return None
@@ -138,7 +137,8 @@ class PredictionChannel(Channel):
         return fields["id"], _squeeze(fields["question"]), parameters.get("repeat", 0) if self.repeats else 0
 
     async def post(self, body: tuple[str, str, int]) -> Response:
-        """Return the row. Raises CallError: `missing`, there is no row; `failed`, the row records a failure."""
+        """Return the row. Raises CallError of kind `missing` if there is no row, or `failed` if the row records a
+        failure."""
         id, text, repeat = body
         row = self.rows.get((id, repeat)) or self.rows.get((text, repeat))
         if row is None:

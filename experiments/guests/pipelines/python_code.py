@@ -1,4 +1,4 @@
-"""A pipeline that is a Python function, and the channel that calls Python code for it and for frameworks."""
+"""Pipelines that are Python functions, and the `CodeChannel` that runs user code, also for framework pipelines."""
 from __future__ import annotations
 
 import asyncio
@@ -16,12 +16,12 @@ from pydantic import AfterValidator, model_validator
 from ragbed.documents.errors import CallError, RagbedError, SettingsError
 from ragbed.documents.http import Response
 from ragbed.documents.user_code import UserCode
-from ragbed.experiments.guests.pipelines.base import FIELDS, Channel, JSONPipeline
+from ragbed.experiments.guests.pipelines.pipeline import FIELDS, Channel, JSONPipeline
 from ragbed.strategies.settings.plugins import parse_file_kind
 from ragbed.strategies.settings.source import execute_file, hash_file, read_parameters, resolve_file
 
 if TYPE_CHECKING:
-    from ragbed.agents.settings import CallLimits
+    from ragbed.agents.model_settings import CallLimits
 
 
 def _check_factory(factory: str) -> str:
@@ -45,17 +45,18 @@ class FilePipeline(JSONPipeline):
         return [hash_file(self._place[0])]
 
     def load(self) -> Any:
-        """Execute the file and return its attribute NAME. Raises SettingsError: it has no such attribute, or fails."""
+        """Execute the file and return its attribute NAME. Raises SettingsError if it has no such attribute, or
+        fails."""
         file, name = self._place
         module, _ = execute_file(resolve_file(file), str(file))
         if (found := getattr(module, name, None)) is None:
-            raise SettingsError(f"pipeline {self.name}: {file} has no {name}")
+            raise SettingsError(f"pipeline {self.name}: {file} does not define {name}")
         return found
 
     @property
     def _place(self) -> tuple[Path, str]:
         place = parse_file_kind(self.factory)
-        assert place is not None  # checked above
+        assert place is not None  # `_check_factory` rejects others
         return place
 
 
@@ -83,7 +84,7 @@ class Python(FilePipeline):
         return {**fields, "request": request} if request else fields
 
     def open(self, limits: CallLimits) -> CodeChannel:
-        """Load the function. Raises SettingsError: it cannot be called."""
+        """Load the function. Raises SettingsError if it cannot be called."""
         function = self.load()
         if not callable(function):
             raise SettingsError(f"pipeline {self.name}: {self.factory} is not a function")
@@ -132,7 +133,7 @@ class CodeChannel(Channel):
                     content = await content
         except CallError as error:
             if (task := asyncio.current_task()) is not None and task.cancelling():
-                raise asyncio.CancelledError from None  # the caller checks whether it came in time
+                raise asyncio.CancelledError from None  # the caller knows whether time is up
             if (status := _find_status(error)) == 429 or 500 <= status < 600:
                 return Response(status, {}, json.dumps({"error": {"message": str(error)}}).encode())
             raise

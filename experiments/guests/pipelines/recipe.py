@@ -13,7 +13,7 @@ from ragbed.strategies.reading import renumber_citations
 from ragbed.strategies.types import Contexts, Draft, Evidence, Generate, Message, Recipe, Task
 
 MAX_CONTEXTS = 1_000
-_SCHEMA = {"type": "object", "properties": {"answer": {"type": "string"}}}  # so that the reply is read as JSON
+_SCHEMA = {"type": "object", "properties": {"answer": {"type": "string"}}}  # parses the reply as JSON
 
 
 class ReadContext(BaseModel):
@@ -58,7 +58,8 @@ def ask_pipeline(task: Task) -> Recipe:
     """Ask the pipeline in one call. The evidence is its contexts or, if it lists none, the documents sent."""
     sent = yield from task.gather(task.question)
     numbers = tuple(passage.number for passage in sent)
-    reply = yield Generate((Message("user", tuple(_request(task, sent))),), "answer", numbers, schema=_SCHEMA)
+    reply = yield Generate((Message("user", tuple(_request(task, sent))),), "answer", numbers, schema=_SCHEMA,
+                           counted=False)
     returned = PipelineReply.model_validate(reply.parsed or {}, strict=False)
     if returned.contexts:
         shown = yield Contexts(tuple(_chunk(one, sent) for one in returned.contexts))

@@ -42,21 +42,21 @@ def verify(run: FinishedRun, json: AsJson = False) -> None:
 
 def rescore(run: FinishedRun,
             scoring: Annotated[Literal["corrected", "as-published"] | None, typer.Option("--scoring", help=(
-                "Default: the run's own."))] = None,
+                "Scoring rules. Default: the run's own."))] = None,
             judge: Annotated[str | None, typer.Option("--judge", metavar="NAME", help=(
-                "`lexical`, or a model. Default: the run's verdicts."))] = None,
+                "`lexical` or a model. Default: the run's verdicts."))] = None,
             support: Annotated[str | None, typer.Option("--support", metavar="NAME", help=(
                 "Check citations with `lexical`, `nli:MODEL` or a model."))] = None,
             metric: Annotated[Texts, typer.Option("--metric", metavar="NAME", help=(
-                "See `ragbed list metrics`."))] = None,
+                "See `ragbed list metrics`, or FILE.py:FUNCTION."))] = None,
             plugin: Annotated[Texts, typer.Option("--plugin", metavar="CODE", help=(
-                "FILE.py:FUNCTION of a strategy to execute again."))] = None,
+                "Parse replies again with this FILE.py:FUNCTION."))] = None,
             json: AsJson = False) -> None:
     """Recompute a run's scores from its records, and show what differs.
 
-    The run is not changed. --metric takes any metric that can be computed from the records, also of other benchmarks;
-    the default is the columns of the run's table. --plugin parses the replies again with your own strategy, if its file
-    is still the one that the run was made with.
+    The run is not changed. --metric takes any metric that the records allow, even one of another benchmark. By default,
+    the columns of the run's table are computed. --plugin parses the replies again with your own strategy, whose file
+    must not have changed since the run.
     """
     from ragbed.experiments.guests.rescoring.display import show_rescored
 

@@ -18,7 +18,7 @@ from ragbed.experiments.metrics import Scoring, aggregate, may_refuse
 from ragbed.experiments.record import Result
 from ragbed.experiments.runs.finished import Finished, open_finished
 from ragbed.experiments.terminal.display import Bars, note, print_json, print_table, say
-from ragbed.experiments.terminal.tables import print_views, run_table
+from ragbed.experiments.terminal.run_tables import print_views, run_table
 
 Rows = Sequence[Mapping[str, Any]]
 
@@ -39,7 +39,9 @@ def show_rescored(path: Path, scoring: Scoring | None, judge: str | None, metric
         check = None if support is None else parse_support(support)
         again = score_anew(run, scoring or run.scoring, judge, bars, metrics, plugins, check)
     rows = _rows(run.rows, again, run.grouped.of)
-    changed = [one for one in _changed(run, rows) if not metrics or one["metric"] in metrics]
+    if any(":" in name for name in metrics):  # functions, of which the columns have the names
+        metrics = [name for name in again.scheme.columns if any(name in row["metrics"] for row in rows)]
+    changed = [one for one in _find_changes(run, rows) if not metrics or one["metric"] in metrics]
     if json:
         print_json({"run": str(path), "scoring": again.scoring, "judge": again.judge,
                     "columns": list(again.scheme.columns), "cells": rows, "changed": changed,
@@ -79,7 +81,7 @@ def _rows(known: Rows, again: Again, grouped: Mapping[str, str]) -> list[dict[st
             for row in known]
 
 
-def _changed(run: Finished, after: Rows) -> list[dict[str, Any]]:
+def _find_changes(run: Finished, after: Rows) -> list[dict[str, Any]]:
     """Return every mean that differs. If only one side has a mean, the other is None."""
     changed = []
     for old, new in zip(run.rows, after, strict=True):

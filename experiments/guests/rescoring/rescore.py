@@ -13,28 +13,33 @@ from ragbed.agents.database import text_hash
 from ragbed.agents.replies import parse_object
 from ragbed.agents.scripted import drive
 from ragbed.agents.types import Answer, CallOutcome
+from ragbed.agents.watchdog import watchdog
 from ragbed.documents.errors import RecipeMismatch, SettingsError, UserError
 from ragbed.documents.types import Chunk
 from ragbed.experiments.analysis.notes import note_support
 from ragbed.experiments.cells import Cell
+from ragbed.experiments.guests.own_metrics.measuring import Measuring, read_metrics
+from ragbed.experiments.guests.refusals.decision import DECIDED, settle_words
 from ragbed.experiments.guests.rescoring.rejudge import JudgedAnswer, Material, check_support, find_judges, rejudge
 from ragbed.experiments.judges import GradingInput, Lexical, ModelSupport, SupportCheck, extract_claims, grading_input
 from ragbed.experiments.metrics import GROUPS, Scoring, find_metric, score_result
+from ragbed.experiments.metrics.scoring import DECLARED
 from ragbed.experiments.query_variations import NOT_PARAPHRASED
 from ragbed.experiments.question import Question, Scheme
 from ragbed.experiments.record import Result, StoredStep, Verdict
 from ragbed.experiments.running.gold import PLACING
 from ragbed.experiments.running.plan import Plan
 from ragbed.experiments.runs.finished import Finished
-from ragbed.experiments.runs.manifest import read_manifest
+from ragbed.experiments.runs.run_manifest import read_manifest
 from ragbed.experiments.runs.store import RunFolder, lock_run
 from ragbed.experiments.settings import RunSettings
+from ragbed.experiments.settings.file import parse_spec
 from ragbed.retrieval.types import Progress
-from ragbed.strategies.reading import is_published_refusal
-from ragbed.strategies.settings.plugins import FAMILIES, parse_file_kind
+from ragbed.strategies.reading import REWORDED, is_published_refusal
+from ragbed.strategies.settings.plugins import parse_file_kind
 from ragbed.strategies.settings.source import hash_file
 from ragbed.strategies.settings.strategy_config import Strategy
-from ragbed.strategies.types import Failure, Generate, Reply, Search
+from ragbed.strategies.types import FAMILIES, Failure, Generate, Reply, Search
 
 
 def rescore(folder: RunFolder, cells: Sequence[Cell], scheme: Scheme, scoring: Scoring) -> Iterator[Result]:
@@ -44,7 +49,7 @@ def rescore(folder: RunFolder, cells: Sequence[Cell], scheme: Scheme, scoring: S
     known = {cell.id: cell for cell in cells}
     for result in folder.results(traces=True):
         if cell := known.get(result.cell):
-            yield _scored(result, cell, questions[result.question], scheme, scoring)
+            yield _score_again(result, cell, questions[result.question], scheme, scoring)
 
 
 def explain_hindrance(strategy: Strategy, recorded: Mapping[str, str], allowed: Collection[str]) -> str:
@@ -57,14 +62,14 @@ def explain_hindrance(strategy: Strategy, recorded: Mapping[str, str], allowed: 
             return f"{kind} is code that came with the run; read it, then give --plugin {kind} to execute it"
         try:
             if hash_file(place[0]) != recorded.get(kind):
-                return f"{kind} is not the file that the run was made with"
+                return f"{kind} has changed since the run"
         except SettingsError as error:
             return str(error)
     try:
         changed = [kind for kind, content in strategy.loaded().sources.items() if content != recorded.get(kind)]
     except SettingsError as error:
         return str(error)
-    return f"{changed[0]} is not what the run was made with" if changed else ""
+    return f"{changed[0]} has changed since the run" if changed else ""
 
 
 class Rereader:
@@ -88,15 +93,22 @@ class Rereader:
         self._tasks = {cell.id: plan.tasks(cell) for cell in played}
 
     def read(self, result: Result, question: Question) -> Result | None:
-        """Return the result with its replies read by this version; None if the strategy would now send other requests.
-        The result must have its trace.
+        """Parse the replies of a result with this version of ragbed. Return None if the strategy would now send other
+        requests. The result must have its trace.
         """
         if result.outcome == "budget" and result.cell not in self.hindered:
-            return result  # regardless of the replies; the cell's other limits are not recorded
+            return result  # the same for every reply, because the run does not record the cell's other limits
         answer = None if result.cell in self.hindered else self._answer(result, question)
         if answer is None:
             return None
-        placed = tuple(note for note in result.notes if note.partition(":")[0] in (*PLACING, NOT_PARAPHRASED))
+        decided = answer.text == result.text and answer.outcome == "answered" and any(
+            note.startswith(DECIDED) for note in result.notes)
+        if not decided:
+            answer = settle_words(answer, question)
+        placed = tuple(note for note in result.notes if note.partition(":")[0] in (
+            *PLACING, NOT_PARAPHRASED, *[DECIDED, REWORDED] * decided))
+        if decided:
+            answer = replace(answer, outcome=result.outcome, refused=result.refused)
         return result.model_copy(update={
             "outcome": answer.outcome, "text": answer.text, "refused": answer.refused,
             "refused_as_published": is_published_refusal(answer.text), "cited": answer.cited,
@@ -107,19 +119,19 @@ class Rereader:
         tasks = self._tasks[result.cell]
         chunks = {passage.number: Chunk(passage.chunk, passage.document, passage.format, passage.start, passage.end,
                                         self._text(passage.text), pages=passage.pages) for passage in result.evidence}
-        steps = (step for step in result.trace if step.kind != "decision")  # the recipe makes decisions anew
+        steps = (step for step in result.trace if step.kind != "decision")  # the recipe repeats decisions
 
         def found(search: Search) -> Sequence[Chunk] | Failure:
             step = next(steps, None)
             if step is None or step.query != search.query:
-                raise RecipeMismatch("the strategy now searches for something else than recorded")
+                raise RecipeMismatch("the strategy now sends different searches from those recorded")
             return step.failure or [chunks[number] for number in step.found]
 
         def replied(call: Generate) -> CallOutcome:
             step = next(steps, None)
-            if step is None or not _same(call, step):
-                raise RecipeMismatch("the strategy now makes another call than recorded")
-            parsed = parse_object(step.text) if call.schema is not None else None
+            if step is None or not _is_same_request(call, step):
+                raise RecipeMismatch("the strategy now sends different calls from those recorded")
+            parsed = None if call.schema is None else parse_object(step.text, call.schema)
             reply = Reply(step.text, step.reasoning, step.tool_calls, parsed, step.usage, step.finish_reason)
             return CallOutcome(step.key or "", step.failure or reply, replayed=True)
 
@@ -131,7 +143,7 @@ class Rereader:
             return None
 
 
-def _same(call: Generate, step: StoredStep) -> bool:
+def _is_same_request(call: Generate, step: StoredStep) -> bool:
     return [(message.role, tuple(map(text_hash, message.parts)), message.call_id, *map(dict, message.tool_calls))
             for message in call.messages] == [
         (message.role, message.parts, message.call_id, *message.tool_calls) for message in step.messages]
@@ -139,7 +151,7 @@ def _same(call: Generate, step: StoredStep) -> bool:
 
 @dataclass(slots=True)
 class Read:
-    """How many answers were parsed as before, parsed differently, or not parsed again."""
+    """Numbers of answers that were parsed as before, parsed differently, or not parsed again."""
 
     same: int = 0
     changed: int = 0
@@ -154,7 +166,7 @@ class Again:
         scheme: the run's scheme, with the requested metrics as columns and their groups added.
         judge: the judge whose verdicts the scores use; None if the benchmark needs no judge.
         notes: notes for the reader.
-        asked: new verdicts, if a judge was called.
+        asked: new verdicts if a judge was called, or None.
     """
 
     scheme: Scheme
@@ -176,20 +188,25 @@ def score_anew(run: Finished, scoring: Scoring, judge: str | None, progress: Pro
 
     Args:
         judge: judges every answer, using the run's journal.
-        metrics: replace the columns of the run's table; their groups must need no other judge.
+        metrics: metrics that replace the columns of the run's table. Their groups must need no other judge. A
+            function is named as in the setting `metrics`, and executed.
         plugins: strategy files that may be executed to read their replies, as settings name them.
-        support: check that labels sentences and nuggets again.
+        support: support check that labels sentences and nuggets again.
 
     Raises:
         UserError: the judge or a metric is unknown, or another process works on the run.
     """
     plan = Plan.of_finished(run)
     settings = plan.settings
-    measured = run.scheme if support is None else support.scheme_of(run.scheme, run.questions.values())
-    scheme = _measuring(measured, metrics)
-    work = _Work(run, plan, scoring, scheme, plugins)
+    shown = replace(run.scheme, columns=tuple(run.summary["columns"]))
+    measured = shown if support is None else support.scheme_of(shown, run.questions.values())
+    code = [name for name in metrics if ":" in name]
+    own = read_metrics([parse_spec(name, "--metric") for name in code]) if code else None
+    scheme = _add_columns(measured, [*(name for name in metrics if name not in code), *(own.names if own else ())])
+    work = _Work(run, plan, scoring, scheme, plugins, own.open() if own else None)
     again = Again(scheme, scoring, (judge or settings.judge.name) if scheme.rubric else None, settings.seed)
-    again.results = list(work.results({}))
+    with watchdog():
+        again.results = list(work.results({}))
     due = work.graded if judge else work.changed
     if due and scheme.rubric and (judge or isinstance(settings.judge, Lexical)):
         judges = find_judges([judge or "lexical"], settings)
@@ -199,10 +216,15 @@ def score_anew(run: Finished, scoring: Scoring, judge: str | None, progress: Pro
             material = Material(scheme.rubric, due, {})
             (rater,), _ = asyncio.run(rejudge(run.folder, settings, material, judges, 1, progress))
         again.asked = rater.verdicts
-        again.results = list(work.results(again.asked))
+        with watchdog():
+            again.results = list(work.results(again.asked))
     again.read, again.notes = work.read, list(_notes(work, again, settings))
     if support is not None:
         _check(again, work, support, progress)
+    if own:
+        again.notes += dict.fromkeys(own.review(again.results).values())
+        columns = [one for one in scheme.columns if one not in own.names]
+        again.scheme = replace(scheme, columns=(*columns, *own.returned(again.results)))
     return again
 
 
@@ -215,24 +237,26 @@ def _check(again: Again, work: _Work, check: SupportCheck, progress: Progress) -
         if isinstance(check, ModelSupport):
             held.callback(lock_run(run.path).release)
         found = asyncio.run(check_support(run.folder, work.plan.settings, check, claims, progress))
-    again.results = [_scored(one.model_copy(update={"support": found.get((one.cell, one.question))}),
-                             work.cells[one.cell], run.questions[one.question], work.scheme, work.scoring)
+    again.results = [_score_again(one.model_copy(update={"support": found.get((one.cell, one.question))}),
+                                  work.cells[one.cell], run.questions[one.question], work.scheme, work.scoring)
                      for one in again.results]
     again.notes += note_support(check.name, found.values())
 
 
-def _measuring(scheme: Scheme, metrics: Sequence[str]) -> Scheme:
+def _add_columns(scheme: Scheme, metrics: Sequence[str]) -> Scheme:
     groups = list(scheme.groups)
     for name in metrics:
         metric = find_metric(name)
+        if metric.name in DECLARED:
+            continue
         having = [group for group, one in GROUPS.items() if metric.name in {other.name for other in one.metrics}]
         if not set(having) & set(groups):
             if having[0] in ("sentences", "nuggets"):
                 raise SettingsError(f"{name} needs a support check, which this run did not have; give --support"
                                     "")
             if metric.judged:
-                raise SettingsError(f"{name} needs a judge's verdict of another kind; the records of this "
-                                    "run have none")
+                raise SettingsError(f"{name} needs verdicts by a rubric that this run does not use; choose "
+                                    "another metric")
             groups.append(having[0])
     return replace(scheme, groups=tuple(groups), columns=tuple(dict.fromkeys(metrics))) if metrics else scheme
 
@@ -240,9 +264,10 @@ def _measuring(scheme: Scheme, metrics: Sequence[str]) -> Scheme:
 class _Work:
     """Read and score the records of a run one at a time: ten thousand traces do not fit in memory."""
 
-    def __init__(self, run: Finished, plan: Plan, scoring: Scoring, scheme: Scheme, plugins: Collection[str]) -> None:
+    def __init__(self, run: Finished, plan: Plan, scoring: Scoring, scheme: Scheme, plugins: Collection[str],
+                 own: Measuring | None = None) -> None:
         self.run, self.plan, self.scoring, self.scheme, self.plugins = run, plan, scoring, scheme, plugins
-        self.cells = {cell.id: cell for cell in run.cells}
+        self.cells, self.own = {cell.id: cell for cell in run.cells}, own
         self.graded: dict[JudgedAnswer, GradingInput] = {}
         self.changed: dict[JudgedAnswer, GradingInput] = {}
         self.read = Read()
@@ -257,12 +282,15 @@ class _Work:
             self.read.same += result == stored
             self.read.changed += result is not None and result != stored
             self.read.skipped += result is None
-            judged = self._judged(stored, result or stored, question, verdicts)
-            yield _scored(judged, self.cells[stored.cell], question, self.scheme, self.scoring)
+            judged = self._attach_verdict(stored, result or stored, question, verdicts)
+            cell = self.cells[stored.cell]
+            if self.own:
+                judged = self.own.measure(judged, question, cell, self.run.folder.database.text)
+            yield _score_again(judged, cell, question, self.scheme, self.scoring)
 
     def _reader(self) -> Rereader | None:
         try:
-            plan = self.plan.showing_exemplars()
+            plan = self.plan.with_prompt_files()
         except UserError as error:
             self.hindered = {f"no reply was read again: {error}": None}
             return None
@@ -270,8 +298,8 @@ class _Work:
         self.hindered = {f"not read again: {why}": None for why in reader.hindered.values()}
         return reader
 
-    def _judged(self, stored: Result, result: Result, question: Question,
-                verdicts: Mapping[JudgedAnswer, Verdict]) -> Result:
+    def _attach_verdict(self, stored: Result, result: Result, question: Question,
+                        verdicts: Mapping[JudgedAnswer, Verdict]) -> Result:
         item, verdict = (stored.cell, stored.question), result.verdict
         due = grading_input(result, question, self.run.scheme, self.scoring)
         same = result is stored or due == grading_input(stored, question, self.run.scheme, self.scoring)
@@ -279,27 +307,30 @@ class _Work:
             self.graded[item] = due
         if not same:
             verdict = None if due is None else Verdict(judge=self.run.judge,
-                                                       note="read differently now than when it was judged")
+                                                       note="parsed differently now than when it was judged")
             self.changed |= {} if due is None else {item: due}
-        kept = result.support if result.text == stored.text and result.cited == stored.cited else None
-        return result.model_copy(update={"verdict": verdicts.get(item, verdict), "support": kept})
+        alike = result.text == stored.text and result.cited == stored.cited
+        return result.model_copy(update={
+            "verdict": verdicts.get(item, verdict), "support": result.support if alike else None,
+            "measured": stored.measured if alike else dict.fromkeys(
+                stored.measured, "the answer is parsed differently now; rerun the run")})
 
 
 def _notes(work: _Work, again: Again, settings: RunSettings) -> Iterator[str]:
     read = work.read
     yield from work.hindered
     if read.skipped and not work.hindered:
-        yield (f"{read.skipped} of {len(again.results)} replies were not read again: their strategy asks something "
-               "else now; their answers are those of the run")
+        yield (f"{read.skipped} of {len(again.results)} replies were not read again, because their strategy now "
+               "sends different requests; their answers are those of the run")
     if read.changed:
-        yield f"{read.changed} of {len(again.results)} replies are read differently than in the run"
+        yield f"{read.changed} of {len(again.results)} replies are parsed differently than in the run"
     if work.changed and again.judge == settings.judge.name and again.judge != "lexical":
-        yield (f"{len(work.changed)} of these were judged by their former reading and count as unjudged; "
-               f"--judge {again.judge} asks again")
+        yield (f"{len(work.changed)} of these were judged before with another parsed answer and count as unjudged; "
+               f"give --judge {again.judge} to judge them")
     elif again.judge == settings.judge.name and again.scoring != settings.scoring:
-        yield "the verdicts are those of the run; its judge was asked for the run's scoring and is not asked again"
+        yield "the verdicts are those of the run, given for the run's scoring; its judge is not called again"
 
 
-def _scored(result: Result, cell: Cell, question: Question, scheme: Scheme, scoring: Scoring) -> Result:
+def _score_again(result: Result, cell: Cell, question: Question, scheme: Scheme, scoring: Scoring) -> Result:
     scored = score_result(result, question, scheme, scoring, cell.rules, cell.separators, cell.ranked)
-    return scored.model_copy(update={"trace": ()})  # the trace is most of a record
+    return scored.model_copy(update={"trace": ()})  # drop the trace, which is most of a record

@@ -11,12 +11,12 @@ from ragbed.agents.database import row_hash
 from ragbed.documents.errors import RunError, UserError
 from ragbed.documents.types import digest
 from ragbed.experiments.guests.rescoring.rescore import rescore
-from ragbed.experiments.judges.base import prompts_hash as judge_prompts_hash
+from ragbed.experiments.judges.judge import prompts_hash as judge_prompts_hash
 from ragbed.experiments.running.jobs import group_results
 from ragbed.experiments.running.plan import Plan
 from ragbed.experiments.running.summary import summarise
 from ragbed.experiments.runs.finished import Finished
-from ragbed.experiments.runs.manifest import questions_hash, read_config
+from ragbed.experiments.runs.run_manifest import questions_hash, read_config
 from ragbed.experiments.runs.store import RunFolder
 from ragbed.experiments.settings import RunSettings
 from ragbed.strategies.prompting import prompts_hash
@@ -27,12 +27,12 @@ _SHOWN = ("columns", "published")  # parts of a summary: which figures a table s
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One comparison.
+    """The result of one comparison.
 
     Attributes:
         detail: the comparison made, or why none was possible.
         wrong: differences, each with both sides.
-        checked: False if the other side is not on this machine.
+        checked: False if something to compare with is not on this machine.
     """
 
     name: str
@@ -46,7 +46,7 @@ class Check:
 
 
 def verify(run: Finished) -> Iterator[Check]:
-    """Yield every check; later ones rely on earlier ones. Raises RunError if the manifest cannot be read."""
+    """Yield every check. Later checks rely on earlier ones. Raises RunError if the manifest cannot be read."""
     plan, folder = Plan.of_finished(run), run.folder
     done, wanted = folder.done(), {(cell.id, question) for cell in run.cells for question in run.questions}
     if plan.schedule and _readable(folder):
@@ -116,8 +116,8 @@ def _leaves(value: Any) -> int:
 
 
 def differences(old: Any, new: Any, at: str, named: str, again: str) -> Iterator[str]:
-    """Yield the differences of two JSON values, with both sides, labelled `named` and `again`. The last digits of
-    numbers may differ."""
+    """Yield the differences of two JSON values as text, with both values, labelled `named` and `again`. The last digits
+    of numbers may differ."""
     if isinstance(old, Mapping) and isinstance(new, Mapping):
         for key in dict.fromkeys([*old, *new]):
             yield from differences(old.get(key), new.get(key), f"{at}.{key}".lstrip("."), named, again)
@@ -125,7 +125,7 @@ def differences(old: Any, new: Any, at: str, named: str, again: str) -> Iterator
         for place, (one, other) in enumerate(zip(old, new, strict=True)):
             yield from differences(one, other, f"{at}[{place}]", named, again)
     elif old != new and not (isinstance(old, float) and isinstance(new, float) and math.isclose(
-            old, new, rel_tol=1e-9, abs_tol=1e-12)):  # other processors round differently
+            old, new, rel_tol=1e-9, abs_tol=1e-12)):  # because other processors round differently
         yield f"{at}: {_short(old)} {named}, {_short(new)} {again}"
 
 

@@ -31,16 +31,17 @@ Target = Annotated[str | None, typer.Argument(metavar="BENCHMARK", help=(
     "A benchmark with gold evidence, or a run's YAML file."))]
 Files = Annotated[str | None, typer.Argument(metavar="PATH", help="The benchmark's folder or file, or hub:OWNER/NAME.")]
 Retrievers = Annotated[Texts, typer.Option("--retriever", metavar="NAME", help=(
-    "A kind or settings. Default: bm25, dense, fused. Repeatable."))]
+    "A name or YAML. Default: bm25, dense, fused. Repeatable."))]
 Chunkers = Annotated[Texts, typer.Option("--chunker", metavar="NAME", help=(
-    "Chunk the documents again: a kind or settings. Repeatable."))]
-Embedders = Annotated[Texts, typer.Option("--embedder", metavar="NAME", help="A model or settings. Repeatable.")]
+    "Chunk the documents again: a name or YAML. Repeatable."))]
+Embedders = Annotated[Texts, typer.Option("--embedder", metavar="NAME", help=(
+    "Embedding model: a name or YAML. Repeatable."))]
 Others = Annotated[Texts, typer.Option("--set", metavar="KEY=VALUE", help=(
     "Any other setting, as in benchmark.split=test. Repeatable."))]
 Foreign = Annotated[list[Path] | None, typer.Option("--run", metavar="FILE", help=(
     "Another program's TREC run to score and compare. Repeatable."))]
 Qrels = Annotated[Path | None, typer.Option("--qrels", metavar="FILE", help=(
-    "Judgements to score --run by, without searching."))]
+    "Relevance judgements for --run; nothing is searched."))]
 
 
 def evaluate_retrieval(
@@ -50,7 +51,8 @@ def evaluate_retrieval(
         split: Annotated[str | None, typer.Option("--split", help="Split of the benchmark, such as test.")] = None,
         limit: Limit = None, sample: Sample = None,
         seed: Annotated[int | None, typer.Option("--seed", rich_help_panel=MORE, help="Seed of --sample.")] = None,
-        runs: Annotated[Path | None, typer.Option("--runs", metavar="DIR", help="Write a TREC run per row.")] = None,
+        runs: Annotated[Path | None, typer.Option("--runs", metavar="DIR", help=(
+            "Folder for TREC run files, one per row of the table, and qrels.txt."))] = None,
         run: Foreign = None, qrels: Qrels = None, set: Others = None,
         name: Annotated[str | None, typer.Option("--name", rich_help_panel=MORE, help=(
             "Name of the run. Default: FOLDER-retrieval-HASH."))] = None,
@@ -60,9 +62,9 @@ def evaluate_retrieval(
     """Evaluate retrievers alone, without a model.
 
     Tries every combination of chunkers, embedders and retrievers. The result is a run with the reasoning strategy
-    search_only: the same command continues it, and compare, report, show, effects, verify and export read it.
+    search_only. The same command continues it; compare, report, show, effects, verify and export also work on it.
     """
-    from ragbed.experiments.commands.shards import find_launcher
+    from ragbed.experiments.commands.options import find_launcher
     from ragbed.experiments.guests.retrieval_evaluation.evaluation import (
         evaluate_retrieval,
         read_rankings,

@@ -8,18 +8,20 @@ import typer
 
 from ragbed.experiments.commands.options import AsJson
 
-Target = Annotated[str, typer.Argument(metavar="TARGET", help="Folder of a set, JSON Lines file, or KIND:PATH.")]
-Index = Annotated[Path | None, typer.Option("--index", help="Index of the documents that a file's questions refer to.")]
+Target = Annotated[str, typer.Argument(metavar="TARGET", help=(
+    "Questions: folder of a set, JSON Lines file, or KIND:PATH."))]
+Index = Annotated[Path | None, typer.Option("--index", help="Index of the documents that the questions refer to.")]
 Export = Annotated[Path | None, typer.Option("--export", metavar="FILE", help="Write accepted items as JSON Lines.")]
 
 
 def review(
         target: Target,
         reviewer: Annotated[str | None, typer.Option(help="Your name; otherwise the page asks for it.")] = None,
-        sample: Annotated[int | None, typer.Option(min=1, help="Only N random items.")] = None,
+        sample: Annotated[int | None, typer.Option(min=1, help="Review only N random items.")] = None,
         seed: Annotated[int, typer.Option(help="Random seed of the order of items.")] = 0, index: Index = None,
         port: Annotated[int, typer.Option(min=0, max=65535, help="Port of the page; 0 for any free one.")] = 0,
-        summary: Annotated[bool, typer.Option("--summary", help="Show the figures, and add them to the card.")] = False,
+        summary: Annotated[bool, typer.Option("--summary", help=(
+            "Show the results, and add them to the dataset card."))] = False,
         export: Export = None, json: AsJson = False) -> None:
     """Review questions in the browser, and report wrong labels.
 
@@ -28,7 +30,7 @@ def review(
     early has reviewed a random sample. Several people may review the same set without seeing each other's decisions.
     Each review is saved at once, in one file next to the set.
 
-    --summary shows what was decided, how far reviewers agree, and the share of wrong labels.
+    --summary shows the decisions, the agreement between reviewers, and the share of wrong labels.
     """
     from ragbed.experiments.guests.review.display import review_page, show_reviews
 

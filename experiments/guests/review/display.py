@@ -14,9 +14,9 @@ from ragbed.experiments.terminal.display import note, print_json, say, stoppable
 
 def review_page(target: str, reviewer: str | None, sample: int | None, seed: int, index: Path | None,
                 port: int) -> None:
-    """Serve the page until Ctrl-C. Raises UserError: the items cannot be read, or the port is in use."""
+    """Serve the page until Ctrl-C. Raises UserError if the items cannot be read, or the port is in use."""
     MissingExtra.check("serve", "starlette", "uvicorn")
-    from ragbed.experiments.guests.review.server import serve
+    from ragbed.experiments.guests.review.review_server import serve
 
     reviewed = open_set(target, seed, index)
     query = f"?reviewer={quote(reviewer)}" if reviewer is not None else ""
@@ -45,6 +45,6 @@ def show_reviews(target: str, seed: int, index: Path | None, export: Path | None
         for line in describe_figures(found):
             say(line)
         if export is not None:
-            say(f"{plural(len(lines), 'accepted item')} written to {export}; to ask them: ragbed run jsonl {export}")
+            say(f"{plural(len(lines), 'accepted item')} written to {export}; to run them: ragbed run jsonl {export}")
     if reviewed.folder is not None:
         write_on_card(reviewed.folder, found)

@@ -28,8 +28,8 @@ Reviews = Mapping[str, Mapping[str, Review]]  # reviews by reviewer, then by ite
 def compute_figures(items: Sequence[str], reviews: Reviews, stale: int = 0) -> dict[str, Any]:
     """Return the figures of the reviews, as JSON. `items` are all ids in the order shown.
 
-    The majority of its reviewers accepts or rejects an item; a tie is disputed. Its label is wrong if at least half of
-    them rejected it (except as not useful) or accepted it only with edits.
+    The majority of an item's reviewers accepts or rejects it; a tie is disputed. The item's label is wrong if at least
+    half of them rejected it (except as not useful) or accepted it only with edits.
     """
     decided = {id: found for id in items if (found := [
         own[id] for own in reviews.values() if id in own and own[id].decision])}
@@ -52,8 +52,7 @@ def compute_figures(items: Sequence[str], reviews: Reviews, stale: int = 0) -> d
 
 
 def read_figures(reviewed: ReviewSet) -> tuple[dict[str, Any], Reviews]:
-    """Read the reviews of a set, and compute its figures. Raises RunError: there are no reviews, or they cannot be
-    read."""
+    """Read the reviews of a set, and compute its figures. Raises RunError if there are none, or they are unreadable."""
     file = ReviewFile(reviewed.file, reviewed.items, reading=True)
     with closing(file):
         reviews = {name: {id: review for id, (_, review) in own.items()} for name, own in file.latest().items()}
@@ -71,14 +70,14 @@ def finite_share_interval(found: int, n: int, of: int) -> Interval:
 
     It contains the shares that a test with the hypergeometric distribution does not reject (Buonaccorsi, "A Note on
     Confidence Intervals for Proportions in Finite Populations", The American Statistician 41, 1987). In a large
-    population this is Clopper and Pearson's interval. If everything was reviewed, it is the share itself.
+    population this equals Clopper and Pearson's interval. If everything was reviewed, it is the share itself.
     """
     import numpy as np
     from scipy.stats import hypergeom
 
     if not n:
         return Interval(None, None)
-    faulty = np.arange(found, of - n + found + 1)  # possible numbers of wrong labels
+    faulty = np.arange(found, of - n + found + 1)  # all possible numbers of wrong labels
     possible = faulty[(hypergeom.sf(found - 1, of, faulty, n) > TAIL) & (hypergeom.cdf(found, of, faulty, n) > TAIL)]
     return Interval(float(possible[0] / of), float(possible[-1] / of))
 
@@ -157,7 +156,7 @@ def review_section(found: Mapping[str, Any]) -> str:
 
 def write_on_card(folder: Path, found: Mapping[str, Any]) -> None:
     """Write the figures onto a constructed set's card: into card.json, and before the settings in card.md. Do nothing
-    if there is no card. Raises RunError: the card is damaged."""
+    if there is no card. Raises RunError if the card is damaged."""
     path, text = folder / CARD, folder / "card.md"
     if not path.exists():
         return
@@ -167,7 +166,7 @@ def write_on_card(folder: Path, found: Mapping[str, Any]) -> None:
         if not heading:
             raise ValueError("no settings")
     except (OSError, ValueError, TypeError) as error:
-        raise RunError(f"{path}: damaged; rerun the command that built the set to write it again, reviews are kept"
+        raise RunError(f"{path}: damaged; rerun the command that built the set to write it again (reviews are kept)"
                        ) from error
     kept = before.partition("\n## Review\n")[0].rstrip()
     write_text(path, json.dumps(card, indent=2, sort_keys=True, ensure_ascii=False) + "\n")

@@ -12,7 +12,7 @@ from ragbed.experiments.formatting import visible
 from ragbed.experiments.guests.review.items import Evidence, Item, overlaps
 
 _AROUND = 20_000  # characters shown before and after a mark
-_MAX_CHUNK = 30_000  # characters shown of a chunk
+_MAX_CHUNK = 30_000  # maximum characters shown of a chunk
 _TAG = re.compile(r"<(/?)([a-zA-Z][a-zA-Z0-9]*)[^<>]*>")
 _CUT_TAG = re.compile(r"\A[^<>]*>|<[^<>]*\Z")  # a span may begin or end inside a tag
 _LINES, _CELLS = frozenset(("br", "tr", "li", "dt", "dd")), frozenset(("td", "th"))
@@ -68,13 +68,12 @@ def _mark_document(evidence: Sequence[Evidence], documents: Mapping[str, Documen
     spans = sorted({(one.start, one.end) for one in evidence if one.end > one.start})
     misplaced = " / ".join(one.text for one in evidence if one.text != whole[one.start:one.end])
     return {"title": document.title, "source": document.source,
-            "page": _page(document.pages_of(first.format, *spans[0]) if spans else None),
-            "note": f"This quote is not at its place: {misplaced}" if misplaced else "",
+            "page": _page_label(document.pages_of(first.format, *spans[0]) if spans else None),
+            "note": f"This quote is not at its offsets in the document: {misplaced}" if misplaced else "",
             "pieces": _strip_leading_blank(_pieces(whole, spans, first.format == "html"))}
 
 
 def _strip_leading_blank(pieces: Iterator[Piece]) -> list[Piece]:
-    """Return the pieces without blank lines before the first."""
     first, *others = pieces
     return [{**first, "text": first["text"].lstrip("\n")}, *others]
 
@@ -83,14 +82,14 @@ def _pieces(text: str, spans: Sequence[tuple[int, int]], markup: bool) -> Iterat
     at = 0
     for start, end in spans:
         if start > at:
-            yield from _between(text[at:start], 0 if at == 0 else _AROUND, _AROUND, markup)
+            yield from _cut_middle(text[at:start], 0 if at == 0 else _AROUND, _AROUND, markup)
         if end > max(start, at):
             yield {"text": _plain_text(text[max(start, at):end], markup), "mark": True}
         at = max(at, end)
-    yield from _between(text[at:], _AROUND, 0, markup)
+    yield from _cut_middle(text[at:], _AROUND, 0, markup)
 
 
-def _between(text: str, first: int, last: int, markup: bool) -> Iterator[Piece]:
+def _cut_middle(text: str, first: int, last: int, markup: bool) -> Iterator[Piece]:
     left = len(text) - first - last
     if left > 0:
         yield {"text": _plain_text(text[:first], markup)}
@@ -103,10 +102,10 @@ def _plain_text(text: str, markup: bool) -> str:
     """Return text without tags, one line per block and with bars between cells. It is never parsed as HTML again."""
     if not markup:
         return text
-    return _EMPTY.sub("\n\n", html.unescape(_TAG.sub(_spacing, _CUT_TAG.sub("", text))))
+    return _EMPTY.sub("\n\n", html.unescape(_TAG.sub(_replace_tag, _CUT_TAG.sub("", text))))
 
 
-def _spacing(tag: re.Match[str]) -> str:
+def _replace_tag(tag: re.Match[str]) -> str:
     name, closes = tag[2].lower(), bool(tag[1])
     if name in _BLOCKS:
         return "\n\n"
@@ -117,10 +116,10 @@ def _spacing(tag: re.Match[str]) -> str:
 
 def _chunk(chunk: Chunk, item: Item, documents: Mapping[str, Document]) -> dict[str, Any]:
     document = documents.get(chunk.document)
-    return {"source": document.source if document else chunk.document, "page": _page(chunk.pages),
+    return {"source": document.source if document else chunk.document, "page": _page_label(chunk.pages),
             "holds": any(overlaps(chunk, one) for one in item.evidence),
-            "pieces": _strip_leading_blank(_between(chunk.content, _MAX_CHUNK, 0, chunk.format == "html"))}
+            "pieces": _strip_leading_blank(_cut_middle(chunk.content, _MAX_CHUNK, 0, chunk.format == "html"))}
 
 
-def _page(pages: tuple[int, int] | None) -> str:
+def _page_label(pages: tuple[int, int] | None) -> str:
     return "" if pages is None else f"page {pages[0]}" if pages[0] == pages[1] else f"pages {pages[0]}-{pages[1]}"

@@ -17,7 +17,7 @@ from ragbed.documents.types import Chunk, Document, Format, digest
 from ragbed.documents.workers import read_documents
 from ragbed.experiments.benchmarks import BENCHMARKS
 from ragbed.experiments.question import Gold, Question
-from ragbed.experiments.settings.file import explain
+from ragbed.experiments.settings.validation import explain
 
 if TYPE_CHECKING:
     from ragbed.retrieval.index import Index
@@ -70,8 +70,8 @@ class Item:
 
     @property
     def document(self) -> str:
-        """Id of the item's source document: as set by its kind, or else of its first evidence or chunk; empty if
-        unknown."""
+        """Id of the item's source document: the one its kind sets, or else that of its first evidence or chunk; may be
+        empty."""
         spans: tuple[Evidence | Chunk, ...] = (*self.evidence, *self.chunks)
         return str(self.made.get("document") or (spans[0].document if spans else ""))
 
@@ -98,7 +98,7 @@ FILE = "review.sqlite"
 
 @dataclass(frozen=True)
 class ReviewSet:
-    """Items to review, in an order drawn by seed. Reviewers who stop early have reviewed the same random sample.
+    """Items to review, in random order by seed, so that a reviewer who stops early has reviewed a random sample.
 
     Attributes:
         items: by id, in the order shown.
@@ -116,7 +116,7 @@ class ReviewSet:
 
 def open_set(target: str, seed: int = 0, index: Path | None = None) -> ReviewSet:
     """Read the folder of a set, a JSON Lines file of questions, or `KIND:PATH`. Questions may refer to gold in an
-    index. Raises UserError: it is none of these, cannot be read, or has no items."""
+    index. Raises UserError if the target is something else, cannot be read, or has no items."""
     kind, colon, path = target.partition(":")
     folder = expand_path(target)
     opened = None
@@ -137,7 +137,7 @@ def open_set(target: str, seed: int = 0, index: Path | None = None) -> ReviewSet
         file = _review_path(expand_path(path)) if colon and not path.startswith("hub:") else Path(f"{kind}.{FILE}")
     else:
         raise SettingsError(f"{target}: expected the folder of a set that `ragbed construct` wrote, a file of "
-                            "questions in JSON Lines, or KIND:PATH with a kind of `ragbed list benchmarks`")
+                            "questions in JSON Lines, or KIND:PATH with a kind from `ragbed list benchmarks`")
     ordered = sorted(items, key=lambda item: digest(str(seed), item.id))
     if not ordered:
         raise SettingsError(f"{target}: contains no item to review")
@@ -191,7 +191,6 @@ def _make_item(question: Question, documents: Mapping[str, Document], index: Ind
 
 
 def _gold_line(gold: Gold, documents: Mapping[str, Document]) -> dict[str, Any]:
-    """Return a gold item as a questions file has it."""
     source = documents[gold.document].source if gold.document in documents else gold.document
     fields = {"page": gold.page, "format": gold.format, "start": gold.start, "end": gold.end}
     return {"document": source, **{name: value for name, value in fields.items() if value is not None}}
@@ -199,7 +198,7 @@ def _gold_line(gold: Gold, documents: Mapping[str, Document]) -> dict[str, Any]:
 
 def _find_evidence(gold: Gold, chunks: Mapping[str, Chunk], documents: Mapping[str, Document],
                    index: Index | None) -> Evidence:
-    """Return the span of a gold item; from 0 to 0 if it is the whole document or its place is unknown."""
+    """Return the span of a gold item; 0 to 0 if it is the whole document or its place is unknown."""
     chunk = chunks.get(gold.chunk or "")
     if chunk is None and gold.chunk and index is not None:
         with suppress(KeyError):

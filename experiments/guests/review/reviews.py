@@ -38,7 +38,7 @@ class Review(BaseModel):
 
     Attributes:
         decision: empty if there is only a note.
-        reason: for a rejection, one of `REASONS` or the reviewer's own.
+        reason: for a rejection, one of `REASONS` or the reviewer's own words.
         question, answers: the edited texts, if the item is accepted with edits.
     """
 
@@ -53,7 +53,7 @@ class Review(BaseModel):
     @model_validator(mode="after")
     def _check(self) -> Review:
         if (self.decision == "reject") != bool(self.reason.strip()):
-            raise ValueError("a rejection needs a reason, and nothing else may have one")
+            raise ValueError("a rejection needs a reason, and other decisions must not have one")
         if self.edited and self.decision != "accept":
             raise ValueError("only an accepted item may be edited")
         return self
@@ -76,7 +76,7 @@ def content_hash(item: Item) -> str:
 
 
 class ReviewFile:
-    """The reviews of a set. Raises RunError: the file cannot be opened or read. With `reading`, it must exist."""
+    """The reviews of a set. Raises RunError if the file cannot be opened or read. With `reading`, it must exist."""
 
     def __init__(self, path: Path, items: Mapping[str, Item], reading: bool = False) -> None:
         if reading and not path.is_file():
@@ -103,7 +103,8 @@ class ReviewFile:
         return int(number)
 
     def put(self, reviewer: str, item: str, seen: int, review: Review) -> bool:
-        """Store a review durably. Returns False if the reviewer has stored another one since they saw number `seen`."""
+        """Store a review durably. Return False if the reviewer's latest review of the item is no longer number `seen`.
+        """
         self._database.put(_PUT, (reviewer, item, self._items[item], review.model_dump_json(), seen, reviewer, item))
         kept = self._database.read("SELECT changes()") == [(1,)]
         self._database.flush()

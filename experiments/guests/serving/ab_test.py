@@ -1,7 +1,7 @@
 """A/B test of served configurations. Compares the threads that were assigned to them at random.
 
-A thread counts once, because its answers are not independent. Thumbs count the first thumb of its first rated answer.
-Refusals and failures count its first answer. Threads whose client requested a configuration are left out."""
+Each thread counts once, because its answers are not independent. Its first rated answer decides the thumb, and its
+first answer decides refusals and failures. Threads whose client requested a configuration are left out."""
 from __future__ import annotations
 
 from collections import Counter
@@ -31,6 +31,8 @@ _REQUESTED = "SELECT count(DISTINCT thread) FROM turns WHERE probability = 1"
 _NOTES = (
     "Each thread counts once: by the first thumb of its first rated answer, and for refused and failed by its first "
     "answer. Users who rate are not a random sample.",
+    "Differences and intervals compare threads within blocks, each of which has both configurations. If the difference "
+    "changes over time, both describe its mean so far.",
     "p and the intervals stay valid however often you look, so you may stop at any time. p is corrected by Holm's "
     "method for the number of configurations; the intervals are not. Decide by p: its test is the more powerful one.")
 
@@ -46,8 +48,9 @@ class VariantRow:
     """The value of one measure for one configuration.
 
     Attributes:
-        share: share of its threads, each weighted by 1 / probability of its assignment.
-        difference, low, high: difference to the baseline's share, with its confidence sequence; None for the baseline.
+        share: share of the configuration's threads, each weighted by 1 / probability of its assignment.
+        difference, low, high: difference to the baseline that fits the blocks best, with its confidence sequence; None
+            for the baseline, and `difference` also without a block.
         p: corrected p-value of no difference; None for the baseline.
         blocks: number of blocks of threads that were compared.
     """
@@ -89,7 +92,7 @@ def compare_variants(traffic: Path, baseline: str | None = None) -> tuple[list[V
 
 
 def compare_traffic(traffic: Path, baseline: str | None) -> tuple[dict[str, Any], list[View]]:
-    """Return what `ragbed compare TRAFFIC` prints, as JSON and as views; raises as `compare_variants`."""
+    """Return what `ragbed compare TRAFFIC` prints, as JSON and as views. Raises RunError as `compare_variants` does."""
     rows, notes = compare_variants(traffic, baseline)
     return ({"traffic": str(traffic), "rows": list(map(asdict, rows)), "notes": notes}, [ab_test_view(rows, notes)])
 
@@ -118,11 +121,8 @@ def _rows(measure: str, threads: Sequence[_Thread], first: str, others: Sequence
         tests[name] = anytime_test([one.configuration == name for one in both], [one.hit for one in both])
     corrected = dict(zip(others, holm([tests[name].p for name in others]), strict=True))
     rows = [VariantRow(measure, first, len(by_name[first]), shares[first])]
-    for name, test in tests.items():
-        one, other = shares[name], shares[first]
-        difference = None if one is None or other is None else one - other
-        rows.append(VariantRow(measure, name, len(by_name[name]), one, difference, test.low, test.high, corrected[name],
-                            test.blocks))
+    rows += [VariantRow(measure, name, len(by_name[name]), shares[name], test.difference, test.low, test.high,
+                        corrected[name], test.blocks) for name, test in tests.items()]
     return rows
 
 

@@ -94,7 +94,6 @@ def _reasoning(answer: Answer) -> str:
 
 
 def _step(step: Step) -> dict[str, Any]:
-    """Return a step without its prompt."""
     if isinstance(step, DecisionStep):
         return {"kind": "decision", "what": replace_surrogates(step.what), "why": replace_surrogates(step.why)}
     failure = step.failure.message if step.failure else None

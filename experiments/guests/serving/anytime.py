@@ -1,10 +1,10 @@
 """Test two shares, and compute an interval of their difference. Both stay valid however often you look, and whenever
 you stop.
 
-Both use e-values: products over blocks of observations that do not grow on average if the tested hypothesis is true. So
-by Ville's inequality each ever reaches 1/a with a probability of at most a, exactly and from the first observation on.
-A block ends as soon as it has an observation of both sides. Sides are compared only within blocks, so the assignment
-probabilities may change over time, and so may what affects both sides.
+Both use e-values: products over blocks of observations, which do not grow on average if the tested hypothesis is true.
+By Ville's inequality, the probability that such a product ever reaches 1/a is at most a. This holds exactly, from the
+first observation on. A block ends as soon as it has an observation from each side. Sides are compared only within
+blocks, so assignment probabilities, and influences on both sides, may change over time.
 
 The test's hypothesis is that both sides have the same odds. In each block, one side has a single observation. Given s
 hits among the block's N observations, that observation is a hit with probability s / N. If the odds of its side are
@@ -12,14 +12,15 @@ exp(z) times the other's, the probability is the logistic function of z + log(s 
 hypergeometric distribution). The likelihood ratio is averaged over z, which is normal with a standard deviation of 1:
 `eGauss` of R's package `safestats`.
 
-The interval contains the differences d that are not rejected. For each d, the shares estimated from earlier blocks,
-(hits + PRIOR) / (observations + 2 PRIOR), bet against the pair of shares x and x + d with the smallest Kullback-Leibler
-divergence from them: Turner, Ly and Grünwald, "Generic E-variables for exact sequential k-sample tests that allow for
-optional stopping" (Journal of Statistical Planning and Inference 230, 2024; arXiv:2106.02693), and for any d Turner and
-Grünwald, "Exact anytime-valid confidence intervals for contingency tables and beyond" (Statistics & Probability Letters
-198, 2023; arXiv:2203.09785). The bet does not grow under any pair with that difference: log E[p(block | bet) / p(block
-| x)] is concave along these pairs, and flat or falling at the nearest. For d = 0 this is also a test, but a weaker one:
-it has to learn two shares, the other test one ratio.
+The interval contains the differences d that all blocks together do not reject. It may include again a difference that
+it excluded: if the true difference changes, the interval follows its mean. For each d, the shares estimated from
+earlier blocks, (hits + PRIOR) / (observations + 2 PRIOR), bet against the pair of shares x and x + d with the smallest
+Kullback-Leibler divergence from them: Turner, Ly and Grünwald, "Generic E-variables for exact sequential k-sample tests
+that allow for optional stopping" (Journal of Statistical Planning and Inference 230, 2024; arXiv:2106.02693), and for
+any d Turner and Grünwald, "Exact anytime-valid confidence intervals for contingency tables and beyond" (Statistics &
+Probability Letters 198, 2023; arXiv:2203.09785). The bet does not grow under any pair with that difference: log
+E[p(block | bet) / p(block | x)] is concave along these pairs, and flat or falling at the nearest. For d = 0 this is
+also a test, but a weaker one: it has to learn two shares, while the other test learns one ratio.
 
 No maintained library on PyPI has both: `confseq` (0.0.11, 2023) has no wheels and needs a C++ compiler and Boost,
 `savvi` (0.3.1, 2024) requires cvxpy and has no difference of shares, `earlysign` (0.2.0) calls itself work in progress,
@@ -51,12 +52,14 @@ class AnytimeTest:
     """The result of a comparison of two shares so far.
 
     Attributes:
-        low, high: ends of the 95 % confidence sequence of the difference, second minus first, which is valid at all
-            times at once.
+        difference: second share minus first that fits the blocks best; None without a block. It is between `low` and
+            `high`, also if the true difference changed over time.
+        low, high: ends of its 95 % confidence sequence, which is valid at all times at once.
         p: anytime-valid p-value of no difference: the smallest 1/e so far.
         blocks: number of blocks compared.
     """
 
+    difference: float | None
     low: float
     high: float
     p: float
@@ -64,21 +67,19 @@ class AnytimeTest:
 
 
 def anytime_test(sides: Sequence[bool], hits: Sequence[bool], alpha: float = ALPHA) -> AnytimeTest:
-    """Test two shares. For each observation, in order of time, `sides` tells whether it is of the second side, and
-    `hits` whether it is a hit."""
+    """Test two shares. `sides` and `hits` are in order of time: whether each observation belongs to the second side,
+    and whether it is a hit."""
     import numpy as np
 
     blocks = blocks_of(sides, hits)
     if not len(blocks):
-        return AnytimeTest(-1.0, 1.0, 1.0, 0)
+        return AnytimeTest(None, -1.0, 1.0, 1.0, 0)
     differences = np.round(np.arange(_STEP - 1, 1, _STEP), 6)
-    most = np.zeros(len(differences))  # largest log e of each difference so far; 0 before the first block
-    last = np.zeros(len(differences))
-    for ratios in log_ratios(blocks, differences):
-        paths = last + np.cumsum(ratios, axis=0)
-        most, last = np.maximum(most, paths.max(axis=0)), paths[-1]
-    kept = differences[most < max(-np.log(alpha), most.min() + _LEAST)]  # at least one difference
-    return AnytimeTest(round(max(float(kept.min()) - _STEP, -1.0), 6), round(min(float(kept.max()) + _STEP, 1.0), 6),
+    against = np.sum([ratios.sum(axis=0) for ratios in log_ratios(blocks, differences)], axis=0)  # log e of each
+    fits = against.argmin()
+    kept = differences[(against < -np.log(alpha)) | (against == against[fits])]
+    return AnytimeTest(float(differences[fits]), round(max(float(kept.min()) - _STEP, -1.0), 6),
+                       round(min(float(kept.max()) + _STEP, 1.0), 6),
                        float(np.exp(-max(log_e_of_test(blocks).max(), 0.0))), len(blocks))
 
 
@@ -134,7 +135,7 @@ def log_ratios(blocks: NDArray[np.int64], differences: NDArray[np.float64],
 
 def _nearest(bet: NDArray[np.float64], against: NDArray[np.float64], n: NDArray[np.int64], m: NDArray[np.int64],
              differences: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the x whose pair with x + d is nearest: the root of the divergence's derivative, which falls as x grows.
+    """Return the x with the least divergence of the pair x and x + d: the root of the derivative, which falls with x.
     """
     import numpy as np
 

@@ -25,6 +25,7 @@ from ragbed.agents.checkpoint import open_checkpointer
 from ragbed.documents.errors import SettingsError
 from ragbed.experiments.analysis.notes import note_models
 from ragbed.experiments.guests.serving.chat import chat_routes
+from ragbed.experiments.guests.serving.chat_page import ASSETS, page_routes
 from ragbed.experiments.guests.serving.configurations import (
     ConfigurationSettings,
     open_configurations,
@@ -32,9 +33,8 @@ from ragbed.experiments.guests.serving.configurations import (
     reload_indexes,
 )
 from ragbed.experiments.guests.serving.documents import document_routes
-from ragbed.experiments.guests.serving.metrics import Metrics, RequestCounter, metrics_routes
 from ragbed.experiments.guests.serving.middleware import GateSettings, Keys, Queue, Rate, RequestGate, session_routes
-from ragbed.experiments.guests.serving.page import ASSETS, page_routes
+from ragbed.experiments.guests.serving.prometheus import Metrics, RequestCounter, metrics_routes
 from ragbed.experiments.guests.serving.responses import response_routes
 from ragbed.experiments.guests.serving.sessions import ChatSessions
 from ragbed.experiments.guests.serving.state import Citations, ServerState, error_json
@@ -42,7 +42,7 @@ from ragbed.experiments.guests.serving.telemetry import open_telemetry
 from ragbed.experiments.guests.serving.traffic import Traffic
 from ragbed.experiments.terminal.display import note, say
 
-_GRACE_SECONDS = 30  # time for running answers to end when the server stops
+_GRACE_SECONDS = 30  # seconds that running answers have when the server stops
 
 
 @contextlib.asynccontextmanager
@@ -72,7 +72,7 @@ def create_app(server: ServerState, settings: GateSettings | None = None) -> Fas
     settings = settings or GateSettings()
     queue = Queue(settings.concurrency, settings.queue)
     app = FastAPI(title="ragbed", docs_url=None, redoc_url=None)
-    server.metrics.watch_queue(queue)
+    server.metrics.watch_queue(lambda: queue.running, lambda: queue.waiting)
     app.add_middleware(RequestGate, settings=settings, queue=queue)
     app.add_middleware(RequestCounter, requests=server.metrics.requests)
     for router in (session_routes(settings.keys), metrics_routes(server.metrics), chat_routes(server),
@@ -105,7 +105,7 @@ def create_app(server: ServerState, settings: GateSettings | None = None) -> Fas
 def serve(target: Path, given: Mapping[str, Any], *, host: str, port: int, url: str, traffic: Path,
           citations: str, keys: Path | None, names: Sequence[str], rate: str, limits: Mapping[str, Any],
           mcp: bool, **options: Any) -> None:
-    """Serve a target; see `open_server` for `options`, and `GateSettings` for `limits`.
+    """Serve a target. `open_server` documents `options`, and `GateSettings` documents `limits`.
 
     Raises UserError if the target cannot be opened, the port is taken, or other machines could send requests without a
     key."""
@@ -119,8 +119,8 @@ def serve(target: Path, given: Mapping[str, Any], *, host: str, port: int, url: 
     try:
         listening = socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
     except OSError as error:
-        raise SettingsError(f"--host {host} --port {port}: {error.strerror}; name another") from error
-    # asyncio sets this only for sockets it creates; without it answers wait 40 ms for the client's acknowledgement
+        raise SettingsError(f"--host {host} --port {port}: {error.strerror}; name another address or port") from error
+    # asyncio sets this only for its own sockets; without it, answers wait 40 ms for the client's acknowledgement
     listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     with listening:
         if not (gate.keys or ipaddress.ip_address(listening.getsockname()[0]).is_loopback):
@@ -135,7 +135,8 @@ async def _serve(listening: socket.socket, target: Path, given: Mapping[str, Any
     async with open_server(settings, folder, **options) as server:
         for name, one in server.configurations.items():
             note(f"{name}: {one.description}")
-        for line in note_models(sorted({one.settings.model for one in settings})):
+        for line in dict.fromkeys(line for one in settings for line in note_models(
+                [one.settings.model], one.settings.calls)):
             note(line)
         host, port = listening.getsockname()[:2]
         at = f"http://{f'[{host}]' if ':' in host else host}:{port}"
@@ -161,7 +162,6 @@ def _stop_on_signals(server: uvicorn.Server) -> Iterator[None]:
 
 
 async def _serve_mcp(target: Path, given: Mapping[str, Any], folder: Path, **options: Any) -> None:
-    """Serve the MCP tools over stdin and stdout, until stdin ends."""
     from ragbed.experiments.guests.serving.mcp_server import create_mcp_server
 
     settings = await asyncio.to_thread(read_target, target, given)

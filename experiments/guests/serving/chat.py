@@ -3,10 +3,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Request
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, ConfigDict, Field
 
 from ragbed.documents.errors import SettingsError
 from ragbed.documents.types import digest
@@ -17,10 +17,11 @@ from ragbed.experiments.guests.serving.answer_json import (
     strip_sources,
     url_citations,
 )
-from ragbed.experiments.guests.serving.sessions import ChatTurn, Event
+from ragbed.experiments.guests.serving.sessions import Event
 from ragbed.experiments.guests.serving.state import (
     LIVE,
     Citations,
+    RequestModel,
     ServerState,
     answer_error,
     event_stream,
@@ -29,12 +30,16 @@ from ragbed.experiments.guests.serving.state import (
     sse_event,
     unless_disconnected,
 )
+from ragbed.experiments.guests.serving.turns import ChatTurn
+from ragbed.retrieval.filters.parser import Where, parse_conditions
+from ragbed.retrieval.filters.terms import terms_of
 from ragbed.strategies.types import Failure, Turn
 
+_MAX_CONDITIONS = 200  # in the filter of one request
 _TASK = "### Task:"  # how Open WebUI's own requests begin: titles, tags, follow-up questions
 
 
-class MessagePart(BaseModel):
+class MessagePart(RequestModel):
     """A part of a message. Only text is supported."""
 
     type: str
@@ -44,26 +49,36 @@ class MessagePart(BaseModel):
 Content = str | list[MessagePart] | None
 
 
-class ChatMessage(BaseModel):
+class ChatMessage(RequestModel):
     """A message of a conversation."""
 
     role: Literal["system", "developer", "user", "assistant", "tool", "function"]
     content: Content = None
 
 
-class StreamOptions(BaseModel):
+def _limit_filter(where: tuple[str, ...]) -> tuple[str, ...]:
+    if sum(len(terms_of(condition)) for condition in parse_conditions(where)) > _MAX_CONDITIONS:
+        raise ValueError(f"more than {_MAX_CONDITIONS} conditions or values; use a pattern such as reports/*")
+    return where
+
+
+ServedFilter = Annotated[Where, AfterValidator(_limit_filter)]
+
+
+class StreamOptions(RequestModel):
     """Options of a stream."""
 
     include_usage: bool = False
 
 
-class ChatRequest(BaseModel):
+class ChatRequest(RequestModel):
     """A request for a chat completion. Other fields of OpenAI's API are ignored, and listed in `ragbed.ignored`.
 
     Attributes:
         model: name of a configuration.
         citations: how the answer lists its sources, in addition to marks such as `[1]` in its text.
         include_reasoning: return the model's reasoning as `reasoning_content`.
+        where: filter on the chunks to search, such as `year in (2022, 2023)` or `{"year": ">= 2022"}`.
     """
 
     model_config = ConfigDict(extra="allow")
@@ -74,6 +89,7 @@ class ChatRequest(BaseModel):
     stream_options: StreamOptions | None = None
     citations: Citations | None = None
     include_reasoning: bool = False
+    where: ServedFilter = ()
 
 
 def chat_routes(server: ServerState) -> APIRouter:
@@ -115,7 +131,7 @@ def text_of(content: Content) -> str:
     """Return the text of a message. Raises HTTPException for other parts, such as an image."""
     if content is None or isinstance(content, str):
         return content or ""
-    other = next((part.type for part in content if part.text is None), None)
+    other = next((part.type for part in content if part.text is None and not part.type.endswith("text")), None)
     if other is not None:
         raise http_error(400, f"a message part has the type {other!r:.40}; send text only", "unsupported_part")
     return "".join(part.text or "" for part in content)
@@ -140,15 +156,15 @@ def split_history(messages: Sequence[tuple[str, str]]) -> tuple[str, tuple[Turn,
 
 
 async def start_turn(server: ServerState, request: Request, model: str, messages: Sequence[tuple[str, str]],
-                     earlier: Sequence[Turn] = ()) -> ChatTurn:
-    """Start the last question of a conversation that the client keeps; `earlier` is the conversation before it. Raises
-    HTTPException if the question cannot be asked."""
+                     where: tuple[str, ...], earlier: Sequence[Turn] = ()) -> ChatTurn:
+    """Start the last question of a conversation that the client keeps; `earlier` is the conversation before it, and
+    `where` a filter on the chunks to search. Raises HTTPException if the question cannot be asked."""
     question, turns = split_history(messages)
     turns = (*earlier, *turns)
     owner = request_owner(request)
     thread = digest(owner, turns[0].question if turns else question)
     try:
-        return await server.sessions.start(owner, question, server.requested(model), thread, turns)
+        return await server.sessions.start(owner, question, server.requested(model), thread, turns, where)
     except SettingsError as error:
         unknown = server.requested(model) not in (None, *server.configurations)
         status, code = (404, "model_not_found") if unknown else (400, "bad_request")
@@ -163,7 +179,7 @@ async def _complete(server: ServerState, given: ChatRequest, request: Request, o
         if isinstance(reply, Failure):
             raise http_error(502, reply.message, "error")
         return _task_response(given, reply.text)
-    turn = await start_turn(server, request, given.model, messages)
+    turn = await start_turn(server, request, given.model, messages, given.where)
     ignored = sorted({*(given.model_extra or {}), *(f"{one.role} message" for one in given.messages
                                                     if one.role not in ("user", "assistant"))})
     writer = _ChatWriter(turn, given, server.base_url(request), ignored, openwebui, server.citations)
@@ -173,7 +189,8 @@ async def _complete(server: ServerState, given: ChatRequest, request: Request, o
 
 
 def _task_response(given: ChatRequest, reply: str) -> Any:
-    """Return the model's reply to the client's own request, such as for a title, without search or record."""
+    """Return the model's reply to a request of the client program, such as for a title. It is neither searched nor
+    recorded."""
     common = {"id": "chatcmpl-aside", "created": int(time.time()), "model": given.model}
     if given.stream:
         chunk = {**common, "object": "chat.completion.chunk",

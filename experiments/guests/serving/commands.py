@@ -13,21 +13,20 @@ Target = Annotated[Path, typer.Argument(metavar="TARGET", help="A finished run, 
 Where = Annotated[list[str] | None, typer.Option("--where", rich_help_panel=MORE, help=(
     "Filter, if TARGET is an index, e.g. 'page >= 3'."))]
 Threads = Annotated[str | None, typer.Option("--threads", metavar="PLACE", rich_help_panel=MORE, help=(
-    "Store of conversations: a file, or postgresql://..."))]
+    "Where to store conversations: a file or postgresql://..."))]
 HostNames = Annotated[list[str] | None, typer.Option("--name", metavar="HOST", rich_help_panel=MORE, help=(
     "Additional host name of the server."))]
 
 
 def serve(
         target: Target,
-        model: Annotated[str | None, typer.Option(help="Model, if TARGET is an index; as for `ragbed ask`.")] = None,
+        model: Annotated[str | None, typer.Option(help="Model, if TARGET is an index; see `ragbed ask`.")] = None,
         reasoning: Annotated[str | None, typer.Option(help="Reasoning strategy, if TARGET is an index.")] = None,
         retrieval: Annotated[str | None, typer.Option(help="Retrieval strategy, if TARGET is an index.")] = None,
         retriever: Annotated[str | None, typer.Option(help="Retriever, if TARGET is an index.")] = None,
         k: Annotated[int | None, typer.Option("-k", min=1, help="Chunks per search, if TARGET is an index.")] = None,
         where: Where = None,
-        host: Annotated[str, typer.Option(help="Address to listen on; others than this machine need keys.")
-                        ] = "127.0.0.1",
+        host: Annotated[str, typer.Option(help="Address to listen on; other machines need --keys.")] = "127.0.0.1",
         port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on; 0 for any free one.")] = 8700,
         url: Annotated[str, typer.Option(help="Base URL of document links. Default: that of the request.")] = "",
         traffic: Annotated[Path, typer.Option("--traffic", metavar="DIR", help=(
@@ -35,14 +34,14 @@ def serve(
         threads: Threads = None,
         citations: Annotated[str, typer.Option(help="How answers name sources: annotations, markdown, both.")
                              ] = "annotations",
-        explore: Annotated[float, typer.Option(min=0, max=1, help="A/B test: share of threads that other cells answer."
-                                               )] = 0.0,
+        explore: Annotated[float, typer.Option(min=0, max=1, help=(
+            "A/B test: share of conversations given to cells other than the first."))] = 0.0,
         keys: Annotated[Path | None, typer.Option("--keys", metavar="FILE", help=(
-            "File with NAME KEY on each line; by default RAGBED_KEYS."))] = None,
+            "File of API keys, one NAME KEY per line. Default: RAGBED_KEYS."))] = None,
         names: HostNames = None,
         rate: Annotated[str, typer.Option("--rate", rich_help_panel=MORE, help=(
             "Questions per key, such as 10/second."))] = "60/minute",
-        concurrency: Annotated[int, typer.Option(min=1, rich_help_panel=MORE, help="Answers at the same time.")] = 64,
+        concurrency: Annotated[int, typer.Option(min=1, rich_help_panel=MORE, help="Maximum concurrent answers.")] = 64,
         queue: Annotated[int, typer.Option(min=0, rich_help_panel=MORE, help=(
             "Maximum waiting requests; more get HTTP 429."))] = 64,
         timeout: Annotated[float, typer.Option(min=1, rich_help_panel=MORE, help="Seconds that a request may take.")
@@ -71,22 +70,25 @@ def serve(
 
 
 def questions(
-        source: Annotated[Path, typer.Option("--from", metavar="TRAFFIC", help=(
-            "Folder of `ragbed serve --traffic`, or its traffic.sqlite."))],
+        source: Annotated[Path, typer.Option("--from", metavar="SOURCE", help=(
+            "Folder of `ragbed serve --traffic`, or a file of traces."))],
         out: Annotated[Path, typer.Option("--out", metavar="FILE", help="JSON Lines file to write; it is replaced.")],
         thumb: Annotated[Literal["up", "down", "any"], typer.Option(help="Only answers with this thumb.")] = "any",
         json: AsJson = False) -> None:
-    """Turn user feedback on served answers into test questions.
+    """Turn user feedback on served answers, or traces, into test questions.
 
-    An answer with a thumb up is a candidate for the gold answer, and its citations for the gold evidence; the feedback
-    is kept as tags. Check them with `ragbed review`, and test a fix on them with `ragbed run`.
+    An answer with a thumb up becomes a candidate for the gold answer, and its citations for the gold evidence. The
+    feedback becomes tags. Traces are JSON of OpenTelemetry, Langfuse or promptfoo; their answers become tags. Check the
+    questions with `ragbed review`, and test a fix with `ragbed run`.
     """
     from ragbed.experiments.formatting import plural
+    from ragbed.experiments.guests.question_files.traces import questions_from_traces
     from ragbed.experiments.guests.serving.feedback import questions_from_feedback
     from ragbed.experiments.runs.store import write_lines
     from ragbed.experiments.terminal.display import print_result
 
-    lines = questions_from_feedback(source, thumb)
+    traffic = source.is_dir() or source.suffix == ".sqlite" or not source.exists()
+    lines = questions_from_feedback(source, thumb) if traffic else questions_from_traces(source)
     write_lines(out, lines)
     counts = {name: sum(line["tags"].get("feedback") == name for line in lines) for name in ("up", "down")}
     print_result(json, {"from": str(source), "questions": str(out), "n": len(lines), **counts}, (

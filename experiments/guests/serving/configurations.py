@@ -1,4 +1,5 @@
-"""Served configurations by name, with the score that a run measured. They share indexes and model clients."""
+"""Open the configurations to serve, by name, with the scores that a run measured. They share indexes and model clients.
+"""
 from __future__ import annotations
 
 import asyncio
@@ -34,11 +35,11 @@ RELOAD_SECONDS = 3.0  # seconds between checks whether an index was replaced
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """Score of a configuration in a run: the first metric of its table, with its 95 % interval.
+    """Score of a configuration in a run: the first metric of the run's table, with its 95 % interval.
 
     Attributes:
         n: number of questions.
-        changed: whether prompts or custom strategies have changed since.
+        changed: whether prompts or custom strategies have changed since the run.
     """
 
     metric: str
@@ -104,7 +105,7 @@ class SharedResources:
         settings = given.settings
         if settings.index not in self.indexes:
             self.indexes[settings.index] = await asyncio.to_thread(Index.open, settings.index)
-        if settings.retriever.embeds:  # so that the first question does not wait for it
+        if settings.retriever.embeds:  # warm up, so that the first question need not wait
             await asyncio.to_thread(self.indexes[settings.index].check_embedder)
         key = settings.model, settings.calls.model_dump_json()
         if key not in self.clients:
@@ -139,7 +140,7 @@ async def reload_indexes(configurations: dict[str, Configuration], checkpointer:
     while True:
         await asyncio.sleep(RELOAD_SECONDS)
         for name in list(configurations):
-            await _reload(configurations, name, checkpointer, broken)  # a function, so that no name here holds an index
+            await _reload(configurations, name, checkpointer, broken)  # no local name here keeps an index open
 
 
 async def _reload(configurations: dict[str, Configuration], name: str, checkpointer: Any, broken: set[Path]) -> None:
@@ -184,7 +185,7 @@ def read_target(target: Path, given: Mapping[str, Any]) -> list[ConfigurationSet
         return [ConfigurationSettings(_model_name(label), settings)]
     if given:
         raise SettingsError(f"{target} is not an index and has its own settings; omit "
-                            f"{', '.join(f'--{name}' for name in given)}")
+                            f"{', '.join(f'--{name}' for name in given if name != 'calls')}")
     if target.is_dir():
         with open_finished(locate_run(target)) as run:
             return _cells_of_run(run)
@@ -201,13 +202,13 @@ def read_target(target: Path, given: Mapping[str, Any]) -> list[ConfigurationSet
 
 
 def _cells_of_run(run: Finished, trusted: bool = False) -> list[ConfigurationSettings]:
-    """Return the cells of a run; load custom strategies only if its settings are `trusted`."""
+    """Return the cells of a run. Custom strategies are loaded only if the settings are `trusted`."""
     plan = Plan.of_finished(run)
     if trusted:
         plan = plan.loading(plan.strategies)
     settings = plan.settings.model_copy(update={"out": run.path.parent, "name": run.path.name})
     plan = Plan(settings, plan.benchmark, plan.cells, plan.strategies, plan.finders, plan.exemplars, plan.notes,
-                plan.functions).showing_exemplars()
+                plan.functions).with_prompt_files()
     date = datetime.fromtimestamp((run.path / "summary.json").stat().st_mtime, UTC).date().isoformat()
     changed = run.made.prompts != prompts_hash() or (trusted and run.made.sources != plan.sources)
     first = str(run.summary["columns"][0]).split(" / ")[0]
@@ -244,8 +245,8 @@ def _servable(plan: Plan, cells: Mapping[str, Cell], measured: Mapping[str, Meas
 def _settings(plan: Plan, cell: Cell) -> AssistantSettings | None:
     """Return the settings that serve a cell.
 
-    Returns None if it does not search an index, or uses custom strategies of a finished run: a run's folder is not
-    trusted to name code.
+    Returns None if the cell does not search an index, or if it uses custom strategies of a finished run, because code
+    that a run's folder names is not trusted.
     """
     if cell.condition != "retrieved" or cell.perturbation or cell.finder is None or cell.format is None \
             or cell.reasoning == PIPELINE:
@@ -262,11 +263,11 @@ def _settings(plan: Plan, cell: Cell) -> AssistantSettings | None:
     return AssistantSettings(
         **history, index=index_folder(settings, retriever, cell.format), model=cell.model, reasoning=reasoning.spec,
         retrieval=retrieval.spec, rules=cell.rules, answer_format=cell.answer_format or "tags",
-        framing=cell.framing or "none", prompt_variant=cell.prompt_variant or 1, layout=settings.layout,
-        brief=settings.brief, exemplars=plan.exemplars, k=retriever.k, retriever=own, where=retriever.where,
-        limits=settings.limits, calls=settings.call_settings)
+        framing=cell.framing or "none", prompt_variant=cell.prompt_variant or 1,
+        language=cell.language or "english", layout=settings.layout, brief=settings.brief, exemplars=plan.exemplars,
+        prompts=dict(plan.tasks(cell).prompts),
+        k=retriever.k, retriever=own, where=retriever.where, limits=settings.limits, calls=settings.call_settings)
 
 
 def _model_name(label: str) -> str:
-    """Turn a label into a model name for OpenAI's API."""
     return re.sub(r"[^A-Za-z0-9._@+-]+", "-", label).strip("-") or "ragbed"

@@ -24,8 +24,8 @@ _HEADERS = {
     "Cross-Origin-Opener-Policy": "unsafe-none"}
 _CONTEXT = 200_000  # characters shown before and after a passage
 _CONTEXT_PAGES = 1  # pages shown before and after the passage's
-_MAX_PAGES = 12  # shown at once
-_FOUND = 0.8  # least share of a passage's letters to find on the images
+_MAX_PAGES = 12  # maximum pages shown at once
+_FOUND = 0.8  # a note appears if a smaller share of the letters is found on the images
 _TAGS = frozenset(("blockquote", "br", "caption", "code", "dd", "dl", "dt", "em", "h1", "h2", "h3", "h4", "h5", "h6",
                    "hr", "li", "ol", "p", "pre", "strong", "sub", "sup", "table", "tbody", "td", "tfoot", "th", "thead",
                    "tr", "ul"))
@@ -33,7 +33,7 @@ _TOKEN = re.compile(r"<(?P<close>/?)(?P<name>[a-z][a-z0-9]*)(?P<rest>[^<>]*)>|&(
 _NUMBER = re.compile(r' (colspan|rowspan|start|value)="(\d{1,4})"')
 _ALT = re.compile(r' alt="([^"]*)"')
 _LINE, _CELL = re.compile(r"^(#{1,6} )?(.*)$", re.MULTILINE), re.compile(r"(?<=\|)[^|]*(?=\|)")
-_CUT_TAG = re.compile(r"\A[^<>]*>|<[^<>]*\Z")  # at the start or end of a passage
+_CUT_TAG = re.compile(r"\A[^<>]*>|<[^<>]*\Z")  # a tag cut off by the start or end of a passage
 _NOT_FOUND = ("This passage is not in the index", "The index has been rebuilt, or the address is wrong. "
               "Ask again to get current citations.")
 
@@ -76,7 +76,7 @@ def document_page(index: Index, document: Document, chunk: Chunk | None, images:
     end = min(end, begin + _MAX_PAGES - 1)
     marked = images.mark(index, document, range(begin, end + 1), chunk)
     note = _note(chunk, [one for number, one in marked.items() if passage[0] <= number <= passage[1]]) if marked else ""
-    body = _page_images(document, chunk, marked) if marked else "".join(_rendered(document, chunk))
+    body = _page_images(document, chunk, marked) if marked else "".join(_render_part(document, chunk))
     source = visible(document.source)
     pages = chunk.pages if chunk else None
     place = "" if pages is None else f"page {pages[0]}" if pages[0] == pages[1] else f"pages {pages[0]} to {pages[1]}"
@@ -96,7 +96,6 @@ def _page(title: str, body: str) -> str:
 
 
 def _page_images(document: Document, chunk: Chunk | None, marked: Mapping[int, MarkedPage]) -> str:
-    """Return images of pages by number, and links to earlier and later pages."""
     link = f"/documents/{quote(document.id, safe='')}"
     query = {"chunk": chunk.id} if chunk else {}
     figures = [_figure(f"{link}/pages/{number}.png?{urlencode(query)}", number, one) for number, one in marked.items()]
@@ -107,7 +106,7 @@ def _page_images(document: Document, chunk: Chunk | None, marked: Mapping[int, M
 
 
 def _note(chunk: Chunk | None, marked: list[MarkedPage]) -> str:
-    """Return the passage's text if it could not be highlighted on the images; otherwise an empty text."""
+    """Return the passage's text if it could not be highlighted on the images, or an empty text."""
     if chunk is None or sum(one.found for one in marked) >= _FOUND * sum(one.letters for one in marked):
         return ""
     some = any(one.boxes for one in marked)
@@ -129,8 +128,8 @@ def _figure(source: str, number: int, marked: MarkedPage) -> str:
             f'height="{marked.height:.0f}">{marks}<figcaption>{number}</figcaption></figure>')
 
 
-def _rendered(document: Document, chunk: Chunk | None) -> Iterator[str]:
-    """Yield the document in the passage's format, from before the passage to after it."""
+def _render_part(document: Document, chunk: Chunk | None) -> Iterator[str]:
+    """Yield the part of the document around the passage, in the passage's format."""
     format = chunk.format if chunk else "html"
     text = document.text(format)
     begin, end = max((chunk.start if chunk else 0) - _CONTEXT, 0), (chunk.end if chunk else 0) + _CONTEXT
@@ -171,8 +170,7 @@ def _text(text: str, span: tuple[int, int] = (0, 0), anchor: str = "") -> Iterat
 
 
 def _html(text: str, span: tuple[int, int] = (0, 0), anchor: str = "") -> Iterator[str]:
-    """Yield HTML with the span highlighted. Only known tags and attributes are kept: an index from elsewhere may hold
-    anything."""
+    """Yield HTML with the span highlighted. Only known tags and attributes are kept: the index is untrusted."""
     mark = _mark(anchor)
     for token in _TOKEN.finditer(text):
         name = token["name"]

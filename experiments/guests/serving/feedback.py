@@ -1,7 +1,7 @@
 """Turn user feedback on answers into test questions.
 
-An answer with a thumb up is a candidate for the gold answer, and the passages it cites for the gold evidence. A refusal
-with a thumb up makes the question unanswerable. Review them (`ragbed review`) before you use them as gold.
+An answer with a thumb up becomes a candidate for the gold answer, and the passages that it cites for the gold evidence.
+A refusal with a thumb up makes the question unanswerable. Review them (`ragbed review`) before you use them as gold.
 """
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def questions_from_feedback(traffic: Path, thumb: Thumb = "any") -> list[dict[st
             tags = {"feedback": thumb_given, "comment": comment, "given": result.text, "configuration": configuration,
                     "standalone": standalone}
             key = " ".join((standalone or line["question"]).casefold().split())
-            found.pop(key, None)  # removed first, so that it moves to the end
+            found.pop(key, None)  # pop first, so that the question moves to the end
             found[key] = {**line, **_candidates(result, thumb_given),
                           "tags": {name: value for name, value in tags.items() if value}}
     lines = [line for line in found.values() if thumb in ("any", line["tags"].get("feedback"))]

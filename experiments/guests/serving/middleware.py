@@ -20,12 +20,12 @@ from urllib.parse import urlsplit
 
 from fastapi import APIRouter, HTTPException, Request
 from fastapi.responses import JSONResponse
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import ConfigDict, Field
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ragbed.documents.errors import SettingsError
-from ragbed.experiments.guests.serving.state import http_error
+from ragbed.experiments.guests.serving.state import RequestModel, http_error
 
 HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
@@ -35,11 +35,11 @@ HEADERS = {
     "Cross-Origin-Resource-Policy": "same-origin", "Referrer-Policy": "no-referrer",
     "X-Content-Type-Options": "nosniff"}
 COOKIE = "ragbed_session"
-_SESSION_SECONDS = 12 * 3600  # lifetime of a cookie
+_SESSION_SECONDS = 12 * 3600  # seconds a cookie is valid
 _MIN_KEY_LENGTH = 16
 _PUBLIC = re.compile(r"/|/health|/favicon\.ico|/assets/.*")  # readable without a key, because they reveal nothing
 _UNLIMITED = {"/api/session", "/api/feedback"}  # POST routes that call no model
-_BODY_SECONDS = 30.0  # time for a request's body to arrive
+_BODY_SECONDS = 30.0  # seconds to wait for a request's body
 _BUSY_SECONDS = 5.0  # `Retry-After` when the queue is full
 _PERIODS = {"second": 1.0, "minute": 60.0, "hour": 3600.0, "day": 86400.0}
 
@@ -116,7 +116,7 @@ class Keys:
             self._hashes[name] = hashlib.sha256(key.encode()).digest()
 
 
-class SessionRequest(BaseModel):
+class SessionRequest(RequestModel):
     """A key to exchange for a cookie."""
 
     model_config = ConfigDict(extra="forbid")
@@ -162,7 +162,7 @@ class Rate:
 
 
 class Queue:
-    """A limit on concurrent requests with a bounded queue.
+    """Limits concurrent requests, and lets a bounded number of further requests wait.
 
     Attributes:
         running: number of requests that hold a place.
@@ -176,8 +176,7 @@ class Queue:
 
     @contextlib.asynccontextmanager
     async def place(self, receive: Receive) -> AsyncIterator[bool]:
-        """Hold a place; yield False if the client disconnected while it waited. Raises HTTPException if the queue is
-        full."""
+        """Hold a place; yield False if the client disconnected meanwhile. Raises HTTPException if the queue is full."""
         if self.running < self._places:
             self.running += 1
         elif self.waiting >= self._max_waiting:
@@ -208,7 +207,7 @@ class Queue:
                 self._leave()
 
     def _leave(self) -> None:
-        """Hand the place to the request that has waited longest, or free it."""
+        """Give the place to the request that has waited longest, or free it."""
         if self._turns:
             self._turns.popleft().set_result(None)
         else:
@@ -221,9 +220,9 @@ class GateSettings:
 
     Attributes:
         names: accepted Host names, in addition to addresses and `localhost`.
-        rate: questions per key; a server without keys has no rate limit.
-        concurrency: answers at the same time.
-        queue: requests that wait for a place; further ones get status 429.
+        rate: questions per key and time; a server without keys has no rate limit.
+        concurrency: maximum number of answers at the same time.
+        queue: maximum number of waiting requests; further ones get status 429.
         seconds: timeout of a request.
         body: maximum bytes of a request.
     """

@@ -21,11 +21,11 @@ Rect = tuple[float, float, float, float]  # x0, y0, x1, y1 in points, from the t
 
 _OPEN_FILES, _CACHED_IMAGES = 2, 48
 _MAX_PIXELS = 3_000_000  # maximum pixels of an image
-_ZOOM = 2.0  # pixels per point, unless that exceeds the maximum
+_ZOOM = 2.0  # pixels per point; fewer if the image would exceed _MAX_PIXELS
 _MAX_WORDS = 20_000  # maximum words of a page; longer pages are not highlighted
-_UNIQUE = 16  # letters that hardly occur twice on a page by chance; shorter lines must be whole words
-_MAX_GAP = 40  # letters between a line and the previous one
-_LOCK_SECONDS = 10.0  # time to wait for a page that another request draws
+_UNIQUE = 16  # lines with fewer letters must match whole words, because they may occur by chance
+_MAX_GAP = 40  # maximum letters between a line and the previous one
+_LOCK_SECONDS = 10.0  # seconds to wait while another request draws a page
 _A4 = 595.0, 842.0
 _TAG = re.compile(r"<[^<>]*>?|\A[^<>]*>")
 
@@ -36,8 +36,8 @@ class MarkedPage:
 
     Attributes:
         width, height: size of the page, in points.
-        letters: number of letters of the passage on this page, by its parsed text.
-        found: how many of them were found on the image.
+        letters: number of the passage's letters on this page, according to the parsed text.
+        found: number of these letters that were found on the image.
     """
 
     width: float
@@ -51,8 +51,7 @@ _Source = tuple[Path, str, str]  # folder of an index, a source in it, and the S
 
 
 class PageImages:
-    """Draws pages. MuPDF is not thread-safe, so pages are drawn one at a time; a request that waits for more than some
-    seconds gets no image."""
+    """Draws pages one at a time, because MuPDF is not thread-safe. A request that waits too long gets no image."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -61,13 +60,13 @@ class PageImages:
 
     def png(self, index: Index, document: Document, page: int) -> bytes | None:
         """Return the image of a page, counted from 1; None if there is none."""
-        with self._opening(index, document) as (place, _):
+        with self._open_pages(index, document) as (place, _):
             return self._png(place, page) if place and 1 <= page <= len(document.pages) else None
 
     def mark(self, index: Index, document: Document, pages: Iterable[int],
              chunk: Chunk | None) -> dict[int, MarkedPage] | None:
         """Find a chunk's text on a document's pages; None if the file moved or changed after it was indexed."""
-        with self._opening(index, document) as (place, file):
+        with self._open_pages(index, document) as (place, file):
             if place is None:
                 return None
             read = {page: _read(file, page) for page in pages}
@@ -75,7 +74,7 @@ class PageImages:
                 for page, (words, boxes, size) in read.items()}
 
     @contextmanager
-    def _opening(self, index: Index, document: Document) -> Iterator[tuple[_Source | None, Any]]:
+    def _open_pages(self, index: Index, document: Document) -> Iterator[tuple[_Source | None, Any]]:
         entry, place = index.manifest.sources.get(document.source), None
         free = self._lock.acquire(timeout=_LOCK_SECONDS)
         try:
@@ -119,7 +118,7 @@ def _read(file: Any, page: int) -> tuple[_Words, list[Rect], tuple[float, float]
 
 def _mark(words: _Words, boxes: Sequence[Rect], size: tuple[float, float], lines: Sequence[str]) -> MarkedPage:
     needles = list(filter(None, map(_letters, lines)))
-    runs = _found([word for word, _, _ in words], needles) if len(words) <= _MAX_WORDS else {}
+    runs = _find_lines([word for word, _, _ in words], needles) if len(words) <= _MAX_WORDS else {}
     marks: dict[tuple[int, int, int], Rect] = {}  # one per line
     for run, (first, last) in runs.items():
         for at in range(first, last + 1):
@@ -169,9 +168,9 @@ def _letters(text: str) -> str:
     return "".join(filter(str.isalnum, normalize_text(text)))
 
 
-def _found(words: Sequence[str], needles: Sequence[str]) -> dict[int, tuple[int, int]]:
-    """Return the first and last word of each line that was found, by its number. If a line occurs more than once, it
-    counts only where it follows the previous line; no position is guessed."""
+def _find_lines(words: Sequence[str], needles: Sequence[str]) -> dict[int, tuple[int, int]]:
+    """Return the first and last word of each line found, by line number. A line that occurs more than once counts only
+    where it follows the previous line, so that no position is guessed."""
     parts = list(map(_letters, words))
     text, owners = "".join(parts), [place for place, part in enumerate(parts) for _ in part]
     edges = {0, *accumulate(map(len, parts))}

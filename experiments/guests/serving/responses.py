@@ -1,4 +1,4 @@
-"""OpenAI's responses API: returns the same answers as `chat`, as items or as a stream of typed events."""
+"""OpenAI's responses API. It returns the same answers as `chat`, as items or as a stream of typed events."""
 from __future__ import annotations
 
 import time
@@ -7,13 +7,14 @@ from itertools import count
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Request
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import ConfigDict, Field
 
 from ragbed.experiments.guests.serving.answer_json import AnswerJson, markdown_sources, url_citations
-from ragbed.experiments.guests.serving.chat import Content, ragbed_json, start_turn, text_of
-from ragbed.experiments.guests.serving.sessions import ChatTurn, Event
+from ragbed.experiments.guests.serving.chat import Content, ServedFilter, ragbed_json, start_turn, text_of
+from ragbed.experiments.guests.serving.sessions import Event
 from ragbed.experiments.guests.serving.state import (
     Citations,
+    RequestModel,
     ServerState,
     answer_error,
     event_stream,
@@ -22,10 +23,11 @@ from ragbed.experiments.guests.serving.state import (
     sse_event,
     unless_disconnected,
 )
+from ragbed.experiments.guests.serving.turns import ChatTurn
 from ragbed.strategies.types import Turn
 
 
-class ResponseItem(BaseModel):
+class ResponseItem(RequestModel):
     """An item of a conversation: a message, or an `item_reference` to an answer of this server."""
 
     type: str = Field(default="message", max_length=50)
@@ -39,19 +41,19 @@ class ResponseItem(BaseModel):
         return f"{self.role} message" if self.type == "message" else f"{self.type} item"
 
 
-class ReasoningRequest(BaseModel):
+class ReasoningRequest(RequestModel):
     """Request for reasoning, which is returned only if a summary is requested."""
 
     summary: Literal["auto", "concise", "detailed"] | None = None
 
 
-class ResponseRequest(BaseModel):
+class ResponseRequest(RequestModel):
     """A request for a response. Other fields of OpenAI's API are ignored, and listed in `ragbed.ignored`.
 
     Attributes:
         model: name of a configuration.
         previous_response_id: the response that this question follows.
-        citations: as in a chat completion.
+        citations, where: as in a chat completion.
     """
 
     model_config = ConfigDict(extra="allow")
@@ -63,6 +65,7 @@ class ResponseRequest(BaseModel):
     reasoning: ReasoningRequest | None = None
     conversation: None = None  # not supported: the server does not keep conversations
     citations: Citations | None = None
+    where: ServedFilter = ()
 
 
 def response_routes(server: ServerState) -> APIRouter:
@@ -81,7 +84,7 @@ def response_routes(server: ServerState) -> APIRouter:
                 messages.append((item.role, text_of(item.content)))
             else:
                 ignored.add(item.name)
-        turn = await start_turn(server, request, given.model, messages, earlier)
+        turn = await start_turn(server, request, given.model, messages, given.where, earlier)
         writer = _ResponseWriter(turn, given, server.base_url(request), sorted(ignored),
                                  given.citations or server.citations)
         if given.stream:
@@ -92,7 +95,7 @@ def response_routes(server: ServerState) -> APIRouter:
 
 
 async def _load_turns(server: ServerState, request: Request, id: str) -> Sequence[Turn]:
-    """Return the conversation up to an answer, given the id of its response or message."""
+    """Return the conversation up to the answer with this response or message id."""
     turns = await server.sessions.traffic.conversation(id.partition("_")[2], request_owner(request))
     if turns is None:
         raise http_error(404, f"no answer has the id {id!r:.100}", "previous_response_not_found")
@@ -118,8 +121,8 @@ class _ResponseWriter:
         if error := answer_error(answer):
             raise error
         reasoning = answer["reasoning"] if self._with_summary else ""
-        return self._completed(answer, [*([self._reasoning(reasoning)] if reasoning else ()),
-                                        self._message(self._part(answer))])
+        return self._completed_response(answer, [*([self._reasoning(reasoning)] if reasoning else ()),
+                                                 self._message(self._part(answer))])
 
     async def stream(self, events: AsyncIterator[Event]) -> AsyncIterator[bytes]:
         """Yield the answer as server-sent events."""
@@ -176,7 +179,7 @@ class _ResponseWriter:
         yield self._content("content_part.done", part=part)
         yield self._event("response.output_item.done", output_index=int(bool(self._reasoned)), item=message)
         items = [self._reasoning(self._reasoned), message] if self._reasoned else [message]
-        yield self._event("response.completed", response=self._completed(answer, items))
+        yield self._event("response.completed", response=self._completed_response(answer, items))
 
     def _event(self, kind: str, **fields: Any) -> bytes:
         return sse_event({"type": kind, "sequence_number": next(self._sent), **fields}, kind)
@@ -202,7 +205,7 @@ class _ResponseWriter:
         cited = url_citations(answer, self._base_url) if self._annotated else []
         return {"type": "output_text", "text": answer["text"] + listed, "annotations": cited, "logprobs": []}
 
-    def _completed(self, answer: AnswerJson, output: list[dict[str, Any]]) -> dict[str, Any]:
+    def _completed_response(self, answer: AnswerJson, output: list[dict[str, Any]]) -> dict[str, Any]:
         return {**self._response("completed", output), "usage": _usage(answer),
                 "ragbed": ragbed_json(answer, self._ignored)}
 

@@ -14,9 +14,10 @@ from pydantic_core import from_json
 
 from ragbed.agents.types import Answer, failed_answer
 from ragbed.documents.errors import CallError, SettingsError, UserError
-from ragbed.documents.http import redact_keys
+from ragbed.documents.keys import redact_keys
 from ragbed.documents.types import replace_surrogates
 from ragbed.experiments.guests.serving.answer_json import answer_json, display_text, passage_json
+from ragbed.experiments.guests.serving.turns import ChatTurn
 from ragbed.strategies.reading import strip_thinking
 from ragbed.strategies.types import Failure, Form, Generate, Message, Reply, Turn
 
@@ -32,37 +33,13 @@ _STOPPED = Failure("stopped", "the client disconnected, or the server was stoppe
 _INTERNAL = Failure("internal", "internal error; see the server's log")
 
 
-@dataclass(frozen=True, slots=True)
-class ChatTurn:
-    """One question of a thread.
-
-    Attributes:
-        record: id of its record.
-        position: number of turns before it in the thread.
-        owner: name of the key that the client used; empty if the server needs no key.
-        assistant: answers the question, even if the configuration's assistant is replaced meanwhile.
-        probability: probability of the thread's assignment to this configuration.
-        history: earlier turns, sent by a client that keeps its own conversation; None if the thread is kept here.
-    """
-
-    record: str
-    thread: str
-    position: int
-    owner: str
-    question: str
-    configuration: str
-    assistant: Assistant
-    probability: float = 1.0
-    history: tuple[Turn, ...] | None = None
-
-
 @dataclass(slots=True)
 class TurnTimes:
     """Start and end times of a turn and its steps, in seconds since the epoch.
 
     Attributes:
         first_text: when the first text of the answer was sent.
-        searches, calls: start of each, and its end once it has ended; calls by their number.
+        searches, calls: start of each, and its end if it has ended; calls are listed by number.
     """
 
     started: float = field(default_factory=time.time)
@@ -105,11 +82,12 @@ class ChatSessions:
             await asyncio.wait(self._tasks)
 
     async def start(self, owner: str, question: str, requested: str | None = None, thread: str | None = None,
-                    history: Sequence[Turn] | None = None) -> ChatTurn:
-        """Create and keep the next turn of a thread, or the first of a new one.
+                    history: Sequence[Turn] | None = None, where: tuple[str, ...] = ()) -> ChatTurn:
+        """Create and keep the next turn of a thread, or the first of a new one. `where` has further conditions on the
+        chunks to search, if the client keeps the conversation.
 
-        Raises SettingsError if the configuration or thread is unknown, the question is empty, or the thread is already
-        being answered.
+        Raises SettingsError if the configuration, the thread or a field in `where` is unknown, the question is empty,
+        or the thread is already being answered.
         """
         if requested is not None and requested not in self.configurations:
             raise SettingsError(f"no configuration {requested!r:.100}; available: {', '.join(self.configurations)}")
@@ -123,13 +101,16 @@ class ChatSessions:
         earlier = None if history is None else tuple(
             Turn(replace_surrogates(one.question), replace_surrogates(one.answer)) for one in history)
         configuration = self.configurations[name]
+        assistant = configured = configuration.threads if history is None else configuration.assistant
+        if where:  # in a thread, because every chunk's fields are read
+            assistant = await asyncio.to_thread(configured.with_filter, where)
         turn = ChatTurn(record, thread, position, owner, replace_surrogates(question), name,
-                        configuration.threads if history is None else configuration.assistant, probability, earlier)
+                        assistant, probability, earlier, where, configured)
         await self.traffic.start(turn)
         return turn
 
     def play(self, turn: ChatTurn) -> AsyncGenerator[Event]:
-        """Answer a turn in a separate task, and yield its events: steps, pieces of the answer as `text`, and last
+        """Answer a turn in a separate task, and yield its events: steps, pieces of the answer as `text`, and finally
         `answer`. If the client stops reading, the question is stopped, and its record says so."""
         events: asyncio.Queue[Event | None] = asyncio.Queue()
         task = asyncio.create_task(self._run(turn, events.put_nowait))
@@ -176,11 +157,11 @@ class ChatSessions:
         session: Session | None = None
         assistant, id = turn.assistant, turn.thread if turn.history is None else turn.record
         if id in self._threads:
-            return failed_answer(Failure("settings", "the thread is being answered; ask again when it is done"))
+            return failed_answer(Failure("settings", "a question is being answered; wait for its answer"))
         self._threads.add(id)
         try:
             if turn.history is None:
-                await assistant.abandon(id)  # a question left by a server that was killed
+                await assistant.abandon(id)  # a killed server left this question unfinished
             state = assistant.begin(turn.question, thread=id, turns=turn.history)
             async with contextlib.aclosing(assistant.play(state, streaming=True)) as events:
                 async for event in events:
@@ -217,7 +198,7 @@ async def _events_of(task: asyncio.Task[None], events: asyncio.Queue[Event | Non
             yield event
             if event["event"] == "answer":
                 return
-        await task  # raises, because there was no answer
+        await task  # raises the task's error, because there was no answer
     finally:
         if not task.done():
             _cancel_once(task)
@@ -226,7 +207,7 @@ async def _events_of(task: asyncio.Task[None], events: asyncio.Queue[Event | Non
 
 
 def _cancel_once(task: asyncio.Task[None]) -> None:
-    """Cancel a question; a second cancellation would keep its record from being written."""
+    """Cancel a question unless it is cancelled already, because a second cancellation would prevent its record."""
     if not task.cancelling():
         task.cancel()
 
@@ -310,9 +291,11 @@ def _read_tags(raw: str) -> tuple[str, str]:
 
 
 def _read_fields(raw: str) -> tuple[str, str]:
-    """Return the fields `reasoning` and `answer` of a JSON object that may be incomplete."""
+    """Return the fields `reasoning` and `answer` of a JSON object that may be incomplete, or have a fence around it."""
+    raw = strip_thinking(raw)
     try:
-        fields = from_json(raw, allow_partial="trailing-strings")
+        fields = from_json(raw[max(raw.find("{"), 0):raw.rfind("```", 3) if "```" in raw[3:] else None],
+                           allow_partial="trailing-strings")
     except ValueError:
         return "", ""
     if not isinstance(fields, dict):

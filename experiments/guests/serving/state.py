@@ -8,19 +8,30 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from fastapi import HTTPException, Request
+from pydantic import BaseModel, model_validator
 from starlette.responses import StreamingResponse
 
 if TYPE_CHECKING:
     from ragbed.documents.types import Chunk, Document
     from ragbed.experiments.guests.serving.configurations import Configuration
-    from ragbed.experiments.guests.serving.metrics import Metrics
+    from ragbed.experiments.guests.serving.prometheus import Metrics
     from ragbed.experiments.guests.serving.sessions import ChatSessions
     from ragbed.retrieval.index import Index
 
 Citations = Literal["annotations", "markdown", "both"]
 Result = TypeVar("Result")
-LIVE = "live"  # model name that stands for the configuration assigned to a thread
-FAILED_STATUS: Mapping[str, int] = {"error": 502, "timeout": 504, "budget": 503, "too_long": 400}  # by outcome
+LIVE = "live"  # clients that request this model get the configuration assigned to their thread
+FAILED_STATUS: Mapping[str, int] = {"error": 502, "timeout": 504, "budget": 503, "too_long": 400}  # status by outcome
+
+
+class RequestModel(BaseModel):
+    """A part of a client's request. A field that is null counts as absent."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def drop_nulls(cls, given: Any) -> Any:
+        """Return the fields that are not null."""
+        return {name: value for name, value in given.items() if value is not None} if isinstance(given, dict) else given
 
 
 @dataclass(frozen=True)
@@ -30,7 +41,8 @@ class ServerState:
     Attributes:
         url: base URL of links in answers; if empty, the URL of each request.
         citations: how answers list their sources by default.
-        explore: share of threads assigned to other configurations than the first; above 0, `live` is a model.
+        explore: share of threads assigned to configurations other than the first. If it is above 0, clients can request
+            the model `live`.
     """
 
     configurations: Mapping[str, Configuration]
@@ -78,7 +90,7 @@ def http_error(status: int, message: str, code: str) -> HTTPException:
 
 
 def answer_error(answer: Mapping[str, Any]) -> HTTPException | None:
-    """Return the HTTP error of an answer whose question failed; None for an answer or a refusal."""
+    """Return the HTTP error for a failed question; None for an answer or a refusal."""
     outcome = answer["outcome"]
     return http_error(FAILED_STATUS[outcome], answer["text"], outcome) if outcome in FAILED_STATUS else None
 
@@ -96,7 +108,7 @@ def event_stream(events: AsyncIterator[bytes] | Iterator[bytes]) -> StreamingRes
 
 
 async def unless_disconnected(request: Request, work: Awaitable[Result]) -> Result:
-    """Await work and return its result; cancel it if the client disconnects."""
+    """Await work and return its result, but cancel it if the client disconnects."""
     async def disconnected() -> None:
         while (await request.receive())["type"] != "http.disconnect":
             pass

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from opentelemetry.sdk.trace import TracerProvider
     from opentelemetry.trace import Span
 
-    from ragbed.experiments.guests.serving.sessions import ChatTurn, TurnTimes
+    from ragbed.experiments.guests.serving.sessions import TurnTimes
+    from ragbed.experiments.guests.serving.turns import ChatTurn
 
 _ENDPOINTS = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
 _CONTENT = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
@@ -58,7 +59,6 @@ class Telemetry:
         self._tracer, self._content = provider.get_tracer("ragbed"), content
 
     def __call__(self, turn: ChatTurn, answer: Answer, times: TurnTimes) -> None:
-        """Send the trace of an answer."""
         from opentelemetry.trace import set_span_in_context
 
         assistant, used = turn.assistant, answer.used

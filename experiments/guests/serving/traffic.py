@@ -1,8 +1,8 @@
-"""Traffic: stores every answer of a server, before the client sees its end, and the feedback on it.
+"""Store the traffic of a server: each answer, before the client sees its end, and the feedback on it.
 
     FOLDER/
-      traffic.sqlite      threads, their turns, feedback
-      NAME-1A2B3C4D/      for each configuration that answered, a run of one cell; see `traffic_runs`
+      traffic.sqlite threads, their turns, feedback
+      NAME-1A2B3C4D/ for each configuration that answered, a run of one cell; see `traffic_runs`
 
 A turn is written when it starts, and again with its answer. If the process is killed in between, the next server that
 opens the folder adds a record that says so: every question has exactly one record.
@@ -33,19 +33,20 @@ from ragbed.strategies.types import Failure, Turn
 
 if TYPE_CHECKING:
     from ragbed.agents.assistant import Assistant
-    from ragbed.experiments.guests.serving.sessions import ChatTurn
+    from ragbed.experiments.guests.serving.turns import ChatTurn
+
 
 T = TypeVar("T")
 Thumb = Literal["up", "down"]
-VERSION = 1  # version of the tables
+VERSION = 2  # version of the tables
 SCHEMA = (
     "CREATE TABLE IF NOT EXISTS secrets (name TEXT PRIMARY KEY, value TEXT NOT NULL)",
     "CREATE TABLE IF NOT EXISTS threads (id TEXT PRIMARY KEY, owner TEXT NOT NULL, configuration TEXT NOT NULL,"
     " probability REAL NOT NULL)",
     "CREATE TABLE IF NOT EXISTS turns (record TEXT PRIMARY KEY, thread TEXT NOT NULL, place INTEGER NOT NULL,"
     " owner TEXT NOT NULL, configuration TEXT NOT NULL, run TEXT NOT NULL, probability REAL NOT NULL,"
-    " before TEXT, question TEXT NOT NULL, standalone TEXT, outcome TEXT, text TEXT, shown TEXT, begun TEXT NOT NULL,"
-    " ended TEXT)",
+    " before TEXT, filter TEXT, question TEXT NOT NULL, standalone TEXT, outcome TEXT, text TEXT, shown TEXT,"
+    " begun TEXT NOT NULL, ended TEXT)",
     "CREATE INDEX IF NOT EXISTS turns_of_thread ON turns (thread, place)",
     "CREATE INDEX IF NOT EXISTS turns_of_owner ON turns (owner)",
     # An A/B test uses the first thumb, so that a later change does not alter an earlier result.
@@ -130,7 +131,7 @@ class Traffic:
         return int(count)
 
     async def start(self, turn: ChatTurn) -> None:
-        """Store a turn that starts. Raises SettingsError if the thread belongs to another owner, or the turn was
+        """Store a turn when it starts. Raises SettingsError if the thread belongs to another owner, or the turn was
         already started."""
         await self._do(self._start, turn)
 
@@ -143,24 +144,27 @@ class Traffic:
         """
         await self._do(self._end, turn, answer, shown)
 
-    async def feedback(self, record: str, owner: str, thumb: Thumb | None, comment: str = "") -> bool:
-        """Store an owner's feedback in place of any earlier one. Return False if the owner has no such answer."""
+    async def feedback(self, record: str, owner: str, thumb: Thumb | None, comment: str = "") -> str | None:
+        """Store an owner's feedback, which replaces any earlier one. Return the answer's configuration; None if the
+        owner has no such answer."""
         return await self._do(self._rate, record, owner, thumb, storable(comment))
 
     async def threads(self, owner: str, limit: int = 200) -> list[dict[str, Any]]:
-        """Return an owner's threads that are stored here, latest first."""
+        """Return an owner's threads that the server stores, latest first."""
         # With min(), SQLite takes the other columns from the row that has the minimum.
         rows = await self._do(self._database.read, (
-            "SELECT t.thread, t.question, min(t.place), (SELECT max(begun) FROM turns WHERE thread = t.thread) AS last,"
-            " h.configuration FROM turns t JOIN threads h ON h.id = t.thread WHERE t.owner = ? AND t.before IS NULL"
-            " GROUP BY t.thread ORDER BY last DESC LIMIT ?"), (owner, limit))
-        return [{"id": thread, "title": " ".join(question.split())[:_MAX_TITLE], "updated": updated,
-                 "configuration": configuration} for thread, question, _, updated, configuration in rows]
+            "SELECT thread, question, min(place), (SELECT max(begun) FROM turns WHERE thread = t.thread) AS last"
+            " FROM turns t WHERE owner = ? AND before IS NULL GROUP BY thread ORDER BY last DESC LIMIT ?"),
+            (owner, limit))
+        return [{"id": thread, "title": " ".join(question.split())[:_MAX_TITLE], "updated": updated}
+                for thread, question, _, updated in rows]
 
     async def thread(self, thread: str, owner: str) -> dict[str, Any] | None:
-        """Return the turns of a thread in order; None if the owner has no such thread."""
+        """Return the turns of a thread in order; None if the owner has no such thread. An answer of an A/B test has no
+        configuration until it is rated."""
         rows = await self._do(self._database.read, (
-            "SELECT t.question, t.shown, f.thumb, f.comment FROM turns t LEFT JOIN feedback f ON f.record = t.record"
+            "SELECT t.question, iif(t.probability < 1 AND f.first IS NULL, json_remove(t.shown, '$.configuration'),"
+            " t.shown), f.thumb, f.comment FROM turns t LEFT JOIN feedback f ON f.record = t.record"
             " WHERE t.thread = ? AND t.owner = ? ORDER BY t.place"), (thread, owner))
         return {"turns": [{"question": question, "answer": json.loads(shown) if shown else None,
                            "feedback": {"thumb": thumb, "comment": comment or ""}}
@@ -169,7 +173,7 @@ class Traffic:
     async def conversation(self, record: str, owner: str) -> tuple[Turn, ...] | None:
         """Return the turns that a client sent before an answer, and the answer itself as the last one.
 
-        Returns None if the owner has no such answer, its question failed, or its thread is kept here.
+        Returns None if the owner has no such answer, the question failed, or the server stores the thread.
         """
         rows = await self._do(self._database.read, (
             "SELECT before, question, shown FROM turns WHERE record = ? AND owner = ? AND before IS NOT NULL"
@@ -180,7 +184,7 @@ class Traffic:
         return None
 
     async def _do(self, work: Callable[..., T], *given: Any) -> T:
-        # shielded: if the client disconnects, the write still completes
+        # the shield completes the write even if the client disconnects
         return await asyncio.shield(asyncio.get_running_loop().run_in_executor(self._thread, work, *given))
 
     def _open(self) -> None:
@@ -210,25 +214,25 @@ class Traffic:
         return self._runs[name]
 
     def _start(self, turn: ChatTurn) -> None:
-        run, thread = folder_name(turn.configuration, turn.assistant), turn.thread
-        self._run(run, turn.assistant)
+        run, thread = folder_name(turn.configuration, turn.run), turn.thread
+        self._run(run, turn.run)
         before = None if turn.history is None else json.dumps([asdict(one) for one in turn.history])
         with self._database.transaction():
-            if turn.history is None or turn.probability < 1:  # a request for a configuration applies only once
+            if turn.history is None or turn.probability < 1:  # the requested configuration answers this turn only
                 self._database.put("INSERT OR IGNORE INTO threads VALUES (?, ?, ?, ?)",
                                    (thread, turn.owner, turn.configuration, turn.probability))
                 if self._database.read("SELECT owner FROM threads WHERE id = ?", (thread,)) != [(turn.owner,)]:
                     raise SettingsError(f"there is no thread {thread!r:.100}")
             if self._database.read("SELECT 1 FROM turns WHERE record = ?", (turn.record,)):
-                raise SettingsError(f"the thread {thread!r:.100} is being answered; ask again when it is done")
+                raise SettingsError(f"thread {thread!r:.100}: a question is being answered; wait for its answer")
             self._database.put(
-                "INSERT INTO turns (record, thread, place, owner, configuration, run, probability, before, question,"
-                " begun) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                "INSERT INTO turns (record, thread, place, owner, configuration, run, probability, before, filter,"
+                " question, begun) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 (turn.record, thread, turn.position, turn.owner, turn.configuration, run, turn.probability, before,
-                 storable(turn.question), _now()))
+                 json.dumps(turn.where), storable(turn.question), _now()))
 
     def _end(self, turn: ChatTurn, answer: Answer, shown: Mapping[str, Any]) -> None:
-        run = self._run(folder_name(turn.configuration, turn.assistant))
+        run = self._run(folder_name(turn.configuration, turn.run))
         run.add(question_of(self._database, turn.record), answer, turn.assistant.index.source_of)
         self._finish(turn.record, answer.outcome, answer.text, shown)
 
@@ -239,12 +243,13 @@ class Traffic:
              None if shown is None else shown.get("standalone"), _now(), record))
         self._database.flush()
 
-    def _rate(self, record: str, owner: str, thumb: Thumb | None, comment: str) -> bool:
-        if not self._database.read("SELECT 1 FROM turns WHERE record = ? AND owner = ?", (record, owner)):
-            return False
+    def _rate(self, record: str, owner: str, thumb: Thumb | None, comment: str) -> str | None:
+        found = self._database.read("SELECT configuration FROM turns WHERE record = ? AND owner = ?", (record, owner))
+        if not found:
+            return None
         self._database.put(_RATE, (record, owner, thumb, comment, _now()))
         self._database.flush()
-        return True
+        return str(found[0][0])
 
     def _close(self) -> None:
         try:
@@ -256,13 +261,14 @@ class Traffic:
 
 
 def question_of(database: Database, record: str) -> Question:
-    """Return a turn's question, with the turns before it."""
-    (thread, place, before, text), = database.read(
-        "SELECT thread, place, before, question FROM turns WHERE record = ?", (record,))
+    """Return a turn's question, with the turns before it and the filter of its request as the tag `where`."""
+    (thread, place, before, where, text), = database.read(
+        "SELECT thread, place, before, filter, question FROM turns WHERE record = ?", (record,))
     turns = [Turn(**turn) for turn in json.loads(before)] if before is not None else [
         Turn(*row) for row in database.read("SELECT question, coalesce(text, '') FROM turns WHERE thread = ? AND "
                                             "place < ? AND before IS NULL ORDER BY place", (thread, place))]
-    return Question(record, text, (), answerable=True, turns=tuple(turns))
+    return Question(record, text, (), answerable=True, turns=tuple(turns),
+                    tags={"where": tuple(found)} if (found := json.loads(where)) else {})
 
 
 def _now() -> str:

@@ -1,6 +1,6 @@
 """Store the traffic of one configuration as a run with one cell, whose questions come from users.
 
-All commands that read runs read it too. Its questions have no gold, so no answer is judged. Scores cover refusals, the
+All commands that read runs can read it. Its questions have no gold, so no answer is judged. Scores cover refusals, the
 form of the reply, and citations of numbers that were never shown. Scores and summary are computed when somebody reads
 the run, not while a client waits for an answer."""
 from __future__ import annotations
@@ -24,7 +24,7 @@ from ragbed.experiments.running.gold import match
 from ragbed.experiments.running.plan import Plan
 from ragbed.experiments.running.summary import summarise
 from ragbed.experiments.runs.finished import Finished
-from ragbed.experiments.runs.manifest import questions_hash, read_manifest
+from ragbed.experiments.runs.run_manifest import questions_hash, read_manifest
 from ragbed.experiments.runs.store import RunFolder, lock_run, write_lines, write_text
 from ragbed.experiments.settings import RunSettings
 from ragbed.strategies.prompting import prompts_hash
@@ -34,8 +34,9 @@ if TYPE_CHECKING:
     from ragbed.agents.assistant import Assistant, AssistantSettings
 
 TRAFFIC = "traffic.sqlite"  # file in the folder of traffic, which holds the runs
-QUESTIONS = "questions.jsonl"  # file in each run: its questions, which `ragbed run` can ask again
-EXEMPLARS = "exemplars.jsonl"  # file in each run whose prompts show exemplars
+QUESTIONS = "questions.jsonl"  # file in each run with its questions, for `ragbed run`
+PROMPTS = "prompts"  # folder with texts that replace prompts
+EXEMPLARS = "exemplars.jsonl"  # file with exemplars, in each run whose prompts show them
 SCHEME = Scheme(groups=("answers", "form"), rubric=None,
                 columns=("refused_answerable", "well_formed", "invalid_citations"))
 _MAX_NAME = 60  # characters of a configuration's name in its folder's name
@@ -68,17 +69,20 @@ class TrafficRun:
         if assistant is not None and not (path / "manifest.json").is_file():
             if assistant.settings.exemplars:
                 write_lines(path / EXEMPLARS, map(asdict, assistant.settings.exemplars))
+            for name, text in assistant.settings.prompts.items():
+                (path / PROMPTS).mkdir(exist_ok=True)
+                (path / PROMPTS / f"{name}.md").write_text(text, encoding="utf-8")
             # A question with history makes the history strategy a factor of the plan, before any question is asked.
             example = Question("", "", (), answerable=True, turns=(Turn("", ""),))
             plan = Plan.of(run_settings(assistant.settings, path), Benchmark(path.name, (example,), scheme=SCHEME))
-            plan = plan.showing_exemplars()
+            plan = plan.with_prompt_files()
             folder.begin(plan.settings.to_yaml(),
                          manifest_for(plan, {assistant.settings.model: assistant.made["model"]}), {})
         return cls(folder)
 
     def add(self, question: Question, answer: Answer, source_of: Callable[[str], str]) -> None:
         """Store a question and its answer durably, both or neither. Does nothing if the question is already there."""
-        from ragbed.experiments.running.play import make_record, make_result
+        from ragbed.experiments.running.cell_runner import make_record, make_result
 
         database, cell = self.folder.database, self.cell
         with database.transaction():
@@ -108,14 +112,16 @@ def run_settings(settings: AssistantSettings, path: Path) -> RunSettings:
         "retriever": [retriever], "rules": [settings.rules], "conditions": ["retrieved"],
         "answer_formats": [settings.answer_format], "framings": [settings.framing], "layout": settings.layout,
         "prompt_variants": [settings.prompt_variant], "history": [fields["history"]], "brief": settings.brief,
+        "languages": [settings.language if settings.rules == "grounded" else "english"],
         "limits": fields["limits"], "calls": fields["calls"],
+        **({"prompts": str(path / PROMPTS)} if settings.prompts else {}),
         "exemplars": str(path / EXEMPLARS) if settings.exemplars else None})
 
 
 def open_run_folder(path: Path) -> Path:
     """Return the folder of a run. In a run of traffic, score new records and update manifest, questions and summary.
 
-    A traffic folder with a single run stands for that run. Raises RunError if it has several, or they cannot be
+    For a traffic folder with a single run, return that run. Raises RunError if it has several, or they cannot be
     written."""
     if (path / TRAFFIC).is_file():
         runs = runs_of(path)
@@ -156,7 +162,7 @@ def _summarise(folder: RunFolder) -> None:
         made = json.loads((path / "manifest.json").read_text(encoding="utf-8"))
         run = Finished(folder, {"name": made["benchmark"]["name"], "cells": made["cells"]})
         plan = Plan.of_finished(run)
-        summary = summarise(plan, folder, len(plan.showing_exemplars().exemplars))
+        summary = summarise(plan, folder, len(plan.with_prompt_files().exemplars))
         made["benchmark"] |= {"questions": len(questions), "hash": questions_hash(plan.benchmark),
                               "stored": folder.stored_questions()}
         write_lines(path / QUESTIONS, map(question_line, questions))
@@ -167,4 +173,5 @@ def _summarise(folder: RunFolder) -> None:
 def question_line(question: Question) -> dict[str, Any]:
     """Return a question as a line of the format that the benchmark `jsonl` reads."""
     turns = {"turns": list(map(asdict, question.turns))} if question.turns else {}
-    return {"id": question.id, "question": question.text, **turns}
+    tags = {"tags": {name: list(values) for name, values in question.tags.items()}} if question.tags else {}
+    return {"id": question.id, "question": question.text, **turns, **tags}

@@ -102,7 +102,7 @@ function scoresOf(answer) {
   const notes = [...(answer.notes ?? []), answer.error ? `error type: ${answer.error}` : "", answer.no_gold ? "no gold evidence in view" : ""].filter(Boolean);
   const line = (name, value) => el("div", null, el("dt", null, name), el("dd", null, value));
   return el("details", { class: "scores" }, el("summary", null, plural(metrics.length, "score"),
-    decides === undefined ? null : `, ✓ or ✗ by ${index.metrics[metrics[decides]]}: ${values[decides].toFixed(2)}`), el("dl", { class: "small" },
+    decides === undefined ? null : `; ✓ or ✗ is decided by ${index.metrics[metrics[decides]]}: ${values[decides].toFixed(2)}`), el("dl", { class: "small" },
     metrics.map((metric, place) => line(place === decides ? el("strong", null, index.metrics[metric]) : index.metrics[metric], shown(values[place])))),
   notes.length ? el("p", { class: "n" }, notes.join("; ")) : null);
 }

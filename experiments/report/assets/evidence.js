@@ -6,7 +6,7 @@ function evidenceOf(question, data, chosen) {
   const others = places.filter((place) => !shown.has(place));
   const called = calledIn(data);
   const box = el("div", { class: "evidence" }, el("h3", null, "Evidence"), hint(goldNote(data)),
-    shown.size ? null : el("p", { class: "none" }, chosen.length ? "The chosen answers were shown no passage." : "No answer chosen."),
+    shown.size ? null : el("p", { class: "none" }, chosen.length ? "No passage was shown for the chosen answers." : "No answer chosen."),
     places.filter((place) => shown.has(place)).map((place) => passageOf(place, data, chosen, called)));
   if (others.length) {
     const more = button(`Show ${plural(others.length, "passage")} of the other cells`, { class: "others" }, () => {
@@ -20,7 +20,7 @@ function evidenceOf(question, data, chosen) {
 function goldNote(data) {
   const marked = (data.passages ?? []).filter((passage) => passage.gold).length;
   if (!data.gold_total) return "This question names no gold evidence.";
-  return `Gold evidence: ${data.gold_total} in all; ${plural(marked, "passage counts", "passages count")} as gold, over all cells.`;
+  return `Gold evidence: ${plural(data.gold_total, "item")}; ${plural(marked, "passage counts", "passages count")} as gold, over all cells.`;
 }
 
 // Of each passage, which cells call it by which number.

@@ -13,7 +13,7 @@ from test_run import started
 
 from ragbed.documents.errors import IndexFolderError
 from ragbed.documents.shards import Shard
-from ragbed.experiments.guests.cluster.merge_indexes import merge_indexes
+from ragbed.experiments.guests.cluster.merge_shards import merge_indexes
 from ragbed.retrieval import Index, IndexSettings, build_index
 
 pytestmark = pytest.mark.usefixtures("own_cache")
@@ -39,7 +39,7 @@ def test_a_merged_run_has_the_summary_of_the_run_that_was_never_divided(serve, t
     path = divided(town, serve(town.reply).url)
     for number in range(1, 4):
         status, out, err = ragbed("run", path, "--shard", f"{number}/3")
-        assert (status, "records; when all shards are done: ragbed merge" in out) == (0, True), err
+        assert (status, "records; when all shards are complete, run: ragbed merge" in out) == (0, True), err
     assert not (town.run / "summary.json").exists()
     assert ragbed("merge", f"{town.run}.shards")[0] == 0
     merged, hashes = (town.run / "summary.json").read_bytes(), town.hashes()
@@ -75,7 +75,7 @@ def test_a_killed_shard_is_continued_and_lost_or_other_ones_are_named(serve, tow
     town.write([town.row(number) for number in range(11)])
     fewer = town.config(server.url, out=str(town.folder / "fewer"))
     assert ragbed("run", fewer, "--shard", "2/2")[0] == 0
-    ragbed.refuses("merge", shards[0], Shard(2, 2).folder(town.folder / "fewer" / "town"), says=["other questions"])
+    ragbed.refuses("merge", shards[0], Shard(2, 2).folder(town.folder / "fewer" / "town"), says=["different questions"])
     ragbed.refuses("run", path, "--shard", "3/2", says=["--shard 3/2", "1/16"])
     ragbed.refuses("run", path, "--shard", "1/2", "--race", says=["race"])
     ragbed.refuses("run", path, "--shard", "1/2", "--dry-run", says=["--dry-run"])
@@ -117,8 +117,9 @@ def pages(tmp_path):
     return folder
 
 
-def test_a_merged_index_is_the_index_that_one_build_makes(pages, tmp_path):
-    settings = IndexSettings(vectors={"kind": "hnsw"}, chunker={"kind": "fixed", "size": 200, "overlap": 20})
+@pytest.mark.parametrize("kind", ["hnsw", "rabitq"])
+def test_a_merged_index_is_the_index_that_one_build_makes(pages, tmp_path, kind):
+    settings = IndexSettings(vectors={"kind": kind}, chunker={"kind": "fixed", "size": 200, "overlap": 20})
     fields = {"page-0.txt": {"year": 1999}, "more/page-1.txt": {"year": 2000}}
     shards = [Shard(number, 3) for number in range(1, 4)]
     for shard in shards:
@@ -149,10 +150,10 @@ def test_shards_of_other_sources_or_settings_make_no_index(pages, tmp_path):
         return Shard(number, 2).folder(tmp_path / "idx")
 
     folders = built(1, [pages]), built(2, [pages / "more"])
-    with pytest.raises(IndexFolderError, match="made with other sources than"):
+    with pytest.raises(IndexFolderError, match="made with different sources"):
         merge_indexes(folders, tmp_path / "idx")
     built(2, [pages], IndexSettings(titled=False))
-    with pytest.raises(IndexFolderError, match="made with other settings than"):
+    with pytest.raises(IndexFolderError, match="made with different settings"):
         merge_indexes(folders, tmp_path / "idx")
     with pytest.raises(IndexFolderError, match="shard 2/2 missing"):
         merge_indexes(folders[:1], tmp_path / "idx")
@@ -162,6 +163,7 @@ def test_shards_of_other_sources_or_settings_make_no_index(pages, tmp_path):
     assert not (tmp_path / "idx").exists()
 
 
+@pytest.mark.slow
 def test_the_local_launcher_makes_shards_in_processes_and_merges_them(serve, town, ragbed):
     server = serve(town.reply)
     path = town.config(server.url)

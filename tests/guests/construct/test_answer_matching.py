@@ -20,7 +20,7 @@ CASES = [  # question, answer, drafts that are right, drafts that are wrong
     ("How heavy is the load?", "12.5 tonnes", ["12.5 tonnes."], ["125 tonnes", "12.5 kilograms"]),
     ("How many tonnes is the load?", "12.5 tonnes", ["12.5"], []),
     ("How many tonnes is the load?", "12.5", ["12.5 tonnes"], []),
-    ("What share was it?", "54%", ["54 percent", "54 %", "54 per cent of all cases"], ["0.54", "45%"]),
+    ("What share was it?", "54%", ["54 percent", "54 %", "54 per cent of all cases", "0.54"], ["45%"]),
     ("What was the FY2018 capex of 3M in USD millions?", "$1577.00",
      ["1,577", "$1,577 million", "1577.0 million USD"], ["$1,577 billion", "15770"]),
     ("What was revenue?", "$1.5 billion", ["$1,500 million", "1,500,000,000 dollars"], ["$1.5 million"]),

@@ -2,9 +2,7 @@
 import json
 import re
 
-import pytest
-
-from ragbed.experiments.benchmarks import Crest
+from ragbed.experiments.guests.datasets.crest import Crest
 from ragbed.strategies import REFUSAL
 
 ROWS = {"2020": "1,200 parcels", "2021": "1,577 parcels", "2022": "1,610 parcels"}
@@ -91,9 +89,7 @@ def reply(body):
     return f"<Answer>{TRUTH[question]} [1]</Answer>" if held else REFUSAL
 
 
-@pytest.fixture
-def built(tmp_path, serve, ragbed):
-    """The folder of a set of all that the writer can make, and its yield."""
+def test_every_flaw_is_lost_at_its_filter_and_the_others_run_as_the_published_set(tmp_path, serve, ragbed):
     pages = tmp_path / "pages"
     pages.mkdir()
     for name, text in {"aster.html": ASTER, "birch.txt": BIRCH, "seoul.txt": SEOUL, "none.txt": "One line."}.items():
@@ -101,11 +97,7 @@ def built(tmp_path, serve, ragbed):
     url = f"{serve(reply).url}#m"
     counts = ragbed.json("construct", "crest", pages, "--out", tmp_path / "set", "--writer", url, "--n", "20",
                          "--tries", "16", "--set", "options.unanswerable=0.5", "--set", "retriever=dense")
-    return tmp_path / "set", counts, url
-
-
-def test_every_flaw_is_lost_at_its_filter_and_no_sound_item_is(built):
-    folder, counts, _ = built
+    folder = tmp_path / "set"
     rows = [json.loads(line) for line in (folder / "items.jsonl").read_text(encoding="utf-8").splitlines()]
     lost = {row["item"]["question"]: row["lost"] for row in reversed(rows)}  # of each the first
     assert {question: lost[question] for question in REASONS} == REASONS
@@ -121,9 +113,7 @@ def test_every_flaw_is_lost_at_its_filter_and_no_sound_item_is(built):
     assert counts["guard"]["recall"]["mean"] == 1.0  # of answers planted in the pages
     assert list(counts["yield"]["lost"]["turns"]) == ["its passage has fewer than 200 characters"]
 
-
-def test_a_drawn_share_comes_without_its_evidence_and_the_set_runs_as_the_published_one(built, tmp_path, ragbed):
-    folder, _, url = built
+    # A drawn share comes without its evidence.
     questions = {question.text: question for question in Crest(path=str(folder / "crest")).load().questions}
     assert {question.answerable for question in questions.values()} == {True, False}
     for one in SOUND:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from ragbed.experiments.benchmarks import DetectiveQa
+from ragbed.experiments.guests.datasets.detectiveqa import DetectiveQa
 
 STORY = """The lamp of the {place} lighthouse went out in the night of the third of May.
 
@@ -124,13 +124,9 @@ def built(tmp_path, serve, ragbed):
     return build
 
 
-def test_every_flaw_is_lost_at_its_filter_and_no_sound_item_is(built):
-    _, rows, _ = built(*CASES)
+def test_every_flaw_is_lost_at_its_filter_and_texts_end_before_the_conclusion(built, ragbed, tmp_path):
+    folder, rows, server = built(*CASES)
     assert {row["item"]["question"]: row["lost"] for row in rows} == {case.question: case.filter_ for _, case in EVERY}
-
-
-def test_each_step_has_its_paragraph_and_the_text_ends_before_the_conclusion(built, ragbed, tmp_path):
-    folder, _, server = built(*CASES)
     questions = {one.text: one for one in DetectiveQa(path=str(folder / "detectiveqa")).load().questions}
     assert len(questions) == 3
     who = questions["Who put out the lamp of the Ostra lighthouse?"]

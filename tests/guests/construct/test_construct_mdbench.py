@@ -4,8 +4,7 @@ import re
 
 import pytest
 
-from ragbed.documents import find_tables, parse_document
-from ragbed.experiments.benchmarks import Mdbench
+from ragbed.documents import parse_document
 from ragbed.experiments.guests.construct.kinds.table_edits import (
     TableEdit,
     apply_plan,
@@ -15,6 +14,8 @@ from ragbed.experiments.guests.construct.kinds.table_edits import (
     reveals_hidden,
 )
 from ragbed.experiments.guests.construct.stages import Dropped
+from ragbed.experiments.guests.datasets.mdbench import Mdbench
+from ragbed.experiments.guests.formats.document_tables import find_tables
 from ragbed.strategies import REFUSAL
 
 NAMES = ("Aster Point", "Boral Rock", "Cedar Head", "Dunlin Bar", "Esk Mouth")
@@ -87,9 +88,7 @@ def reply(body):
     return json.dumps(review(coast) if "<answer>" in shown else first)
 
 
-@pytest.fixture
-def built(tmp_path, serve, ragbed):
-    """The folder of a set of all that the writer can make, its yield, and the address of its model."""
+def test_every_flaw_is_lost_at_its_filter_and_the_others_run_as_the_published_set(tmp_path, serve, ragbed):
     pages = tmp_path / "pages"
     pages.mkdir()
     for coast in FLAWS:
@@ -99,11 +98,7 @@ def built(tmp_path, serve, ragbed):
     url = f"{serve(reply).url}#m"
     counts = ragbed.json("construct", "mdbench", pages, "--out", tmp_path / "set", "--writer", url, "--n", "20",
                          "--set", "retriever=dense")
-    return tmp_path / "set", counts, url
-
-
-def test_every_flaw_is_lost_at_its_filter_and_no_sound_item_is(built):
-    folder, counts, _ = built
+    folder = tmp_path / "set"
     rows = [json.loads(line) for line in (folder / "items.jsonl").read_text(encoding="utf-8").splitlines()]
     lost = {row["item"]["made"]["about"].removesuffix(" coast"): row["lost"] for row in rows}
     twins = {"Bute", "again"}  # whichever comes first is kept
@@ -122,10 +117,6 @@ def test_every_flaw_is_lost_at_its_filter_and_no_sound_item_is(built):
                     "solvers agree on a different answer than the key": 1},
         "not known": {"most solvers answer it without documents": 1},
         "duplicate": {"it repeats another item's question": 1}}
-
-
-def test_the_set_loads_and_runs_as_the_published_one(built, tmp_path, ragbed):
-    folder, _, url = built
     questions = {question.text: question for question in Mdbench(path=str(folder / "mdbench")).load().questions}
     assert set(questions) == {f"Which light of the {coast} coast was lit last?" for coast in ("Arno", "Bute", "Coll")}
     question = questions["Which light of the Coll coast was lit last?"]
@@ -177,11 +168,11 @@ def test_edits_are_applied_by_program_in_the_order_that_keeps_them_true():
 @pytest.mark.parametrize(("wrong", "reason"), [
     (edit("drop", "gymnast"), "an edit drops the column that names the rows"),
     (edit("round", "gymnast"), "an edit rounds a column without numbers"),
-    (edit("relate", "a", row=1, other=4), "an edit of a row that does not exist"),
-    (edit("relate", "a", row=1, other=1), "an edit of a row that does not exist"),
+    (edit("relate", "a", row=1, other=4), "an edit names a row that does not exist"),
+    (edit("relate", "a", row=1, other=1), "an edit names a row that does not exist"),
     (edit("relate", "gymnast", row=1, other=2), "an edit relates a value that is not a number"),
-    (edit("reword", "a", row=0, text="x"), "an edit of a row that does not exist"),
-    (edit("reword", "year", row=2, text="the year 2,008"), "an edit's words contain what they hide")])
+    (edit("reword", "a", row=0, text="x"), "an edit names a row that does not exist"),
+    (edit("reword", "year", row=2, text="the year 2,008"), "an edit's new text contains the value that it hides")])
 def test_an_edit_that_does_not_fit_ends_the_item(wrong, reason):
     with pytest.raises(Dropped) as caught:
         apply_plan(grid(), [wrong])

@@ -4,8 +4,8 @@ import re
 
 import pytest
 
-from ragbed.experiments.benchmarks import Mrceval
 from ragbed.experiments.guests.construct.kinds.mrceval import check_distinct, check_key, check_one_correct
+from ragbed.experiments.guests.datasets.mrceval import Mrceval
 from ragbed.experiments.guests.review.items import Item
 from ragbed.strategies import REFUSAL
 

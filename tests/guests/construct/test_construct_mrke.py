@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from ragbed.experiments.benchmarks import Mrke
 from ragbed.experiments.guests.construct.kinds.mrke import check_chain
 from ragbed.experiments.guests.construct.stages import Library
 from ragbed.experiments.guests.construct.text_edits import (
@@ -18,6 +17,7 @@ from ragbed.experiments.guests.construct.text_edits import (
     sentence_spans,
 )
 from ragbed.experiments.guests.datasets.hotpotqa import HotpotQa
+from ragbed.experiments.guests.datasets.mrke import Mrke
 from ragbed.experiments.guests.review.items import Item
 from ragbed.strategies import REFUSAL
 
@@ -107,13 +107,12 @@ def built(tmp_path, serve, ragbed):
     pages.mkdir()
     for flaw in OLD:
         (pages / f"{flaw}.txt").write_text(page(flaw), encoding="utf-8")
-    counts = build(ragbed, serve(reply).url, pages, "--out", tmp_path / "set", "--n", "40")
-    rows = [json.loads(line) for line in (tmp_path / "set/items.jsonl").read_text(encoding="utf-8").splitlines()]
-    return tmp_path / "set", counts, rows
+    return tmp_path / "set", build(ragbed, serve(reply).url, pages, "--out", tmp_path / "set", "--n", "40")
 
 
-def test_every_flaw_is_lost_at_its_filter_and_no_sound_item_is(built):
-    _, counts, rows = built
+def test_every_flaw_is_lost_at_its_filter_and_the_others_load_as_mrke_each_with_its_original(built):
+    folder, counts = built
+    rows = [json.loads(line) for line in (folder / "items.jsonl").read_text(encoding="utf-8").splitlines()]
     ends = {}
     for row in rows:
         text = " ".join(row["item"]["made"].get("contents") or [one["content"] for one in row["item"]["chunks"]])
@@ -123,10 +122,6 @@ def test_every_flaw_is_lost_at_its_filter_and_no_sound_item_is(built):
     wanted |= {("sound", hops): ["", "duplicate"] for hops in WHOLE} | {("collision", 0): ["edit"]}
     assert ends == wanted
     assert counts["yield"]["kept"] == 17
-
-
-def test_the_set_loads_as_mrke_and_each_question_with_its_original(built):
-    folder, _, _ = built
     edited_ones = Mrke(path=str(folder / "mrke")).load().questions
     both = Mrke(path=str(folder / "mrke"), versions="both").load().questions
     assert (len(edited_ones), len(both)) == (17, 34)

@@ -9,11 +9,11 @@ import pytest
 from ragbed.documents import Chunk, Document
 from ragbed.documents.errors import BenchmarkError
 from ragbed.documents.types import Page
-from ragbed.experiments.benchmarks.crest import Crest
 from ragbed.experiments.benchmarks.jsonl import OwnQuestions
 from ragbed.experiments.guests.construct.export_formats import EXPORTS, collect_items, write_exports
 from ragbed.experiments.guests.construct.stages import Library
 from ragbed.experiments.guests.datasets.beir import Beir
+from ragbed.experiments.guests.datasets.crest import Crest
 from ragbed.experiments.guests.datasets.hotpotqa import HotpotQa
 from ragbed.experiments.guests.review.items import Evidence, Item, question_line
 from ragbed.experiments.running.gold import Places

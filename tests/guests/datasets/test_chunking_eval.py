@@ -45,13 +45,13 @@ def test_chunkers_and_retrievers_are_compared_without_a_model(ragbed, tmp_path):
 
 
 @pytest.mark.parametrize(("old", "new", "complaint"), [
-    (",lund\n", ",bath\n", "line 3, field corpus_id: expected a corpus that is there: esk, lund, found 'bath'"),
+    (",lund\n", ",bath\n", "field corpus_id: expected one of the corpora in the folder: esk, lund, found 'bath'"),
     ('"": 57', '"": 58', "line 3, field references[0].content: expected the text of lund.md from 58 to 90, found"),
     ('"": 57', '"": -57', "line 3, field references[0].content: expected the text of lund.md from -57 to 90, found"),
     ('"": 57', '"": ""57""', "line 3, field references[0].start_index: expected a whole number, found '57'"),
     ("beam\"\"", "beam", "line 4, field references: expected JSON text of a list"),
     (",lund\n", "\n", "line 3: expected 3 fields, found 2"),
-    ("question,", "question,question,", "line 1: expected unique column names, found"),
+    ("question,", "question,question,", "line 1: expected unique column names, but two columns are called"),
     ('171}]"', "171}]", "line 4: cannot be read as CSV: unexpected end of data"),
 ])
 def test_a_row_that_does_not_fit_is_one_line(tmp_path, old, new, complaint):

@@ -6,9 +6,9 @@ import pytest
 
 from ragbed.documents import BenchmarkError
 from ragbed.experiments import Gold
-from ragbed.experiments.benchmarks.qrels import read_qrels
 from ragbed.experiments.guests.datasets.beir import Beir
 from ragbed.experiments.guests.datasets.multihop_rag import MultiHopRag
+from ragbed.experiments.guests.datasets.qrels import read_qrels
 from ragbed.experiments.guests.datasets.trec import Trec
 from ragbed.experiments.running.gold import match
 from ragbed.strategies import Passage

@@ -173,7 +173,7 @@ def test_a_race_drops_what_is_worse_and_is_the_same_after_a_kill(settings, tmp_p
     for command in ("compare", "effects", "dose"):
         status, _, err = ragbed(command, run)
         assert (command, status) == (command, 2)
-        assert "run it without --race to compare it" in err
+        assert "run it without --race" in err
     assert ragbed("rescore", run)[0] == 0
 
 
@@ -205,13 +205,15 @@ def test_what_cannot_race_is_refused_in_a_line(settings, ragbed):
         RaceSchedule(cells(condition=["provided", "full"]), questions, grouped, "f1", "corrected", 0)
     with pytest.raises(SettingsError, match="citation_f1 is computed over all questions together"):
         RaceSchedule(cells(reasoning=["a", "b"]), questions, grouped, "citation_f1", "corrected", 0)
+    with pytest.raises(SettingsError, match="invalid_citations cannot decide a race"):  # less is better
+        RaceSchedule(cells(reasoning=["a", "b"]), questions, grouped, "invalid_citations", "corrected", 0)
 
 
 def test_questions_over_one_document_are_asked_together_in_an_order_by_the_seed():
     questions = {f"q{place}": Question(f"q{place}", "Why?", ("x",), True, gold=(Gold(f"d{place % 12}"),))
                  for place in range(60)}
-    made = [RaceSchedule(cells(reasoning=["a", "b"]), questions, cluster_questions(questions.values()), "f1",
-                         "corrected", seed)
+    made = [RaceSchedule(cells(reasoning=["a", "b"]), questions, cluster_questions(questions.values(), "document"),
+                         "f1", "corrected", seed)
             for seed in (1, 1, 2)]
     assert made[0].order == made[1].order != made[2].order
     assert sorted(made[0].order) == sorted(questions)

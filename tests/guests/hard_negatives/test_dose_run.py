@@ -2,10 +2,10 @@
 import json
 import re
 import shutil
-import sys
 
 import pytest
 from bs4 import BeautifulSoup
+from command_line import run_command
 from conftest import Town
 from scripted_server import ScriptedServer
 from test_mined_benchmark import SOURCE
@@ -33,24 +33,20 @@ def distracted(body):
     number, negatives = int(re.findall(r"of town (\d)\?", said)[-1]), said.count("is closed")
     if "<Thinking>" in said or number >= negatives:
         return f"<Thinking>It says so.</Thinking><Answer>code {number}{number} [1]</Answer>"
-    return f"<Answer>{REFUSAL if negatives == 4 and number == 0 else 'no idea [2]'}</Answer>"
+    return f"<Answer>{REFUSAL if negatives == 4 and number == 0 else 'a shop [2]'}</Answer>"
 
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
     """A run over RGB's own negatives, made once for all tests."""
-    from ragbed.experiments.cli import main
-
     town, server = Town(tmp_path_factory.mktemp("dose")), ScriptedServer(distracted)
     config = town.config(server.url, benchmark=rgb(town.folder), conditions="gold", judge="lexical",
                          reasoning=["direct", "chain_of_thought"], rules="grounded", brief=True,
                          perturbations=["none", "negatives@2", "negatives@4"])
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sys, "argv", ["ragbed", "run", str(config), "--json"])
-        with pytest.raises(SystemExit) as ended:
-            main()
+        status = run_command(patch, "run", config, "--json")
     server.close()
-    assert not ended.value.code
+    assert status == 0
     return town.run
 
 

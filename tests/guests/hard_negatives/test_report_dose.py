@@ -106,7 +106,7 @@ def test_hardness_stands_in_steps_beside_what_has_no_negatives(tmp_path):
     plain, *others = chart.select("a.spot")
     assert [spot["aria-label"].split("; ")[1][:10] for spot in others] == ["easy: 1.00", "medium: 0.", "hard: 0.25"]
     assert (plain["class"], len(chart.select("line.series"))) == (["spot", "c1", "bare"], 2)
-    assert "Hollow points have no negatives" in words(chart)
+    assert "Hollow points are cells without negatives" in words(chart)
 
 
 def test_without_curves_there_is_no_section(tmp_path):

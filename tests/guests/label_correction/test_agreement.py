@@ -2,15 +2,19 @@
 import csv
 import json
 import re
+import shutil
 import signal
 import subprocess
 import sys
 import time
+from contextlib import closing
 from pathlib import Path
 
 import pytest
+from conftest import Town
+from scripted_server import ScriptedServer
 
-from ragbed.experiments import Verdict
+from ragbed.experiments import Verdict, run
 from ragbed.experiments.guests.label_correction.agreement import measure_agreement
 from ragbed.experiments.guests.rescoring.rejudge import Rater
 
@@ -95,11 +99,20 @@ def grading(*grades):
     return say
 
 
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """The town's run, judged C C P W W by a model that goes on serving, and a copy of it."""
+    town, judge = Town(tmp_path_factory.mktemp("town")), ScriptedServer(grading(C, C, P, W, W))
+    with (closing(judge), closing(ScriptedServer(answering)) as model,
+          run(str(town.config(model.url, judge=f"{judge.url}#first")))):
+        yield town, shutil.copytree(town.folder, tmp_path_factory.mktemp("copy") / "town")
+
+
 @pytest.fixture
-def judged(serve, town, ragbed):
-    """The town's run, judged C C P W W by a model."""
-    model, judge = serve(answering), serve(grading(C, C, P, W, W))
-    assert ragbed("run", town.config(model.url, judge=f"{judge.url}#first"))[0] == 0
+def judged(made):
+    town, copy = made
+    shutil.rmtree(town.folder)
+    shutil.copytree(copy, town.folder)
     return town
 
 
@@ -140,7 +153,7 @@ def test_an_interrupt_says_that_what_was_judged_is_kept(judged, serve, ragbed):
     assert len(other.requests) <= 25 + 4  # all that had been answered, four being asked at once
 
 
-def test_repeats_are_calls_of_their_own_and_the_first_is_the_runs(judged, serve, ragbed, town):
+def test_repeats_are_calls_of_their_own_and_the_first_is_the_runs(judged, ragbed):
     name = re.search(r"judge:\n.*\n  model: (\S+)", (judged.run / "config.yaml").read_text())[1]
     found = json.loads(ragbed("judge", judged.run, "--repeats", "3", "--json")[1])
     assert [one["name"] for one in found["raters"]] == [f"{name} #1", f"{name} #2", f"{name} #3"]
@@ -153,7 +166,7 @@ def test_the_lexical_judge_has_no_repeats_and_is_shown_as_weak(judged, ragbed):
     status, out, _ = ragbed("judge", judged.run, "--judge", "lexical", "--repeats", "2")
     assert status == 0
     assert "lexical #" not in out
-    assert "The lexical judge graded. It compares words" in out
+    assert "The lexical judge graded the answers. It compares words" in out
 
 
 def test_a_judge_that_fails_leaves_pairs_without_a_kappa_and_says_so(judged, serve, ragbed):

@@ -128,7 +128,7 @@ def test_a_runs_scores_are_shown_corrected_by_the_first_of_a_sheet_too_and_in_th
     found = json.loads(ragbed("judge", town.run, "--labels", graded(80), "--json")[1])
     views = {view["name"]: view for view in found["views"]}
     shown = {(row[0], row[1], row[3]): row[4:] for row in views["corrected"]["rows"]}
-    judged, alone, made = shown["unified", "direct", 40]
+    judged, alone, made = shown["right", "direct", 40]
     assert (judged["mean"], alone["mean"], made["mean"]) == (0.5, 0.7, 0.7)  # all graded: what people say counts
     assert 0 < made["low"] < 0.7 < made["high"] < 1
     assert shown["correct", "chain_of_thought", 40][2]["mean"] == 0.75

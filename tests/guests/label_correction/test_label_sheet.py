@@ -5,7 +5,7 @@ import json
 import pytest
 
 from ragbed.documents import RunError
-from ragbed.experiments.export.tables import escape_formula
+from ragbed.experiments.guests.exports.record_tables import escape_formula
 from ragbed.experiments.guests.label_correction.sheets import read_labels, write_sheet
 from ragbed.experiments.guests.rescoring.rejudge import Material
 from ragbed.experiments.judges import GradingInput
@@ -52,7 +52,7 @@ def test_a_sheet_that_cannot_be_written_whole_is_not_there(tmp_path):
     usual = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (20, usual[1]))
     try:
-        with pytest.raises(RunError, match=r"sheet.csv: cannot write: File too large"):
+        with pytest.raises(RunError, match=r"sheet.csv: cannot be written: File too large"):
             write_sheet(path, ONE)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, usual)

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 import yaml
 
-from ragbed.experiments.guests.local_models import catalogue
+from ragbed.experiments.guests.local_models import model_catalogue
 from ragbed.strategies import CRESTS
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(
-    catalogue.find_model_files(catalogue.entry_named("smollm2-135m")) is None,
+    model_catalogue.find_model_files(model_catalogue.entry_named("smollm2-135m")) is None,
     reason="smollm2-135m is not on this machine; run: ragbed models pull smollm2-135m")]
 
 

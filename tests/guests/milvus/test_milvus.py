@@ -15,13 +15,12 @@ from pydantic import ValidationError
 
 from ragbed.documents import IndexFolderError, SettingsError
 from ragbed.documents.shards import Shard
-from ragbed.experiments.guests.cluster.merge_indexes import merge_indexes
-from ragbed.experiments.guests.milvus import vectors as milvus_vectors
-from ragbed.experiments.guests.milvus.settings import Milvus
-from ragbed.experiments.guests.milvus.vectors import MilvusVectors
+from ragbed.experiments.guests.cluster.merge_shards import merge_indexes
+from ragbed.experiments.guests.milvus import collection as milvus_vectors
+from ragbed.experiments.guests.milvus.collection import Milvus, MilvusVectors
 from ragbed.retrieval import Flat, Hnsw, Index, IndexSettings, VectorIndex, build_index
 from ragbed.retrieval.retrievers.dense import nearest_chunks
-from ragbed.retrieval.vector_settings import VectorTask
+from ragbed.retrieval.vectors import VectorTask
 
 pytest.importorskip("milvus_lite")
 pytestmark = [pytest.mark.usefixtures("own_cache"), pytest.mark.filterwarnings("ignore::DeprecationWarning")]
@@ -211,7 +210,7 @@ def test_shards_keep_their_vectors_and_the_merged_index_has_them_in_the_store(pa
 @pytest.mark.parametrize(("given", "says"), [
     ({"uri": "vectors"}, "expected FILE.db or http://host:19530"),
     ({"uri": "https://me:secret@host"}, "put the token into MILVUS_TOKEN"),
-    ({"uri": "v.db", "search": {"kind": "flat", "codes": "sq8"}}, "leave codes out"),
+    ({"uri": "v.db", "search": {"kind": "flat", "codes": "sq8"}}, "remove `codes`"),
     ({}, "Field required")])
 def test_settings_that_milvus_does_not_have_are_refused(given, says):
     with pytest.raises(ValidationError, match=says):
@@ -256,12 +255,13 @@ def test_the_token_is_written_nowhere(pages, tmp_path, server, monkeypatch):
 
 def test_an_env_file_in_the_working_folder_is_not_read(tmp_path):
     (tmp_path / ".env").write_text("STRANGE=1\nMILVUS_URI=http://stranger\n")
-    code = ("import os, ragbed.experiments.guests.milvus.vectors as m; m._milvus(); "
+    code = ("import os, ragbed.experiments.guests.milvus.collection as m; m._milvus(); "
             "assert 'STRANGE' not in os.environ, 'read'")
     subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=True,
                    env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[3])})
 
 
+@pytest.mark.slow
 def test_a_server_that_goes_away_stops_a_run_which_continues_when_it_is_back(
         pages, tmp_path, serve, ragbed, monkeypatch):
     monkeypatch.setattr(milvus_vectors, "TIMEOUT", 1.5)

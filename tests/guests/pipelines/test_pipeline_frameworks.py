@@ -11,8 +11,6 @@ import pytest
 import yaml
 from calling import searching
 
-from ragbed.strategies.settings.source import execute_file
-
 DATA = Path(__file__).parent / "data"
 _FILE = Path(__file__).parents[2] / "data" / "hotpotqa_195" / "hotpot_dev_distractor_v1.jsonl"
 QUESTIONS = [json.loads(line) for line in _FILE.read_text().splitlines()[:4]]
@@ -56,7 +54,6 @@ def run(tmp_path, ragbed, serve, monkeypatch):
         return results()
 
     yield start
-    execute_file.cache_clear()
     for name in [name for name in sys.modules if name.startswith("ragbed_plugin_")]:
         del sys.modules[name]
 

@@ -23,5 +23,5 @@ def test_invalid_settings_are_one_line_errors(town, settings, said, monkeypatch)
 
 def test_pipelines_need_distinct_names(town):
     pair = [{"kind": "command", "name": "a", "argv": [name]} for name in ("true", "false")]
-    with pytest.raises(SettingsError, match="pipelines: two are called a"):
+    with pytest.raises(SettingsError, match="pipelines: two have the name a"):
         read_settings(town.config("http://127.0.0.1:9", pipelines=pair))

@@ -274,12 +274,13 @@ def test_a_run_with_pipelines_is_replayed_elsewhere_without_their_code(pipes, to
     assert next((tmp_path / "again").glob("*/summary.json")).read_bytes() == before
 
 
-def test_a_run_does_not_continue_with_a_changed_pipeline(pipes, town, ragbed):
+def test_a_changed_pipeline_is_asked_again(pipes, town, ragbed):
     pipes({"kind": "python", "name": "mine", "factory": "mine.py:answer"})
     (town.folder / "mine.py").write_text(PYTHON.replace("111", "112"))
     status, _, err = ragbed("run", town.folder / "town.yaml")
-    assert status == 2
-    assert "pipeline:mine" in err
+    assert status == 0
+    assert "another model under the name pipeline:mine" in err
+    assert "6 calls sent and 0 reused" in err
 
 
 def test_numpy_numbers_and_dates_are_converted_to_json(pipes):

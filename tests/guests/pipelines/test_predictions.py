@@ -163,15 +163,16 @@ def test_each_run_of_a_file_is_a_cell_and_refusals_are_recognised_by_their_words
     assert outcomes(only) == outcomes(second)
 
 
-def test_a_changed_file_needs_a_fresh_run_and_a_retry_keeps_the_run(ragbed, imported, tmp_path):
+def test_a_changed_file_is_read_again_and_a_retry_keeps_the_run(ragbed, imported, tmp_path):
     file = rows(tmp_path, {"id": ID, "answer": "1941"})
     _, _, err = ragbed("import", "jsonl", file, "--benchmark", "demo", "--out", tmp_path / "runs", "--name", "theirs")
     again = re.search(r"`ragbed (run .*config\.yaml --retry)`", err)
     assert again is not None
     assert ragbed(*again[1].split())[0] == 0
     rows(tmp_path, {"id": ID, "answer": "1942"})
-    ragbed.refuses("import", "jsonl", file, "--benchmark", "demo", "--out", tmp_path / "runs", "--name", "theirs",
-                   says=["other files have changed", "--fresh"])
+    _, _, err = ragbed("import", "jsonl", file, "--benchmark", "demo", "--out", tmp_path / "runs", "--name", "theirs")
+    assert "another model under the name pipeline:answers" in err
+    assert "1942" in ragbed("show", tmp_path / "runs" / "theirs", ID)[1]
 
 
 def test_a_format_without_its_package_names_the_extra(ragbed, monkeypatch):

@@ -8,9 +8,7 @@ STORED = "UPDATE records SET result = json_set(result, '$.text', ?, '$.outcome',
 
 
 @pytest.fixture
-def finished(serve, town, ragbed):
-    server = serve(town.reply)
-    assert ragbed("run", town.config(server.url, reasoning=["direct", "least_to_most"]))[0] == 0
+def finished(town):
     return town.run
 
 
@@ -45,7 +43,7 @@ def test_a_strategy_that_asks_otherwise_now_leaves_its_answers_as_they_were(fini
                     " WHERE question = ?", asked)
     status, out, err = ragbed("rescore", finished)
     assert status == 0
-    assert "2 of 12 replies were not read again: their strategy asks something else now" in err
+    assert "2 of 12 replies were not read again, because their strategy now sends different requests" in err
     assert "No figure differs" in out
 
 
@@ -64,14 +62,14 @@ def test_another_judge_is_asked_of_every_answer_and_the_run_stays_as_it_is(finis
 
 def test_where_a_model_judged_an_answer_read_otherwise_is_unjudged_until_it_is_asked(serve, town, ragbed):
     judge = serve(lambda body: "Grade: Correct")
-    config = town.config(serve(town.reply).url, judge=f"{judge.url}#kind")
+    config, run = town.config(serve(town.reply).url, "judged", judge=f"{judge.url}#kind"), town.run.parent / "judged"
     assert ragbed("run", config)[0] == 0
-    asked = list(RunFolder.existing(town.run).questions())[5]
-    alter(town.run, STORED, "another text", asked)
-    status, _, err = ragbed("rescore", town.run)
+    asked = list(RunFolder.existing(run).questions())[5]
+    alter(run, STORED, "another text", asked)
+    status, _, err = ragbed("rescore", run)
     assert status == 0
-    assert "1 of 6 replies are read differently than in the run" in err
-    before, after = (ragbed.json("rescore", town.run, *options)["cells"][0]["metrics"]["unjudged"]["mean"]
+    assert "1 of 6 replies are parsed differently than in the run" in err
+    before, after = (ragbed.json("rescore", run, *options)["cells"][0]["metrics"]["unjudged"]["mean"]
                      for options in ((), ("--judge", f"{judge.url}#kind")))
     assert before > after == 0
 

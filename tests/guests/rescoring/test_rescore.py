@@ -9,20 +9,16 @@ from ragbed.experiments.guests.rescoring.rescore import rescore
 
 
 @pytest.fixture
-def finished(serve, town, ragbed):
-    """The folder of a finished run and its settings, cells and scheme."""
-    server = serve(town.reply)
-    assert ragbed("run", town.config(server.url, reasoning=["direct", "least_to_most"]))[0] == 0
+def finished(town):
+    """The folder of a finished run, whose server has ended, and its settings, cells and scheme."""
     settings = read_settings(town.run / "config.yaml")
     benchmark = settings.benchmark.load()
-    asked = len(server.requests)
     shutil.rmtree(town.crest)
     folder = RunFolder.existing(town.run)
     folder.database.put("DELETE FROM calls", ())
     folder.database.flush()
     yield folder, settings, Plan.of(settings, benchmark).cells, benchmark.scheme
     folder.close()
-    assert len(server.requests) == asked
 
 
 def test_scoring_again_gives_the_scores_that_are_recorded(finished):
@@ -80,7 +76,7 @@ def test_a_metric_that_the_run_never_had_is_computed_from_its_records(finished, 
     assert "No figure differs" in ragbed("rescore", town.run, "--metric", "citation_f1")[1]
     assert "mrr: no question of this run has it" in ragbed("rescore", town.run, "--metric", "mrr")[2]
     ragbed.refuses("rescore", town.run, "--metric", "graded_em",
-                   says=["graded_em needs a judge's verdict of another kind"])
+                   says=["graded_em needs verdicts by a rubric that this run does not use"])
     ragbed.refuses("rescore", town.run, "--metric", "squad", says=["unknown metric 'squad'"])
     assert state(town) == before
 

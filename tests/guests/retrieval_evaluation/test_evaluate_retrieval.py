@@ -31,9 +31,76 @@ def test_figures_are_those_of_ir_measures_over_the_runs_that_are_written(evaluat
         found = ir_measures.calc_aggregate(list(MEASURES), qrels, list(ir_measures.read_trec_run(file)))
         for measure, name in MEASURES.items():
             assert line["metrics"][name]["mean"] == pytest.approx(found[measure])
+        qrels_of_ours = list(ir_measures.read_trec_qrels(made["qrels"]))
+        assert ir_measures.calc_aggregate(list(MEASURES), qrels_of_ours, list(
+            ir_measures.read_trec_run(file))) == pytest.approx(found)
         assert line["searching"]["chunks"] == 5
-        assert line["searching"]["rate"] > 0
+        assert line["timing"]["rate"] > 0
     assert [one["metric"] for one in made["comparisons"]] == ["ndcg@10"]
+
+
+def test_run_files_have_the_scores_of_the_retriever(evaluate, ragbed, tmp_path):
+    evaluate("beir", BEIR, "--retriever", "dense", "--retriever", "{kind: fused, of: [dense, bm25], method: "
+             "reciprocal_rank, name: rrf}", "--runs", tmp_path / "trec")
+    dense, rrf = ([line.split() for line in (tmp_path / "trec" / name).read_text().splitlines()]
+                  for name in ("dense@100.run", "rrf.run"))
+    assert dense[0][:4] == ["1", "Q0", "4983", "1"]
+    assert float(dense[0][4]) == pytest.approx(0.7047, abs=1e-3)  # a cosine
+    assert float(rrf[0][4]) == pytest.approx(1 / 61 + 1 / 62, abs=1e-6)  # first by one retriever, second by the other
+    (line,) = ragbed.json("evaluate-retrieval", "--qrels", tmp_path / "trec" / "qrels.txt", "--run",
+                          tmp_path / "trec" / "rrf.run")["lines"]
+    assert line["metrics"]["ndcg@10"]["mean"] == 1
+
+
+SMALL = "{kind: dense, build: {vectors: {kind: flat, codes: sq8}}}"
+
+
+def test_the_build_of_a_retriever_acts_on_the_chunks_of_questions(evaluate, tmp_path):
+    made = evaluate("beir", BEIR, "--retriever", "dense", "--retriever", "{kind: dense, build: {vectors: hnsw}}",
+                    "--retriever", SMALL, "--retriever", "{kind: dense, build: {chunker: {kind: fixed, size: 40}}}",
+                    "--retriever", "{kind: dense, build: {titled: true}}", "--runs", tmp_path / "trec")
+    sizes = {line["name"]: (line["searching"]["chunks"], line["searching"]["memory"]) for line in made["lines"]}
+    flat = 5 * 384 * 4
+    assert sizes == {"dense@100": (5, flat), "dense@100 (vectors hnsw)": (5, flat + 5 * 272),
+                     "dense@100 (vectors flat (codes sq8))": (5, 5 * 384),
+                     "dense@100 (chunker fixed (size 40))": (11, 11 * 384 * 4), "dense@100 (titled True)": (5, flat)}
+    for line in made["lines"]:
+        assert line["searching"]["exact_recall"] == 1
+        assert line["searching"]["cut"] == 10
+        assert (line["timing"]["build"] is not None) == ("vectors" in line["name"])
+        assert line["timing"]["vector_rate"] > 0
+    whole, _, codes, cut, titled = ([line.split()[2:5] for line in Path(file).read_text().splitlines()]
+                                    for file in made["runs"])
+    assert len(set(map(str, (whole, codes, cut, titled)))) == 4
+    assert [note for note in made["notes"] if "no difference" in note] == [
+        "retriever: dense@100, dense@100 (vectors hnsw) and dense@100 (vectors flat (codes sq8)) made no difference: "
+        "all 6 searches are identical"]
+
+
+def test_a_chunker_that_makes_no_difference_is_told(evaluate):
+    made = evaluate("beir", BEIR, "--retriever", "bm25", "--chunker", "{kind: fixed, size: 300}", "--chunker",
+                    "{kind: recursive, size: 300}")
+    assert "chunker made no difference: all 4 searches are identical" in made["notes"]
+    made = evaluate("beir", BEIR, "--retriever", "bm25", "--chunker", "{kind: fixed, size: 40}", "--chunker",
+                    "{kind: fixed, size: 300}")
+    assert not any("no difference" in note for note in made["notes"])
+
+
+@pytest.mark.parametrize(("words", "says"), [
+    (["--retriever", "{kind: bm25, build: {vectors: hnsw}}"], ["build.vectors has no effect", "bm25"]),
+    (["--retriever", "{kind: bm25, build: {embedder: all-MiniLM-L6-v2}}"], ["build.embedder has no effect"]),
+    (["--retriever", "{kind: dense, index: idx, build: {titled: true}}"], ["the index idx keeps the settings"]),
+    (["--retriever", "{kind: dense, index: idx, over: own}"], ["over: a search of the index idx covers all"]),
+    (["--retriever", "{kind: dense, build: {formats: html}}"], ["unknown setting 'retriever.0.build.formats'"]),
+    (["--retriever", "{kind: dense, build: {chunker: null}}"], ["build.chunker: the value is missing"]),
+    (["--retriever", "{kind: dense, build: {vectors: {kind: milvus, uri: x.db}}}"], ["milvus needs an index"]),
+    (["--retriever", "{kind: dense, build: {chunker: fixed}}", "--chunker", "sentences"],
+     ["chunkers: they replace the build.chunker"]),
+    (["--retriever", "bm25", "--embedder", "all-MiniLM-L6-v2"], ["embedders has no effect"]),
+    (["--set", "formats=html"], ["formats has no effect, because no retriever builds an index"]),
+])
+def test_a_setting_that_cannot_act_is_refused(ragbed, tmp_path, words, says):
+    ragbed.refuses("evaluate-retrieval", "beir", BEIR, *words, "--out", tmp_path, says=says)
 
 
 def test_it_is_a_run_that_other_commands_read_and_that_goes_on(evaluate, ragbed, tmp_path):
@@ -53,6 +120,7 @@ def test_it_is_a_run_that_other_commands_read_and_that_goes_on(evaluate, ragbed,
     assert status == 0, err
 
 
+@pytest.mark.slow
 def test_shards_in_processes_are_merged_into_the_evaluation_that_was_never_divided(evaluate, ragbed, tmp_path):
     words = ["beir", BEIR, "--retriever", "bm25", "--retriever", "{kind: bm25, k: 2}", "--name", "divided"]
     merged = evaluate(*words, "--launcher", "local:2", "--runs", tmp_path / "trec")

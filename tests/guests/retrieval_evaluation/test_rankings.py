@@ -14,8 +14,13 @@ from ir_measures import AP, RR, P, R, nDCG
 from ragbed.documents import BenchmarkError, Chunk, Document, SettingsError
 from ragbed.experiments import Gold, Question, Scored, check_settings, score
 from ragbed.experiments.analysis.notes import note_shallow_retrievers, note_unranked
-from ragbed.experiments.benchmarks.qrels import read_qrels, read_topics
-from ragbed.experiments.guests.retrieval_evaluation.trec import read_run, score_rankings, write_run
+from ragbed.experiments.guests.datasets.qrels import judged_questions, read_qrels, read_topics
+from ragbed.experiments.guests.retrieval_evaluation.trec_runs import (
+    falling_scores,
+    read_run,
+    score_rankings,
+    write_run,
+)
 from ragbed.experiments.running.gold import match
 from ragbed.strategies import Passage
 
@@ -97,7 +102,7 @@ COLUMNS = ("ndcg@10", "recall@100", "mrr")
 
 def test_a_column_that_looks_deeper_than_the_search_is_told():
     assert note_shallow_retrievers({"bm25@5": 5, "dense@100": 100}, COLUMNS) == [
-        "bm25@5 finds 5 chunks per question, so its figures beyond 5 are those at 5; set k to at least 100."]
+        "bm25@5 finds 5 chunks per question, so metrics with a larger cutoff equal those at 5; set k to at least 100."]
 
 
 def test_queries_without_a_relevant_document_are_counted():
@@ -174,11 +179,12 @@ def test_documents_stand_by_score_and_equal_ones_as_trec_eval_has_them(run, name
 
 @pytest.mark.parametrize("name", ["a.run", "b/a.run.gz"])
 def test_what_is_written_is_read_again_and_by_ir_measures(tmp_path, name):
-    rankings = {"1": ["d2", "d3", "d1"], "q:2": ["d9"], "3": []}
+    rankings = {"1": {"d2": 7.25, "d3": 7.25, "d1": -0.5}, "q:2": {"d9": None}, "3": {}}
     write_run(tmp_path / name, rankings, "bm25@100 · fixed")
     assert read_run(tmp_path / name) == {"1": ["d2", "d3", "d1"], "q:2": ["d9"]}
     read = list(ir_measures.read_trec_run(str(tmp_path / name)))
-    assert [one.doc_id for one in sorted(read, key=lambda one: -one.score) if one.query_id == "1"] == rankings["1"]
+    assert [one.doc_id for one in sorted(read, key=lambda one: -one.score) if one.query_id == "1"] == ["d2", "d3", "d1"]
+    assert [one.score for one in read] == pytest.approx([7.25, 7.25, -0.5, 1], abs=1e-6)
     before = (tmp_path / name).read_bytes()
     write_run(tmp_path / name, rankings, "bm25@100 · fixed")
     assert (tmp_path / name).read_bytes() == before
@@ -234,3 +240,30 @@ def test_a_ranking_is_scored_by_graded_documents():
 def test_gold_that_is_finer_than_documents_is_refused(gold):
     with pytest.raises(SettingsError, match="is part of a document, but a TREC run ranks whole documents"):
         score_rankings({}, [Question("1", "?", (), True, gold=(gold,))])
+
+
+def test_equal_scores_keep_their_order_and_missing_or_rising_ones_become_ranks():
+    first, second, third = falling_scores([0.5, 0.5, 0.5])
+    assert (first, second, third) == (0.5, 0.5 - 2**-25, 0.5 - 2**-24)  # one step of single precision each
+    assert falling_scores([0.25, 0.5]) == [2.0, 1.0]
+    assert falling_scores([0.5, None]) == [2.0, 1.0]
+    assert falling_scores([1e300]) == [1.0]
+
+
+def test_judged_counts_grades_below_0_and_queries_without_gold_as_ir_measures_does():
+    qrels = {"1": {"a": 1, "b": -1, "c": 0}, "2": {"a": 0, "b": -2}, "3": {"a": 2}}
+    ranked = {"1": ["b", "x", "a", "y"], "2": ["x", "b", "a"]}
+    questions = judged_questions(qrels, dict.fromkeys(qrels, "text"), Path("qrels"))
+    found = score_rankings(ranked, questions, ["judged@3", "bpref"])
+    assert [round(found[id].scores["judged@3"], 6) for id in qrels] == [0.666667, 0.666667, 0]
+    run = [ir_measures.ScoredDoc(query, document, -place) for query, documents in ranked.items()
+           for place, document in enumerate(documents)]
+    by_query = {one.query_id: one.value for one in ir_measures.iter_calc([ir_measures.Judged @ 3], _qrels(qrels), run)}
+    assert {id: found[id].scores["judged@3"] for id in qrels} == pytest.approx(by_query)
+    assert found["1"].scores["bpref"] == 1  # `b` is not among the judged irrelevant ones, as in trec_eval
+    assert found["2"].scores["bpref"] is None
+
+
+def _qrels(judged):
+    return [ir_measures.Qrel(query, document, grade) for query, grades in judged.items()
+            for document, grade in grades.items()]

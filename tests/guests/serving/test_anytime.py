@@ -51,17 +51,27 @@ def test_blocks_end_as_soon_as_both_sides_are_there():
     sides, hits = [0, 0, 1, 1, 1, 0, 0], [1, 0, 1, 0, 1, 1, 1]
     assert blocks_of(sides, hits).tolist() == [[2, 1, 1, 1], [1, 1, 2, 1]]  # the last waits for the other side
     nothing = anytime_test([], [])
-    assert (nothing.low, nothing.high, nothing.p, nothing.blocks) == (-1.0, 1.0, 1.0, 0)
+    assert (nothing.difference, nothing.low, nothing.high, nothing.p, nothing.blocks) == (None, -1.0, 1.0, 1.0, 0)
 
 
-def test_the_interval_holds_the_truth_and_what_was_rejected_once_stays_rejected():
+def test_the_interval_holds_the_truth_and_a_difference_once_found_stays_found():
     half = anytime_test([False, True] * 100, [True, True, False, True] * 50)  # 50 % of one side, all of the other
-    assert (half.low, half.high) == (0.33, 0.67)
+    assert (half.difference, half.low, half.high) == (0.5, 0.33, 0.68)
     assert half.p < 1e-9
     again = anytime_test([False, True] * 200, [True, True, False, True] * 50 + [True, True, True, False] * 50)
     assert again.p == half.p
     same = anytime_test([False, True] * 100, [True, True, False, False] * 50)
-    assert (same.low, same.high, same.p) == (-0.19, 0.19, pytest.approx(1))
+    assert (same.difference, same.low, same.high, same.p) == (0.0, -0.19, 0.19, pytest.approx(1))
+
+
+@pytest.mark.parametrize(("first", "then", "found"), [
+    ([1, 1, 0, 0], [1, 0, 1, 0], (-0.51, -0.64, -0.36)),  # no difference, then -1: was -0.50 [-0.31, -0.29]
+    ([1, 0, 1, 0], [1, 1, 0, 0], (-0.5, -0.67, -0.3)),
+    ([1, 1, 0, 1], [1, 1, 1, 0], (0.0, -0.17, 0.17)),  # +0.5, then -0.5
+    ([0, 1, 1, 1], [1, 1, 1, 1], (0.25, 0.16, 0.37))])
+def test_where_the_difference_drifts_the_estimate_is_its_mean_and_within_its_interval(first, then, found):
+    drift = anytime_test([False, True] * 200, [hit == 1 for hit in first * 50 + then * 50])
+    assert (drift.difference, drift.low, drift.high) == found
 
 
 @pytest.mark.parametrize(("explored", "difference"), [(0.1, 0.0), *(

@@ -71,6 +71,28 @@ def test_fields_are_streamed_as_the_text_of_the_answer_and_their_citations_are_m
     assert "".join(chunk.choices[0].delta.content or "" for chunk in chunks) == "Norway [1]"
 
 
+@pytest.mark.parametrize(("where", "names"), [
+    ("source = rome*", ["rome.txt"]), ({"source": {"in": ["rome.txt", "paris.txt"]}}, ["rome.txt"]),
+    ("source = oslo.txt or source = rome.txt", ["oslo.txt", "rome.txt"]), ("source = paris*", []),
+    ([], ["oslo.txt", "rome.txt"])])
+def test_a_request_can_restrict_what_is_searched(chat, where, names):
+    answer = ask(chat(REPLY), "Which country is Oslo the capital of?", extra_body={"where": where})
+    extra = answer.model_extra["ragbed"]
+    assert [source["name"] for source in extra["evidence"]] == names
+    assert extra["ignored"] == []
+
+
+@pytest.mark.parametrize(("where", "status", "complaint"), [
+    ("sorce = x", 400, "unknown field 'sorce'; did you mean 'source'?"), ("source", 422, "expected a condition"),
+    ({"source": {"in": [f"{one}.txt" for one in range(201)]}}, 422, "more than 200 conditions"),
+    ("(" * 50_000, 422, "more than 16 levels"), ("a" * 200_000, 422, "at most 100,000")])
+def test_a_filter_that_cannot_be_used_is_refused_in_one_line(chat, where, status, complaint):
+    with pytest.raises(openai.APIStatusError, match=complaint) as refused:
+        ask(chat(), extra_body={"where": where})
+    assert refused.value.status_code == status
+    assert "\n" not in refused.value.body["message"]
+
+
 def test_a_refusal_is_text_and_an_outcome(chat):
     from ragbed.strategies import REFUSAL
 

@@ -91,7 +91,7 @@ def test_an_index_is_served_with_what_the_options_say(settings, tmp_path):
 def test_a_run_without_a_cell_that_answers_over_an_index_is_refused(settings, changes, said):
     content = {**yaml.safe_load(settings.read_text()), **changes}
     if "reasoning" in changes:
-        content = {name: value for name, value in content.items() if name not in ("models", "conditions")}
+        content = {name: value for name, value in content.items() if name not in ("models", "conditions", "brief")}
     settings.write_text(yaml.safe_dump(content))
     with pytest.raises(SettingsError, match=said):
         read_target(settings, {})

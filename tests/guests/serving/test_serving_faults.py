@@ -18,7 +18,7 @@ import pytest
 from serving import direct, index_of, served
 from streamed import DONE, delta, ending, streamed
 
-from ragbed.agents.settings import CallLimits, Limits, ModelSettings
+from ragbed.agents.model_settings import CallLimits, Limits, ModelSettings
 from ragbed.documents import SettingsError
 from ragbed.experiments.guests.serving.app import create_app, open_server
 from ragbed.experiments.guests.serving.traffic_runs import runs_of
@@ -56,6 +56,39 @@ def until(true, seconds=30):
     while not true():
         assert time.monotonic() < end
         time.sleep(0.02)
+
+
+WITH_NULLS = [
+    ("/v1/chat/completions", "messages", [{"role": "user", "content": [
+        {"type": "text", "text": None}, {"type": "text", "text": "Which country is Oslo the capital of?"}]}]),
+    ("/v1/responses", "input", [{"role": "user", "type": None, "id": None, "content": [
+        {"type": "input_text", "text": "Which country is Oslo the capital of?"}]}]),
+    ("/api/ask", "question", "Which country is Oslo the capital of?")]
+OF_OPENAI = ("tools", "tool_choice", "temperature", "stop", "response_format", "metadata", "user", "n", "logprobs")
+
+
+@pytest.mark.parametrize(("path", "name", "asked"), WITH_NULLS)
+def test_fields_that_are_null_are_absent(serve, index, tmp_path, path, name, asked):
+    with client_of(index, serve(lambda _: "Norway [1].").url, tmp_path / "t") as client:
+        parts = client.get("/openapi.json").json()
+        of_body = parts["paths"][path]["post"]["requestBody"]["content"]["application/json"]["schema"]["$ref"]
+        fields = parts["components"]["schemas"][of_body.rpartition("/")[2]]["properties"]
+        others = OF_OPENAI if path.startswith("/v1") else ()
+        body = {**dict.fromkeys((*fields, *others)), name: asked, **({"model": "direct"} if "model" in fields else {})}
+        answered = client.post(path, json=body)
+        assert answered.status_code == 200, answered.text
+        assert "Norway" in answered.text
+        assert not others or answered.json()["ragbed"]["ignored"] == []
+        nested = [{**body, "stream": True, one: {"include_usage": None, "summary": None}}
+                  for one in ("stream_options", "reasoning") if one in fields]
+        assert [client.post(path, json=one).status_code for one in nested] == [200] * len(nested)
+
+
+def test_a_required_field_that_is_null_is_missing(serve, index, tmp_path):
+    with client_of(index, serve([]).url, tmp_path / "t") as client:
+        refused = client.post("/v1/chat/completions", json={**QUESTION, "messages": None})
+        assert refused.status_code == 422
+        assert "messages" in refused.json()["error"]["message"]
 
 
 @pytest.mark.parametrize(("line", "status", "kind"), [

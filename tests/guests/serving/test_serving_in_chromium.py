@@ -124,7 +124,7 @@ def test_two_configurations_answer_side_by_side(page_of, index, tmp_path):
                              ("direct", 0, BRIEF), ("direct", 1, FERRY)]
 
 
-def test_in_a_live_experiment_each_answer_says_what_gave_it(page_of, index, tmp_path):
+def test_in_an_ab_test_an_answer_says_what_gave_it_once_it_is_rated(page_of, index, tmp_path):
     page = page_of(model, lambda url: configurations(index, url), explore=0.5)
     assert page.locator("#which bdi").inner_text() == "A/B test"
     for _ in range(3):
@@ -134,8 +134,16 @@ def test_in_a_live_experiment_each_answer_says_what_gave_it(page_of, index, tmp_
             drawn, probability = database.execute(
                 "SELECT configuration, probability FROM turns ORDER BY rowid DESC LIMIT 1").fetchone()
         assert probability == 0.5
+        assert page.locator(".label").inner_text() == "A/B test: rate the answer to see what gave it"
+        page.locator(".took").click()
+        assert "Configuration" not in page.locator(".trace").inner_text()
+        page.keyboard.press("Escape")
+        page.locator("[data-thumb=up]").click()
+        page.locator(".label bdi").wait_for()
         assert page.locator(".label").inner_text().startswith(f"{drawn} · exact match")
     page.locator("#which").click()
+    assert page.locator("#choose .card", has=page.locator(".compare")).locator("strong").all_inner_texts() == [
+        "chain_of_thought"]  # not direct next to direct
     page.locator("#choose label", has_text="chain_of_thought").click()
     assert page.locator("#which bdi").inner_text() == "chain_of_thought"
 

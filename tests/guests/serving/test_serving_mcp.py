@@ -1,6 +1,7 @@
 """The tools of the Model Context Protocol, by the SDK's own client, over HTTP and over a process's stdin and stdout."""
 import asyncio
 import contextlib
+import json
 import os
 import sqlite3
 import sys
@@ -12,6 +13,7 @@ import pytest
 
 from ragbed.experiments.guests.serving.app import create_app
 from ragbed.experiments.guests.serving.middleware import GateSettings, Keys
+from ragbed.experiments.guests.serving.traffic_runs import runs_of
 
 mcp = pytest.importorskip("mcp", reason="the extra `mcp` is not installed")
 from mcp.client.stdio import StdioServerParameters, stdio_client  # noqa: E402
@@ -39,7 +41,7 @@ async def test_the_tools_have_schemas_and_say_that_documents_are_untrusted(answe
         tools = {tool.name: tool for tool in (await client.list_tools()).tools}
     assert list(tools) == ["search", "ask", "open"]
     assert all("untrusted" in tool.description and tool.annotations.read_only_hint for tool in tools.values())
-    assert list(tools["search"].input_schema["properties"]) == ["query", "k", "configuration"]
+    assert list(tools["search"].input_schema["properties"]) == ["query", "k", "configuration", "where"]
     assert tools["search"].input_schema["required"] == ["query"]
     assert tools["ask"].output_schema["required"] == ["outcome", "text", "citations", "configuration", "record"]
 
@@ -58,6 +60,24 @@ async def test_what_is_found_can_be_opened_and_an_answer_cites_it(answering, mod
     assert (answer["outcome"], answer["text"], answer["configuration"]) == ("answered", REPLY, "direct")
     (cited,) = answer["citations"]
     assert (cited["n"], cited["start"], cited["end"], cited["chunk"]) == (1, 13, 16, found["chunk"])
+
+
+async def test_a_filter_restricts_both_tools_and_is_stored_with_the_question(answering, tmp_path):
+    url, _ = answering(REPLY, REPLY, REPLY)
+    async with mcp.Client(f"{url}/mcp") as client:
+        found = await called(client, "search", query="capital", where="source = rome*")
+        assert [one["title"] for one in found["passages"]] == ["rome.txt"]
+        for where in ("source = rome*", {"source": "oslo*"}, None):
+            await called(client, "ask", question=QUESTION, where=where)
+        assert "did you mean 'source'?" in await called(client, "search", query="Oslo", where="sorce = x")
+        assert "did you mean 'source'?" in await called(client, "ask", question=QUESTION, where="sorce = x")
+    filters = kept(tmp_path, "SELECT filter FROM turns ORDER BY begun")
+    assert filters == [('["source = rome*"]',), ('["source = oslo*"]',), ("[]",)]
+    (run,) = runs_of(tmp_path / "traffic")  # one run, whatever the filters
+    with contextlib.closing(sqlite3.connect(run / "records.sqlite")) as connection:
+        stored = [json.loads(text) for (text,) in connection.execute("SELECT content FROM questions")]
+    assert sorted(str(one["tags"]) for one in stored) == [
+        "{'where': ['source = oslo*']}", "{'where': ['source = rome*']}", "{}"]
 
 
 async def test_what_goes_wrong_is_an_error_of_the_tool(answering):

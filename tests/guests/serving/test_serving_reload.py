@@ -74,6 +74,7 @@ def test_new_questions_find_what_is_new_and_those_under_way_end_on_the_old(swapp
     assert late[0]["ragbed"]["evidence"][0]["name"] == "oslo.txt"
 
     def gone():
+        time.sleep(0.2)  # a collection takes longer
         gc.collect()
         return old() is None
 

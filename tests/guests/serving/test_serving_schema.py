@@ -1,15 +1,16 @@
 """Every route of a server's OpenAPI page, asked all sorts of things: nothing is answered by a 500."""
 import pytest
-import schemathesis
 from hypothesis import HealthCheck, given, settings
-from schemathesis import GenerationMode
-from schemathesis.checks import not_a_server_error
 from serving import direct, index_of, served
 
 pytestmark = pytest.mark.slow
 
 
 def test_no_request_is_answered_by_a_server_error(serve, tmp_path):
+    import schemathesis
+    from schemathesis import GenerationMode
+    from schemathesis.checks import not_a_server_error
+
     model = serve(lambda body: "Norway [1].")
     asked = set()
     with served([direct(index_of(tmp_path), f"{model.url}#m")], tmp_path / "traffic") as url:

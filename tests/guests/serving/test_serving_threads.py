@@ -45,6 +45,21 @@ def test_a_thread_goes_on_where_it_was_left_and_is_told_in_full(serve, index, tm
         assert turns[1]["answer"]["citations"] == [{"start": 6, "end": 9, "n": 1}]
 
 
+def test_an_ab_test_names_the_configuration_of_an_answer_once_it_is_rated(serve, index, tmp_path):
+    model = serve(lambda body: streamed("Norway [1]."))
+    described = [direct(index, f"{model.url}#m", name) for name in ("direct", "chain")]
+    with served(described, tmp_path / "t", explore=0.5) as url, httpx.Client(base_url=url, timeout=30) as client:
+        begun, *_, answer = ask(client, QUESTION)
+        thread, told = f"/api/threads/{begun['thread']}", {"record": answer["record"], "thumb": None}
+        assert "configuration" not in begun.keys() | answer.keys()
+        assert client.post("/api/feedback", json=told).json() == {"kept": True, "configuration": None}
+        assert "configuration" not in client.get(thread).json()["turns"][0]["answer"]
+        name = client.post("/api/feedback", json={**told, "thumb": "up"}).json()["configuration"]
+        assert name in ("direct", "chain")
+        assert client.get(thread).json()["turns"][0]["answer"]["configuration"] == name
+        assert "configuration" not in client.get("/api/threads").json()["threads"][0]
+
+
 def test_a_question_that_was_left_is_a_record_and_the_thread_goes_on(serve, index, tmp_path):
     held = threading.Event()
     model = serve([{"pieces": [delta(content="Nor"), held]}, streamed("Norway [1].")])
@@ -73,7 +88,7 @@ def test_feedback_is_kept_with_its_answer(serve, index, tmp_path):
             httpx.Client(base_url=url, timeout=30) as client:
         answer = ask(client, QUESTION)[-1]
         sent = {"record": answer["record"], "thumb": "down", "comment": "It is Sweden."}
-        assert client.post("/api/feedback", json=sent).json() == {"kept": True}
+        assert client.post("/api/feedback", json=sent).json() == {"kept": True, "configuration": "direct"}
         (turn,) = client.get(f"/api/threads/{answer['thread']}").json()["turns"]
         assert turn["feedback"] == {"thumb": "down", "comment": "It is Sweden."}
         assert client.post("/api/feedback", json={**sent, "record": "none"}).status_code == 404

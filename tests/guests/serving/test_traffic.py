@@ -15,9 +15,9 @@ import pytest
 from ragbed.agents import Answer, Assistant, AssistantSettings
 from ragbed.agents.types import failed_answer
 from ragbed.documents import RunError, SettingsError
-from ragbed.experiments.guests.serving.sessions import ChatTurn
 from ragbed.experiments.guests.serving.traffic import Traffic
 from ragbed.experiments.guests.serving.traffic_runs import open_run_folder, runs_of
+from ragbed.experiments.guests.serving.turns import ChatTurn
 from ragbed.retrieval import build_index
 from ragbed.strategies import REFUSAL
 from ragbed.strategies.types import Failure
@@ -104,8 +104,7 @@ async def test_threads_and_feedback_are_those_of_their_owner(serve, index, tmp_p
             {"question": "Where is Oslo?", "answer": {"text": "Norway [1] [9]"},
              "feedback": {"thumb": "down", "comment": "no"}}]}
         assert await traffic.thread("t", "bob") is None
-        assert [(one["id"], one["title"], one["configuration"]) for one in await traffic.threads("ann")] == [
-            ("t", "Where is Oslo?", "direct")]
+        assert [(one["id"], one["title"]) for one in await traffic.threads("ann")] == [("t", "Where is Oslo?")]
         assert await traffic.threads("bob") == []
         assert await traffic.position("t", "ann") == 1
         with pytest.raises(SettingsError, match="there is no thread 't'"):

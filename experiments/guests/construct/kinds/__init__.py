@@ -13,4 +13,4 @@ from ragbed.experiments.guests.construct.stages import Kind
 
 KINDS: Mapping[str, Kind] = {kind.name: kind for kind in (CREST, MDBENCH, MRKE, MRCEVAL, DETECTIVEQA, COMPUTED)}
 BENCHMARK_KINDS: Mapping[str, Kind] = {kind.name: kind for kind in (TWINS,)}
-"""Those that make items in another way where they are made of a benchmark's questions."""
+"""Kinds that have other stages if they start from a benchmark's questions."""

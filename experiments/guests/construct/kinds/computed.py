@@ -30,13 +30,13 @@ from ragbed.experiments.guests.construct.operations import (
     shared_entities,
 )
 from ragbed.experiments.guests.construct.stages import Dropped, Kind, Library, Stage, StageRecipe
-from ragbed.experiments.guests.construct.typed_tables import BLANK, SENTENCE, TypedTable, read_sentences, read_tables
+from ragbed.experiments.guests.formats.typed_tables import BLANK, SENTENCE, TypedTable, read_sentences, read_tables
 from ragbed.experiments.guests.review.items import Evidence, Item
 from ragbed.experiments.metrics.matching import is_korean
 from ragbed.experiments.runs.store import write_lines
 
-_MAX_ROUNDS = 60  # maximum uses of a table
-_MIN_SHARED = 3  # least rows that two joined tables share
+_MAX_ROUNDS = 60  # questions that can be asked about one table
+_MIN_SHARED = 3  # rows that two tables must share to be joined
 _PLAN, _WORLDS = TypeAdapter(Computation), TypeAdapter(dict[str, World])
 
 
@@ -45,7 +45,7 @@ class ComputedOptions(BaseModel):
 
     Attributes:
         operations: operations to ask.
-        others: chunks of a question in addition to its tables, half of them from the same document.
+        others: chunks to show besides the tables, half of them from the same documents.
         largest: maximum characters of a table.
     """
 
@@ -56,14 +56,14 @@ class ComputedOptions(BaseModel):
     largest: int = Field(default=6_000, ge=100)
 
 
-class Worded(BaseModel):
+class Rewording(BaseModel):
     """The reply of the writer."""
 
     question: str = Field(min_length=8)
 
 
 class ReadBack(BaseModel):
-    """The second call's reading of the question."""
+    """What the second call takes the question to ask."""
 
     names: list[str]
     fields: list[str]
@@ -74,8 +74,8 @@ _PLAIN = {"look-up": "value", "before": "earlier", "after": "later", "arg-max": 
 
 
 def instances(library: Library) -> Iterator[Item]:
-    """Yield each table, and each passage with two suitable sentences, with an operation, in seeded order. Then yield
-    those that can be asked about again, with further operations."""
+    """Yield each table, and each passage with two or more suitable sentences, with an operation, in seeded order.
+    Further rounds yield the usable tables with other operations."""
     places = [(document.id, place) for document in library.documents.values()
               for place in range(len(read_tables(document)))]
     places += [(chunk.document, place) for place, chunk in enumerate(library.chunks, -len(library.chunks))
@@ -91,14 +91,15 @@ def instances(library: Library) -> Iterator[Item]:
 
 
 def _table_at(library: Library, document: str, place: int) -> TypedTable | str:
-    """Return a table by its number, or the sentences of a chunk by its number, counted from the end."""
+    """Return the table at this place; if negative, the sentences of the chunk at this place."""
     if place >= 0:
         return read_tables(library.documents[document])[place]
     return read_sentences(library.documents[document], library.chunks[place].start, library.chunks[place].end)
 
 
 def draw_question(item: Item, library: Library) -> Item:
-    """Draw a question of the instance's operation, or of another that the table allows, and make its worlds."""
+    """Draw a question for the instance's operation, or for another that the table allows, and edit the documents into
+    its worlds."""
     place, rng = (item.made["document"], item.made["place"]), library.rng("plan", item.id)
     table = _table_at(library, *place)
     if isinstance(table, str):
@@ -107,7 +108,7 @@ def draw_question(item: Item, library: Library) -> Item:
            and other.fields.keys() & table.fields.keys() for other in read_tables(library.documents[table.document])):
         raise Dropped("two tables with the same name share a field name")
     if table.end - table.start > library.options.largest and table.key != SENTENCE:
-        raise Dropped("the table is larger than what is shown")
+        raise Dropped("the table is larger than options.largest")
     first, every = item.made["operation"], library.options.operations
     others = sorted(rng.sample(every, len(every)), key=lambda one: one == "look-up")  # every table allows it
     for operation in (first, *others):
@@ -117,7 +118,8 @@ def draw_question(item: Item, library: Library) -> Item:
         if drawn := draw_plan(operation, tables, rng):
             worlds = make_worlds(drawn, tables, library.documents, rng)
             found = [(tables[at].document, tables[at].at(name, one)) for at, name, one in find_basis(drawn, tables)]
-            evidence = tuple(Evidence(id, "plain", value.start, value.end, value.text) for id, value in found)
+            evidence = tuple(Evidence(id, "plain", value.start, value.end, value.text) for id, value in found
+                             if not value.empty)
             return replace(item, answers=worlds["original"].answers, evidence=evidence, tags={
                 "operation": operation, "language": language(tables, drawn),
                 "source": "sentences" if table.key == SENTENCE else "table"}, made={
@@ -131,8 +133,8 @@ def _tables(library: Library, places: Sequence[tuple[str, int]]) -> list[TypedTa
 
 
 def _partners(library: Library, table: TypedTable) -> list[tuple[str, int]]:
-    """Return tables that share three rows or more with this one: in any document if names tell rows apart, in the same
-    document if periods do."""
+    """Return tables that share at least three rows with this one. Rows named by periods must be in the same document.
+    """
     return [(document.id, place) for document in library.documents.values()
             if table.key or document.id == table.document for place, other in enumerate(read_tables(document))
             if isinstance(other, TypedTable) and other != table and bool(other.key) == bool(table.key)
@@ -141,7 +143,7 @@ def _partners(library: Library, table: TypedTable) -> list[tuple[str, int]]:
 
 
 def language(tables: Sequence[TypedTable], drawn: Computation) -> str:
-    """Return the language of the question: Korean if the names that it quotes are."""
+    """Return the language of the question: Korean if a name that it quotes is Korean."""
     return "ko" if any(map(is_korean, (tables[0].title, *drawn.fields, *drawn.entities))) else "en"
 
 
@@ -151,8 +153,8 @@ def _wordings() -> dict[str, dict[str, Any]]:
         resources.files("ragbed.experiments.data").joinpath("computed/wordings.json").read_text(encoding="utf-8")))
 
 
-def _by_template(item: Item, library: Library) -> str:
-    drawn, tables = _drawn(item, library)
+def _fill_template(item: Item, library: Library) -> str:
+    drawn, tables = _load_plan(item, library)
     words, table = _wordings()[item.tags["language"]], tables[0]
     shape = "sentence" if table.key == SENTENCE else "" if table.key else "period"
     phrasings = words.get(f"{drawn.operation} {shape}") or words[drawn.operation]
@@ -162,17 +164,17 @@ def _by_template(item: Item, library: Library) -> str:
         **asdict(drawn))
 
 
-def _drawn(item: Item, library: Library) -> tuple[Computation, list[TypedTable]]:
+def _load_plan(item: Item, library: Library) -> tuple[Computation, list[TypedTable]]:
     return _PLAN.validate_python(item.made["plan"]), _tables(library, item.made["tables"])
 
 
 def word_question(item: Item, library: Library) -> StageRecipe:
-    """Word the question by a template. With a writer, reword it, and drop it if it reads back differently."""
-    question = _by_template(item, library)
+    """Word the question with a template. A writer, if any, rewords it; it is dropped if it reads back differently."""
+    question = _fill_template(item, library)
     if not library.has_writer:
         return replace(item, question=question)
-    worded, _ = yield from ask_structured(WRITER, "phrase", Worded, "computed_phrase", {"question": question})
-    drawn, tables = _drawn(item, library)
+    worded, _ = yield from ask_structured(WRITER, "phrase", Rewording, "computed_phrase", {"question": question})
+    drawn, tables = _load_plan(item, library)
     fields = sorted({name for table in tables for name in table.fields})
     names = sorted({*tables[0].entities, *drawn.entities})
     read, _ = yield from ask_structured(WRITER, "read back", ReadBack, "computed_read", {
@@ -181,15 +183,15 @@ def word_question(item: Item, library: Library) -> StageRecipe:
                                   (read.names, drawn.entities, drawn.operation in ("difference", "ratio"))):
         ours, theirs = (list(dict.fromkeys(one.casefold() for one in each)) for each in (asked, found))
         if ours != theirs and (ordered or sorted(ours) != sorted(theirs)):
-            raise Dropped("its words are read back with other fields or names")
+            raise Dropped("the reworded question reads back with other fields or names")
     if read.asked != (wanted := _PLAIN.get(drawn.operation, drawn.operation)):
-        raise Dropped(f"its words are read back as asking for the {read.asked}, not for the {wanted}")
+        raise Dropped(f"the reworded question reads back as asking for the {read.asked}, not for the {wanted}")
     return replace(item, question=worded.question)
 
 
-def add_company(item: Item, library: Library) -> Item:
-    """Mix the tables with other chunks that do not mention the subject, half of them from the same documents."""
-    drawn, tables = _drawn(item, library)
+def add_distractors(item: Item, library: Library) -> Item:
+    """Mix the tables with chunks that do not mention the subject, half of them from the same documents."""
+    drawn, tables = _load_plan(item, library)
     rng, own = library.rng("company", item.id), {table.document for table in tables}
     shown = [Chunk.of(library.documents[one.document], "plain", one.start, one.end, f"{one.title}\n\n")
              for one in tables]
@@ -206,8 +208,8 @@ def add_company(item: Item, library: Library) -> Item:
 
 
 def check_worlds(item: Item, library: Library) -> str | None:
-    """Check that every world gives its answer, after its edits are applied and its tables are read again."""
-    drawn, tables = _drawn(item, library)
+    """Check that the edited tables of each world give the answers stored for that world."""
+    drawn, tables = _load_plan(item, library)
     for name, world in _WORLDS.validate_python(item.made["worlds"]).items():
         if compute_answers(drawn, tables, world.edits) != world.answers:
             return f"its {name} world gives another answer"
@@ -215,12 +217,13 @@ def check_worlds(item: Item, library: Library) -> str | None:
 
 
 def write(items: Sequence[Item], library: Library, folder: Path) -> None:
-    """Write one record per item, with its chunks, and the changed contents in other worlds."""
+    """Write one record per item: its chunks and, for each edited version of the documents (a world), the contents that
+    change."""
     write_lines(folder / "computed.jsonl", (_row(item, library) for item in items))
 
 
 def _row(item: Item, library: Library) -> dict[str, Any]:
-    drawn, tables = _drawn(item, library)
+    drawn, tables = _load_plan(item, library)
     spans = [(chunk.document, chunk.start, chunk.end) for chunk in item.chunks]
     places = [spans.index((table.document, table.start, table.end)) for table in tables]
     documents = [{"source": library.documents[one.document].source, "content": one.content} for one in item.chunks]
@@ -235,7 +238,8 @@ def _row(item: Item, library: Library) -> dict[str, Any]:
 
 
 COMPUTED = Kind("computed", "no paper: a program computes the answers", instances,
-                (Stage("plan", draw_question), Stage("wording", word_question, calls=4), Stage("company", add_company)),
+                (Stage("plan", draw_question), Stage("wording", word_question, calls=4),
+                 Stage("company", add_distractors)),
                 (Stage("spans", filters.check_spans), Stage("self-contained", filters.check_self_contained),
                  Stage("worlds", check_worlds)),
                 write, options=ComputedOptions, needs_writer=False, asks_solvers=False)

@@ -2,8 +2,8 @@
 
 A passage is one to five chunks of one document in one rendering. The writer discusses it in four turns, and the simple
 and complex questions of the last two turns are kept. Nearest neighbours in the index fill each question's chunks up to
-ten. In the paper people decide which questions are answerable, slightly more than half of them. Here a random share
-comes without the chunks of its evidence. If the fourth turn of a passage fails, its tag is `simple only`.
+ten. In the paper, people decide which questions are answerable (slightly more than half). Here, a random share of the
+questions loses the chunks with the evidence. If the fourth turn fails, the tag `degraded` is `simple only`.
 """
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from ragbed.strategies.types import Evidence as Passages
 from ragbed.strategies.types import Search
 
 SHOWN = 10  # chunks per question
-_MIN_LENGTH = 200  # characters of a passage; the last chunk of a document may be too short to reason about
+_MIN_LENGTH = 200  # characters of a passage; less, such as the last chunk of a document, is too short to reason about
 _ROW, _TAG, _WORD = re.compile(r"<tr\b.*?</tr>", re.DOTALL), re.compile(r"<[^<>]*>"), re.compile(r"\w")
 Reasoning = Literal["numerical", "tabular", "multi-constraint", "temporal", "format"]
 Written = TypeVar("Written", bound=BaseModel)
@@ -52,7 +52,7 @@ class CrestOptions(BaseModel):
 
     Attributes:
         most: maximum number of chunks of the passage.
-        unanswerable: share of questions that come without their evidence.
+        unanswerable: share of questions whose evidence is left out.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -84,8 +84,7 @@ class Basic(BaseModel):
 
 
 class Simple(BaseModel):
-    """A question of the third turn. The line numbers of its evidence come first, so that the writer asks about these
-    lines."""
+    """A question of the third turn. The writer names the evidence lines first, so that it asks about them."""
 
     evidence: list[int] = Field(min_length=1, max_length=3)
     types: list[Reasoning] = Field(min_length=1, max_length=1)
@@ -94,7 +93,7 @@ class Simple(BaseModel):
 
 
 class Complex(Simple):
-    """A question of the fourth turn. With a single type it counts as simple."""
+    """A question of the fourth turn. It counts as simple if it has a single type."""
 
     evidence: list[int] = Field(min_length=1, max_length=5)
     types: list[Reasoning] = Field(min_length=1, max_length=5)
@@ -107,7 +106,7 @@ class Questions(BaseModel, Generic[Written]):
 
 
 def instances(library: Library) -> Iterator[Item]:
-    """Draw passages endlessly: a document, a rendering, and one to five of its chunks."""
+    """Yield random passages without end. A passage is one to five chunks of a document in one rendering."""
     groups: dict[tuple[str, str], list[Chunk]] = {}
     for chunk in library.chunks:
         groups.setdefault((chunk.document, chunk.format), []).append(chunk)
@@ -120,7 +119,7 @@ def instances(library: Library) -> Iterator[Item]:
 
 
 def ask_questions(item: Item, library: Library) -> StageRecipe:
-    """Hold the conversation of four turns. If the fourth fails, keep the simple questions."""
+    """Ask the writer in four turns. If the fourth fails, keep the simple questions."""
     lines = dict(enumerate((line for chunk in item.chunks for line in _evidence_lines(chunk)), 1))
     if sum(len(chunk.content) for chunk in item.chunks) < _MIN_LENGTH or not lines:
         raise Dropped(f"its passage has fewer than {_MIN_LENGTH} characters")
@@ -147,20 +146,20 @@ def ask_questions(item: Item, library: Library) -> StageRecipe:
 def _evidence_lines(chunk: Chunk) -> Iterator[Evidence]:
     """Yield the sentences and table rows of a chunk that contain words."""
     text = chunk.content[len(chunk.prefix):]
-    # a row of HTML takes several lines
+    # an HTML row with several lines counts as one sentence
     for start, end in sentence_spans(_ROW.sub(lambda row: "x" * len(row[0]), text)):
         if _WORD.search(_TAG.sub("", text[start:end])):
             yield Evidence(chunk.document, chunk.format, chunk.start + start, chunk.start + end, text[start:end])
 
 
 def add_neighbours(item: Item, library: Library) -> StageRecipe:
-    """Fill the question's chunks with its nearest neighbours in the index, in random order. The other rendering of its
-    document is left out. For the unanswerable share, the evidence is left out too."""
+    """Add the question's nearest neighbours in the index to its chunks, and shuffle them. Leave out the other rendering
+    of its document and, for the unanswerable share, the evidence."""
     passage, first = {chunk.id for chunk in item.chunks}, item.chunks[0]
     answerable = library.rng("unanswerable", item.id).random() >= library.options.unanswerable
     same_document = sum(chunk.document == first.document for chunk in library.chunks)
     found: Passages = yield Search(item.question, SHOWN + same_document)
-    own = [chunk for chunk in item.chunks if answerable or not _holds(chunk, item)]
+    own = [chunk for chunk in item.chunks if answerable or not _has_evidence(chunk, item)]
     others = [one.chunk for one in found if one.chunk.document != first.document
               or (one.chunk.format == first.format and one.chunk.id not in passage)]
     every = [*own, *others][:SHOWN]
@@ -170,7 +169,7 @@ def add_neighbours(item: Item, library: Library) -> StageRecipe:
     return replace(item, chunks=tuple(every), answerable=answerable)
 
 
-def _holds(chunk: Chunk, item: Item) -> bool:
+def _has_evidence(chunk: Chunk, item: Item) -> bool:
     return any(overlaps(chunk, one) for one in item.evidence)
 
 
@@ -188,7 +187,7 @@ def write(items: Sequence[Item], library: Library, folder: Path) -> None:
 
 
 def _row(item: Item, library: Library) -> dict[str, object]:
-    held = [number for number, chunk in enumerate(item.chunks, 1) if _holds(chunk, item)]
+    held = [number for number, chunk in enumerate(item.chunks, 1) if _has_evidence(chunk, item)]
     documents = [{"docid": number, "content": chunk.content, "type": "html" if chunk.format == "html" else "text",
                   "source_path": library.documents[chunk.document].source, "ground": number in held,
                   "citation_idx": None} for number, chunk in enumerate(item.chunks, 1)]

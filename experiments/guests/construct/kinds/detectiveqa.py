@@ -1,4 +1,4 @@
-"""DetectiveQA (2024), sections 3.2 and 5.1, appendices A and C: questions from a long text's own reasoning.
+"""DetectiveQA (2024), sections 3.2 and 5.1, appendices A and C: questions about the reasoning in a long text.
 
 Clues come early and conclusions late, as in a novel, an incident report or a court decision. A writer summarises the
 text and names the paragraphs that are clues, section by section if its context is small. From these and the last
@@ -43,7 +43,7 @@ class DetectiveOptions(BaseModel):
 
     Attributes:
         section: characters that the writer reads at once.
-        ending: share of the text, from its end, that conclusions come from.
+        ending: share of the text, counted from its end, that is searched for conclusions.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -52,8 +52,8 @@ class DetectiveOptions(BaseModel):
     ending: float = Field(default=0.25, gt=0, le=1)
 
 
-class Reasoned(BaseModel):
-    """A step of the text's reasoning, with the number of the paragraph that it rests on, or INFERRED."""
+class ReasoningStep(BaseModel):
+    """A step of the reasoning, with the number of the paragraph that it is based on, or INFERRED."""
 
     paragraph: int = Field(ge=INFERRED)
     step: str = Field(min_length=1)
@@ -64,7 +64,7 @@ class Deduction(BaseModel):
 
     conclusion: str = Field(min_length=1)
     paragraph: int
-    steps: list[Reasoned] = Field(min_length=2, max_length=10)
+    steps: list[ReasoningStep] = Field(min_length=2, max_length=10)
 
 
 class Deductions(BaseModel):
@@ -81,9 +81,9 @@ class Choice(BaseModel):
     wrong: list[str] = Field(min_length=3, max_length=3)
 
 
-CALLS = 240  # maximum for the notes of one text
+CALLS = 240  # maximum calls for the notes of one text
 _MAX_SECTIONS, _MAX_MERGES = CALLS // 4, 6
-_MIN_PARAGRAPHS = 10  # least number, so that clues and conclusion are apart
+_MIN_PARAGRAPHS = 10  # so that clues and conclusion are apart
 _BLOCK, _LINE = pattern(r"\S(?:.*\n(?!\s*\n))*.*\S|\S"), pattern(r"\S.*")
 Paragraphs = Mapping[int, Evidence]  # paragraphs by number, from 1
 SectionNotes = tuple[str, Paragraphs]
@@ -98,19 +98,20 @@ class Notes(BaseModel):
 
 @lru_cache(maxsize=64)
 def split_paragraphs(document: Document) -> Paragraphs:
-    """Return the paragraphs of a text by number, split at blank lines; if there are fewer than ten, its lines."""
+    """Return the paragraphs of a text by number. They are split at blank lines, or at every line if that gives fewer
+    than ten."""
     blocks, lines = ({number: Evidence(document.id, "plain", *found.span(), found[0])
                       for number, found in enumerate(form.finditer(document.plain), 1)} for form in (_BLOCK, _LINE))
     return blocks if len(blocks) >= _MIN_PARAGRAPHS else lines
 
 
 def split_sections(document: Document, size: int) -> list[Paragraphs]:
-    """Group the paragraphs of a text into sections of at most `size` characters. A longer paragraph is a section of its
-    own. Raises Dropped: the text has too few paragraphs, or too many sections."""
+    """Group the paragraphs of a text into sections of at most `size` characters. A longer paragraph is its own section.
+    Raises Dropped if the text has too few paragraphs, or too many sections."""
     texts = split_paragraphs(document)
     if len(texts) < _MIN_PARAGRAPHS:
         raise Dropped(f"it has fewer than {_MIN_PARAGRAPHS} paragraphs")
-    made = [_join(group)[1] for group in _pack([("", {number: one}) for number, one in texts.items()], size)]
+    made = [_join_notes(group)[1] for group in _pack([("", {number: one}) for number, one in texts.items()], size)]
     if len(made) > _MAX_SECTIONS:
         raise Dropped(f"it has more than {_MAX_SECTIONS} sections; set a larger options.section")
     return made
@@ -120,7 +121,7 @@ def take_notes(document: Document, size: int) -> StageRecipe:
     """Let a writer summarise each section and name its clues, then merge the notes until they are half a section long.
 
     Returns the summary, the clues, and how many sections were read, as in `34 of 35`. A section without a valid reply
-    is left out. Raises Dropped: as `split_sections`, or no section could be read, or the notes stay too long.
+    is left out. Raises Dropped if `split_sections` does, no section could be read, or the notes stay too long.
     """
     parts = split_sections(document, size)
     replies = yield from in_parallel([_read_section(part) for part in parts])
@@ -130,7 +131,7 @@ def take_notes(document: Document, size: int) -> StageRecipe:
     read = f"{len(notes)} of {len(parts)}"
     for _ in range(_MAX_MERGES):
         if sum(map(_length, notes)) <= size // 2:
-            return *_join(notes), read
+            return *_join_notes(notes), read
         notes = yield from in_parallel([_merge(group) for group in _pack(notes, size)])
     raise Dropped("the notes of its sections stay too long; set a larger options.section")
 
@@ -147,18 +148,18 @@ def _pack(notes: Sequence[SectionNotes], size: int) -> list[list[SectionNotes]]:
 
 def _read_section(part: Paragraphs) -> Generator[Any, Any, SectionNotes | None]:
     try:
-        return (yield from _notes("notes", {"part": number_lines(part)}, part, 8))
+        return (yield from _ask_notes("notes", {"part": number_lines(part)}, part, 8))
     except Dropped:
         return None
 
 
 def _merge(group: Sequence[SectionNotes]) -> Generator[Any, Any, SectionNotes]:
-    summaries, clues = _join(group)
-    return (yield from _notes("merge", {"summaries": summaries, "clues": number_lines(clues) or "(none)"}, clues,
-                              (len(clues) + 1) // 2))
+    summaries, clues = _join_notes(group)
+    return (yield from _ask_notes("merge", {"summaries": summaries, "clues": number_lines(clues) or "(none)"}, clues,
+                                  (len(clues) + 1) // 2))
 
 
-def _notes(name: str, given: Mapping[str, str], shown: Paragraphs, most: int) -> Generator[Any, Any, SectionNotes]:
+def _ask_notes(name: str, given: Mapping[str, str], shown: Paragraphs, most: int) -> Generator[Any, Any, SectionNotes]:
     """Ask for a summary and at most `most` clues, leaving out numbers that were not shown."""
     notes, _ = yield from ask_structured(WRITER, name, Notes, f"detectiveqa_{name}", given,
                                          most=max(shown, default=None))
@@ -166,7 +167,7 @@ def _notes(name: str, given: Mapping[str, str], shown: Paragraphs, most: int) ->
     return notes.summary, {number: shown[number] for number in sorted(clues)}
 
 
-def _join(notes: Sequence[SectionNotes]) -> SectionNotes:
+def _join_notes(notes: Sequence[SectionNotes]) -> SectionNotes:
     clues = {number: one for _, some in notes for number, one in some.items()}
     return "\n".join(summary for summary, _ in notes), clues
 
@@ -254,16 +255,15 @@ def check_not_known(item: Item, library: Library) -> Generator[Any, Any, Item | 
 
 
 def check_reasoned(item: Item, library: Library) -> Generator[Any, Any, Item | str]:
-    """Let every solver answer from each paragraph of the evidence alone. If most are correct, the question needs no
-    reasoning."""
+    """Let every solver answer from each paragraph of evidence alone. If most are right, no reasoning is needed."""
     views = [[chunk] for chunk in filters.evidence_chunks(item, library)]
     return (yield from _check_failure(item, library, views, "one_paragraph", "one paragraph is enough to answer it"))
 
 
 def _check_failure(item: Item, library: Library, views: Sequence[Sequence[Chunk]], name: str,
                    lost: str) -> Generator[Any, Any, Item | str]:
-    """Measure the largest share of solvers, over the views, that are correct with the options in both orders, since a
-    guessed letter is rarely correct twice. Reject the item if it is more than half."""
+    """Reject the item if more than half of the solvers are correct from any one view. A solver must be correct with the
+    options in both orders, because a guessed letter rarely is."""
     asked = [(f"{SOLVER} {number}", one, view) for view in views for number in range(1, library.solvers + 1)
              for one in (item, replace(item, options=item.options[::-1]))]
     drafts = yield from in_parallel([solve(*one) for one in asked])
@@ -274,7 +274,7 @@ def _check_failure(item: Item, library: Library, views: Sequence[Sequence[Chunk]
 
 
 def write(items: Sequence[Item], library: Library, folder: Path) -> None:
-    """Write the annotations, each text with numbered paragraphs, and a table of titles."""
+    """Write the annotations, the texts with numbered paragraphs, and a table of titles."""
     records, titles = [], {}
     for number, id in enumerate(dict.fromkeys(item.made["document"] for item in items), 1):
         texts = split_paragraphs(library.documents[id])

@@ -16,7 +16,6 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
-from ragbed.documents.tables import find_tables
 from ragbed.documents.types import Chunk, Document, digest
 from ragbed.experiments.guests.construct import filters
 from ragbed.experiments.guests.construct.answer_matching import is_correct
@@ -31,6 +30,7 @@ from ragbed.experiments.guests.construct.kinds.table_edits import (
 )
 from ragbed.experiments.guests.construct.llm import WRITER, ask_structured, in_parallel
 from ragbed.experiments.guests.construct.stages import Dropped, Kind, Library, Stage, StageRecipe
+from ragbed.experiments.guests.formats.document_tables import find_tables
 from ragbed.experiments.guests.review.items import Evidence, Item
 from ragbed.experiments.metrics.matching import contains_answer
 from ragbed.experiments.runs.store import write_lines
@@ -52,7 +52,7 @@ class MdbenchOptions(BaseModel):
 
 
 class FirstQuestion(BaseModel):
-    """The reply of the first turn; `rows` are those that the answer needs, counted from 1."""
+    """The reply of the first turn. `rows` lists the rows that the answer needs, counted from 1."""
 
     summary: str = Field(min_length=8)
     rows: list[int] = Field(min_length=2)
@@ -61,8 +61,7 @@ class FirstQuestion(BaseModel):
 
 
 class EditPlan(BaseModel):
-    """The reply of the second turn: edits, and a question and answer that hold after them. The schema of each table
-    lists its columns."""
+    """The reply of the second turn: edits, then question and answer. `plan_question` adds the table's columns."""
 
     edits: list[TableEdit] = Field(min_length=1, max_length=5)
     question: str = Field(min_length=8)
@@ -70,7 +69,7 @@ class EditPlan(BaseModel):
 
 
 class Assessment(BaseModel):
-    """The review of an edited table with its question and answer; the skills are rated by difficulty."""
+    """The review of an edited table with its question and answer. Each skill is rated by its difficulty."""
 
     answerable: bool
     answers: list[str]
@@ -84,7 +83,7 @@ class Assessment(BaseModel):
 
 
 class RowText(BaseModel):
-    """The document of a row."""
+    """The reply with the document for one row."""
 
     document: str = Field(min_length=20)
 
@@ -105,8 +104,8 @@ def instances(library: Library) -> Iterator[Item]:
 
 
 def plan_question(item: Item, library: Library) -> StageRecipe:
-    """Summarise the table, ask across its rows, plan edits, and apply them."""
-    grid = _grid(item, "original")
+    """Let the writer summarise the table, ask a question across its rows, and plan edits. Then apply the edits."""
+    grid = _load_grid(item, "original")
     shown = {"about": item.made["about"], "table": grid.pipes()}
     first, turn = yield from ask_structured(WRITER, "question", FirstQuestion, "mdbench_question", shown,
                                             most=len(grid.rows))
@@ -125,7 +124,7 @@ def plan_question(item: Item, library: Library) -> StageRecipe:
 def review_table(item: Item, library: Library) -> StageRecipe:
     """Let the writer review the edited table, its question and its answer."""
     assessment, _ = yield from ask_structured(WRITER, "review", Assessment, "mdbench_review", {
-        "about": item.made["about"], "table": _grid(item, "edited").pipes(), "question": item.question,
+        "about": item.made["about"], "table": _load_grid(item, "edited").pipes(), "question": item.question,
         "answer": item.answers[0]})
     if why := find_objection(assessment, item.answers[0]):
         raise Dropped(why)
@@ -148,26 +147,26 @@ def find_objection(review: Assessment, key: str) -> str | None:
 
 def write_documents(item: Item, library: Library) -> StageRecipe:
     """Write a document for each row, and rewrite one that lacks a value."""
-    grid = _grid(item, "edited")
-    texts = yield from in_parallel([_document(item, grid, row) for row in range(len(grid.rows))])
+    grid = _load_grid(item, "edited")
+    texts = yield from in_parallel([_write_document(item, grid, row) for row in range(len(grid.rows))])
     made = tuple(_make_document(item, f"{number:02}", text) for number, text in enumerate(texts, 1))
     return replace(item, documents=made, chunks=tuple(map(_whole_chunk, made)),
                    evidence=tuple(Evidence(one.id, "plain", 0, len(one.plain), one.plain) for one in made))
 
 
-def _document(item: Item, grid: Grid, row: int) -> Generator[Any, Any, str]:
+def _write_document(item: Item, grid: Grid, row: int) -> Generator[Any, Any, str]:
     values = "\n".join(f"{column}: {value}" for column, value in zip(grid.header, grid.rows[row], strict=True) if value)
     reply, turn = yield from ask_structured(WRITER, f"document {row + 1}", RowText, "mdbench_document", {
         "about": item.made["about"], "values": values})
     if missing := missing_values(grid, row, reply.document):
         reply, _ = yield from ask_structured(WRITER, f"document {row + 1}, completed", RowText, "mdbench_missing", {
             "missing": "\n".join(missing)}, [turn])
-    return " ".join(reply.document.split())  # on one line: "Document 2: " at a line's start begins another
+    return " ".join(reply.document.split())  # one line, since "Document 2: " at a line's start is a new document
 
 
 def check_facts(item: Item, library: Library) -> str | None:
     """Check that each row's document has all values of the row, and none that the plan hides."""
-    grid = _grid(item, "edited")
+    grid = _load_grid(item, "edited")
     texts = [one.plain for one in item.documents]
     if any(missing_values(grid, row, text) for row, text in enumerate(texts)):
         return "a row's document lacks one of its values"
@@ -176,8 +175,8 @@ def check_facts(item: Item, library: Library) -> str | None:
 
 
 def check_oracles(item: Item, library: Library) -> StageRecipe:
-    """Let every solver answer from three forms of the same knowledge; most must be correct with each."""
-    original, edited = _grid(item, "original").pipes(), _grid(item, "edited").pipes()
+    """Let every solver answer from three forms of the same facts. More than half must be correct with each."""
+    original, edited = _load_grid(item, "original").pipes(), _load_grid(item, "edited").pipes()
     about = item.made["about"]
     views = [[_whole_chunk(_make_document(item, "original", f"{about}\n{original}\n\nEdits:\n{item.made['plan']}"))],
              [_whole_chunk(_make_document(item, "edited", f"{about}\n{edited}"))], item.chunks]
@@ -193,7 +192,7 @@ def check_oracles(item: Item, library: Library) -> StageRecipe:
     return f"solvers disagree with the key from {' and from '.join(wrong)}"
 
 
-def _grid(item: Item, name: str) -> Grid:
+def _load_grid(item: Item, name: str) -> Grid:
     return Grid.model_validate(item.made[name])
 
 
@@ -207,7 +206,7 @@ def _whole_chunk(document: Document) -> Chunk:
 
 
 def write(items: Sequence[Item], library: Library, folder: Path) -> None:
-    """Write the items in the published format, with their validity as in its raw files."""
+    """Write the items in the published format, with the validity rating that its raw files have."""
     write_lines(folder / "mdbench.jsonl", map(_row, items))
 
 
@@ -216,7 +215,7 @@ def _row(item: Item) -> dict[str, object]:
         "temporal", "numeric", "information_aggregation", "soft_reasoning")}}
     return {"example_id": item.id, "question": item.question, "ground_truth": item.answers[0],
             "documents": "\n\n".join(f"Document {number}: {one.plain}" for number, one in enumerate(item.documents, 1)),
-            "table": _grid(item, "edited").pipes() + "\n",
+            "table": _load_grid(item, "edited").pipes() + "\n",
             "characteristic_breakdown": {name: item.made["review"][field] for name, field in skills.items()},
             "validity_scalar": item.made["review"]["validity"]}
 

@@ -1,14 +1,13 @@
-"""MRCEval (2025), section 3.2 and appendices B and D: multiple-choice questions about a passage, in sub-tasks of
-reading.
+"""MRCEval (2025), section 3.2 and appendices B and D: multiple-choice questions about a passage, by sub-task.
 
-Items are made from a benchmark's questions (`--from`), or a writer asks about passages of documents. The writer gives
-three wrong options, or the paper's rules do: answers of earlier hops, the others of yes, no and maybe, and "None of the
-above".
+Items come from a benchmark's questions (`--from`), or a writer asks about passages of documents. The writer gives three
+wrong options. With `distractors: rule` they are answers of earlier hops, or the rest of yes, no and maybe, and "None of
+the above".
 
-Three judges answer, and the paper keeps items on which at least one errs. That selects difficult items, but also wrong
-keys. The selection is therefore a setting (`select`) and a tag of each item. Solvers with the evidence must agree with
-the key, and the card shows the agreement for hard items and for all. Six further judges look for noise: if all of them
-disagree with the key, it is suspect.
+Three judges answer, and the paper keeps items on which at least one errs. That selects difficult items, but also items
+with a wrong key. The selection is therefore a setting (`select`) and a tag of each item. Solvers with the evidence must
+agree with the key, and the card shows the agreement for hard items and for all. Six more judges look for noise: if all
+of them disagree with the key, it may be wrong.
 """
 from __future__ import annotations
 
@@ -21,22 +20,22 @@ from typing import TYPE_CHECKING, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from ragbed.documents.types import Chunk
-from ragbed.experiments.benchmarks.mrceval import named_subtask
 from ragbed.experiments.formatting import estimate
 from ragbed.experiments.guests.construct import filters
 from ragbed.experiments.guests.construct.answer_matching import chosen_option
 from ragbed.experiments.guests.construct.llm import JUDGE, LABELS, WRITER, ask_structured, in_parallel, solve
 from ragbed.experiments.guests.construct.stages import Dropped, Kind, Library, Stage, StageRecipe
+from ragbed.experiments.guests.datasets.mrceval import named_subtask
 from ragbed.experiments.guests.review.items import Evidence, Item
 from ragbed.experiments.metrics import estimate_share
 from ragbed.experiments.metrics.matching import contains_answer
 from ragbed.experiments.question import Question
 from ragbed.experiments.running.gold import Places
 from ragbed.experiments.runs.store import write_lines
-from ragbed.strategies.normalizing import normalize_answer, with_values
+from ragbed.strategies.normalizing import normalize_answer, normalize_values
 
 if TYPE_CHECKING:
-    from ragbed.experiments.guests.construct.play import Outcome
+    from ragbed.experiments.guests.construct.stages import Outcome
 
 Subtask = Literal["entity", "relation", "event", "counterfactual", "unanswerable", "inconsistent", "commonsense",
                   "world", "domain", "logical", "arithmetic", "multi-hop", "temporal"]
@@ -49,7 +48,7 @@ ASKS: Mapping[str, str] = {
     "arithmetic": "asks for a number that is calculated from numbers of the text",
     "multi-hop": "takes two facts of the text, the second about what the first names",
     "temporal": "asks which of two events of the text came first"}
-"""The instruction for each sub-task that can be asked about any passage."""
+"""Instructions for the sub-tasks that suit any passage."""
 NONE = "None of the above"
 SELECTING, NOISE_JUDGES = 3, 6  # judges in the paper
 _TRUTHS = ("yes", "no", "maybe")
@@ -60,7 +59,7 @@ class MrcevalOptions(BaseModel):
     """Settings of the kind.
 
     Attributes:
-        subtasks: what to ask about documents. A benchmark's questions without a sub-task get the first.
+        subtasks: sub-tasks to ask about documents. A benchmark's questions without a sub-task get the first.
         select: `hard` leaves out items that every judge answers correctly.
         most: maximum number of items per sub-task.
     """
@@ -118,7 +117,7 @@ def _question_item(question: Question, subtask: str, library: Library) -> Item:
 
 
 def write_question(item: Item, library: Library) -> StageRecipe:
-    """Let the writer ask a question of the sub-task about the passage, unless there is one."""
+    """Let the writer ask about the passage, unless the item has a question."""
     if item.question:
         return item
     subtask = item.tags["subtask"]
@@ -130,7 +129,7 @@ def write_question(item: Item, library: Library) -> StageRecipe:
 
 
 def write_options(item: Item, library: Library) -> StageRecipe:
-    """Add three wrong options, unless there are options, and shuffle them."""
+    """Shuffle the options. An item without options first gets three wrong ones."""
     texts = list(item.options)
     if not texts:
         by_rule = library.options.distractors == "rule"
@@ -157,7 +156,7 @@ def _options_by_model(item: Item) -> StageRecipe:
 
 def check_distinct(item: Item, library: Library) -> str | None:
     """Check that all options differ in more than case, punctuation and the notation of numbers."""
-    return None if len(set(map(with_values, item.options))) == len(item.options) else "two options are the same"
+    return None if len(set(map(normalize_values, item.options))) == len(item.options) else "two options are the same"
 
 
 def check_key(item: Item, library: Library) -> str | None:
@@ -167,7 +166,7 @@ def check_key(item: Item, library: Library) -> str | None:
 
 def check_one_correct(item: Item, library: Library) -> str | None:
     """Check that no wrong option equals, contains or is part of an accepted answer, as `1990` is of `May 1990`."""
-    forms = (normalize_answer, with_values)
+    forms = (normalize_answer, normalize_values)
     pairs = product([form(answer) for answer in item.answers for form in forms],
                     [form(option) for option in item.options if option != item.answers[0] for form in forms])
     return "two options are correct" if any(contains_answer(one, two) or contains_answer(two, one) for one,
@@ -175,8 +174,8 @@ def check_one_correct(item: Item, library: Library) -> str | None:
 
 
 def ask_judges(item: Item, library: Library) -> StageRecipe:
-    """Let every judge answer. The first three select: an item is hard if at least one errs. The others look for noise;
-    without others, the same three do. A reply that names no option is no vote."""
+    """Let every judge answer. An item is hard if one of the first three errs. The others, or else the same three, look
+    for noise. A reply that names no option does not count."""
     drafts = yield from in_parallel([solve(f"{JUDGE} {at + 1}", item, item.chunks) for at in range(library.judges)])
     votes = [chosen_option(item, draft) for draft in drafts]
     selecting, looking = ([vote in item.answers for vote in part if vote is not None]
@@ -201,7 +200,7 @@ def check_selected(item: Item, library: Library) -> str | None:
 
 
 def notes(played: Sequence[Outcome], library: Library) -> list[str]:
-    """Return how often solvers agree with the key, for hard items and for all, and whether judges were too few."""
+    """Return how often solvers agree with the key, and notes if there were fewer judges than in the paper."""
     asked = [one for one in played if one.lost == "solvable" or "solved" in one.item.measured]
     hard = [one for one in asked if one.item.tags["selection"] == "hard"]
     shares = [estimate_share(sum(one.lost != "solvable" for one in part), len(part)) for part in (hard, asked)]

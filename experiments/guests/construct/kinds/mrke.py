@@ -1,13 +1,13 @@
 """MRKE (2024), sections 3.1 and 3.2 and table 6: questions of two, three and four hops over edited facts.
 
 The writer gives one table of replacements for names, noun phrases and adjectives, and a program applies it to the whole
-passage. In the paper a model rewrites the passage and translates it there and back. The writer then asks questions of
-each number of hops, with sub-questions. Undoing the replacements gives the original of each question, so that both can
-be asked as a pair. What people reviewed in the paper is checked by filters.
+passage. (In the paper, a model rewrites the passage and translates it to another language and back.) The writer then
+asks questions with each number of hops, with sub-questions. Undoing the replacements gives the original of each
+question, so that a run can ask both. Filters check what people reviewed in the paper.
 
-With `--from`, questions of a benchmark become twins instead: question, answers and passages are edited by one table. A
-model that knows the original by heart fails the twin; a model that reads answers both. With `versions: both` a run asks
-originals and twins, and its view `gap` shows the difference.
+With `--from`, each question of a benchmark gets an edited twin instead: one table edits its question, answers and
+passages. A model that answers from memory fails the twin; a model that reads the passages answers both. With `versions:
+both` a run asks originals and twins, and its view `gap` shows the difference.
 """
 from __future__ import annotations
 
@@ -22,8 +22,7 @@ from pydantic import BaseModel, ConfigDict, Field, create_model
 from ragbed.documents.types import Chunk
 from ragbed.experiments.benchmarks.fields import REFERENCE, fill_references, passage
 from ragbed.experiments.guests.construct import filters, text_edits
-from ragbed.experiments.guests.construct.answer_matching import is_correct
-from ragbed.experiments.guests.construct.llm import SOLVER, WRITER, ask_structured, in_parallel, solve
+from ragbed.experiments.guests.construct.llm import WRITER, ask_structured
 from ragbed.experiments.guests.construct.stages import Dropped, Kind, Library, Stage, StageRecipe
 from ragbed.experiments.guests.review.items import Evidence, Item
 from ragbed.experiments.metrics.matching import contains_answer, tokens
@@ -32,11 +31,11 @@ from ragbed.experiments.runs.store import write_lines
 from ragbed.strategies.normalizing import normalize_answer
 
 if TYPE_CHECKING:
-    from ragbed.experiments.guests.construct.play import Outcome
+    from ragbed.experiments.guests.construct.stages import Outcome
 
 Hops = Literal[2, 3, 4]
 _MAX_OTHERS = 4  # noun phrases and adjectives in a table
-_MIN_LENGTH = 4  # least characters of a phrase, so that it is not an article
+_MIN_LENGTH = 4  # shorter phrases may be articles
 
 
 class MrkeOptions(BaseModel):
@@ -81,8 +80,8 @@ class Hop(BaseModel):
     answer: str = Field(min_length=1)
 
 
-class Joined(BaseModel):
-    """One question instead of two that follow each other."""
+class JoinedQuestion(BaseModel):
+    """One question that replaces two consecutive ones."""
 
     question: str = Field(min_length=8)
 
@@ -97,15 +96,14 @@ def instances(library: Library) -> Iterator[Item]:
 
 
 def edit_passage(item: Item, library: Library) -> StageRecipe:
-    """Ask for a table and apply it; return the passage once for each number of hops."""
+    """Ask for a replacement table and apply it. Return one item per number of hops."""
     text = "\n\n".join(chunk.content for chunk in item.chunks)
     item = yield from edit_item(item, text, text_edits.find_names(text, library))
     return [replace(item, id=f"{item.id}-{hops}", tags={"hops": str(hops)}) for hops in library.options.hops]
 
 
 def edit_item(item: Item, text: str, found: Sequence[str], further: Sequence[str] = ()) -> StageRecipe:
-    """Ask for replacements of the names found in a text, and of `further` phrases, and apply them to the item's
-    passages."""
+    """Ask for replacements of names in a text (`found`) and of `further` phrases, and apply them to the passages."""
     wanted = [name for name in [*found, *further]
               if not any(text_edits.is_partial_name(name, other) for other in found)]
     fields: dict[str, Any] = {f"name{at}": (NewName, Field(alias=name)) for at, name in enumerate(wanted)}
@@ -126,8 +124,8 @@ def edit_item(item: Item, text: str, found: Sequence[str], further: Sequence[str
 
 
 def write_chain(item: Item, library: Library) -> StageRecipe:
-    """Ask a question about the edited passage, then another about each answer, until there are enough hops, and join
-    them into one question. The evidence is the sentence of each hop."""
+    """Ask a question about the edited passage, then one about each answer until there are enough hops, and join them
+    into one question. The evidence is the sentence of each hop."""
     hops = item.tags["hops"]
     first, turn = yield from ask_structured(WRITER, f"first of {hops}", Hop, "mrke_chain", {
         "passage": "\n\n".join(chunk.content for chunk in item.chunks), "hops": hops})
@@ -136,7 +134,7 @@ def write_chain(item: Item, library: Library) -> StageRecipe:
         last = steps[-1].answer
         step, turn = yield from ask_structured(WRITER, f"next of {hops}", Hop, "mrke_next", {"answer": last}, turns)
         steps, turns = [*steps, step], [*turns, turn]
-        joined, _ = yield from ask_structured(WRITER, "join", Joined, "mrke_join", {
+        joined, _ = yield from ask_structured(WRITER, "join", JoinedQuestion, "mrke_join", {
             "first": question, "second": step.question, "name": last})
         question = joined.question
     asked, answered = [one.question for one in steps], [one.answer for one in steps]
@@ -145,15 +143,14 @@ def write_chain(item: Item, library: Library) -> StageRecipe:
                 "answer": text_edits.apply_edits(answered[-1], back),
                 "sub_questions": [text_edits.apply_edits(one, back) for one in asked],
                 "sub_answers": [text_edits.apply_edits(one, back) for one in answered]}
-    found = [_sentence(fill_references(one.question, answered), one.answer, item.chunks) for one in steps]
+    found = [_find_sentence(fill_references(one.question, answered), one.answer, item.chunks) for one in steps]
     return replace(item, question=question, answers=(answered[-1],), tags={**item.tags, "type": "bridge"},
                    evidence=tuple(dict.fromkeys(found)),
                    made={**item.made, "sub_questions": asked, "sub_answers": answered, "original": original})
 
 
-def _sentence(question: str, answer: str, chunks: Sequence[Chunk]) -> Evidence:
-    """Return the sentence with the answer; of several, the one that shares most words with the question. Return an
-    empty span if there is none."""
+def _find_sentence(question: str, answer: str, chunks: Sequence[Chunk]) -> Evidence:
+    """Return the sentence with the answer that shares most words with the question, or an empty span."""
     asked, wanted = set(tokens(question)), normalize_answer(answer)
     found = [Evidence(chunk.document, chunk.format, start, end, text) for chunk in chunks
              for start, end in text_edits.sentence_spans(chunk.content)
@@ -170,7 +167,7 @@ def check_sub_answers(item: Item, library: Library) -> str | None:
 
 def check_chain(item: Item, library: Library) -> str | None:
     """Check that each sub-question refers to an earlier answer, and that the question does not reveal one."""
-    def says(text: str, answer: str) -> bool:  # also in `Quill's`
+    def says(text: str, answer: str) -> bool:  # finds `Quill` in `Quill's` too
         return contains_answer(normalize_answer(text), normalize_answer(answer)) or text_edits.contains(answer, text)
 
     answers = item.made["sub_answers"]
@@ -184,7 +181,7 @@ def check_chain(item: Item, library: Library) -> str | None:
 
 def check_no_original_name(item: Item, library: Library) -> str | None:
     """Check that no original name or figure is left in the edited passages, the question or the answers. Other words of
-    the table may be common ones."""
+    the table are not checked, because they may be common ones."""
     originals = [one for one in (*item.made["names"], *item.made["table"]) if not one[0].islower()]
     texts = [item.question, *item.answers, *item.made["sub_questions"], *item.made["sub_answers"],
              *(chunk.content for chunk in supporting_chunks(item))]
@@ -198,7 +195,7 @@ def supporting_chunks(item: Item) -> list[Chunk]:
 
 
 def check_answer_changed(item: Item, library: Library) -> str | None:
-    """Check that the original answer is wrong now."""
+    """Check that the original answer is neither accepted nor in the edited passages."""
     before = normalize_answer(item.made["original"]["answer"])
     if any(contains_answer(normalize_answer(answer), before) for answer in item.answers):
         return "the original answer is still correct"
@@ -207,18 +204,13 @@ def check_answer_changed(item: Item, library: Library) -> str | None:
 
 
 def check_hops_needed(item: Item, library: Library) -> StageRecipe:
-    """Let every solver answer from the passage without the sentence of one hop, for each hop; at most half may be
-    correct."""
-    views = [[_without(chunk, one) for chunk in item.chunks] for one in item.evidence]
-    drafts = yield from in_parallel([solve(f"{SOLVER} {number}", item, view)
-                                     for view in views for number in range(1, library.solvers + 1)])
-    for at in range(0, len(drafts), library.solvers):
-        if sum(is_correct(item, draft) for draft in drafts[at:at + library.solvers]) * 2 > library.solvers:
-            return "most solvers answer it without the sentence of one hop"
-    return None
+    """For each hop, let every solver answer from the passage without its sentence. At most half may be correct."""
+    views = [[_remove_sentence(chunk, one) for chunk in item.chunks] for one in item.evidence]
+    rates = yield from filters.success_rates(item, library, views)
+    return "most solvers answer it without the sentence of one hop" if any(rate * 2 > 1 for rate in rates) else None
 
 
-def _without(chunk: Chunk, one: Evidence) -> Chunk:
+def _remove_sentence(chunk: Chunk, one: Evidence) -> Chunk:
     return passage(chunk.content[:one.start] + chunk.content[one.end:])[1] if chunk.document == one.document else chunk
 
 
@@ -254,7 +246,7 @@ MRKE = Kind("mrke", "MRKE (2024), sections 3.1 and 3.2 and table 6", instances,
 
 
 def twin_instances(library: Library) -> Iterator[Item]:
-    """Yield the answerable questions with gold among their passages, each once, in random order."""
+    """Yield the answerable questions that have gold among their passages, each once, in random order."""
     questions = library.benchmark.questions if library.benchmark else ()
     for question in library.rng("instances").sample(questions, len(questions)):
         gold = Places(question.provided, lambda id: library.documents[id].source).gold(question.gold)
@@ -267,7 +259,7 @@ def twin_instances(library: Library) -> Iterator[Item]:
 
 
 def edit_question(item: Item, library: Library) -> StageRecipe:
-    """Ask for a table for the gold passages and the question, and apply it to the whole question."""
+    """Ask for a table for the gold passages and the question, and apply it to question, answers and passages."""
     gold, before = item.made["gold"], item
     text = "\n\n".join(item.chunks[place].content for place in gold)
     if not any(text_edits.contains(answer, text) for answer in item.answers):

@@ -1,4 +1,4 @@
-"""Edit a table by a writer's plan: a program applies the edits, so that the edited table is known."""
+"""Apply a writer's plan of edits to a table by program, so that the edited table is known exactly."""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -8,10 +8,10 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from ragbed.documents.numbers import find_values, is_number, is_year
-from ragbed.documents.tables import SourceTable
 from ragbed.experiments.guests.construct.stages import Dropped
+from ragbed.experiments.guests.formats.document_tables import SourceTable
 from ragbed.experiments.metrics.matching import contains_answer
-from ragbed.strategies.normalizing import with_values
+from ragbed.strategies.normalizing import normalize_values
 
 
 class TableEdit(BaseModel):
@@ -19,7 +19,7 @@ class TableEdit(BaseModel):
 
     Attributes:
         row: counted from 1, for `relate` and `reword`.
-        other: for `relate`, the row whose value is referred to.
+        other: for `relate`, the row whose value the new text refers to.
         digits: for `round`, number of digits after the decimal point.
         text: for `reword`, the new text.
     """
@@ -47,7 +47,7 @@ class Hidden(BaseModel):
 
 
 class Grid(BaseModel):
-    """A table under edit; `named` is the column that names the rows."""
+    """A table during the edits. `named` is the column that names the rows."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -67,8 +67,8 @@ class Grid(BaseModel):
 
 
 def make_grid(table: SourceTable) -> Grid | None:
-    """Return a document's table without rows of a single cell. Return None if titles repeat, or if no column of texts
-    can name the rows. The column with the most distinct texts names them."""
+    """Return a document's table without rows of a single cell. The column with the most distinct texts names the rows.
+    Return None if no column can, or if two columns have the same title."""
     header = tuple(_clean_cell(title) or f"column {number}" for number, title in enumerate(table.header, 1))
     rows = tuple(row for source in table.rows if sum(map(bool, row := tuple(
         _clean_cell(cell.text) for cell in source.cells))) > 1)
@@ -90,14 +90,14 @@ def parse_number(text: str) -> Decimal | None:
 
 
 def apply_plan(grid: Grid, edits: Sequence[TableEdit]) -> Grid:
-    """Apply the edits of a plan: drop columns, round numbers, express values by those of other rows, reword. Raises
-    Dropped: an edit does not fit the table, or nothing changes."""
+    """Apply the edits of a plan: drop columns, round numbers, express values relative to other rows, and reword. Raises
+    Dropped if an edit does not fit the table, or nothing changes."""
     before = grid
     for edit in sorted(edits, key=lambda one: _ORDER.index(one.action)):
         if edit.column not in grid.header:
-            raise Dropped("an edit of a column that does not exist")
+            raise Dropped("an edit names a column that does not exist")
         if edit.action in ("relate", "reword") and not 1 <= edit.row <= len(grid.rows):
-            raise Dropped("an edit of a row that does not exist")
+            raise Dropped("an edit names a row that does not exist")
         grid = _APPLY[edit.action](grid, edit)
     if grid == before:
         raise Dropped("its edits change nothing")
@@ -126,7 +126,7 @@ def _round(grid: Grid, edit: TableEdit) -> Grid:
 
 def _relate(grid: Grid, edit: TableEdit) -> Grid:
     if not 1 <= edit.other <= len(grid.rows) or edit.other == edit.row:
-        raise Dropped("an edit of a row that does not exist")
+        raise Dropped("an edit names a row that does not exist")
     own, other = (grid.cell(row - 1, edit.column) for row in (edit.row, edit.other))
     ours, theirs = parse_number(own), parse_number(other)
     if ours is None or theirs is None:
@@ -147,14 +147,14 @@ def _relate(grid: Grid, edit: TableEdit) -> Grid:
 def _reword(grid: Grid, edit: TableEdit) -> Grid:
     text, own = _clean_cell(edit.text), grid.cell(edit.row - 1, edit.column)
     if not text or contains_value(own, text):
-        raise Dropped("an edit's words contain what they hide")
+        raise Dropped("an edit's new text contains the value that it hides")
     return _hide(grid, edit, text, ())
 
 
 def _hide(grid: Grid, edit: TableEdit, text: str, replaced_by: tuple[str, ...]) -> Grid:
     row, value = edit.row - 1, grid.cell(edit.row - 1, edit.column)
     if any((one.row, one.column) == (row, edit.column) for one in grid.hidden):
-        raise Dropped("two edits of one value")
+        raise Dropped("two edits change the same value")
     hidden = Hidden(row=row, column=edit.column, value=value, replaced_by=replaced_by)
     return _set_cell(grid, row, edit.column, text).model_copy(update={"hidden": (*grid.hidden, hidden)})
 
@@ -182,15 +182,13 @@ def _describe_edit(edit: TableEdit, edited: Grid) -> str:
 
 
 def contains_value(value: str, text: str) -> bool:
-    """Return whether a text contains a value, comparing numbers and dates by value. Punctuation alone is always
-    contained."""
-    wanted = with_values(value)
-    return not wanted or contains_answer(with_values(text), wanted)
+    """Return whether a text contains a value. Numbers and dates compare by value. Punctuation alone always matches."""
+    wanted = normalize_values(value)
+    return not wanted or contains_answer(normalize_values(text), wanted)
 
 
 def missing_values(grid: Grid, row: int, text: str) -> list[str]:
-    """Return the values of a row that its document lacks. A hidden value is represented by the texts that replace it.
-    """
+    """Return the values of a row that its document lacks. The texts that replace a hidden value count instead of it."""
     hidden = {one.column: one.replaced_by for one in grid.hidden if one.row == row}
     wanted = [part for column, value in zip(grid.header, grid.rows[row], strict=True)
               for part in hidden.get(column, (value,))]

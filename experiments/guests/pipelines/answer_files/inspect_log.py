@@ -10,10 +10,10 @@ from pathlib import Path
 
 from ragbed.documents.errors import BenchmarkError, MissingExtra
 from ragbed.experiments.answer_files import Answer, AnswerFormat, Prediction
-from ragbed.experiments.guests.pipelines.answer_files.base import check_size
+from ragbed.experiments.guests.pipelines.answer_files.conversion import check_size
 
 _METADATA = ("contexts", "citations", "refused")
-_MAX_MESSAGE = 300  # characters of an error
+_MAX_MESSAGE = 300  # maximum characters of an error message
 
 
 def _read(file: Path) -> Iterator[Prediction]:
@@ -30,7 +30,7 @@ def _read(file: Path) -> Iterator[Prediction]:
         log = read_eval_log(file.resolve(), resolve_attachments="core", format="eval" if packed else "json",
                             exclude_fields={"events", "messages", "store"})
     except (AttributeError, EOFError, LookupError, OSError, RuntimeError, TypeError, ValueError, struct.error,
-            zipfile.BadZipFile, JSONError, ZstdError) as error:  # damaged logs have raised each of these
+            zipfile.BadZipFile, JSONError, ZstdError) as error:  # exceptions that damaged logs have raised
         why = " ".join(str(error).split())[:_MAX_MESSAGE] or type(error).__name__
         raise BenchmarkError(f"{file}: not a readable Inspect log: {why}") from error
     for sample in log.samples or ():

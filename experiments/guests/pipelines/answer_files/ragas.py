@@ -7,10 +7,10 @@ from pathlib import Path
 
 from ragbed.documents.rows import Row, read_csv, read_rows
 from ragbed.experiments.answer_files import Answer, AnswerFormat, Prediction
-from ragbed.experiments.guests.pipelines.answer_files.base import line_writer, prediction
+from ragbed.experiments.guests.pipelines.answer_files.conversion import line_writer, prediction
 
 _LISTS = ("retrieved_contexts", "retrieved_context_ids")
-_MAX_LIST = 1 << 22  # characters of a list in a CSV file
+_MAX_LIST = 1 << 22  # maximum characters of a list in a CSV file
 
 
 def _read(file: Path) -> Iterator[Prediction]:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from ragbed.documents.rows import Row, read_json
 from ragbed.experiments.answer_files import Answer, AnswerFormat, Prediction
-from ragbed.experiments.guests.pipelines.answer_files.base import json_line, prediction
+from ragbed.experiments.guests.pipelines.answer_files.conversion import json_line, prediction
 
 
 def _read(file: Path) -> Iterator[Prediction]:

@@ -9,9 +9,10 @@ const REFUSED = "Not in the documents";
 const FAILED = { timeout: "Timed out", budget: "Limit reached", too_long: "Too much text for the model", malformed: "The model's reply could not be read", stopped: "Stopped" };
 
 export class Answer {
-  // again: asks the question again. label: the configuration, if there are several.
-  constructor(again, label) {
-    this.again = again;
+  // again: asks the question again. label: the configuration, if there are several. labelOf: returns the label of a
+  // configuration that a rating reveals.
+  constructor(again, label, labelOf) {
+    Object.assign(this, { again, labelOf });
     this.passages = new Map();
     this.steps = [];
     this.text = "";
@@ -147,7 +148,11 @@ export class Answer {
     const rate = async (change) => {
       try {
         const { thumb, comment } = { ...kept, ...change };
-        await post("/api/feedback", { record, thumb, comment });
+        const { configuration } = await post("/api/feedback", { record, thumb, comment });
+        if (configuration && this.labelOf) {
+          this.whole.configuration = configuration;
+          this.label.replaceChildren(...[this.labelOf(configuration)].flat());
+        }
         Object.assign(kept, change);
         said.textContent = "Saved";
         if (thumb === "down" && this.comment.hidden) { this.comment.hidden = false; field.focus(); }

@@ -59,7 +59,7 @@ async function ask(question) {
   stop();
   $("empty").hidden = true;
   const names = lanes(), several = choice.all.length > 1;
-  const answers = names.map((name) => new Answer(() => ask(question), several ? labelOf(name ?? "") : null));
+  const answers = names.map((name) => new Answer(() => ask(question), several ? labelOf(name ?? "") : null, several ? labelOf : null));
   const turn = addTurn(question, answers);
   turn.scrollIntoView({ block: "start", behavior: matchMedia("(prefers-reduced-motion: reduce)").matches ? "auto" : "smooth" });
   const running = page.running = new AbortController();
@@ -78,7 +78,7 @@ function addTurn(question, answers) {
   return turn;
 }
 
-const labelOf = (name) => { const one = named(name); return one ? [el("bdi", null, name), scoreOf(one) ? ` · ${scoreOf(one)}` : ""] : name; };
+const labelOf = (name) => { const one = named(name); return one ? [el("bdi", null, name), scoreOf(one) ? ` · ${scoreOf(one)}` : ""] : name ?? "A/B test: rate the answer to see what gave it"; };
 
 async function follow(answer, lane, asked, signal) {
   try {
@@ -148,7 +148,8 @@ async function openThread(id) {
   $("empty").hidden = true;
   $("turns").replaceChildren();
   for (const { question, answer, feedback } of turns) {
-    const one = new Answer(() => ask(question), answer && choice.all.length > 1 ? labelOf(answer.configuration) : null);
+    const several = choice.all.length > 1;
+    const one = new Answer(() => ask(question), answer && several ? labelOf(answer.configuration) : null, several ? labelOf : null);
     addTurn(question, [one]);
     if (answer) one.show(answer, feedback);
     else one.fail("Incomplete answer", "The server stopped before the answer ended.");

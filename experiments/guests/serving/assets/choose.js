@@ -23,7 +23,7 @@ export function drawChoice(changed) {
 
 function cards(group, changed) {
   const [now] = choice.beside ? lanes() : [first()];
-  const live = { name: null, description: `Assigns ${Math.round(100 * choice.explore)} % of conversations to another configuration than ${choice.all[0].name}, at random.` };
+  const live = { name: null, description: `Assigns ${Math.round(100 * choice.explore)} % of conversations at random to configurations other than ${choice.all[0].name}.` };
   return [...(choice.explore ? [live] : []), ...choice.all].map((one) => {
     const radio = el("input", { type: "radio", name: group, value: one.name ?? "", checked: one.name === now, onchange: () => {
       choice.chosen = one.name;
@@ -32,7 +32,7 @@ function cards(group, changed) {
       changed(ended);
       document.querySelector(`#${group === "chosen" ? "cards" : "choose"} input:checked`)?.focus();
     } });
-    const beside = one.name === now || one.name === null ? null : el("button", {
+    const beside = one.name === (now ?? choice.all[0].name) || one.name === null ? null : el("button", {
       type: "button", class: "compare", "aria-pressed": String(choice.beside === one.name),
       onclick: () => {
         choice.beside = choice.beside === one.name ? null : one.name;

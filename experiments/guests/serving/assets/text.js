@@ -2,7 +2,7 @@
 import { el } from "./dom.js";
 
 const OPEN = "\uE000", SHUT = "\uE001"; // around the number of a chip; removed from the model's text
-const BARE = /\[(\d{1,4}(?:\s*[,;]\s*\d{1,4})*)\]/g;
+const BARE = /[\[【［]\^?(?:(?:document|doc|source) )?(\d{1,4}(?:\s*[,;，]\s*\d{1,4})*)(?:†[^\]】\n]{0,80})?[\]】］]/gi;
 const INLINE = /`([^`\n]+)`|\*\*(?=\S)([^\n]{0,2000}?\S)\*\*|(?<![\w*])\*(?=[^\s*])([^*\n]{0,2000}?[^\s*])\*(?![\w*])|\uE000(\d+)\uE001/;
 const ITEM = /^(\s*)(?:[-*+•]|(\d{1,4})[.)])\s+(.*)$/;
 
@@ -16,7 +16,7 @@ export function rendered(text, citations, chip) {
   };
   const clean = (words) => words.replace(/[\uE000\uE001]/g, "");
   const marked = citations ? withMarks(text, citations, keep, clean)
-    : clean(text).replace(BARE, (mark, numbers) => keep(numbers.split(/[,;]/).map(Number)) ?? mark);
+    : clean(text).replace(BARE, (mark, numbers) => keep(numbers.split(/[,;，]/).map(Number)) ?? mark);
   return blocks(marked.split("\n"), (words) => inline(words, chips));
 }
 

@@ -1,0 +1,1 @@
+"""The cache of calls: replies of models that all runs share."""

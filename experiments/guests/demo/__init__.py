@@ -1,0 +1,1 @@
+"""Try ragbed on bundled questions, with recorded replies."""

@@ -1,0 +1,1 @@
+"""Main effects of a run's factors and their interactions, with the command `effects`."""

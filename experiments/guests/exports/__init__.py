@@ -1,0 +1,1 @@
+"""Export a run's records and answers to files for other tools."""

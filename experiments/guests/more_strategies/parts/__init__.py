@@ -1,0 +1,1 @@
+"""Building blocks of the recipes: quotes, critiques, checks of evidence, and the evidence of a nested recipe."""

@@ -1,0 +1,1 @@
+"""Reasoning strategies: each answers a question."""

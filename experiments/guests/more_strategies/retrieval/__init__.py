@@ -1,0 +1,1 @@
+"""Retrieval strategies: each gathers evidence for a query."""

@@ -1,0 +1,1 @@
+"""Word, PowerPoint and Excel files (extra `office`)."""

@@ -1,0 +1,1 @@
+"""The setting `metrics`: score answers with functions of users."""

@@ -1,0 +1,1 @@
+"""Questions from tables, hub data sets, and other tools' files."""

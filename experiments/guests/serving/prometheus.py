@@ -1,0 +1,100 @@
+"""Prometheus metrics of a server: requests, answers, latency, tokens, price. Labels never contain text of requests."""
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from fastapi import APIRouter
+from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from ragbed.agents.types import Answer, GenerateStep, SearchStep
+
+if TYPE_CHECKING:
+    from ragbed.experiments.guests.serving.sessions import TurnTimes
+    from ragbed.experiments.guests.serving.turns import ChatTurn
+
+_SECONDS = (0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 40, 80, 160, 320)
+
+
+class Metrics:
+    """Metrics of one server. A process may have several servers."""
+
+    def __init__(self) -> None:
+        self.registry = registry = CollectorRegistry()
+        self.requests = Counter("ragbed_requests", "Requests by route and status.", ("route", "status"),
+                                registry=registry)
+        self._answers = Counter("ragbed_answers", "Answers by outcome.", ("configuration", "outcome"),
+                                registry=registry)
+        self._first = Histogram("ragbed_first_text_seconds", "Time from the question to the first text of its answer.",
+                                ("configuration",), buckets=_SECONDS, registry=registry)
+        self._whole = Histogram("ragbed_answer_seconds", "Time from the question to the end of its answer.",
+                                ("configuration",), buckets=_SECONDS, registry=registry)
+        self._tokens = Counter("ragbed_tokens", "Tokens of model calls; cached tokens are part of the prompt tokens.",
+                               ("configuration", "kind"), registry=registry)
+        self._price = Counter("ragbed_price_usd", "Price of model calls whose price is known.",
+                              ("configuration",), registry=registry)
+        self._searches = Counter("ragbed_searches", "Searches.", ("configuration",), registry=registry)
+        self._failures = Counter("ragbed_model_failures", "Model calls that failed.", ("configuration", "kind"),
+                                 registry=registry)
+        self._running = Gauge("ragbed_running", "Requests that are being answered now.", registry=registry)
+        self._waiting = Gauge("ragbed_waiting", "Requests that are waiting in the queue.", registry=registry)
+
+    def watch_queue(self, running: Callable[[], int], waiting: Callable[[], int]) -> None:
+        """Report how many requests of a queue run and wait. Each function returns its number now."""
+        self._running.set_function(running)
+        self._waiting.set_function(waiting)
+
+    def __call__(self, turn: ChatTurn, answer: Answer, times: TurnTimes) -> None:
+        """Count an answer, its tokens and its price."""
+        name, now = turn.configuration, time.time()
+        self._answers.labels(name, answer.outcome).inc()
+        self._whole.labels(name).observe(now - times.started)
+        if times.first_text is not None:
+            self._first.labels(name).observe(times.first_text - times.started)
+        used = answer.used
+        for kind, tokens in (("prompt", used.prompt_tokens), ("completion", used.completion_tokens),
+                             ("cached", used.cached_tokens)):
+            self._tokens.labels(name, kind).inc(tokens)
+        self._price.labels(name).inc(used.price or 0.0)
+        self._searches.labels(name).inc(sum(isinstance(step, SearchStep) for step in answer.trace))
+        for step in answer.trace:
+            if isinstance(step, GenerateStep) and step.failure is not None:
+                self._failures.labels(name, step.failure.kind).inc()
+
+
+class RequestCounter:
+    """ASGI middleware that counts requests by route, never by path."""
+
+    def __init__(self, app: ASGIApp, requests: Counter) -> None:
+        self._app, self._requests = app, requests
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        status = 499  # if the client disconnects before there is a response
+
+        async def counting(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+            await send(message)
+
+        try:
+            await self._app(scope, receive, counting)
+        finally:
+            self._requests.labels(getattr(scope.get("route"), "path", "other"), str(status)).inc()
+
+
+def metrics_routes(metrics: Metrics) -> APIRouter:
+    """Return the route that Prometheus scrapes."""
+    router = APIRouter()
+
+    @router.get("/metrics", response_class=Response)
+    async def scrape() -> Response:
+        return Response(generate_latest(metrics.registry), media_type=CONTENT_TYPE_LATEST)
+
+    return router

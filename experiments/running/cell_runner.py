@@ -1,0 +1,218 @@
+"""Run one cell: a question becomes a task, the graph answers it, and the answer becomes a record.
+
+The setting `sub_answers` decides how the sub-questions of a multi-hop question are answered:
+
+- `asked`: after the question itself, the sub-questions are asked in order, over the question's evidence, with fresh
+  limits. `#1` is replaced by the model's own answer to the first one. If it has no readable answer, `#1` is replaced by
+  "the answer to ..." with the text of the sub-question, so that the chain continues without gold. With `filled: gold`,
+  `#1` is replaced by the gold sub-answer.
+- `in_prompt`: one reply answers all sub-questions, one per line.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from ragbed.agents.search import SearchFunction, fixed_chunks
+from ragbed.agents.types import Answer, Cost, DecisionStep, GenerateStep, SearchStep, Step
+from ragbed.experiments.benchmarks.fields import fill_references
+from ragbed.experiments.record import Record, Result, StoredMessage, StoredPassage, StoredStep, StoredSub, Timing
+from ragbed.strategies.answering import read_sub_answers
+from ragbed.strategies.catalogue import SEARCH_ONLY
+from ragbed.strategies.prompting import fill
+from ragbed.strategies.reading import is_published_refusal, is_refusal, strip_citations
+from ragbed.strategies.types import Usage
+
+if TYPE_CHECKING:
+    from ragbed.agents.database import Database
+    from ragbed.agents.journal import Model
+    from ragbed.documents.types import Chunk
+    from ragbed.experiments.cells import Cell
+    from ragbed.experiments.question import Question
+    from ragbed.experiments.running.gold import GoldView
+    from ragbed.experiments.running.plan import Tasks
+    from ragbed.experiments.running.resources import ShownSearch
+    from ragbed.strategies.types import Evidence, Message, Passage, Search, Task
+
+SourceOf = Callable[[str], str]
+_NO_NUMBERS: Mapping[str, int] = MappingProxyType({})
+_NO_REPLY = ("connection", "timeout")  # other failures of calls, such as a rejected API key, end the run
+
+
+class CellRunner:
+    """Runs the questions of one cell. `shown` returns a question's search function under the cell's condition."""
+
+    def __init__(self, tasks: Tasks, model: Model, shown: Callable[[Cell, Question], ShownSearch]) -> None:
+        self.tasks, self.model = tasks, model
+        self._shown = shown
+        from ragbed.agents.graph import QuestionPlayer  # LangGraph is loaded only if a question is left to answer
+        self._player = QuestionPlayer()
+        journal = model.journal
+        changed = journal.database is not None and journal.database.has("earlier_calls")  # few calls are sent
+        self._direct = changed or journal.mode == "replay" or tasks.cell.reasoning == SEARCH_ONLY
+
+    async def answer(self, question: Question) -> Answer:
+        """Answer one question."""
+        shown = self._shown(self.tasks.cell, question)
+        answer = await self._play(self.tasks.whole(question), shown.search)
+        return replace(answer, notes=(*answer.notes, *shown.notes), scores=shown.scores)
+
+    async def answer_without(self, question: Question, numbers: Mapping[str, int], left_out: Collection[int],
+                             alone: bool) -> Answer:
+        """Answer a question again without some passages.
+
+        Args:
+            numbers: the evidence number of each chunk by its id.
+            left_out: numbers of chunks that no search returns.
+            alone: whether searches also omit chunks without a number.
+        """
+        found = self._shown(self.tasks.cell, question).search
+
+        async def search(action: Search) -> Sequence[Chunk]:
+            return [chunk for chunk in await found(action) if (number := numbers.get(chunk.id)) not in left_out
+                    and (number is not None or not alone)]
+
+        return await self._play(self.tasks.whole(question), search, numbers)
+
+    async def answer_part(self, question: Question, place: int, text: str, evidence: Evidence) -> Answer:
+        """Answer a sub-question over the question's evidence. `text` is the sub-question with its references filled in.
+        """
+        search = fixed_chunks(tuple(passage.chunk for passage in evidence))
+        return await self._play(self.tasks.part(question, place, text, evidence), search)
+
+    async def _play(self, task: Task, search: SearchFunction, numbers: Mapping[str, int] = _NO_NUMBERS) -> Answer:
+        from ragbed.agents.graph import runtime_of
+        runtime = runtime_of(search, self.model, self.tasks.settings.limits)
+        return await self._player.play(task, self.tasks.reasoning, runtime, numbers, self._direct)
+
+
+def make_result(cell: Cell, question: Question, answerable: bool, answer: Answer, view: GoldView, source_of: SourceOf,
+                database: Database) -> Result:
+    """Return the answer in its stored form, without verdict and scores. Its texts are added to the database."""
+    shown, scored = set(answer.shown), answer.scores if cell.reasoning == SEARCH_ONLY else {}
+    return Result(
+        cell=cell.id, question=question.id, answerable=answerable, outcome=answer.outcome,
+        text=answer.text, refused=answer.refused, refused_as_published=is_published_refusal(answer.text),
+        cited=answer.cited, invalid_citations=answer.invalid_citations, tagged=answer.tagged, notes=answer.notes,
+        evidence=tuple(_stored_passage(passage, shown, scored, view, source_of, database)
+                       for passage in answer.ranked),
+        gold_total=view.total, gold_grades=view.grades,
+        gold_in_view=view.gold_among(answer.shown), verdict=None, scores={},
+        usage=answer.used, trace=stored_trace(answer.trace, database), failure=answer.failure,
+        figures=dict(answer.figures))
+
+
+def make_record(result: Result, cost: Cost) -> Record:
+    """Return the record of a result and its cost."""
+    timing = Timing(seconds=round(cost.seconds, 4), attempts=cost.attempts, replayed=cost.replayed, paid=cost.paid,
+                    finished=datetime.now(UTC).isoformat(timespec="seconds"), retried=cost.retried)
+    return Record(result=result, timing=timing)
+
+
+def add_cost(record: Record, result: Result, cost: Cost) -> Record:
+    """Return the record with the result and calls of a follow-up. Its duration stays that of the answer."""
+    timing = record.timing
+    paid = None if timing.paid is None or cost.paid is None else timing.paid + cost.paid
+    return Record(result=result, timing=timing.model_copy(update={
+        "attempts": timing.attempts + cost.attempts, "replayed": timing.replayed + cost.replayed,
+        "retried": timing.retried + cost.retried, "paid": paid}))
+
+
+def stored_trace(trace: Sequence[Step], database: Database) -> tuple[StoredStep, ...]:
+    """Return the steps in their stored form. Their texts are added to the database."""
+    return tuple(_stored_step(step, database) for step in trace)
+
+
+def _stored_passage(passage: Passage, shown: Collection[int], scores: Mapping[str, float], view: GoldView,
+                    source_of: SourceOf, database: Database) -> StoredPassage:
+    chunk, number = passage.chunk, passage.number
+    return StoredPassage.build_unchecked({
+        "number": number, "chunk": chunk.id, "document": chunk.document, "source": source_of(chunk.document),
+        "format": chunk.format, "start": chunk.start, "end": chunk.end, "pages": chunk.pages,
+        "text": database.put_text(chunk.content), "gold": view.levels[number],
+        "holds": tuple(sorted(view.hits[number])), "repeats": number in view.repeats, "grade": None,
+        "aside": number not in shown, "score": scores.get(chunk.id)})
+
+
+def _stored_step(step: Step, database: Database) -> StoredStep:
+    if isinstance(step, SearchStep):
+        return StoredStep(kind="search", query=step.query, found=step.found, failure=step.failure)
+    if isinstance(step, DecisionStep):
+        return StoredStep(kind="decision", purpose=step.what, text=step.why)
+    return StoredStep(kind="generate", purpose=step.purpose, key=step.key,
+                      messages=tuple(_stored_message(message, database) for message in step.messages),
+                      shown=step.shown, text=step.text, reasoning=step.reasoning, finish_reason=step.finish_reason,
+                      usage=step.usage, failure=step.failure, tool_calls=tuple(map(dict, step.tool_calls)))
+
+
+def _stored_message(message: Message, database: Database) -> StoredMessage:
+    return StoredMessage(role=message.role, parts=tuple(map(database.put_text, message.parts)),
+                         tool_calls=tuple(map(dict, message.tool_calls)), call_id=message.call_id)
+
+
+@dataclass(frozen=True, slots=True)
+class SubAnswered:
+    """The answers to a question's sub-questions, with their usage and cost."""
+
+    stored: tuple[StoredSub, ...] = ()
+    usage: Usage = field(default_factory=Usage)
+    cost: Cost = field(default_factory=Cost)
+
+
+async def answer_subs(runner: CellRunner, question: Question, answer: Answer, database: Database) -> SubAnswered:
+    """Return the answers to the sub-questions of a question that was answered.
+
+    In two cases, sub-questions are not asked but share the question's outcome. If no prompt was sent, the evidence may
+    be incomplete. If the server did not reply, it would not reply to sub-questions either.
+    """
+    mode = runner.tasks.sub_answers(question)
+    if mode == "none":
+        return SubAnswered()
+    if mode == "in_prompt":
+        return SubAnswered(tuple(_read_subs(question, answer)))
+    if answer.failure is not None and (answer.failure.kind in _NO_REPLY or not any(
+            isinstance(step, GenerateStep) for step in answer.trace)):
+        return SubAnswered(tuple(StoredSub(question=text, outcome=answer.outcome) for text in question.sub_questions))
+    return await _ask_subs(runner, question, answer, database)
+
+
+async def _ask_subs(runner: CellRunner, question: Question, answer: Answer, database: Database) -> SubAnswered:
+    references: list[str] = []
+    stored: list[StoredSub] = []
+    usage, cost = Usage(), Cost()
+    for place, text in enumerate(question.sub_questions):
+        asked = fill_references(text, references)
+        part = await runner.answer_part(question, place, asked, answer.in_view)
+        stored.append(StoredSub(question=asked, outcome=part.outcome, text=part.text,
+                                trace=stored_trace(part.trace, database)))
+        gold = runner.tasks.settings.filled == "gold"
+        references.append(question.sub_answers[place] if gold else _reference(asked, part))
+        usage += part.used
+        cost += part.cost
+    return SubAnswered(tuple(stored), usage, cost)
+
+
+def _reference(asked: str, answer: Answer) -> str:
+    """Return the text that replaces `#1`: the answer on one line, without citations or final full stop.
+    """
+    text = " ".join(strip_citations(answer.text).split()) if answer.outcome == "answered" else ""
+    if text.endswith(".") and "." not in text.split()[-1][:-1]:
+        text = text[:-1].rstrip()
+    return text or fill("unanswered", question=asked)
+
+
+def _read_subs(question: Question, answer: Answer) -> list[StoredSub]:
+    """Read the sub-answers from the last final answer. Without one, all share the question's outcome.
+    """
+    replies = [step for step in answer.trace if isinstance(step, GenerateStep) and step.failure is None]
+    if answer.failure is not None or not replies:
+        return [StoredSub(question=text, outcome=answer.outcome) for text in question.sub_questions]
+    # Later replies, such as a check of the answer, do not contain these lines.
+    last = [step for step in replies if step.purpose == "answer"] or replies
+    lines = read_sub_answers(last[-1].text, len(question.sub_questions))
+    return [StoredSub(question=text, outcome="malformed" if line is None else "refused" if is_refusal(line)
+                      else "answered", text=line or "")
+            for text, line in zip(question.sub_questions, lines, strict=True)]

@@ -1,0 +1,45 @@
+from .comparison import (
+    Comparison,
+    bootstrap,
+    compare,
+    difference_interval,
+    share_difference_interval,
+)
+from .testing import (
+    POWER,
+    Pairs,
+    describe_assumptions,
+    holm,
+    mcnemar,
+    mcnemar_power,
+    note_correlation,
+    pair_scores,
+    permutation,
+    planned_difference,
+    smallest_difference,
+    smallest_share_difference,
+)
+from .units import Clusters, check_unit, cluster_questions
+
+__all__ = [
+    "POWER",
+    "Clusters",
+    "Comparison",
+    "Pairs",
+    "bootstrap",
+    "check_unit",
+    "cluster_questions",
+    "compare",
+    "describe_assumptions",
+    "difference_interval",
+    "holm",
+    "mcnemar",
+    "mcnemar_power",
+    "note_correlation",
+    "pair_scores",
+    "permutation",
+    "planned_difference",
+    "share_difference_interval",
+    "smallest_difference",
+    "smallest_share_difference",
+]

@@ -1,6 +1,0 @@
-"""Evaluate arithmetic that a model wrote, exactly and within bounds. Nothing is run as code."""
-
-from ragbed.strategies.arithmetic.expressions import ProgramLine, evaluate, run
-from ragbed.strategies.arithmetic.functions import FUNCTIONS, Unworkable, Value, shown_value
-
-__all__ = ["FUNCTIONS", "ProgramLine", "Unworkable", "Value", "evaluate", "run", "shown_value"]
