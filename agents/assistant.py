@@ -30,8 +30,8 @@ from ragbed.retrieval.filters.filtered_collection import filter_collection
 from ragbed.retrieval.filters.parser import Where, normalise_filter
 from ragbed.retrieval.index import Index
 from ragbed.retrieval.pool import RetrieverChoice, WholeSearch
-from ragbed.retrieval.rerankers.reranker import RerankerDeps
 from ragbed.retrieval.retrievers import RetrieverSettings
+from ragbed.retrieval.types import RerankerDeps
 from ragbed.strategies.catalogue import SEARCH_ONLY
 from ragbed.strategies.history import with_history
 from ragbed.strategies.prompting import PROMPT_VARIANTS, with_prompts

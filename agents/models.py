@@ -35,7 +35,8 @@ from ragbed.documents.http import SERVER_SCHEMES, Address, check_key, hold_key, 
 from ragbed.documents.keys import fill_header
 from ragbed.documents.types import digest
 from ragbed.guests import entries, load, loaded
-from ragbed.retrieval.rerankers.reranker import RerankerDeps, judges_of
+from ragbed.retrieval.rerankers.reranker import judges_of
+from ragbed.retrieval.types import RerankerDeps
 
 OnProgress = Callable[[int, "int | None"], None]  # bytes received, bytes expected if known
 FORMS = "openai:NAME, PROVIDER:NAME, http://host/v1#NAME, gguf:PATH, hf:OWNER/REPO/FILE.gguf, recorded:NAME"

@@ -13,7 +13,8 @@ from ragbed.agents.limits import run_bounded
 from ragbed.agents.model_settings import Limits
 from ragbed.agents.types import Cost, error_from_failure
 from ragbed.documents.errors import CallError
-from ragbed.retrieval.rerankers.reranker import JudgeReranker, RerankerDeps, template
+from ragbed.retrieval.rerankers.reranker import JudgeReranker, template
+from ragbed.retrieval.types import RerankerDeps
 from ragbed.strategies.parts.reading import LOWEST, Grade, read_grade
 from ragbed.strategies.prompting import fill_untrusted_text
 from ragbed.strategies.reading import strip_thinking

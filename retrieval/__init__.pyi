@@ -6,9 +6,8 @@ from .index_settings import IndexSettings
 from .model_files import find_model
 from .pool import Pool
 from .rerankers import CrossEncoding, JudgeReranker, LateInteraction
-from .rerankers.reranker import RerankerDeps
 from .retrievers import Bm25, Dense, Fused, Reranked, RetrieverSettings
-from .types import Hit, Matrix, RetrieverKind
+from .types import Hit, Matrix, RerankerDeps, RetrieverKind
 from .vector_index import Auto, Flat, Hnsw, RaBitQ, VectorIndex
 from .vectors import VectorKind
 

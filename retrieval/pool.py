@@ -17,10 +17,19 @@ from numpy.typing import NDArray
 from ragbed.documents.types import Chunk, Document, FieldValue, digest
 from ragbed.retrieval.building.chunked_documents import fitting_header
 from ragbed.retrieval.filters.filtered_collection import filter_collection
-from ragbed.retrieval.rerankers.reranker import RerankerDeps
 from ragbed.retrieval.retrievers.dense import nearest_chunks, window_vectors
 from ragbed.retrieval.storage.cache import CachedEmbedder, naming_source
-from ragbed.retrieval.types import DECIMALS, Collection, Hit, Matrix, Progress, Retriever, RetrieverKind, silent
+from ragbed.retrieval.types import (
+    DECIMALS,
+    Collection,
+    Hit,
+    Matrix,
+    Progress,
+    RerankerDeps,
+    Retriever,
+    RetrieverKind,
+    silent,
+)
 from ragbed.retrieval.vectors import BuiltVectors, VectorKind, VectorTask
 
 _MAX_OPEN = 512  # retrievers to keep open; a benchmark has a scope per question, and several cells ask each question

@@ -1,7 +1,7 @@
 """Protocols of retrieval, base settings of retrievers, `Hit`, the result of a search, and operations on hits."""
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import repeat
 from math import fsum, isfinite
@@ -16,9 +16,6 @@ from ragbed.documents.chunkers.spans import Span
 from ragbed.documents.errors import SettingsError
 from ragbed.documents.types import Chunk, Document, FieldValue
 from ragbed.retrieval.tagged_union import KindModel
-
-if TYPE_CHECKING:
-    from ragbed.retrieval.rerankers.reranker import RerankerDeps
 
 Matrix = NDArray[np.float32]
 
@@ -155,6 +152,25 @@ class Collection(Protocol):
 MAX_PARTS = 32  # maximum retrievers that one may contain, because each level of nesting may double the searches
 
 
+class Scorer(Protocol):
+    """Scores how relevant texts are to queries."""
+
+    def scores(self, queries: Sequence[str], texts: Sequence[Sequence[str]]) -> list[list[float]]:
+        """Return for each query one number per text, in their order; higher is more relevant."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class RerankerDeps:
+    """Dependencies for opening a retriever, in addition to the collection.
+
+    Attributes:
+        judge: opens the relevance judge for settings of the kind `judge`; None if no model can be called.
+    """
+
+    judge: Callable[[Any], Scorer] | None = None
+
+
 class RetrieverKind(KindModel):
     """Settings of one kind of retriever. Guests add kinds in the slot `retriever`. A retriever that combines others has
     a field `of`, annotated with `"RetrieverSettings"`, the union of all kinds."""
@@ -190,14 +206,6 @@ class RetrieverKind(KindModel):
 
 if TYPE_CHECKING:
     RetrieverSettings: TypeAlias = RetrieverKind
-
-
-class Scorer(Protocol):
-    """Scores how relevant texts are to queries."""
-
-    def scores(self, queries: Sequence[str], texts: Sequence[Sequence[str]]) -> list[list[float]]:
-        """Return for each query one number per text, in their order; higher is more relevant."""
-        ...
 
 
 class Progress(Protocol):

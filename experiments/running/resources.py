@@ -17,7 +17,7 @@ from ragbed.experiments.running.fingerprint import IndexKey, SearchCache, conten
 from ragbed.experiments.running.gold import Changed, Perturber, Places, gold_by_source, gold_by_span
 from ragbed.retrieval.index import Index
 from ragbed.retrieval.pool import Pool, ScopedQuery
-from ragbed.retrieval.rerankers.reranker import RerankerDeps
+from ragbed.retrieval.types import RerankerDeps
 
 if TYPE_CHECKING:
     from ragbed.agents.client import ModelClient

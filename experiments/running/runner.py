@@ -56,8 +56,7 @@ from ragbed.experiments.runs.store import RunFolder
 from ragbed.experiments.settings import RunSettings
 from ragbed.guests import entries, load
 from ragbed.retrieval.index import Index
-from ragbed.retrieval.rerankers.reranker import RerankerDeps
-from ragbed.retrieval.types import Progress
+from ragbed.retrieval.types import Progress, RerankerDeps
 from ragbed.strategies.prompting import replace_prompts
 from ragbed.strategies.types import Usage
 

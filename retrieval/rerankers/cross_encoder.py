@@ -21,9 +21,9 @@ from ragbed.retrieval.model_files import (
     loading,
     running,
 )
-from ragbed.retrieval.rerankers.reranker import Reranker, RerankerDeps
+from ragbed.retrieval.rerankers.reranker import Reranker
 from ragbed.retrieval.storage.files import unchanged_sha256
-from ragbed.retrieval.types import Matrix
+from ragbed.retrieval.types import Matrix, RerankerDeps
 
 if TYPE_CHECKING:
     from sentence_transformers import CrossEncoder

@@ -27,10 +27,10 @@ from ragbed.retrieval.model_files import (
     model_settings,
     running,
 )
-from ragbed.retrieval.rerankers.reranker import Reranker, RerankerDeps
+from ragbed.retrieval.rerankers.reranker import Reranker
 from ragbed.retrieval.storage.cache import VectorStore
 from ragbed.retrieval.storage.files import mark_new
-from ragbed.retrieval.types import Matrix
+from ragbed.retrieval.types import Matrix, RerankerDeps
 
 if TYPE_CHECKING:
     from sentence_transformers import MultiVectorEncoder

@@ -1,8 +1,6 @@
 """Base settings of rerankers, and the reranker that asks a language model."""
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 from typing import Any, Literal
@@ -12,18 +10,7 @@ from pydantic import BaseModel, Field
 from ragbed.documents.errors import SettingsError
 from ragbed.documents.types import digest
 from ragbed.retrieval.tagged_union import KindModel
-from ragbed.retrieval.types import Scorer
-
-
-@dataclass(frozen=True, slots=True)
-class RerankerDeps:
-    """Dependencies for opening a retriever, in addition to the collection.
-
-    Attributes:
-        judge: opens the relevance judge for given settings; None if no model can be called.
-    """
-
-    judge: Callable[[JudgeReranker], Scorer] | None = None
+from ragbed.retrieval.types import RerankerDeps, Scorer
 
 
 class Reranker(KindModel):

@@ -30,9 +30,8 @@ from ragbed.retrieval.lexical.tokenizers import (
     make_tokenizer,
 )
 from ragbed.retrieval.lexical.tokens import RULES, Lexicon, Tokenizer, is_korean, normalise, version_of
-from ragbed.retrieval.rerankers.reranker import RerankerDeps
 from ragbed.retrieval.storage.folder import exclusive, is_whole, keep
-from ragbed.retrieval.types import Collection, Hit, RetrieverKind, check_queries
+from ragbed.retrieval.types import Collection, Hit, RerankerDeps, RetrieverKind, check_queries
 
 Texts = Callable[[], Iterable[str]]
 Bm25Method = Literal["lucene", "robertson", "atire", "bm25l", "bm25+"]

@@ -10,8 +10,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ragbed.documents.types import Chunk
-from ragbed.retrieval.rerankers.reranker import RerankerDeps
-from ragbed.retrieval.types import DECIMALS, Collection, Embedder, Hit, Matrix, RetrieverKind, Vectors, check_queries
+from ragbed.retrieval.types import (
+    DECIMALS,
+    Collection,
+    Embedder,
+    Hit,
+    Matrix,
+    RerankerDeps,
+    RetrieverKind,
+    Vectors,
+    check_queries,
+)
 
 
 def window_vectors(chunks: Sequence[Chunk], known: Callable[[Chunk], Matrix | None], header: Callable[[str], str],

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Literal
 from pydantic import Field, FiniteFloat, model_validator
 
 from ragbed.documents.types import digest
-from ragbed.retrieval.rerankers.reranker import RerankerDeps
 from ragbed.retrieval.types import (
     DECIMALS,
     Collection,
     Hit,
+    RerankerDeps,
     Retriever,
     RetrieverKind,
     append_rest,

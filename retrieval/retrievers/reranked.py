@@ -11,11 +11,11 @@ from pydantic import Field
 from ragbed.documents.errors import ModelError
 from ragbed.documents.types import digest
 from ragbed.retrieval.rerankers import Reranker, RerankerSettings
-from ragbed.retrieval.rerankers.reranker import RerankerDeps
 from ragbed.retrieval.types import (
     DECIMALS,
     Collection,
     Hit,
+    RerankerDeps,
     Retriever,
     RetrieverKind,
     Scorer,

@@ -19,9 +19,8 @@ from ragbed.documents.errors import CallError, RagbedError, SettingsError
 from ragbed.documents.types import Chunk, digest
 from ragbed.documents.user_code import UserCode
 from ragbed.experiments.guests.external_retrievers.langchain import FromLangChain
-from ragbed.retrieval.rerankers.reranker import RerankerDeps
 from ragbed.retrieval.storage.files import sha256_of
-from ragbed.retrieval.types import Collection, Hit, Retriever, RetrieverKind, distinct, number
+from ragbed.retrieval.types import Collection, Hit, RerankerDeps, Retriever, RetrieverKind, distinct, number
 
 
 def _guard(factory: str, fail: Callable[[str], RagbedError] = SettingsError) -> UserCode:

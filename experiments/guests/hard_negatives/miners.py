@@ -18,9 +18,8 @@ from ragbed.documents.errors import SettingsError, did_you_mean
 from ragbed.documents.types import Chunk
 from ragbed.experiments.conditions import draw_lazily
 from ragbed.experiments.guests.hard_negatives.names import extract_names, extract_numbers, extract_subject
-from ragbed.retrieval.rerankers.reranker import RerankerDeps
 from ragbed.retrieval.retrievers import KINDS, RetrieverSettings
-from ragbed.retrieval.types import DECIMALS, Collection, Hit, Matrix, Retriever, RetrieverKind
+from ragbed.retrieval.types import DECIMALS, Collection, Hit, Matrix, RerankerDeps, Retriever, RetrieverKind
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,11 +42,11 @@ from ragbed.retrieval.embedders.prefixes import settings_of
 from ragbed.retrieval.index import Index
 from ragbed.retrieval.pool import Pool
 from ragbed.retrieval.rerankers import JudgeReranker, LateInteraction, Reranker
-from ragbed.retrieval.rerankers.reranker import RerankerDeps, judges_of
+from ragbed.retrieval.rerankers.reranker import judges_of
 from ragbed.retrieval.storage.cache import CachedEmbedder
 from ragbed.retrieval.storage.folder import exclusive, replacing
 from ragbed.retrieval.storage.manifest import write_manifest
-from ragbed.retrieval.types import DECIMALS, Collection, Embedder, Progress
+from ragbed.retrieval.types import DECIMALS, Collection, Embedder, Progress, RerankerDeps
 
 _BUCKETS: tuple[Bucket, ...] = ("hard", "medium", "easy")
 BANDS: Mapping[str, range] = {"1-5": range(1, 6), "6-10": range(6, 11), "11-20": range(11, 21),

@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 
 from ragbed.documents.types import Chunk
 from ragbed.experiments.guests.hard_negatives.guard import Guard, RareWords
-from ragbed.experiments.guests.hard_negatives.limits import Limited, Limits, Scores, apply_limits
 from ragbed.experiments.guests.hard_negatives.miners import Miner
+from ragbed.experiments.guests.hard_negatives.mining_limits import Limited, Limits, Scores, apply_limits
 from ragbed.experiments.guests.hard_negatives.selection import (
     MiningResult,
     MiningSettings,

@@ -13,8 +13,8 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from ragbed.documents.types import Chunk
 from ragbed.experiments.guests.hard_negatives.guard import Guard, Reason, Rejected, Thresholds
-from ragbed.experiments.guests.hard_negatives.limits import Limits
 from ragbed.experiments.guests.hard_negatives.miners import DRAWN, MiningQuery
+from ragbed.experiments.guests.hard_negatives.mining_limits import Limits
 from ragbed.experiments.judges.passage_grades import HELPS
 from ragbed.experiments.question import Benchmark, Bucket, FoundBy, Mined, Question
 from ragbed.experiments.running.gold import Places, ShownTexts, SourceOf, gold_by_source, match

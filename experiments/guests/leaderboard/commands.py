@@ -29,8 +29,8 @@ def leaderboard(folder: Annotated[Path, typer.Argument(help=(
     Exit status 1: a submission was refused.
     """
     from ragbed.agents.cassette import ENDING
-    from ragbed.experiments.guests.leaderboard.checking import Reference, check_all
-    from ragbed.experiments.guests.leaderboard.page import board_json, write_board
+    from ragbed.experiments.guests.leaderboard.leaderboard_page import board_json, write_board
+    from ragbed.experiments.guests.leaderboard.submission_checks import Reference, check_all
     from ragbed.experiments.settings.file import read_runs
     from ragbed.experiments.terminal.display import Bars, note, print_json, say
 

@@ -11,8 +11,7 @@ from ragbed.documents.errors import SettingsError
 from ragbed.retrieval.model_files import MINILM, Precision
 from ragbed.retrieval.rerankers import LateInteraction
 from ragbed.retrieval.rerankers.late_interaction import MaxSim
-from ragbed.retrieval.rerankers.reranker import RerankerDeps
-from ragbed.retrieval.types import DECIMALS, Collection, Hit, RetrieverKind
+from ragbed.retrieval.types import DECIMALS, Collection, Hit, RerankerDeps, RetrieverKind
 
 MAX_CHUNKS = 20_000  # about 4 GB of token vectors
 

@@ -27,10 +27,9 @@ from ragbed.retrieval.model_files import (
     loading,
     running,
 )
-from ragbed.retrieval.rerankers.reranker import RerankerDeps
 from ragbed.retrieval.storage.cache import VectorStore
 from ragbed.retrieval.storage.files import mark_new
-from ragbed.retrieval.types import DECIMALS, Collection, Hit, Matrix, RetrieverKind
+from ragbed.retrieval.types import DECIMALS, Collection, Hit, Matrix, RerankerDeps, RetrieverKind
 
 if TYPE_CHECKING:
     from scipy.sparse import csc_matrix, csr_matrix

@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from ragbed.documents.types import digest
-from ragbed.retrieval.rerankers.reranker import RerankerDeps
 from ragbed.retrieval.types import (
     DECIMALS,
     Collection,
     Hit,
     Matrix,
+    RerankerDeps,
     Retriever,
     RetrieverKind,
     append_rest,

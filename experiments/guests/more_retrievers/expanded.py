@@ -13,8 +13,7 @@ from pydantic import Field
 from ragbed.documents.chunkers.sections import find_breaks, last_break, outline
 from ragbed.documents.chunkers.spans import Span, next_safe_cut, safe_cut
 from ragbed.documents.types import Chunk, Document, Format, digest
-from ragbed.retrieval.rerankers.reranker import RerankerDeps
-from ragbed.retrieval.types import Collection, Hit, Retriever, RetrieverKind, distinct
+from ragbed.retrieval.types import Collection, Hit, RerankerDeps, Retriever, RetrieverKind, distinct
 
 if TYPE_CHECKING:
     from ragbed.retrieval.types import RetrieverSettings

@@ -20,7 +20,7 @@ from ragbed.experiments.benchmarks.fields import gold_chunk
 from ragbed.experiments.benchmarks.jsonl import OwnQuestions, to_question
 from ragbed.experiments.formatting import plural
 from ragbed.experiments.guests.question_files.columns import Columns, Empty, Role
-from ragbed.experiments.guests.question_files.tables import find_files, read_table, unwrap
+from ragbed.experiments.guests.question_files.table_files import find_files, read_table, unwrap
 from ragbed.experiments.guests.question_files.traces import GIVEN, read_foreign
 from ragbed.experiments.question import Benchmark
 

@@ -13,7 +13,7 @@ from ragbed.documents.paths import expand_path
 from ragbed.documents.rows import Row
 from ragbed.experiments.answer_files import Answer, AnswerFormat, Prediction
 from ragbed.experiments.guests.question_files.columns import Columns
-from ragbed.experiments.guests.question_files.tables import read_table
+from ragbed.experiments.guests.question_files.table_files import read_table
 
 GIVEN = "given_answer"  # the answer that an application gave; it is not gold
 _ASKED = ("question", "query", "user_input", "input", "prompt", "text", "content", "messages", "parts")

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from ragbed.agents.database import row_hash
-from ragbed.experiments.guests.call_cache.replies import CacheSettings, ReplyCache
+from ragbed.experiments.guests.call_cache.cached_calls import CacheSettings, ReplyCache
 from ragbed.strategies.types import Reply, Usage
 
 ROOT = Path(__file__).parents[3]

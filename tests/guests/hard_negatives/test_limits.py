@@ -10,8 +10,8 @@ import pytest
 from ragbed.experiments.guests.datasets.beir import Beir
 from ragbed.experiments.guests.hard_negatives.benchmark import MinedBenchmark
 from ragbed.experiments.guests.hard_negatives.guard import Thresholds
-from ragbed.experiments.guests.hard_negatives.limits import Limits
 from ragbed.experiments.guests.hard_negatives.mining import mine
+from ragbed.experiments.guests.hard_negatives.mining_limits import Limits
 from ragbed.experiments.guests.hard_negatives.selection import MiningSettings
 from tests.tiny_models import make_tiny
 

@@ -11,7 +11,7 @@ from ragbed.retrieval.embedders.opening import open_embedder
 from ragbed.retrieval.model_files import find_model
 from ragbed.retrieval.pool import Pool
 from ragbed.retrieval.rerankers import LateInteraction
-from ragbed.retrieval.rerankers.reranker import RerankerDeps
+from ragbed.retrieval.types import RerankerDeps
 from tests import tiny_rerankers as tiny
 
 TEXTS = ["ada founded the company in 1999.", "zebra eats grass.", "port and ship.", "wind of the river.", "stone.",

@@ -11,7 +11,7 @@ from typing import Any
 from ragbed.documents.errors import RunError
 from ragbed.experiments.cells import describe_factors, label_rows
 from ragbed.experiments.formatting import metric_title, visible
-from ragbed.experiments.guests.leaderboard.checking import Reference, Verdict
+from ragbed.experiments.guests.leaderboard.submission_checks import Reference, Verdict
 from ragbed.experiments.report.cell_table import FAILED, Figure
 from ragbed.experiments.report.page import policy
 from ragbed.retrieval.storage.files import explain_write_error, write_atomically
