@@ -29,6 +29,7 @@ from ragbed.strategies.types import (
     Reply,
     Search,
     Task,
+    ToolCall,
     Usage,
 )
 
@@ -224,6 +225,8 @@ class Session:
             try:
                 asked = self._next(value)
                 self._is_list, self.pending = isinstance(asked, list), list_actions(asked)
+                if isinstance(self.pending[0], ToolCall):
+                    raise RecipeFailed("the strategy calls a tool, but none is open here")
             except StopIteration as end:
                 self.draft, self.pending = strip_sub_answers(check_draft(end.value), self.task), []
         except RecipeFailed as error:

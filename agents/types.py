@@ -27,6 +27,17 @@ class SearchStep:
 
 
 @dataclass(frozen=True, slots=True)
+class ToolStep:
+    """One call of a tool, with the evidence numbers of the passages in its result, and the result as text."""
+
+    tool: str
+    arguments: Mapping[str, Any]
+    found: tuple[int, ...]
+    text: str
+    failure: Failure | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class DecisionStep:
     """A decision that the strategy reported."""
 
@@ -56,7 +67,7 @@ class GenerateStep:
     gathering: bool = False  # whether the retrieval strategy made the call
 
 
-Step = SearchStep | GenerateStep | DecisionStep
+Step = SearchStep | ToolStep | GenerateStep | DecisionStep
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,10 +43,10 @@ class StoredMessage(Stored):
 
 
 class StoredStep(Stored):
-    """A step of a trace: a search (`query`, `found`), a decision (`purpose`, and `text` as its reason), or a model
-    call."""
+    """A step of a trace: a search (`query`, `found`), a decision (`purpose`, and `text` as its reason), a call of a
+    tool (`purpose` is its name, `text` the hash of its result), or a model call."""
 
-    kind: Literal["search", "generate", "decision"]
+    kind: Literal["search", "generate", "decision", "tool"]
     query: str | None = None
     found: tuple[int, ...] = ()
     purpose: str | None = None
@@ -59,6 +59,7 @@ class StoredStep(Stored):
     usage: Usage = Usage()
     failure: Failure | None = None
     tool_calls: tuple[dict[str, Any], ...] = Field(default=(), exclude_if=operator.not_)
+    arguments: dict[str, Any] = Field(default={}, exclude_if=operator.not_)  # of a tool's call
 
 
 Level = Literal["chunk", "span", "page", "document", "words"]  # how precisely a passage matches gold, finest first

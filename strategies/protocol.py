@@ -7,21 +7,25 @@ from collections.abc import Iterable, Mapping
 from typing import Any, get_args
 
 from ragbed.documents.errors import RecipeFailed
-from ragbed.strategies.types import Action, Decision, Draft, Generate, Message, Role, Search
+from ragbed.strategies.types import Action, Decision, Draft, Generate, Message, Role, Search, ToolCall
 
 MAX_DECISIONS = 5_000
 """Decisions that a recipe may yield in a row. A thousand samples may each decide several times before the next call."""
 
 
 def list_actions(asked: Any) -> list[Action]:
-    """Return the actions that a recipe yielded as a list. Raises RecipeFailed unless all are searches or all are calls,
-    with valid fields."""
+    """Return the actions that a recipe yielded as a list. Raises RecipeFailed unless all are of one type, with valid
+    fields."""
     actions = asked if isinstance(asked, list) else [asked]
-    if {type(one) for one in actions} not in ({Search}, {Generate}):
-        raise RecipeFailed(f"the strategy yielded {asked!r:.60}; yield searches or calls, and do not mix them in one "
-                           "list")
+    if {type(one) for one in actions} not in ({Search}, {Generate}, {ToolCall}):
+        raise RecipeFailed(f"the strategy yielded {asked!r:.60}; yield searches, calls of the model or calls of tools, "
+                           "and do not mix them in one list")
     for one in actions:
-        if isinstance(one, Search):
+        if isinstance(one, ToolCall):
+            _demand("a tool call", (
+                (f"of {one.tool!r:.40}, which is not a name", isinstance(one.tool, str) and bool(one.tool)),
+                ("whose arguments are not a JSON object", _are_objects((one.arguments,)))))
+        elif isinstance(one, Search):
             _demand("a search", (
                 ("for something that is not a string", isinstance(one.query, str)),
                 (f"for {one.k!r:.40} chunks", one.k is None or (type(one.k) is int and one.k >= 1))))

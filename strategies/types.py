@@ -56,6 +56,48 @@ class Search:
 
 
 @dataclass(frozen=True, slots=True)
+class ToolSpec:
+    """Describe a tool to a strategy and a model. `parameters` is the JSON Schema of its arguments, an object."""
+
+    name: str
+    description: str
+    parameters: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """Call a tool. Its result is a `ToolResult`. The tool checks the arguments, which a model may have written."""
+
+    tool: str
+    arguments: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class ToolResult:
+    """What a tool returned.
+
+    Attributes:
+        parts: texts and numbered passages in reading order.
+        failure: why the tool failed or refused. Its message is for the model; the question continues.
+    """
+
+    parts: tuple[str | Passage, ...]
+    failure: Failure | None = None
+
+    @property
+    def text(self) -> str:
+        """Return the parts as text, each passage after a line with its number, or the message of the failure."""
+        if self.failure is not None:
+            return self.failure.message
+        return "\n".join(part if isinstance(part, str) else f"[{part.number}]\n{part.chunk.content}"
+                         for part in self.parts)
+
+    @property
+    def passages(self) -> Evidence:
+        return tuple(part for part in self.parts if isinstance(part, Passage))
+
+
+@dataclass(frozen=True, slots=True)
 class Generate:
     """Call the model.
 
@@ -138,7 +180,7 @@ class Reply:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """A failed call, sent to a recipe that set `see_failure`."""
+    """A failed call, sent to a recipe that set `see_failure`, or the failure of a tool."""
 
     kind: str
     message: str
@@ -208,8 +250,8 @@ def _field_citations(said: Any) -> tuple[list[int], bool]:
     return numbers, unread
 
 
-Action = Search | Generate
-Result = Evidence | Reply | Failure
+Action = Search | Generate | ToolCall
+Result = Evidence | Reply | Failure | ToolResult
 Asked = Action | list[Action] | Decision | Contexts
 Recipe = Generator[Asked, Any, Draft]
 Gathering = Generator[Asked, Any, Evidence]
@@ -283,6 +325,7 @@ class Task:
     prompt_variant: int = 1
     placed: bool = False  # whether the evidence is fixed beforehand, so that every search finds the same
     seed: int = 0
+    tools: tuple[ToolSpec, ...] = ()  # tools that the strategy may call
 
     @property
     def chooses(self) -> bool:

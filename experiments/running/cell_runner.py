@@ -17,7 +17,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from ragbed.agents.search import SearchFunction, fixed_chunks
-from ragbed.agents.types import Answer, Cost, DecisionStep, GenerateStep, SearchStep, Step
+from ragbed.agents.types import Answer, Cost, DecisionStep, GenerateStep, SearchStep, Step, ToolStep
 from ragbed.experiments.benchmarks.fields import fill_references
 from ragbed.experiments.record import Record, Result, StoredMessage, StoredPassage, StoredStep, StoredSub, Timing
 from ragbed.strategies.answering import read_sub_answers
@@ -142,6 +142,9 @@ def _stored_step(step: Step, database: Database) -> StoredStep:
         return StoredStep(kind="search", query=step.query, found=step.found, failure=step.failure)
     if isinstance(step, DecisionStep):
         return StoredStep(kind="decision", purpose=step.what, text=step.why)
+    if isinstance(step, ToolStep):
+        return StoredStep(kind="tool", purpose=step.tool, arguments=dict(step.arguments), found=step.found,
+                          text=database.put_text(step.text), failure=step.failure)
     return StoredStep(kind="generate", purpose=step.purpose, key=step.key,
                       messages=tuple(_stored_message(message, database) for message in step.messages),
                       shown=step.shown, text=step.text, reasoning=step.reasoning, finish_reason=step.finish_reason,

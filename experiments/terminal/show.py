@@ -1,6 +1,7 @@
 """Show a question with its answers in every cell, the steps of an answer, and chunks: as text and as JSON rows."""
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass
@@ -10,7 +11,15 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from ragbed.agents.types import DecisionStep, GenerateStep, SearchStep, Step, describe_tool_call, message_to_json
+from ragbed.agents.types import (
+    DecisionStep,
+    GenerateStep,
+    SearchStep,
+    Step,
+    ToolStep,
+    describe_tool_call,
+    message_to_json,
+)
 from ragbed.documents.types import Chunk
 from ragbed.experiments.analysis.causes import BY_NAME, find_causes
 from ragbed.experiments.cells import Cell
@@ -241,6 +250,8 @@ def restored(step: StoredStep, text: Text) -> Step:
         return SearchStep(step.query or "", step.found, step.failure)
     if step.kind == "decision":
         return DecisionStep(step.purpose or "", step.text)
+    if step.kind == "tool":
+        return ToolStep(step.purpose or "", step.arguments, step.found, text(step.text), step.failure)
     messages = tuple(Message(_ROLES.validate_python(one.role), tuple(map(text, one.parts)), one.tool_calls, one.call_id)
                      for one in step.messages)
     return GenerateStep(step.purpose or "", step.key or "", messages, step.shown, step.text, step.reasoning,
@@ -253,6 +264,8 @@ def step_row(step: Step, prompts: bool = True) -> dict[str, Any]:
         return {"kind": "search", **asdict(step)}
     if isinstance(step, DecisionStep):
         return {"kind": "decision", **asdict(step)}
+    if isinstance(step, ToolStep):
+        return {"kind": "tool", **asdict(step)}
     messages = [message_to_json(message) for message in step.messages]
     return {"kind": "generate", **asdict(step), "messages": messages if prompts else len(messages)}
 
@@ -279,6 +292,11 @@ def show_steps(steps: Sequence[Step], places: PassagePlaces, prompts: bool = Tru
             _show_search(count, step, places)
         elif isinstance(step, DecisionStep):
             say(f"== step {count}: decides: {step.what}{f' ({step.why})' if step.why else ''}")
+        elif isinstance(step, ToolStep):
+            say(f"== step {count}: calls {step.tool} {json.dumps(step.arguments, ensure_ascii=False)}, "
+                f"{f'failed: {step.failure.message}' if step.failure else f'found {list(step.found)}'}")
+            for line in (f"[{number}] {places.of[number]}" for number in step.found):
+                say(f"   {line}")
         else:
             _show_call(count, step, prompts)
 

@@ -38,6 +38,7 @@ from ragbed.strategies.types import (
     Reply,
     Search,
     Task,
+    ToolCall,
 )
 
 Rewrite = Callable[[int, Generate], Generate]
@@ -67,7 +68,8 @@ class Lockstep:
             for player in players:
                 yield from self._go_on(player, None)
             while waiting := [player for player in players if player.pending]:
-                served = [player for player in waiting if isinstance(player.pending[0], Search)] or waiting
+                kind = min((type(player.pending[0]) for player in waiting), key=_ORDER.index)
+                served = [player for player in waiting if isinstance(player.pending[0], kind)]
                 yield from self._perform([action for player in served for action in player.pending])
                 for player in served:
                     results = [self._results(action)[0] for action in player.pending]
@@ -93,7 +95,7 @@ class Lockstep:
             player.ends.append(end.value)
             return
         player.listed = isinstance(asked, list)
-        player.pending = [one if isinstance(one, Search) else self.rewrite(player.place, replace(one, answers=None))
+        player.pending = [self.rewrite(player.place, replace(one, answers=None)) if isinstance(one, Generate) else one
                           for one in (asked if isinstance(asked, list) else [asked])]
 
     def _perform(self, actions: Sequence[Action]) -> Generator[Asked, Any, None]:
@@ -114,6 +116,9 @@ class Lockstep:
         return [result for known, result in self._known.get(_key(action), ()) if known == action]
 
 
+_ORDER = (Search, ToolCall, Generate)  # actions that are performed first
+
+
 @dataclass(slots=True)
 class _Player(Generic[End]):
     place: int
@@ -124,9 +129,12 @@ class _Player(Generic[End]):
 
 
 def _key(action: Action) -> Hashable:
-    """Return a hashable key that equal actions share. It leaves out schemas and tools, which cannot be hashed."""
+    """Return a hashable key that equal actions share. It leaves out schemas, tools and arguments, which cannot be
+    hashed."""
     if isinstance(action, Search):
         return action
+    if isinstance(action, ToolCall):
+        return action.tool
     return action.sample, action.purpose, tuple(message.parts for message in action.messages)
 
 

@@ -1,13 +1,14 @@
 """Convert a served answer to plain JSON: text, citations, sources, steps, usage. Each route adapts it to its API."""
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 from urllib.parse import quote, urlencode
 
-from ragbed.agents.types import Answer, DecisionStep, GenerateStep, SearchStep, Step
+from ragbed.agents.types import Answer, DecisionStep, GenerateStep, SearchStep, Step, ToolStep
 from ragbed.documents.types import Chunk, replace_surrogates
 from ragbed.experiments.formatting import visible
 from ragbed.retrieval.index import Index
@@ -100,6 +101,9 @@ def _step(step: Step) -> dict[str, Any]:
     if isinstance(step, SearchStep):
         return {"kind": "search", "query": replace_surrogates(step.query), "found": list(step.found),
                 "failure": failure}
+    if isinstance(step, ToolStep):
+        return {"kind": "tool", "tool": step.tool, "arguments": replace_surrogates(json.dumps(step.arguments)),
+                "found": list(step.found), "text": replace_surrogates(step.text[:_MAX_REPLY]), "failure": failure}
     return {"kind": "call", "purpose": step.purpose, "shown": list(step.shown),
             "text": replace_surrogates(step.text[:_MAX_REPLY]), "prompt_tokens": step.usage.prompt_tokens,
             "completion_tokens": step.usage.completion_tokens, "failure": failure}
