@@ -1,12 +1,20 @@
 """Means, intervals and set-level metrics; figures of the papers that follow from their own formulas and counts."""
 
+import math
+
 import pytest
 from factored import Row
 from hypothesis import given
 from hypothesis import strategies as st
 
 from ragbed.experiments import Scored, Sub, aggregate, score
-from ragbed.experiments.metrics import chain_pattern, count_outcomes, estimate_clustered_share, estimate_share
+from ragbed.experiments.metrics import (
+    calibration_error,
+    chain_pattern,
+    count_outcomes,
+    estimate_clustered_share,
+    estimate_share,
+)
 
 REFUSED = {"outcome": "refused", "text": "It is unanswerable.", "refused": True, "grade": "Wrong"}
 
@@ -198,3 +206,12 @@ def test_mrkes_shares_of_right_and_lucky_answers():
     assert round(100 * figures["lucky"]["mean"], 1) == 17.7
     assert [chain_pattern(row.scores) for row in rows].count((True, False, False)) == 73
     assert "joint_em_log" not in figures
+
+
+def test_calibration_error_is_the_root_mean_square_difference_over_bins_of_100_sorted_answers():
+    low, high = [(0.2, 1.0)] * 50 + [(0.2, 0.0)] * 50, [(0.9, 1.0)] * 80 + [(0.9, 0.0)] * 70
+    sure, right = zip(*high, *low, strict=True)
+    assert calibration_error(sure[:99], right[:99]) is None
+    # bins of 100 (0.2 sure, 0.5 right) and 150 (0.9 sure, 80 of 150 right)
+    assert calibration_error(sure, right) == pytest.approx(math.sqrt(0.4 * 0.3**2 + 0.6 * (0.9 - 80 / 150) ** 2))
+    assert calibration_error(sure, right, as_published=True) == pytest.approx(math.sqrt(0.4 * 0.3**2))

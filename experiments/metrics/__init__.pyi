@@ -1,6 +1,7 @@
 from .aggregation import (
     Estimate,
     aggregate,
+    calibration_error,
     count_outcomes,
     estimate,
     estimate_clustered_share,
@@ -55,6 +56,7 @@ __all__ = [
     "aggregate",
     "best_overlap",
     "better_sign",
+    "calibration_error",
     "chain_pattern",
     "contains_answer",
     "count_outcomes",

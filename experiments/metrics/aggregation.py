@@ -181,3 +181,25 @@ def estimate_clustered_share(hits: Sequence[bool], clusters: Sequence[str]) -> E
                                                                                                                totals)))
     share = sum(hits) / len(hits)
     return estimate(share, wilson(share, worth), len(hits))
+
+
+_BIN = 100  # answers in a bin of `calibration_error`
+
+
+def calibration_error(confidences: Sequence[float], right: Sequence[float], as_published: bool = False) -> float | None:
+    """Return the root mean square difference, from 0 to 1, between an answer's confidence and whether it is right.
+
+    The answers are sorted by confidence and cut into bins of 100; the last bin takes the rest. A bin's difference is
+    that of its two means, weighted by its size. Below 100 answers the result is None. `as_published` leaves out the
+    last bin, like BrowseComp-Plus's `evaluate_run.py` (Chen et al. 2025) and the script that it copies.
+    """
+    import numpy as np
+
+    if (count := len(confidences) // _BIN) == 0:
+        return None
+    sure, held = np.array(confidences, dtype=np.float64), np.array(right, dtype=np.float64)
+    order = np.argsort(sure) if as_published else np.argsort(sure, kind="stable")
+    cuts = [_BIN * place for place in range(1, count)]
+    bins = list(zip(np.split(sure[order], cuts), np.split(held[order], cuts), strict=True))
+    return math.sqrt(sum(len(one) / len(sure) * float(one.mean() - other.mean()) ** 2
+                         for one, other in (bins[:-1] if as_published else bins)))
