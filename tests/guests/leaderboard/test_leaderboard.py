@@ -175,9 +175,9 @@ def test_different_question_sets_have_separate_tables(cheats, folder, made, ragb
 def test_a_replay_that_takes_too_long_is_stopped(folder, monkeypatch, ragbed):
     import time
 
-    from ragbed.experiments.guests.leaderboard import checking
+    from ragbed.experiments.guests.leaderboard import submission_checks
 
-    monkeypatch.setattr(checking, "check_submission", lambda *args: time.sleep(60))
+    monkeypatch.setattr(submission_checks, "check_submission", lambda *args: time.sleep(60))
     status, _, err = ragbed("leaderboard", folder, "--out", folder / "site", "--seconds", 1)
     assert (status, "takes longer than 1 seconds" in err) == (1, True)
 
