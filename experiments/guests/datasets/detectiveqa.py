@@ -14,25 +14,43 @@ One invented record. `clue_position` may be called `evidence_position`; -1 marks
        "clue_position": [4, -1], "answer_position": 11, "distraction": {"A": "Ida was seen near it."}}]}
 
 `distraction` was for the annotators and is ignored.
+
+MemoryAgentBench (Hu, Wang, McAuley, arXiv:2507.05257) has ten of the novels, with 71 questions, on the hub as
+`ai-hyz/MemoryAgentBench`, `data/Long_Range_Understanding-*.parquet`. Its rows are read too, if their source is
+`detective_qa`. They have no clues, steps or paragraph numbers. The options are part of the question, and an answer may
+be a letter, an option, or JSON with the field `answer`. One invented row:
+
+    {"context": "Ida lit the lamp.\nThere was oil on Otto's sleeve.",
+     "questions": ["Who moved the lamp?\nA. Ida\nB. Otto\nC. Nell\nD. Nobody"], "answers": [["B. Otto"]],
+     "metadata": {"source": "detective_qa", "qa_pair_ids": ["detective_qa_0"]}}
 """
 from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import cache
 from itertools import chain
 from pathlib import Path
-from typing import Literal
+from types import MappingProxyType
+from typing import Any, Literal
 
 from ragbed.documents.errors import BenchmarkError
 from ragbed.documents.rows import Row, convert_records, read_csv, read_json, read_rows, read_text, skip_bad_records
 from ragbed.documents.types import Chunk, Document, digest
 from ragbed.experiments.benchmarks.base import About, Loaded, Selection, collect_questions, files_below, files_in
-from ragbed.experiments.benchmarks.fields import choices, find_letter, gold_chunk, make_tags
+from ragbed.experiments.benchmarks.fields import (
+    Options,
+    choices,
+    find_letter,
+    gold_chunk,
+    letter_options,
+    make_tags,
+)
 from ragbed.experiments.benchmarks.hub import fetch_files
 from ragbed.experiments.question import Benchmark, Gold, Question, Scheme, Step
+from ragbed.strategies.choice import read_choice
 
 _INFERRED = -1
 _NOVELS = ("*.txt", "*.csv")  # all .json files, such as titles.json, are fetched anyway
@@ -40,6 +58,12 @@ TITLES = ("titles.json", "titles.csv")
 _BRACKETED = re.compile(r"\s*\[(\d{1,9})\]\s*")
 _PLAIN = re.compile(r"\s*(\d{1,9})(?:[.:、)]\s*|\s+)")
 _LANGUAGE = re.compile(r"(?<![a-z])(en|english|zh|cn|chinese)(?![a-z])", re.IGNORECASE)
+_SOURCE = "detective_qa"  # its name in MemoryAgentBench
+_EMPTY = Row(Path(), 0, {})
+_OPTION = re.compile(r"""(?<!\w)["'(]?([A-Z])["']?\s?[.):：、](?!\w\.)\s*["']?""")
+_OPTION_LINE = re.compile(rf"^\s*{_OPTION.pattern}", re.MULTILINE)
+_LABEL = re.compile(r"(?:\b(?:options|choices))?[\s:{(\[]*$", re.IGNORECASE)
+_STATED = re.compile(r"""["']answer["']\s*:\s*["']([^"']+)""")
 _CJK = re.compile(r"[\u3400-\u9fff]")
 
 
@@ -57,7 +81,7 @@ class DetectiveQa(Selection):
               "https://arxiv.org/abs/2409.02465",
         licence="Apache 2.0 by the dataset's page; the novels belong to their authors",
         size="1,200 questions over novels of 100,000 words and more, in English and in Chinese",
-        get="hub:Phospheneser/DetectiveQA, or a folder of its annotations and novels",
+        get="hub:Phospheneser/DetectiveQA, a folder of its annotations and novels, or hub:ai-hyz/MemoryAgentBench",
         settings={"rules": "choice", "conditions": ["full", "closed-book", "gold"],
                   "reasoning": "chain_of_thought"})
     scheme = Scheme(
@@ -68,11 +92,21 @@ class DetectiveQa(Selection):
     path: str = "hub:Phospheneser/DetectiveQA"
     novels: str | None = None
 
+    @classmethod
+    def run_as(cls, fields: Mapping[str, Any], run: Mapping[str, Any] = MappingProxyType({})) -> Mapping[str, Any]:
+        """Return the paper's settings. Rows of MemoryAgentBench have no clues to show, and no title."""
+        named = re.search(r"MemoryAgentBench|Long_Range_Understanding", str(fields.get("path", "")), re.IGNORECASE)
+        return {**cls.about.settings, **({"conditions": "full"} if named else {})}
+
     def load(self) -> Benchmark:
         """Load the selected questions, and only their novels."""
         path = fetch_files(self.path, also=_NOVELS)
-        shelf = Shelf(fetch_files(self.novels, also=_NOVELS) if self.novels else path if path.is_dir() else path.parent)
         with skip_bad_records(self.skip_bad) as skipped:
+            if rows := _memory_rows(path):
+                loaded = collect_questions(chain.from_iterable(convert_records(_memory_questions, rows)))
+                return self.select(replace(Benchmark("detectiveqa", *loaded), skipped=tuple(skipped)))
+            shelf = Shelf(fetch_files(self.novels, also=_NOVELS) if self.novels else
+                          path if path.is_dir() else path.parent)
             records = {question.id: (question, row) for question, row in _records(path)}
             chosen = self.select(Benchmark("detectiveqa", tuple(question for question, _ in records.values())))
             questions, documents = collect_questions(convert_records(
@@ -102,6 +136,57 @@ def _records(path: Path) -> Iterator[tuple[Question, Row]]:
     files = (file for file in files_below(path, (".json", ".jsonl")) if file.name not in TITLES)
     rows = chain.from_iterable(map(read_rows, files))
     return convert_records(made, chain.from_iterable(convert_records(parts, rows)))
+
+
+def _memory_rows(path: Path) -> list[tuple[int, Row]]:
+    """Return MemoryAgentBench's rows of this benchmark, numbered; none if the files have another format."""
+    files = [path] if path.is_file() else files_in(path, (".parquet", ".jsonl", ".json"))
+    rows = (row for file in files if file.name not in TITLES and "context" in next(read_rows(file), _EMPTY).fields
+            for row in read_rows(file))
+    return list(enumerate((row for row in rows if row.part("metadata", row.fields.get("metadata")).fields.get(
+        "source") == _SOURCE), start=1))
+
+
+def _memory_questions(numbered: tuple[int, Row]) -> list[Loaded]:
+    """Return the questions of one row, over the lines of its context."""
+    novel, row = numbered
+    lines = enumerate(row.filled("context").split("\n"), start=1)
+    text = Novel(f"{_SOURCE}-{novel}", ((number, line.strip()) for number, line in lines), "")
+    pool, whole = text.before(text.last + 1)
+    asked, answers = row.filled_texts("questions"), row.fields.get("answers")
+    if not isinstance(answers, list) or len(answers) != len(asked):
+        row.fail("answers", f"one for each of the {len(asked)} questions", answers)
+    found: list[Loaded] = []
+    for place, (question, answer) in enumerate(zip(asked, answers, strict=True), start=1):
+        forms = [str(one) for one in (answer if isinstance(answer, list) else [answer])]
+        stem, options = _split_options(question)
+        letters = {letter for form in forms if (letter := read_choice(
+            stated[1] if (stated := _STATED.search(form)) else form, options))}
+        if len(letters) != 1:
+            row.fail(f"questions[{place - 1}]", "options A, B, C and so on, and an answer that names one",
+                     f"{question[-80:]} {forms}")
+        found.append((Question(
+            id=f"{_SOURCE}-{novel}-{place}", text=stem, answers=tuple(letters), answerable=True, options=options,
+            pool=pool, whole=(whole,), tags=make_tags(novel=str(novel), language=language_of(stem))), [text.document]))
+    return found
+
+
+def _split_options(text: str) -> tuple[str, Options]:
+    """Return the question without its options, and the options: at the starts of lines or else within them. Text after
+    the line of the last option is dropped."""
+    for pattern in (_OPTION_LINE, _OPTION):
+        marks: list[re.Match[str]] = []
+        for mark in pattern.finditer(text):
+            if mark[1] == "A" and len(marks) < 2:  # an earlier A was an initial
+                marks = [mark]
+            elif mark[1] == chr(ord("A") + len(marks)):
+                marks.append(mark)
+        if len(marks) > 1:
+            ends = [*(mark.start() for mark in marks[1:]), len(text)]
+            texts = [text[mark.end():end].strip() for mark, end in zip(marks, ends, strict=True)]
+            stem = _LABEL.sub("", text[:marks[0].start()]).strip()
+            return stem, letter_options(one.split("\n")[0].strip(" \t\r,;}\"'") for one in texts)
+    return text, ()
 
 
 def _question(row: Row) -> Question:

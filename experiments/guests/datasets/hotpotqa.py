@@ -17,12 +17,12 @@ from typing import Literal
 
 from ragbed.documents.rows import Row
 from ragbed.experiments.benchmarks.base import About, Loaded
-from ragbed.experiments.guests.datasets.splits import SplitFiles
+from ragbed.experiments.guests.datasets.splits import PooledFiles
 from ragbed.experiments.guests.datasets.titled import Units, with_facts
 from ragbed.experiments.question import Question, Scheme
 
 
-class HotpotQa(SplitFiles):
+class HotpotQa(PooledFiles):
     """HotpotQA in the distractor or full-wiki setting.
 
     Attributes:

@@ -15,6 +15,9 @@ dictionary:
 
 Raw files have one record each, with additional `validity_scalar` (1 to 5; 4 and 5 are valid) and `example_id`.
 Generation logs are read too. One published record has no documents, so `provided` shows none.
+
+The repository announces the data on the hub as `launch/mdbench`. It is read if it has these fields. `documents` may
+also be a list of texts, then without `table` and `characteristic_breakdown`. ragbed was not tested with it.
 """
 from __future__ import annotations
 
@@ -104,7 +107,7 @@ _IN_LOGS = {
 
 
 class Mdbench(RecordFiles):
-    """MDBench from local files.
+    """MDBench from local files or the hub.
 
     Attributes:
         unwrap: show only the text of a document that is stored as a Python dictionary, and show tables without the
@@ -117,7 +120,7 @@ class Mdbench(RecordFiles):
         paper="MDBench: A Synthetic Multi-Document Reasoning Benchmark Generated with Knowledge Guidance (2025), "
               "https://github.com/jpeper/MDBench",
         licence="not stated", size="153 public questions over 5 to 17 short documents each, of the paper's 1,000",
-        get="data/datasets/mdbench_dataset.json of https://github.com/jpeper/MDBench",
+        get="data/datasets/mdbench_dataset.json of https://github.com/jpeper/MDBench, or hub:launch/mdbench (untested)",
         settings={"rules": "reading", "conditions": "provided", "reasoning": ["direct", "chain_of_thought"]},
         as_published={"unwrap": False})
     scheme = Scheme(
@@ -147,7 +150,7 @@ def _question(row: Row, id: str, unwrap: bool = True) -> Loaded:
                for number, content in enumerate(_documents(row), start=1)]
     given = tuple(chunk for _, chunk in brought)
     shown: Chunk | None = None
-    if table := row.text("table").strip():
+    if table := (row.optional if isinstance(row.fields.get("documents"), list) else row.text)("table").strip():
         brought.append(passage(pipe_table(table) if unwrap else table, id=f"{id}/table"))
         shown = brought[-1][1]
     tags = _tags(row) | make_tags(documents="" if given else "none",
@@ -165,6 +168,8 @@ def _rename_fields(row: Row) -> Row:
 
 def _documents(row: Row) -> list[str]:
     """Split the record's text into documents. A heading counts only if it has the next number."""
+    if isinstance(row.fields.get("documents"), list):
+        return [document.strip() for document in row.texts("documents")]
     text, starts, ends = row.text("documents"), list[int](), list[int]()
     for heading in _HEADER.finditer(text):
         if int(heading[1]) == len(starts) + 1:
@@ -176,7 +181,9 @@ def _documents(row: Row) -> list[str]:
 
 
 def _tags(row: Row) -> dict[str, tuple[str, ...]]:
-    breakdown = row.decoded("characteristic_breakdown", dict, "a dictionary of characteristics")
-    part = row.part("characteristic_breakdown", breakdown)
+    stated = "characteristic_breakdown" in row.fields or not isinstance(row.fields.get("documents"), list)
+    part = row.part("characteristic_breakdown", row.decoded(
+        "characteristic_breakdown", dict, "a dictionary of characteristics") if stated else {})
     validity = str(row.number("validity_scalar")) if "validity_scalar" in row.fields else ""
-    return make_tags(**{name.replace("-", "_"): str(part.number(name)) for name in CHARACTERISTICS}, validity=validity)
+    return make_tags(**{name.replace("-", "_"): str(part.number(name)) for name in CHARACTERISTICS if stated},
+                     validity=validity)

@@ -5,9 +5,15 @@ arXiv:2402.11924. The paper links an anonymous review copy of the data,
 anonymous.4open.science/r/LLM_multihop_eval-055C. No licence is stated; the edited questions come from HotpotQA (CC
 BY-SA 4.0). The data is not included in this project.
 
-One invented record. Passages may be texts, `[title, [sentence, ...]]` as in HotpotQA, or records with `title` and
-`text`. The unedited original may be missing, or be in fields that begin with `original_`. The optional
-`supporting_facts` names passages by `[title, sentence number]` or, if titles are equal, by position from 0:
+The paper's later version is "CofCA: A Step-Wise Counterfactual Multi-hop QA Benchmark", ICLR 2025, with the same arXiv
+number. Its counterfactual questions are read as `edited`, its factual ones (of HotpotQA, 2WikiMultihopQA and MuSiQue)
+as `original`. Its data, anonymous.4open.science/r/LLM_inherent_multi_step_eval-3818, could not be had, so field names
+are read leniently.
+
+One invented record. `context` may be one text; passages may be texts, `[title, [sentence, ...]]` as in HotpotQA, or
+records with `title` and `text`. Sub-questions may also be records with `question` and `answer`. The unedited original
+may be missing, or be in fields that begin with `original_`. The optional `supporting_facts` names passages by `[title,
+sentence number]` or, if titles are equal, by position from 0:
 
     {"id": "orl-2", "context": ["The Orlo family founded the Tessel hotels.", "Tessel has its head office in Marn."],
      "question": "In which city is the head office of the hotels that the Orlo family founded?", "answer": "Marn",
@@ -39,38 +45,41 @@ from ragbed.experiments.question import Question, Scheme
 
 # Accepted names of each field; the first one that is present counts.
 _NAMES = {
-    "context": ("context", "passages", "paragraphs"),
+    "context": ("context", "passages", "paragraphs", "passage"),
     "question": ("question", "multihop_question"),
     "answer": ("answer", "final_answer"),
-    "sub_questions": ("sub_questions", "subquestions"),
+    "sub_questions": ("sub_questions", "subquestions", "sub_qas", "sub_qa", "question_decomposition"),
     "sub_answers": ("sub_answers", "subanswers", "intermediate_answers"),
     "hops": ("hops", "hop", "num_hops"),
     "type": ("type", "question_type"),
 }
 _ORIGINAL = "original"
+_VERSIONS = {"edited": "edited", "counterfactual": "edited", _ORIGINAL: _ORIGINAL, "factual": _ORIGINAL}
 _HOPS = re.compile(r"([1-9])[\s_-]*hops?|([1-9])", re.IGNORECASE)
 
 
 class Mrke(RecordFiles):
-    """MRKE from local files. A record with its unedited original becomes two questions with the same `pair`.
+    """MRKE, or its later version CofCA, from local files. A record with its unedited original becomes two questions
+    with the same `pair`.
 
     Attributes:
-        versions: the edited questions, the originals, or both. Originals are easier, and a model may remember them, so
-            do not average over both. The view `gap` needs both.
+        versions: the edited (counterfactual) questions, the originals (factual questions), or both. Originals are
+            easier, and a model may remember them, so do not average over both. The view `gap` needs both.
     """
 
     about = About(
-        paper="MRKE: The Multi-hop Reasoning Evaluation of LLMs by Knowledge Edition (2024), "
-              "https://arxiv.org/abs/2402.11924",
+        paper="MRKE: The Multi-hop Reasoning Evaluation of LLMs by Knowledge Edition (2024); later CofCA: A Step-Wise "
+              "Counterfactual Multi-hop QA Benchmark (ICLR 2025), https://arxiv.org/abs/2402.11924",
         licence="not stated; edited from HotpotQA, CC BY-SA 4.0",
-        size="900 questions, 300 of each of 2, 3 and 4 hops, and the 300 of HotpotQA that they were edited from",
+        size="MRKE: 900 questions, 300 of each of 2, 3 and 4 hops, and the 300 of HotpotQA that they were edited from; "
+             "CofCA: 900 counterfactual and 900 factual questions",
         get="the paper's address, or from its authors",
         settings={"rules": "reading", "brief": True, "conditions": "provided", "reasoning": "chain_of_thought",
                   "layout": "as_published", "show": ["sub_questions", "question"], "sub_answers": "asked"})
     scheme = Scheme(
         groups=("chain", "overlap", "ranking", "form"), rubric=None,
         columns=("em", "f1", "joint_em", "joint_f1", "chain_correct", "lucky"),
-        views=("by:version", "by:hops", "by:type", "chain", "gap"),
+        views=("by:version", "by:hops", "by:type", "by:source", "chain", "gap"),
         published=("mrke_3", "mrke_4", "mrke_5", "mrke_7", "mrke_8"))
 
     kind: Literal["mrke"] = "mrke"
@@ -97,9 +106,8 @@ def _questions(row: Row, id: str) -> Iterator[Loaded]:
         fields = {name.removeprefix(prefix): value for name, value in row.fields.items()
                   if name.startswith(prefix) and value is not None}
         original = Row(row.file, row.line, fields, row.within + prefix)
-    version = row.optional("version") or "edited"
-    if version not in ("edited", _ORIGINAL):
-        row.fail("version", "edited or original", version)
+    stated = row.optional("version") or "edited"
+    version = _VERSIONS.get(stated.strip().lower()) or row.fail("version", f"one of {', '.join(_VERSIONS)}", stated)
     pair = row.stated_id("pair") or (id if original else "")
     question = _question(row, id, make_tags(version=version, pair=pair))
     if original is not None:
@@ -110,6 +118,11 @@ def _questions(row: Row, id: str) -> Iterator[Loaded]:
 def _question(row: Row, id: str, tags: dict[str, tuple[str, ...]]) -> Loaded:
     found = {field: next((name for name in names if name in row.fields), None) for field, names in _NAMES.items()}
     row = replace(row, fields={**row.fields, **{field: row.fields[name] for field, name in found.items() if name}})
+    listed = row.fields.get("sub_questions")
+    if isinstance(listed, list) and listed and all(isinstance(one, dict) for one in listed):
+        parts = row.parts("sub_questions")
+        row = replace(row, fields={**row.fields, "sub_questions": [part.text("question") for part in parts],
+                                   "sub_answers": [part.text("answer") for part in parts]})
     asked, answered = tuple[str, ...](), tuple[str, ...]()
     if tags["version"] == ("edited",) or "sub_questions" in row.fields:
         asked, answered = row.filled_texts("sub_questions"), row.filled_texts("sub_answers")
@@ -118,6 +131,7 @@ def _question(row: Row, id: str, tags: dict[str, tuple[str, ...]]) -> Loaded:
         asked, chain = mask_answers(asked, answered)
         tags = {**tags, "chain": (chain,)}
     context = row.fields.get("context")
+    context = [context] if isinstance(context, str) and context.strip() else context
     if not isinstance(context, list) or not context:
         row.fail("context", "a list of passages", context)
     documents, given = passages(_passage(row, f"context[{at}]", item) for at, item in enumerate(context))
@@ -127,7 +141,8 @@ def _question(row: Row, id: str, tags: dict[str, tuple[str, ...]]) -> Loaded:
     return Question(
         id=id, text=row.filled("question"), answers=(row.filled("answer"),), answerable=True,
         gold=tuple(dict.fromkeys(gold)), provided=given, sub_questions=asked, sub_answers=answered,
-        tags=make_tags(hops=_hops(row, len(asked)), type=row.optional("type").strip().lower()) | tags), documents
+        tags=make_tags(hops=_hops(row, len(asked)), type=row.optional("type").strip().lower(),
+                       source=row.optional("source")) | tags), documents
 
 
 def _passage(row: Row, field: str, item: Any) -> tuple[str, str]:

@@ -22,11 +22,11 @@ from typing import Literal
 from ragbed.documents.rows import Row
 from ragbed.experiments.benchmarks.base import About, Loaded
 from ragbed.experiments.benchmarks.fields import gold_chunk, make_tags, mask_answers, passages
-from ragbed.experiments.guests.datasets.splits import SplitFiles
+from ragbed.experiments.guests.datasets.splits import PooledFiles
 from ragbed.experiments.question import Question, Scheme
 
 
-class Musique(SplitFiles):
+class Musique(PooledFiles):
     """MuSiQue-Ans, or MuSiQue-Full. Half of the questions of MuSiQue-Full cannot be answered; run it with `rules:
     grounded`.
     """

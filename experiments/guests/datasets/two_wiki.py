@@ -25,14 +25,14 @@ from typing import Literal
 from ragbed.documents.rows import Row, convert_records, read_rows
 from ragbed.experiments.benchmarks.base import About, Loaded
 from ragbed.experiments.benchmarks.hub import fetch_files
-from ragbed.experiments.guests.datasets.splits import SplitFiles
+from ragbed.experiments.guests.datasets.splits import PooledFiles
 from ragbed.experiments.guests.datasets.titled import Units, with_facts
 from ragbed.experiments.question import Question, Scheme, Step
 
 _ALIASES = "id_aliases.json"
 
 
-class TwoWiki(SplitFiles):
+class TwoWiki(PooledFiles):
     """2WikiMultihopQA. If `id_aliases.json` is next to the questions, its aliases are accepted answers too.
 
     Attributes:

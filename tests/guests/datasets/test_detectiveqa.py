@@ -3,6 +3,7 @@ import json
 from pathlib import Path
 
 import pytest
+from loaded import loaded
 
 from ragbed.documents import BenchmarkError
 from ragbed.experiments.analysis.notes import note_late_clues
@@ -158,3 +159,38 @@ def test_novels_of_another_dataset_on_the_hub_are_fetched_with_their_titles(tmp_
                         lambda name, **options: fetched.update({name: set(options["allow_patterns"])}) or tmp_path)
     assert DetectiveQa(path="hub:a/asked", novels="hub:a/novels").load().questions
     assert fetched["a/novels"] >= {"*.txt", "*.csv", "*.json"}
+
+
+MEMORY = {"context": "Ida lit the lamp.\n\nThere was oil on a sleeve.\nIt was cold.",
+          "questions": ["Who lit the lamp?\nA. Ida\nB. Otto\n\nReply with a letter.",
+                        "Why did A. Hunter leave? Options: (A) Fear (B) Love",
+                        "What was on the sleeve?\nOptions: {'A': 'oil', 'B': \"Otto's ink\"}"],
+          "answers": [["A"], ["B. Love"], ['{"answer": "B", "reasoning": "..."}']],
+          "metadata": {"source": "detective_qa", "qa_pair_ids": ["x0", "x1", "x2"]}}
+
+
+def test_rows_of_memory_agent_bench_are_questions_over_their_whole_context(tmp_path):
+    other = {"context": "A book.", "questions": ["Sum up."], "answers": [["It is."]],
+             "metadata": {"source": "infbench_sum_eng_shots2"}}
+    first, second, third = loaded(DetectiveQa, tmp_path / "rows.jsonl", other, MEMORY).questions
+    assert (first.id, first.text, first.answers, first.options) == (
+        "detective_qa-1-1", "Who lit the lamp?", ("A",), (("A", "Ida"), ("B", "Otto")))
+    assert [chunk.content for chunk in first.pool] == [
+        "Ida lit the lamp.", "There was oil on a sleeve.", "It was cold."]
+    assert first.whole[0].content == "Ida lit the lamp.\n\nThere was oil on a sleeve.\nIt was cold."
+    assert (second.text, second.answers, second.options) == (
+        "Why did A. Hunter leave?", ("B",), (("A", "Fear"), ("B", "Love")))
+    assert (third.answers, third.options) == (("B",), (("A", "oil"), ("B", "Otto's ink")))
+    assert third.gold == third.steps == ()
+
+
+def test_a_row_of_memory_agent_bench_without_options_is_refused_in_one_line(tmp_path):
+    with pytest.raises(BenchmarkError, match=r"line 1, field questions\[0\]: expected options A, B, C and so on"):
+        loaded(DetectiveQa, tmp_path / "rows.jsonl", {**MEMORY, "questions": ["Who?"], "answers": [["Ida"]]})
+    with pytest.raises(BenchmarkError, match="field answers: expected one for each of the 3 questions"):
+        loaded(DetectiveQa, tmp_path / "rows.jsonl", {**MEMORY, "answers": [["A"]]})
+
+
+def test_the_whole_text_is_shown_by_default_for_memory_agent_bench():
+    assert DetectiveQa.run_as({"path": "hub:ai-hyz/MemoryAgentBench"})["conditions"] == "full"
+    assert DetectiveQa.run_as({"path": "novels"})["conditions"] == ["full", "closed-book", "gold"]

@@ -105,3 +105,11 @@ def test_a_generation_log_is_a_raw_record(tmp_path):
 def test_a_record_that_does_not_fit_says_where(load, changes, complaint):
     with pytest.raises(BenchmarkError, match=rf"mdbench_dataset\.json, line 1, {complaint}"):
         load({**ROW, **changes})
+
+
+def test_documents_may_be_a_list_and_table_and_breakdown_missing(tmp_path):
+    question, = loaded(Mdbench, tmp_path / "hub.jsonl", {
+        "question": "Which light came first?", "ground_truth": "Aster Point",
+        "documents": ["Aster Point was lit in 1871.", "Boral Rock in 1880."]}).questions
+    assert [chunk.content for chunk in question.provided] == ["Aster Point was lit in 1871.", "Boral Rock in 1880."]
+    assert (question.table, question.tags) == (None, {})

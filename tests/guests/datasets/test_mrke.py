@@ -96,7 +96,7 @@ def test_questions_without_an_id_are_counted(load):
     ({"context": [{"title": "Marn"}]}, r"field context\[0\].text: expected text, found nothing"),
     ({"supporting_facts": ["Marn"]}, r"field supporting_facts: expected a list of \[title, sentence number\]"),
     ({"supporting_facts": [2]}, "field supporting_facts: expected .*places in context from 0"),
-    ({"version": "new"}, "field version: expected edited or original, found 'new'"),
+    ({"version": "new"}, "field version: expected one of edited, counterfactual, original, factual, found 'new'"),
     ({"original": {**OLD, "answer": None}}, "field original.answer: expected text, found nothing"),
     ({"original_question": "Where?"}, "field original_context: expected a list of passages, found nothing"),
     ({"original": "none"}, "field original: expected a record"),
@@ -104,3 +104,17 @@ def test_questions_without_an_id_are_counted(load):
 def test_a_record_that_does_not_fit_says_where(load, changes, complaint):
     with pytest.raises(BenchmarkError, match=rf"mrke\.jsonl, line 1, {complaint}"):
         load({**ROW, **changes})
+
+
+def test_cofca_is_a_version_with_factual_and_counterfactual_questions(load):
+    sub = [{"question": one, "answer": answer} for one, answer in zip(ROW["sub_questions"], ROW["sub_answers"],
+                                                                      strict=True)]
+    row = {"id": 1, "passage": "The Orlo family founded Tessel. Tessel is based in Marn.", "question": ROW["question"],
+           "answer": "Marn", "sub_qas": sub, "version": "Counterfactual", "source": "wikipedia"}
+    counterfactual, factual = both(load, row, {**row, "id": 2, "version": "factual", "source": "hotpotqa"})
+    assert [chunk.content for chunk in counterfactual.provided] == [row["passage"]]
+    assert (counterfactual.sub_questions, counterfactual.sub_answers) == (tuple(ROW["sub_questions"]), (
+        "Tessel", "Marn"))
+    assert [one.tags["version"] + one.tags["source"] for one in (counterfactual, factual)] == [
+        ("edited", "wikipedia"), ("original", "hotpotqa")]
+    assert [one.id for one in load(row, {**row, "id": 2, "version": "factual"})] == ["1"]
