@@ -213,12 +213,13 @@ class Assistant:
         yield play.answer()
 
     def with_filter(self, where: tuple[str, ...]) -> Assistant:
-        """Return an assistant that searches only chunks that also meet these conditions. It keeps no threads. The last
-        few are kept, because their retrievers are open. Raises SettingsError if a condition names an unknown field."""
+        """Return an assistant that searches only chunks that also meet these conditions, with the same threads. The
+        last few are kept, because their retrievers are open. Raises SettingsError if a condition names an unknown
+        field."""
         if where not in self._filtered:
             filter_collection(self.index, where)
             settings = self.settings.model_copy(update={"where": normalise_filter([*self.settings.where, *where])})
-            made = Assistant(settings, self.index, self.client, None, self.deps, self.strategies)
+            made = Assistant(settings, self.index, self.client, self.graph.checkpointer, self.deps, self.strategies)
             self._filtered = {**dict(list(self._filtered.items())[1 - _MAX_FILTERED:]), where: made}
         return self._filtered[where]
 

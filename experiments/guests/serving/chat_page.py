@@ -12,6 +12,7 @@ from starlette.responses import FileResponse, StreamingResponse
 
 from ragbed.documents.errors import SettingsError
 from ragbed.experiments.formatting import column_title
+from ragbed.experiments.guests.serving.chat import ServedFilter
 from ragbed.experiments.guests.serving.state import (
     RequestModel,
     ServerState,
@@ -25,13 +26,14 @@ ASSETS = Path(__file__).parent / "assets"
 
 
 class PageQuestion(RequestModel):
-    """The next question of a thread, or the first of a new thread."""
+    """The next question of a thread, or the first of a new thread. `where` is a filter on the chunks to search."""
 
     model_config = ConfigDict(extra="forbid")
 
     question: str = Field(min_length=1)
     thread: str | None = Field(default=None, pattern=r"^[0-9a-f]{32}$")
     configuration: str | None = None
+    where: ServedFilter = ()
 
 
 class Feedback(RequestModel):
@@ -63,9 +65,10 @@ def page_routes(server: ServerState) -> APIRouter:
     async def ask(given: PageQuestion, request: Request) -> StreamingResponse:
         try:
             turn = await server.sessions.start(request_owner(request), given.question, given.configuration,
-                                               given.thread)
+                                               given.thread, where=given.where)
         except SettingsError as error:
-            raise http_error(404 if given.question.strip() else 400, str(error), "not_asked") from error
+            status = 404 if given.question.strip() and not str(error).startswith("where:") else 400
+            raise http_error(status, str(error), "not_asked") from error
         hidden = "configuration" if turn.probability < 1 else ""  # of an A/B test, until the user rates the answer
         return event_stream(sse_event({name: value for name, value in event.items() if name != hidden}, event["event"])
                             async for event in server.sessions.play(turn))

@@ -84,7 +84,7 @@ class ChatSessions:
     async def start(self, owner: str, question: str, requested: str | None = None, thread: str | None = None,
                     history: Sequence[Turn] | None = None, where: tuple[str, ...] = ()) -> ChatTurn:
         """Create and keep the next turn of a thread, or the first of a new one. `where` has further conditions on the
-        chunks to search, if the client keeps the conversation.
+        chunks to search.
 
         Raises SettingsError if the configuration, the thread or a field in `where` is unknown, the question is empty,
         or the thread is already being answered.

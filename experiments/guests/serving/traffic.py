@@ -164,11 +164,12 @@ class Traffic:
         configuration until it is rated."""
         rows = await self._do(self._database.read, (
             "SELECT t.question, iif(t.probability < 1 AND f.first IS NULL, json_remove(t.shown, '$.configuration'),"
-            " t.shown), f.thumb, f.comment FROM turns t LEFT JOIN feedback f ON f.record = t.record"
+            " t.shown), t.filter, f.thumb, f.comment FROM turns t LEFT JOIN feedback f ON f.record = t.record"
             " WHERE t.thread = ? AND t.owner = ? ORDER BY t.place"), (thread, owner))
         return {"turns": [{"question": question, "answer": json.loads(shown) if shown else None,
+                           "where": _filter_text(json.loads(where)),
                            "feedback": {"thumb": thumb, "comment": comment or ""}}
-                          for question, shown, thumb, comment in rows]} if rows else None
+                          for question, shown, where, thumb, comment in rows]} if rows else None
 
     async def conversation(self, record: str, owner: str) -> tuple[Turn, ...] | None:
         """Return the turns that a client sent before an answer, and the answer itself as the last one.
@@ -269,6 +270,11 @@ def question_of(database: Database, record: str) -> Question:
                                             "place < ? AND before IS NULL ORDER BY place", (thread, place))]
     return Question(record, text, (), answerable=True, turns=tuple(turns),
                     tags={"where": tuple(found)} if (found := json.loads(where)) else {})
+
+
+def _filter_text(where: Sequence[str]) -> str:
+    """Return the conditions of a filter as one text, which reads back as the same filter."""
+    return " and ".join(f"({one})" if len(where) > 1 and " or " in one else one for one in where)
 
 
 def _now() -> str:

@@ -13,6 +13,7 @@ from streamed import delta, ending, streamed
 
 from ragbed.experiments.guests.serving.app import create_app
 from ragbed.experiments.guests.serving.middleware import GateSettings, Keys
+from ragbed.strategies import REFUSAL
 
 pytestmark = pytest.mark.slow
 HOSTILE = (f'</script><script>{ATTACK}</script><img src="http://127.0.0.1:9/x" onerror="{ATTACK}"> '
@@ -195,6 +196,37 @@ def test_refusals_failures_and_what_was_stopped_look_like_it_and_can_be_asked_ag
     answer = page.locator(".answer").last
     assert "refused" in answer.get_attribute("class")
     assert "Not in the documents" in answer.inner_text()
+
+
+def test_a_filter_limits_what_is_searched_and_comes_back_with_the_conversation(page_of, index):
+    page = page_of(lambda body: model(body) if "118 people" in str(body) else streamed(REFUSAL),
+                   lambda url: configurations(index, url)[:1])
+    assert page.locator("#filter").is_hidden()
+    page.get_by_role("button", name="Filter").click()
+    page.keyboard.type("yaer >= 2022")
+    ask(page, BRIEF)
+    assert "where: yaer >= 2022: unknown field 'yaer'" in page.locator(".answer").inner_text()
+    page.locator("#where").fill("source = minutes* or page > 99")
+    settle(page, page.get_by_role("button", name="Try again").click)
+    answer = page.locator(".turn").last
+    assert answer.locator(".within").inner_text() == "Searched only source = minutes* or page > 99"
+    assert "Not in the documents" in answer.inner_text()  # the report is not searched
+    page.locator("#where").press("Escape")
+    assert page.locator("#filter").is_hidden()
+    ask(page, BRIEF)
+    answer = page.locator(".turn").last
+    assert answer.locator(".within").count() == 0
+    assert "118 people" in answer.inner_text()
+    page.get_by_role("button", name="Filter").click()
+    page.locator("#where").fill("page >= 2 and (format = html or page = 2)")
+    ask(page, BRIEF)
+    page.locator("#where").fill("")
+    settle(page, page.locator("#list button").click)
+    page.locator(".turn").nth(2).wait_for()
+    assert page.locator(".within").all_inner_texts() == [
+        "Searched only page > 99 or source = minutes*", "Searched only (format = html or page = 2) and page >= 2"]
+    assert page.locator("#where").input_value() == "(format = html or page = 2) and page >= 2"
+    page.said.clear()  # the browser tells of the rejected filter
 
 
 def test_where_keys_are_wanted_the_page_asks_for_one_and_sources_open_too(page_of, index):

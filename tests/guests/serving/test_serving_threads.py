@@ -19,8 +19,8 @@ def events(response):
     return [json.loads(line.removeprefix("data: ")) for line in response.iter_lines() if line.startswith("data: ")]
 
 
-def ask(client, question, thread=None):
-    with client.stream("POST", "/api/ask", json={"question": question, "thread": thread}) as response:
+def ask(client, question, thread=None, **fields):
+    with client.stream("POST", "/api/ask", json={"question": question, "thread": thread, **fields}) as response:
         assert response.status_code == 200, response.read()
         return events(response)
 
@@ -94,3 +94,18 @@ def test_feedback_is_kept_with_its_answer(serve, index, tmp_path):
         assert client.post("/api/feedback", json={**sent, "record": "none"}).status_code == 404
         assert client.get("/api/threads/none").status_code == 404
         assert client.post("/api/ask", json={"question": "?", "thread": "0" * 32}).status_code == 404
+
+
+def test_a_question_of_a_thread_may_have_a_filter(serve, index, tmp_path):
+    model = serve([streamed("Norway [1]."), streamed("Italy [1].")])
+    with served([direct(index, f"{model.url}#m")], tmp_path / "t") as url, \
+            httpx.Client(base_url=url, timeout=30) as client:
+        first = ask(client, QUESTION)[-1]
+        second = ask(client, "And Rome?", first["thread"], where={"source": ["rome*", "!= oslo*"]})[-1]
+        assert {source["name"] for source in second["sources"]} == {"rome.txt"}
+        turns = client.get(f"/api/threads/{first['thread']}").json()["turns"]
+        assert [turn["where"] for turn in turns] == ["", "source != oslo* and source = rome*"]
+        refused = client.post("/api/ask", json={"question": "?", "where": "sorce = rome*"})
+        assert refused.status_code == 400
+        assert "did you mean 'source'?" in refused.json()["error"]["message"]
+        assert client.post("/api/ask", json={"question": "?", "where": "page >"}).status_code == 422

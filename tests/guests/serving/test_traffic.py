@@ -102,7 +102,7 @@ async def test_threads_and_feedback_are_those_of_their_owner(serve, index, tmp_p
         assert not await traffic.feedback("nothing", "ann", "up")
         assert await traffic.thread("t", "ann") == {"turns": [
             {"question": "Where is Oslo?", "answer": {"text": "Norway [1] [9]"},
-             "feedback": {"thumb": "down", "comment": "no"}}]}
+             "where": "", "feedback": {"thumb": "down", "comment": "no"}}]}
         assert await traffic.thread("t", "bob") is None
         assert [(one["id"], one["title"]) for one in await traffic.threads("ann")] == [("t", "Where is Oslo?")]
         assert await traffic.threads("bob") == []

@@ -10,6 +10,7 @@ const page = { threads: [], running: null, shown: null }; // thread of each lane
 async function start() {
   $("new").append(icon("plus"), "New conversation");
   $("menu").append(icon("menu"));
+  $("narrow").append(icon("filter"));
   drawSend();
   try {
     await openSession();
@@ -58,21 +59,23 @@ function address(thread) {
 async function ask(question) {
   stop();
   $("empty").hidden = true;
+  const where = $("where").value.trim();
   const names = lanes(), several = choice.all.length > 1;
   const answers = names.map((name) => new Answer(() => ask(question), several ? labelOf(name ?? "") : null, several ? labelOf : null));
-  const turn = addTurn(question, answers);
+  const turn = addTurn(question, answers, where);
   turn.scrollIntoView({ block: "start", behavior: matchMedia("(prefers-reduced-motion: reduce)").matches ? "auto" : "smooth" });
   const running = page.running = new AbortController();
   drawSend();
   tell("Searching.");
-  await Promise.all(answers.map((answer, lane) => follow(answer, lane, { question, thread: page.threads[lane] ?? null, configuration: names[lane] }, running.signal)));
+  await Promise.all(answers.map((answer, lane) => follow(answer, lane, { question, thread: page.threads[lane] ?? null, configuration: names[lane], where: where || null }, running.signal)));
   if (page.running === running) page.running = null;
   drawSend();
   listThreads().catch(() => {});
 }
 
-function addTurn(question, answers) {
+function addTurn(question, answers, where) {
   const turn = el("li", { class: "turn" }, el("h2", { class: "asked", dir: "auto" }, question),
+    where ? el("p", { class: "within soft" }, icon("filter"), el("span", null, "Searched only ", el("bdi", null, where))) : null,
     el("div", { class: answers.length > 1 ? "lanes two" : "lanes" }, answers.map((answer) => answer.element)));
   $("turns").append(turn);
   return turn;
@@ -147,13 +150,14 @@ async function openThread(id) {
   drawChoice(onChoice);
   $("empty").hidden = true;
   $("turns").replaceChildren();
-  for (const { question, answer, feedback } of turns) {
+  for (const { question, answer, where, feedback } of turns) {
     const several = choice.all.length > 1;
     const one = new Answer(() => ask(question), answer && several ? labelOf(answer.configuration) : null, several ? labelOf : null);
-    addTurn(question, [one]);
+    addTurn(question, [one], where);
     if (answer) one.show(answer, feedback);
     else one.fail("Incomplete answer", "The server stopped before the answer ended.");
   }
+  showFilter(turns.at(-1)?.where ?? "");
   address(id);
   markThread();
   showThreads(false);
@@ -167,11 +171,18 @@ function showThreads(open) {
   if (open) ($("list").querySelector("button") ?? $("new")).focus();
 }
 
+// Show the filter of the next question, or hide it; a hidden filter is empty, so that none acts unseen.
+function showFilter(where) {
+  $("filter").hidden = !where && where !== null;
+  $("where").value = where ?? "";
+  $("narrow").setAttribute("aria-expanded", String(!$("filter").hidden));
+}
+
 $("composer").onsubmit = (event) => {
   event.preventDefault();
   if (page.running) return stop();
   const question = $("question").value.trim();
-  if (!question) return undefined;
+  if (!question) return $("question").focus();
   $("question").value = "";
   return ask(question);
 };
@@ -180,6 +191,16 @@ $("question").onkeydown = (event) => {
   if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
   event.preventDefault();
   if (!page.running) $("composer").requestSubmit();
+};
+$("narrow").onclick = () => {
+  showFilter($("filter").hidden ? null : "");
+  $($("filter").hidden ? "question" : "where").focus();
+};
+$("where").onkeydown = (event) => {
+  if (event.key !== "Escape") return;
+  event.preventDefault();
+  showFilter("");
+  $("question").focus();
 };
 $("new").onclick = () => { showThreads(false); begin(); };
 $("menu").onclick = () => showThreads(!document.body.classList.contains("threads"));

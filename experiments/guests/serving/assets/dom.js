@@ -14,6 +14,7 @@ const PATHS = {
   again: "M4 12a8 8 0 1 0 2.5-5.800M4 4v5h5",
   out: "M14 4h6v6M20 4l-9 9M18 14v6H4V6h6",
   down_small: "M7 10l5 5 5-5",
+  filter: "M4 5h16l-6 8v6l-4-2v-4z",
   none: "M12 21a9 9 0 1 0 0-18 9 9 0 0 0 0 18zM6 18L18 6",
   trouble: "M12 4l9 16H3zM12 10v4M12 17v.5",
 };
