@@ -53,6 +53,8 @@ A guest fills slots. In each slot, a name refers to an attribute of this type:
     launcher   a `ShardLauncher` (ragbed.experiments.commands.options); the name is the NAME in `--launcher NAME:...`
     cache      a function from the settings of a run to a `CallCache` (ragbed.experiments.running.reuse) or None;
                the name is "calls"
+    inputs     functions of ragbed.experiments.guests.cell_inputs, for the report and `ragbed compare`: `run`, `view`,
+               `differences` and `note` say what cells were made from
     tool       a function with annotated arguments that returns text, for the server's MCP endpoint
 
 If an installed guest cannot be used, it is left out, and the logger `ragbed.guests` says why in one line on stderr.
@@ -72,7 +74,7 @@ from typing import Any, Literal, TypeVar, get_args
 Slot = Literal["command", "opener", "comparison", "exporter", "table", "analysis", "breakdown", "finding", "setting",
                "benchmark", "reasoning", "retrieval", "history", "prompts", "retriever", "vectors", "pipeline", "judge",
                "answers", "metric", "parser", "records", "ocr", "tool", "scheduler", "follow_up", "grade", "labels",
-               "launcher", "provider", "context", "cache", "refusal", "measure", "partial", "control"]
+               "launcher", "provider", "context", "cache", "refusal", "measure", "partial", "control", "inputs"]
 SLOTS: tuple[Slot, ...] = get_args(Slot)
 GROUP = "ragbed.guests"  # group of the entry points
 _T = TypeVar("_T")
@@ -129,6 +131,10 @@ BUILT_IN: tuple[Guest, ...] = (
                                 "html": f"{_IN}.exports.tables:to_html"}}),
     Guest("call_cache", {"setting": {"cache": f"{_IN}.call_cache.cached_calls:CacheSettings"},
                          "cache": {"calls": f"{_IN}.call_cache.cached_calls:open_calls"}}),
+    Guest("cell_inputs", {"inputs": {
+        "run": f"{_IN}.cell_inputs.inputs:inputs_of_run", "view": f"{_IN}.cell_inputs.inputs:inputs_view",
+        "differences": f"{_IN}.cell_inputs.inputs:find_differences",
+        "note": f"{_IN}.cell_inputs.inputs:note_differences"}}),
     Guest("effects", {"command": {"effects": f"{_IN}.effects.commands:effects"},
                       "finding": {"effects": f"{_IN}.effects.effects:find_effects"},
                       "analysis": {"effects": f"{_IN}.effects.effects:view_effects"}}),

@@ -14,6 +14,8 @@ from ragbed.experiments.analysis.compared_run import read_compared_run
 from ragbed.experiments.analysis.gates import Gate
 from ragbed.experiments.formatting import ON_INTERVALS
 
+SAME_INPUTS = "The compared cells have the same model, strategy, prompts, searches, questions and settings."
+
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
@@ -87,7 +89,7 @@ def repeated(serve, town, ragbed, made):
 def test_the_cells_of_a_run_are_compared_as_its_summary_compares_them(repeated, ragbed):
     found = ragbed.json("compare", repeated)
     stored = json.loads((repeated / "summary.json").read_text())["comparisons"]
-    beside = {"metric", "first_name", "second_name", "verdict"}
+    beside = {"metric", "first_name", "second_name", "verdict", "differs"}
     assert [{name: value for name, value in row.items() if name not in beside} for row in found["comparisons"]] == (
         stored["pairs"])
     assert [(row["factor"], row["first_name"], row["second_name"]) for row in found["comparisons"]] == [
@@ -150,7 +152,7 @@ def test_a_run_is_equal_to_itself(two, ragbed):
         ("direct", "direct"), ("least_to_most", "least_to_most")] * 2
     assert {(row["difference"], row["unpaired"], row["p_holm"]) for row in found["comparisons"]} == {(0.0, 0, 1.0)}
     assert {row["verdict"] for row in found["comparisons"]} == {"identical"}
-    assert found["notes"] == ["Both runs hold the same results.", ON_INTERVALS,
+    assert found["notes"] == ["Both runs hold the same results.", SAME_INPUTS, ON_INTERVALS,
                               "p (Holm) is corrected for the 4 comparisons shown."]
 
 

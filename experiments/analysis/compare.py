@@ -196,7 +196,8 @@ def compare_runs(first: ComparedRun, second: ComparedRun | None, metrics: Sequen
     if unfinished := {run.path: f"{run.path}: {' '.join(run.unfinished)}" for run in (first, other) if run.unfinished}:
         left_out["answers"] = " ".join(unfinished.values())
     tests = sum(one.pairs.n > 0 for one in found)
-    notes = [*_run_notes(first, second, names, questions), *left_out.values(),
+    notes = [*_run_notes(first, second, names, questions), *load(entries("inputs")["note"])(first, other, matches),
+             *left_out.values(),
              *replicate_notes(compared), *bound, *grouped.notes(tests),
              *note_correlation([dict(zip(
                  one.pairs.questions, one.pairs.scores[:, 1] - one.pairs.scores[:, 0], strict=True))
@@ -331,6 +332,7 @@ def comparison_json(findings: RunComparison, with_flips: bool) -> dict[str, Any]
     """Return the comparisons as JSON, each with the names of its cells; `with_flips` adds the flips of each."""
     rows = [{"metric": one.comparison.metric, **comparison_row(*findings.cells(one.match), one.comparison),
              **cell_names(findings, one.match), "verdict": verdict(one.comparison),
+             "differs": load(entries("inputs")["differences"])(findings.first, findings.second, one.match),
              **({"flips": [asdict(flip) for flip in find_flips(findings, one)]} if with_flips else {})}
             for one in findings.found]
     sides = {"first": findings.first, "second": findings.second}

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ragbed.experiments.commands.options import AnyRun, AsJson, CellName, Labels, Texts, Unit, refuse
-from ragbed.guests import load_for_folder, loaded, locate_run
+from ragbed.guests import entries, load, load_for_folder, loaded, locate_run
 
 if TYPE_CHECKING:
     from ragbed.experiments.analysis.compare import RunComparison
@@ -31,11 +31,13 @@ def report(run: AnyRun, labels: Labels = None, json: AsJson = False) -> None:
         with open_finished(run, partial=True) as finished:
             views = [view for make in loaded("labels").values() for view in make(finished, labels)] if labels else []
             path = report_run(finished, views)
+            inputs = load(entries("inputs")["run"])(finished) if json else {}
         # A run that finished meanwhile wrote its own report, which this one replaced.
         complete = not finished.unfinished or not (run / "summary.json").is_file()
     for text in finished.unfinished:
         note(text)
-    print_result(json, {"run": str(run), "report": str(path), **finished.progress}, str(path))
+    print_result(json, {"run": str(run), "report": str(path), **finished.progress, "inputs": inputs},
+                 str(path))
 
 
 def show(run: Annotated[Path, typer.Argument(callback=locate_run, help="Folder of a run, which may be unfinished.")],

@@ -84,6 +84,7 @@ class Made(BaseModel):
         models: identities by name.
         servers: a hash of what serves each model, by identity.
         judge: name of the judge.
+        packages: versions by package.
         sweeps: see `Plan.sweeps`.
         cells: id and factors of each cell, in order.
         shard: None for a whole run.
@@ -100,6 +101,7 @@ class Made(BaseModel):
     scheme: Scheme
     scoring: Scoring
     judge: str
+    packages: dict[str, str | None] = {}
     sweeps: dict[str, tuple[str, float]]
     cells: list[Mapping[str, Any]]
     shard: MadeShard | None = None
