@@ -11,7 +11,8 @@ from typing import Annotated
 
 from pydantic import Field
 
-from ragbed.strategies.parts.conversation import ReadTurn, converse
+from ragbed.experiments.guests.agent.protocols import ReadTurn
+from ragbed.experiments.guests.agent.searching import converse, search_call
 from ragbed.strategies.parts.reading import to_query
 from ragbed.strategies.reading import strip_thinking
 from ragbed.strategies.types import Recipe, Task
@@ -40,7 +41,7 @@ def thought(text: str) -> ReadTurn:
         return ReadTurn("", why="the reply holds no thought")
     if _ANSWERS.search(step):
         return ReadTurn(step, why="the thought holds the answer")
-    return ReadTurn(step, to_query(step))
+    return ReadTurn(step, search_call(to_query(step)))
 
 
 def _bare(line: str) -> str:

@@ -11,7 +11,8 @@ from typing import Annotated
 
 from pydantic import Field
 
-from ragbed.strategies.parts.conversation import ReadTurn, converse
+from ragbed.experiments.guests.agent.protocols import ReadTurn
+from ragbed.experiments.guests.agent.searching import converse, search_call
 from ragbed.strategies.parts.reading import says_nothing, to_query
 from ragbed.strategies.reading import fold, strip_thinking
 from ragbed.strategies.types import Recipe, Task
@@ -38,4 +39,4 @@ def follow_up(text: str) -> ReadTurn:
     query, kept = (last, text) if asked is None else (asked[1], text[:asked.end()])
     if says_nothing(query) or fold(query[:200]).startswith(_NO_MORE):
         return ReadTurn(kept, why="no follow-up question is left")
-    return ReadTurn(kept, to_query(query))
+    return ReadTurn(kept, search_call(to_query(query)))

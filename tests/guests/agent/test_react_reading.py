@@ -10,13 +10,15 @@ from ragbed.agents import CallOutcome, Limits
 from ragbed.agents.checkpoint import restore
 from ragbed.agents.journal import call_key
 from ragbed.agents.session import Runtime, Session
-from ragbed.experiments.guests.more_strategies.parts.tool_calls import read_calls, refuses_tools
-from ragbed.experiments.guests.more_strategies.reasoning.react import action
-from ragbed.strategies import Failure, Reply, Task
+from ragbed.experiments.guests.agent.conversation import refuses_tools
+from ragbed.experiments.guests.agent.protocols import read_written
+from ragbed.experiments.guests.agent.react import read_action as action
+from ragbed.strategies import Failure, Reply, Task, ToolSpec
 from ragbed.strategies.settings.strategy_config import reasoning as chosen
 from ragbed.strategies.settings.strategy_config import retrieval
 
 LIBRARY = {QUESTION: "jaws", "director of Jaws": "spielberg jaws", "Spielberg born": "ohio spielberg", "sharks": "fish"}
+SEARCH = ToolSpec("search", "", {"properties": {"query": {"type": "string"}}})
 ANSWER = "<Answer>Cincinnati [3]</Answer>"
 
 
@@ -74,4 +76,4 @@ def test_what_a_model_makes_up_after_its_action_does_not_stay():
 
 @pytest.mark.parametrize("piece", ["search: ", "Action: ", "*", '{"name": "search"', '"query": "\\', "finish", "\n> "])
 def test_a_monstrous_reply_takes_no_time(piece):
-    grows_linearly(lambda n: (action(piece * n), read_calls(Reply(piece * n), 0)), 20_000)
+    grows_linearly(lambda n: (action(piece * n), read_written(piece * n, [SEARCH], "")), 20_000)

@@ -1,0 +1,201 @@
+"""The loop of an agent: the model's turn, the calls of tools in it, their results, and the next turn.
+
+The conversation is append-only unless its context fills up, so serving engines compute each part once. A `TurnProtocol`
+says how calls and results are written, a `Tools` what the calls do.
+"""
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Generator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal, Protocol
+
+from ragbed.strategies.answering import ask_for_answer_in, form_instruction
+from ragbed.strategies.parts.merging import concatenate
+from ragbed.strategies.prompting import fill, template
+from ragbed.strategies.types import Asked, Decision, Evidence, Failure, Generate, Message, Reply, Task
+
+MAX_CALLS = 4  # calls of tools that are performed per turn
+FINISH = "finish"  # the tool that ends the loop
+ProtocolName = Literal["auto", "native", "text"]
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A call of a tool, as read from a reply. Its arguments are None if they, or the tool's name, are not valid."""
+
+    id: str
+    tool: str
+    arguments: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """The result of a call as prompts show it, and the evidence whose text it contains."""
+
+    text: str
+    evidence: Evidence = ()
+    call_id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ReadReply:
+    """What a protocol reads from a reply.
+
+    Attributes:
+        kept: the part that stays in the conversation.
+        calls: at most `MAX_CALLS`; `left_out` is the number of further ones.
+        why: why the loop ends after these calls, for the trace; empty if it continues.
+    """
+
+    kept: Message
+    calls: tuple[Call, ...] = ()
+    why: str = ""
+    left_out: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """A turn of the model. `prompt` asks for the next one instead of the protocol's usual prompt."""
+
+    reply: Message
+    results: tuple[Result, ...] = ()
+    prompt: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Talk:
+    """A conversation: its first messages, with the evidence that they show, and the turns after them."""
+
+    opening: tuple[Message, ...]
+    evidence: Evidence = ()
+    turns: tuple[Turn, ...] = ()
+    ended: str = ""  # why the loop ended: `answer`, `turns`, `idle` or `context`
+
+    @property
+    def shown(self) -> Evidence:
+        return concatenate((self.evidence, *(result.evidence for turn in self.turns for result in turn.results)))
+
+
+class TurnProtocol(Protocol):
+    """How calls and results are written."""
+
+    @property
+    def tools(self) -> tuple[Mapping[str, Any], ...]:
+        """Return the tools as the server expects them, or nothing if the prompts describe them."""
+        ...
+
+    @property
+    def stop(self) -> tuple[str, ...]: ...
+
+    def messages(self, talk: Talk, last: str = "") -> tuple[Message, ...]:
+        """Write a conversation. It ends with the prompt for the next turn, or with `last`."""
+        ...
+
+    def read(self, reply: Reply, turn: int) -> ReadReply: ...
+
+
+class Tools(Protocol):
+    """What calls do. `over` says why the loop must end; it is empty while it may continue."""
+
+    over: str
+
+    def perform(self, calls: Sequence[Call], shown: Evidence) -> Generator[Asked, Any, list[Result]]:
+        """Perform the valid calls of a turn together. `shown` is the evidence that the conversation shows."""
+        ...
+
+    def unread(self, call: Call) -> str:
+        """Return what to tell the model about a call that is not valid."""
+        ...
+
+    def progress(self, turn: int, turns: int) -> Decision:
+        """Return a decision for the trace about the last calls, made in turn number `turn` from 0."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Loop:
+    """Plays the turns of one question.
+
+    Attributes:
+        purpose: purpose of the calls for a turn, for the trace.
+        room: shortens a conversation that is too long, before each turn. Returns None if that is not possible.
+    """
+
+    task: Task
+    purpose: str
+    tools: Tools
+    turns: int
+    room: Callable[[Loop, TurnProtocol, Talk], Generator[Asked, Any, Talk | None]] | None = None
+
+    def play(self, attempts: Sequence[tuple[TurnProtocol, Talk]]) -> Generator[Asked, Any, tuple[TurnProtocol, Talk]]:
+        """Play the turns with the first protocol that works, and return it with the conversation. The last one is
+        taken as working."""
+        for protocol, talk in attempts[:-1]:
+            if (ended := (yield from self._run(protocol, talk, True))) is not None:
+                return protocol, ended
+        protocol, talk = attempts[-1]
+        return protocol, (yield from self._run(protocol, talk, False)) or talk
+
+    def ask(self, protocol: TurnProtocol, talk: Talk, purpose: str, last: str = "") -> Generate:
+        """Build the call for the next turn, or a call without tools that ends with the prompt `last`."""
+        return Generate(protocol.messages(talk, last), purpose, tuple(one.number for one in talk.shown),
+                        tools=protocol.tools, tool_choice="none" if last and protocol.tools else "auto",
+                        stop=() if last else protocol.stop)
+
+    def ask_for_answer(self, protocol: TurnProtocol, talk: Talk, more: str = "") -> Generate:
+        """Build the call for the answer. `more` is added to its prompt. The tools stay in the prompt although none may
+        be called: servers put them first, so without them the cached beginning of the prompt would be lost."""
+        last = fill("iterations_answer", question=self.task.question) + form_instruction(self.task) + more
+        call = ask_for_answer_in(self.task, protocol.messages(talk, last), talk.shown)
+        return replace(call, tools=protocol.tools, tool_choice="none" if protocol.tools else "auto")
+
+    def _run(self, protocol: TurnProtocol, talk: Talk, auto: bool) -> Generator[Asked, Any, Talk | None]:
+        for turn in range(self.turns):
+            if self.room:
+                if (shorter := (yield from self.room(self, protocol, talk))) is None:
+                    yield Decision("stops", "the context is full")
+                    return replace(talk, ended="context")
+                talk = shorter
+            call = replace(self.ask(protocol, talk, self.purpose), see_failure=auto and not turn)
+            reply = yield call
+            if isinstance(reply, Failure):
+                if refuses_tools(reply):
+                    yield Decision("goes on in text", "the server takes no tools")
+                    return None
+                reply = yield replace(call, see_failure=False)  # retry once; a second failure ends the question
+            read = protocol.read(reply, turn)
+            if auto and not turn and not read.calls:
+                yield Decision("goes on in text", "the first reply calls no tool")
+                return None
+            talk = replace(talk, turns=(*talk.turns, Turn(read.kept, (yield from self._perform(read, talk.shown)))))
+            if read.why:
+                yield Decision("stops", read.why)
+                return replace(talk, ended="answer")
+            yield self.tools.progress(turn, self.turns)
+            if self.tools.over:
+                return replace(talk, ended="idle")
+        return replace(talk, ended="turns")
+
+    def _perform(self, read: ReadReply, shown: Evidence) -> Generator[Asked, Any, tuple[Result, ...]]:
+        """Perform the valid calls together, and return the result of every call in order."""
+        valid = [call for call in read.calls if call.arguments is not None and call.tool != FINISH]
+        results = iter((yield from self.tools.perform(valid, shown)) if valid else ())
+        made: list[Result] = []
+        for place, call in enumerate(read.calls, 1):
+            one = next(results) if call.arguments is not None and call.tool != FINISH else Result(
+                template("tool_finished") if call.tool == FINISH else self.tools.unread(call))
+            if read.left_out and place == len(read.calls):
+                many = fill("tool_too_many", count=str(read.left_out), most=str(MAX_CALLS))
+                one = replace(one, text=f"{one.text}\n\n{many}")
+            made.append(replace(one, call_id=call.id))
+        return tuple(made)
+
+
+_REFUSED = frozenset({"http_400", "http_404", "http_405", "http_422", "http_500", "http_501"})
+_OF_TOOLS = re.compile(r"tool|function", re.IGNORECASE)
+
+
+def refuses_tools(failure: Failure) -> bool:
+    """Return whether a call failed because the server or its model reports that it does not support tools."""
+    return failure.kind in _REFUSED and bool(_OF_TOOLS.search(failure.message))
