@@ -105,6 +105,7 @@ _AS_IT_IS = (  # suffixes of files that are shown as they are
     ".sql", ".css", ".scss", ".vue", ".tex", ".bib", ".yaml", ".yml", ".toml", ".ini", ".cfg", ".conf", ".srt", ".vtt",
     ".proto")
 BUILT_IN: tuple[Guest, ...] = (
+    Guest("agent", {"reasoning": {"react": f"{_IN}.agent.react:react"}, "prompts": {"agent": f"{_IN}.agent:PROMPTS"}}),
     Guest("more_strategies", {
         "reasoning": {name: f"{_MORE}.reasoning.{name}:{name}" for name in (
             "self_consistency", "native", "semi_structured", "tree_of_thought", "self_ask", "ircot",
@@ -113,7 +114,6 @@ BUILT_IN: tuple[Guest, ...] = (
         "retrieval": {name: f"{_MORE}.retrieval.{name}:{name}" for name in (
             "multi_query", "hyde", "step_back", "corrective", "adaptive")},
         "prompts": {"more_strategies": f"{_MORE}:PROMPTS"}}),
-    Guest("agent", {"reasoning": {"react": f"{_IN}.agent.react:react"}, "prompts": {"agent": f"{_IN}.agent:PROMPTS"}}),
     Guest("own_judges", {
         "judge": {"rubric": f"{_IN}.own_judges.judges:RubricJudge", "python": f"{_IN}.own_judges.judges:PythonJudge"},
         "metric": {"own_judges": f"{_IN}.own_judges.judges:JUDGEMENTS"},

@@ -76,7 +76,7 @@ class NewSearches:
     evidence: Evidence
     queries: list[str] = field(default_factory=list)  # so far, folded
     over: str = ""
-    _new: int | None = 0  # number of new passages in the last turn; None if no call was valid
+    _new: int | None = None  # number of new passages in the last turn; None if no call was valid
     _idle: int = 0
 
     def perform(self, calls: Sequence[Call], shown: Evidence) -> Generator[Asked, Any, list[Result]]:
