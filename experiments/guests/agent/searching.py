@@ -41,7 +41,7 @@ def converse(task: Task, turns: int, name: str, reader: Callable[[str], ReadTurn
     found: Evidence = yield from task.gather(task.question)
     attempts: list[tuple[TurnProtocol, Talk]] = []
     if protocol != "text":
-        attempts.append((Native((_search_tool(),), _accept_search), _open(task, found, f"{name}_tools")))
+        attempts.append((Native((search_tool(),), _accept_search), _open(task, found, f"{name}_tools")))
     if protocol != "native":
         attempts.append((Text(name, reader, stop), _open(task, found, f"{name}_first")))
     loop = Loop(task, name, NewSearches(task, found, [fold(task.question)]), turns)
@@ -53,7 +53,8 @@ def _open(task: Task, found: Evidence, name: str) -> Talk:
     return Talk(ask(task, template(name), found, name, rules=True).messages, found)
 
 
-def _search_tool() -> ToolSpec:
+def search_tool() -> ToolSpec:
+    """Return the tool `search`, which takes a query."""
     query = {"query": {"type": "string", "description": template("tool_query")}}
     return ToolSpec(SEARCH, template("tool_search"), {"type": "object", "properties": query, "required": [*query],
                                                       "additionalProperties": False})

@@ -51,7 +51,7 @@ _FORBIDDEN = {
     r"imports (time|sched|calendar)\b": _NO_CLOCK, r"reads (datetime|date)\.(now|utcnow|today)$": _NO_CLOCK,
     r"imports (secrets|uuid|random\.(?!Random$)\w+)\b": _NO_CHANCE, r"reads random\.(?!Random$)\w+": _NO_CHANCE,
     r"reads \w*\.(_getframe|_current_frames)$": "a recipe may see only its task",
-    r"imports ragbed\.(agents|experiments(?!\.guests\.more_strategies\.)|Assistant|Scripted|run|open_run)\b":
+    r"imports ragbed\.(agents|experiments(?!\.guests\.(?:agent|more_strategies)\.)|Assistant|Scripted|run|open_run)\b":
         "a strategy may import only ragbed.documents, ragbed.retrieval and ragbed.strategies",
     r"imports (asyncio|ctypes|http|httpx|aiohttp|multiprocessing|openai|requests|signal|socket|sqlite3|ssl|subprocess|"
     r"tempfile|threading|urllib3|urllib\.request|gc|inspect|os)\b": "a recipe yields actions "

@@ -13,9 +13,10 @@ import pytest
 
 from ragbed.agents import LocalSettings, ModelSettings, open_model
 from ragbed.documents import ModelError
+from ragbed.experiments.guests.agent.protocols import Native
+from ragbed.experiments.guests.agent.searching import search_tool
 from ragbed.experiments.guests.local_models import model_catalogue
 from ragbed.experiments.guests.local_models.llama_server import LocalServer
-from ragbed.experiments.guests.more_strategies.parts.tool_calls import search_tools
 from ragbed.strategies import Generate, Message
 
 DOCUMENT = "Paris is the capital of France. " * 40
@@ -75,7 +76,8 @@ async def test_the_local_model_answers_from_a_warm_prefix_at_no_price(weights):
         fitted = (await model.complete(asking("Which city?", schema=schema), max_tokens=40)).reply
         assert list(fitted.parsed) == ["city"]
         # Its template knows no tools: they are taken and not shown, so what it says is text.
-        said = (await model.complete(asking("Which city?", tools=search_tools()), max_tokens=16)).reply
+        tools = Native((search_tool(),), lambda name, given: given).tools
+        said = (await model.complete(asking("Which city?", tools=tools), max_tokens=16)).reply
         assert (said.tool_calls, said.usage.prompt_tokens) == ((), first.usage.prompt_tokens)
 
 
