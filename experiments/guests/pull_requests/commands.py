@@ -116,7 +116,7 @@ def _show(result: GateResult) -> None:
     say("")
     several = len(result.cells) > 1
     for one in result.cells:
-        print_text(f"{one.head}: {describe(one, result)}" if several else describe(one, result))
+        print_text(f"{one.head} – {describe(one, result)}" if several else describe(one, result))
     for text in result.notes:
         print_text(text)
     cost = describe_cost(result.spent) if result.spent["calls"] else "no new calls"

@@ -9,7 +9,7 @@ from typing import Any
 
 from ragbed.documents.errors import SettingsError
 from ragbed.experiments.analysis.replicates import ReplicateGroup, group_replicates, label_groups
-from ragbed.experiments.formatting import join_names, metric_title, plural, visible
+from ragbed.experiments.formatting import format_p, join_names, metric_title, plural, visible
 from ragbed.experiments.guests.pull_requests.policy import FAILING, GatePolicy, State
 from ragbed.experiments.guests.pull_requests.schedule import GateSchedule, match_cells, shared_questions
 from ragbed.experiments.guests.pull_requests.sides import Side, ask_head, open_base, read_head
@@ -199,7 +199,8 @@ def describe(cell: CellVerdict, result: GateResult) -> str:
     if cell.state == "equal":
         return f"No difference larger than {margin}: {name} {change}{asked}."
     if cell.state in ("worse", "better"):
-        return f"{cell.state.capitalize()}: {name} went from {cell.before:z.2f} to {cell.after:z.2f}, {change}{asked}."
+        return (f"{cell.state.capitalize()}: {name} went from {cell.before:z.2f} to {cell.after:z.2f}, {change}, "
+                f"one-sided p {format_p(cell.p)}{asked}.")
     needed = cell.needed or 0
     could = (f"asking all {cell.of} could (`--no-race`)" if cell.n < cell.of and needed <= cell.of
              else f"about {needed:,} could")

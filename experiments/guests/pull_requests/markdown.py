@@ -53,7 +53,7 @@ def _verdicts(result: GateResult) -> Iterator[str]:
     several = len(result.cells) > 1
     for cell in result.cells[:_CELLS]:
         said = describe(cell, result)
-        yield f"- {code(cell.head, _NAME)}: {said}" if several else f"**{said}**"
+        yield f"- {code(cell.head, _NAME)} – {said}" if several else f"**{said}**"
     if result.fails:
         yield from ("", f"The check fails, because its policy is `fail: {result.policy.fail}`.")
 

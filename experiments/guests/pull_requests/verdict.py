@@ -45,7 +45,8 @@ class CellVerdict:
     Attributes:
         base, head: labels of the two cells.
         n, of: number of compared questions, and of those that could be compared.
-        low, high: the 90 % interval of the difference.
+        low, high: the 90 % interval of the difference. It is approximate, so it may include 0 if the test finds one.
+        p: of the one-sided test, corrected for all changed cells; None if there was no test.
         needed: about this many questions would tell, with a power of 80 %; None if the verdict is clear.
         why: for `not_compared`, and for a cell that was not asked as a whole.
         flips: losses first.
@@ -62,6 +63,7 @@ class CellVerdict:
     difference: float | None = None
     low: float | None = None
     high: float | None = None
+    p: float | None = None
     needed: int | None = None
     why: str = ""
     flips: tuple[Flip, ...] = ()
@@ -147,12 +149,12 @@ def _decide(made: CellVerdict, pairs: Pairs, stopped: bool, p: float | None, man
     center, error = estimate_difference(pairs, seed)
     half = error * (sequence_quantile(len(pairs.units.sums)) if stopped else Z)
     low, high = center - half, center + half
+    made = replace(made, low=low, high=high, p=None if p is None else p / 2)
     if -margin <= low <= high <= margin:
-        return replace(made, low=low, high=high, state="equal")
-    if p is not None and p < LEVEL and change:  # the interval excludes 0, as the test found
-        return replace(made, state="better" if (change > 0) != less else "worse",
-                       low=max(low, 0.0) if change > 0 else low, high=min(high, 0.0) if change < 0 else high)
-    return replace(made, low=low, high=high, needed=questions_needed(change, error, pairs.n, many, margin))
+        return replace(made, state="equal")
+    if p is not None and p < LEVEL and change:
+        return replace(made, state="better" if (change > 0) != less else "worse")
+    return replace(made, needed=questions_needed(change, error, pairs.n, many, margin))
 
 
 def estimate_difference(pairs: Pairs, seed: int = 0) -> tuple[float, float]:

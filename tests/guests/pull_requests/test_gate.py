@@ -76,6 +76,27 @@ def test_a_change_without_effect_is_equal_if_there_are_enough_questions(tmp_path
     assert made.gate("--fail", "not_equal", "--margin", "0.06", reasoning="chain_of_thought")[0] == 0
 
 
+def test_a_verdict_after_few_questions_shows_its_own_interval_and_the_p_of_the_test(tmp_path, ragbed, serve):
+    made = Branches(tmp_path, ragbed, serve(reply_with(lambda text, number: "Think" in text and digit(number) < 2)))
+    made.run_main()
+    found = json.loads(made.gate("--json", reasoning="chain_of_thought")[1])
+    cell, = found["cells"]
+    # 7 of 40 lost and none gained: the test rejects, while the interval that holds at any time includes 0
+    assert (cell["state"], cell["n"], cell["difference"]) == ("worse", 40, pytest.approx(-7 / 40))
+    assert cell["low"] < 0 < cell["high"]
+    assert found["said"] == ["Worse: right answers and refusals went from 1.00 to 0.82, -0.18 [-0.35, +0.02], "
+                             "one-sided p 0.017 after 40 of 96 questions."]
+
+
+def test_several_cells_are_named_before_their_verdicts(tmp_path, ragbed, serve):
+    made = Branches(tmp_path, ragbed, serve(reply_with(lambda text, number: False)), questions=8,
+                    reasoning=["direct", "chain_of_thought"])
+    made.run_main()
+    _, out, _ = made.gate(reasoning=["direct", "chain_of_thought"])
+    assert "\ndirect – Unchanged: all 8 answers score the same.\n" in out
+    assert "\n- `direct` – Unchanged: all 8 answers score the same.\n" in made.markdown
+
+
 def test_without_calls_it_says_what_was_not_asked(branches):
     status, _, _ = branches.gate("--replay-only", reasoning="chain_of_thought")
     assert (status, len(branches.server.requests)) == (0, 96)
