@@ -25,7 +25,7 @@ from ragbed.agents.search import Searcher
 from ragbed.agents.session import Runtime, Session
 from ragbed.agents.types import Answer, failed_answer
 from ragbed.documents.errors import SettingsError
-from ragbed.documents.types import digest, replace_surrogates
+from ragbed.documents.types import Chunk, digest, replace_surrogates
 from ragbed.retrieval.filters.filtered_collection import filter_collection
 from ragbed.retrieval.filters.parser import Where, normalise_filter
 from ragbed.retrieval.index import Index
@@ -262,8 +262,9 @@ class Assistant:
                     prompt_variant=self.settings.prompt_variant, language=self.settings.language,
                     layout=self.settings.layout, brief=self.settings.brief,
                     exemplars=self.settings.exemplars)
-        play = Session(task, self._reasoning, Runtime(self.searcher, self.model.ask, self.model.key, self.index.chunk,
-                                                     self.settings.limits))
+        play = Session(task, self._reasoning, Runtime(
+            self.searcher, self.model.ask, self.model.key, self.index.chunk, self.settings.limits,
+            lambda document, *place: Chunk.of(self.index.document(document), *place)))
         if results := state.get("results"):
             restore(play, results)
         play.streaming = True  # callers that run the graph themselves, such as LangGraph's server, may listen

@@ -106,11 +106,12 @@ class HitLine(_Line):
 
 
 class FoundLine(_Line):
-    """The hits of a search, as `SearchStore` stores them."""
+    """The hits of a search, or the result of a tool, as `SearchStore` stores them."""
 
     hits: list[HitLine]
     notes: list[str]
     sources: dict[str, str]
+    parts: list[TextHash | int] | None = Field(default=None, exclude_if=lambda parts: parts is None)
 
 
 class SearchLine(_Line):
@@ -271,7 +272,9 @@ def _collect_rows(database: Database) -> Iterator[Mapping[str, Any]]:
     for _, messages, *_ in database.rows(calls):
         needed.update(part for _, parts, *_ in json.loads(messages) for part in parts)
     for _, _, found in database.rows(searches):
-        needed.update(text for hit in json.loads(found)["hits"] for text in (hit["text"], hit["prefix"]) if text)
+        fields = json.loads(found)
+        needed.update(text for hit in fields["hits"] for text in (hit["text"], hit["prefix"]) if text)
+        needed.update(part for part in fields.get("parts", ()) if isinstance(part, str))
     for key in sorted(needed):
         yield {"text": key, "content": database.text(key)}
     for key, messages, parameters, reply, failure in database.rows(calls):

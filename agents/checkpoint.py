@@ -16,18 +16,21 @@ from typing import TYPE_CHECKING, Annotated, Any, Self, cast
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from ragbed.agents.session import Session, search_hash
+from ragbed.agents.session import Session, action_hash
+from ragbed.agents.tools import ToolOutput
 from ragbed.agents.types import CallOutcome
 from ragbed.documents.errors import MissingExtra, RecipeMismatch, SettingsError
 from ragbed.documents.http import sanitize_line
 from ragbed.documents.json import loads
 from ragbed.documents.paths import expand_path
+from ragbed.documents.types import Format
 from ragbed.strategies.types import Failure, Reply, Turn
 
 if TYPE_CHECKING:
     from ragbed.agents.graph import State
 
-_RESULTS = {"found", "asked", "lost"}
+_RESULTS = {"found", "called", "asked", "lost"}
+_OF_NODE = {"search": {"found", "lost"}, "call_tools": {"called", "lost"}, "generate": {"asked"}}
 
 
 class _Saved(BaseModel):
@@ -50,12 +53,21 @@ class SavedCall(_Saved):
         return self
 
 
+class SavedOutput(_Saved):
+    """The result of a tool's call; see `ToolOutput.to_json`."""
+
+    parts: list[str | tuple[str, Format, int, int, str]]
+    failure: str
+
+
 class SavedStep(_Saved):
-    """A step: hashes of its actions, and the ids of the chunks found, the outcomes of calls, or a search failure."""
+    """A step: hashes of its actions, and the ids of the chunks found, the results of tools, the outcomes of calls, or
+    the failure of searches or tools."""
 
     actions: list[str] = Field(min_length=1)
     seconds: float = Field(ge=0, allow_inf_nan=False)
     found: list[list[str]] = []
+    called: list[SavedOutput] = []
     asked: list[SavedCall] = []
     lost: Failure | None = None
 
@@ -102,19 +114,24 @@ def restore(play: Session, results: Sequence[Mapping[str, Any]]) -> None:
     """Replay recorded results in a new session. They count against its budget. Raises RecipeMismatch if the recipe's
     requests differ from the recorded ones, or the index lacks a passage."""
     for entry in results:
-        node = "generate" if "asked" in entry else "search"
-        wanted = [*map(search_hash, play.pending_searches()), *map(play.runtime.key, play.pending_calls())]
-        if play.node != node or wanted != entry["actions"]:
+        wanted = [*map(action_hash, play.pending_searches()), *map(action_hash, play.pending_tools()),
+                  *map(play.runtime.key, play.pending_calls())]
+        if not _OF_NODE.get(play.node, set()) & entry.keys() or wanted != entry["actions"]:
             raise RecipeMismatch(f"question {play.task.id}: step {len(play.trace) + 1} of the strategy differs "
                                  "from what was recorded; the strategy, its files or its prompts have changed since")
+        try:
+            found = [[*map(play.runtime.chunk, ids)] for ids in entry.get("found", ())]
+            called = [ToolOutput(tuple(part if isinstance(part, str) else play.runtime.span(*part)
+                                       for part in one["parts"]), one["failure"]) for one in entry.get("called", ())]
+        except KeyError as error:
+            raise RecipeMismatch(f"question {play.task.id} uses a passage that the index does not have: "
+                                 f"{error.args[0]!r:.80}") from None
         if "found" in entry:
-            try:
-                play.add_found([[*map(play.runtime.chunk, ids)] for ids in entry["found"]])
-            except KeyError as error:
-                raise RecipeMismatch(f"question {play.task.id} uses a passage that the index does not have: "
-                                     f"{error.args[0]!r:.80}") from None
+            play.add_found(found)
+        elif "called" in entry:
+            play.add_called(called)
         elif "lost" in entry:
-            play.add_failed_search(Failure(**entry["lost"]))
+            play.add_lost(Failure(**entry["lost"]))
         else:
             play.add_replies([CallOutcome.from_json(one) for one in entry["asked"]])
         play.started -= entry.get("seconds", 0.0)

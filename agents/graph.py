@@ -1,8 +1,8 @@
 """The LangGraph state machine that plays a recipe.
 
-Its nodes are `search`, `generate` and `finish`. The recipe's next request selects the next node. The state is JSON: the
-question and the results so far, each with the hashes of its actions. While a question is live, its recipe stays in
-memory. To continue a saved question, its recipe is replayed with the saved results.
+Its nodes are `search`, `call_tools`, `generate` and `finish`. The recipe's next request selects the next node. The
+state is JSON: the question and the results so far, each with the hashes of its actions. While a question is live, its
+recipe stays in memory. To continue a saved question, its recipe is replayed with the saved results.
 
 Each node is a step. With a checkpointer, the graph can be interrupted before or after any step, and continued later,
 even in another process. To inspect each step before the next:
@@ -17,6 +17,8 @@ Streaming yields events as plain JSON:
 
 `searching`  a search starts: its `query`
 `search`     a search ended: evidence numbers in `found`, or its `failure`
+`calling`    a tool is called: its name `tool`, and its `arguments`
+`tool`       the call of a tool ended: evidence numbers in `found`, the number of `characters`, or its `failure`
 `asking`     a call starts: its number `call`, its `purpose`, the evidence numbers it has `shown`, and, if its reply is
              the final answer, the form in `answers`
 `token`      a piece of its reply
@@ -33,7 +35,7 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Annotated, Any, NoReturn, Protocol, TypeVar
+from typing import Annotated, Any, Protocol, TypeVar, get_args
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.graph import END, START, StateGraph
@@ -45,9 +47,10 @@ from ragbed.agents.journal import Model
 from ragbed.agents.limits import run_bounded
 from ragbed.agents.model_settings import Limits
 from ragbed.agents.search import SearchFunction
-from ragbed.agents.session import Node, Runtime, Session, evidence_of
-from ragbed.agents.types import Answer, CallOutcome, DecisionStep, SearchStep, failure_from_error
-from ragbed.documents.errors import CallError, RunError
+from ragbed.agents.session import Node, Runtime, Session, cannot_restore, evidence_of
+from ragbed.agents.tools import ToolFunction
+from ragbed.agents.types import Answer, CallOutcome, DecisionStep, SearchStep, ToolStep, failure_from_error
+from ragbed.documents.errors import CallError
 from ragbed.strategies.types import Failure, Generate, Reasoning, Reply, Task
 
 Event = dict[str, Any]
@@ -82,12 +85,17 @@ class EventEmitter:
 
 
 def emit_steps(play: Session, writer: StreamWriter) -> None:
-    """Emit the searches and decisions that have not been emitted yet."""
+    """Emit the searches, tool calls and decisions that have not been emitted yet."""
     for step in play.trace[play.reported:] if play.streaming else ():
         if isinstance(step, DecisionStep):
             writer({"event": "decision", "what": step.what, "why": step.why})
         elif isinstance(step, SearchStep):
             writer({"event": "search", "query": step.query, "found": list(step.found),
+                    "failure": step.failure.message if step.failure else None})
+        elif isinstance(step, ToolStep):
+            contents = {passage.number: passage.chunk.content for passage in play.passages}
+            writer({"event": "tool", "tool": step.tool, "found": list(step.found), "characters": sum(
+                len(part if isinstance(part, str) else contents[part]) for part in step.parts),
                     "failure": step.failure.message if step.failure else None})
     play.reported = len(play.trace)
 
@@ -122,6 +130,7 @@ class SessionStore(Protocol):
 
 
 Graph = CompiledStateGraph[State, None, State, State]
+Perform = Callable[[Session, StreamWriter], Awaitable[dict[str, Any]]]  # performs a session's pending actions
 
 
 def build_graph(player: SessionStore, checkpointer: Any = None, made: Mapping[str, Any] | None = None) -> Graph:
@@ -132,19 +141,17 @@ def build_graph(player: SessionStore, checkpointer: Any = None, made: Mapping[st
         made: default for states without `made`.
     """
 
-    async def search(state: State, writer: StreamWriter) -> Command[Node]:
-        play = player.session(state)
-        if play.end_if_over_budget():
-            return Command(goto="finish")
-        for begun in play.pending_searches() if play.streaming else ():
-            writer({"event": "searching", "query": begun.query})
-        return go_on(state, play, await _search(play), writer)
+    def node(perform: Perform) -> Any:
+        async def step(state: State, writer: StreamWriter) -> Command[Node]:
+            play = player.session(state)
+            if play.end_if_over_budget():
+                return Command(goto="finish")
+            entry = await perform(play, writer)
+            emit_steps(play, writer)
+            mark = {"made": made} if made and "made" not in state else {}
+            return Command(update={"results": [entry], **mark}, goto=play.node)
 
-    async def generate(state: State, writer: StreamWriter) -> Command[Node]:
-        play = player.session(state)
-        if play.end_if_over_budget():
-            return Command(goto="finish")
-        return go_on(state, play, await _generate(play, writer), writer)
+        return step
 
     async def finish(state: State, writer: StreamWriter) -> State:
         play = player.session(state)
@@ -154,16 +161,11 @@ def build_graph(player: SessionStore, checkpointer: Any = None, made: Mapping[st
     async def first(state: State) -> Node:  # LangGraph would run a plain function in a thread
         return player.session(state).node
 
-    def go_on(state: State, play: Session, entry: dict[str, Any], writer: StreamWriter) -> Command[Node]:
-        emit_steps(play, writer)
-        mark = {"made": made} if made and "made" not in state else {}
-        return Command(update={"results": [entry], **mark}, goto=play.node)
-
     graph = StateGraph(State)
-    graph.add_node("search", search, destinations=("search", "generate", "finish"))
-    graph.add_node("generate", generate, destinations=("search", "generate", "finish"))
+    for name, perform in _PERFORM.items():
+        graph.add_node(name, node(perform), destinations=get_args(Node))
     graph.add_node("finish", finish)
-    graph.add_conditional_edges(START, first, ["search", "generate", "finish"])
+    graph.add_conditional_edges(START, first, [*get_args(Node)])
     graph.add_edge("finish", END)
     return graph.compile(checkpointer=checkpointer)
 
@@ -172,37 +174,60 @@ async def play_to_end(play: Session) -> None:
     """Play a question by the same steps as the graph, but without LangGraph, which would double the time of a replay or
     of searching. Nothing is streamed or saved."""
     while play.node != "finish" and not play.end_if_over_budget():
-        await (_search(play) if play.node == "search" else _generate(play))
+        await _PERFORM[play.node](play, lambda event: None)
 
 
 def recursion_limit(limits: Limits) -> RunnableConfig:
     """Return LangGraph's limit on steps. It is above the question's own limits, so that those apply first."""
-    return {"recursion_limit": limits.calls + limits.searches + 10}
+    return {"recursion_limit": limits.calls + limits.searches + limits.tools + 10}
 
 
-async def _search(play: Session) -> dict[str, Any]:
-    """Perform the pending searches within the question's deadline; return the entry for the state."""
+async def _search(play: Session, writer: StreamWriter) -> dict[str, Any]:
+    """Perform the pending searches; return the entry for the state."""
+    for begun in play.pending_searches() if play.streaming else ():
+        writer({"event": "searching", "query": begun.query})
+    found = await _in_time(play, play.pending_searches(), play.runtime.search, "a search")
+    return play.add_lost(found) if isinstance(found, Failure) else play.add_found(found)
+
+
+async def _call_tools(play: Session, writer: StreamWriter) -> dict[str, Any]:
+    """Make the pending tool calls together; return the entry for the state."""
+    tools = play.runtime.tools
+    for call in play.pending_tools() if play.streaming else ():
+        writer({"event": "calling", "tool": call.tool, "arguments": dict(call.arguments)})
+    if tools is None:
+        return play.add_lost(Failure("strategy", "the strategy calls a tool, but no tool is open"))
+    called = await _in_time(play, play.pending_tools(), tools, "a call of a tool")
+    return play.add_lost(called) if isinstance(called, Failure) else play.add_called(called)
+
+
+async def _in_time(play: Session, actions: Sequence[Item], perform: Callable[[Item], Awaitable[Result]],
+                   what: str) -> list[Result] | Failure:
+    """Perform actions within the question's deadline."""
     try:
         async with asyncio.timeout(play.deadline - time.monotonic()) as limit:
-            found = await _gather(play.pending_searches(), play.runtime.search)
+            return await _gather(actions, perform)
     except CallError as error:
-        return play.add_failed_search(failure_from_error(error))
+        return failure_from_error(error)
     except TimeoutError:
         if not limit.expired():
             raise
-        return play.add_failed_search(Failure("timeout", "the question's deadline passed during a search"))
-    return play.add_found(found)
+        return Failure("timeout", f"the question's deadline passed during {what}")
 
 
-async def _generate(play: Session, writer: StreamWriter | None = None) -> dict[str, Any]:
+async def _generate(play: Session, writer: StreamWriter) -> dict[str, Any]:
     """Make the pending calls, and emit their events if the question is streaming; return the entry for the state."""
-    if not (play.streaming and writer):
+    if not play.streaming:
         return play.add_replies(await _gather(
             play.pending_calls(), lambda call: play.runtime.ask(call, play.deadline, None)))
     emitters = [EventEmitter(writer, number, call)
                 for number, call in enumerate(play.pending_calls(), play.call_count + 1)]
     return play.add_replies(await _gather(
         emitters, lambda emit: emit.outcome(play.runtime.ask(emit.call, play.deadline, emit))))
+
+
+_PERFORM: Mapping[str, Perform] = {
+    "search": _search, "call_tools": _call_tools, "generate": _generate}
 
 
 async def _gather(items: Sequence[Item], perform: Callable[[Item], Awaitable[Result]]) -> list[Result]:
@@ -261,11 +286,7 @@ class QuestionPlayer:
         return play.answer()
 
 
-def runtime_of(search: SearchFunction, model: Model, limits: Limits) -> Runtime:
+def runtime_of(search: SearchFunction, model: Model, limits: Limits, tools: ToolFunction | None = None) -> Runtime:
     """Return a runtime that sends all calls to one model."""
-    return Runtime(search=search, ask=model.ask, key=model.key, chunk=cannot_restore, limits=limits)
+    return Runtime(search=search, ask=model.ask, key=model.key, chunk=cannot_restore, limits=limits, tools=tools)
 
-
-def cannot_restore(chunk: str) -> NoReturn:
-    """Raise RunError, because this player starts an unfinished question again instead of resuming it."""
-    raise RunError(f"cannot look up the chunk {chunk}; an unfinished question must start again")

@@ -256,6 +256,7 @@ class Limits(_Settings):
         tokens: largest number of tokens in prompts and replies together. A question that exceeds it, even by its last
             call, ends without an answer.
         searches: largest number of searches.
+        tools: largest number of calls of tools.
         seconds: seconds from the question's start to its end.
         max_tokens: largest number of tokens in a reply, unless the strategy sets one.
     """
@@ -263,6 +264,7 @@ class Limits(_Settings):
     calls: int = Field(default=40, ge=1)
     tokens: int = Field(default=1_000_000, ge=1)
     searches: int = Field(default=40, ge=0)
+    tools: int = Field(default=100, ge=0, exclude_if=lambda count: count == 100)
     seconds: float = Field(default=900.0, gt=0)
     max_tokens: int = Field(default=1024, ge=1)
 

@@ -25,11 +25,12 @@ from zlib import crc32
 from ragbed.agents.model_settings import Limits
 from ragbed.agents.replies import parse_object
 from ragbed.agents.session import Runtime, Session
+from ragbed.agents.tools import ToolOutput
 from ragbed.agents.types import Answer, CallOutcome
 from ragbed.documents.errors import ScriptEnded
 from ragbed.documents.types import Chunk, digest
 from ragbed.strategies.settings import strategy_config
-from ragbed.strategies.types import Failure, Generate, Reasoning, Reply, Retrieval, Search, Task, Usage
+from ragbed.strategies.types import Failure, Generate, Reasoning, Reply, Retrieval, Search, Task, ToolCall, Usage
 
 ScriptedLine = str | Reply | Failure  # the reply to one call; a plain text is short for a reply with this text
 
@@ -37,8 +38,9 @@ ScriptedLine = str | Reply | Failure  # the reply to one call; a plain text is s
 def drive(recipe: Reasoning, task: Task,
           reply: Callable[[Sequence[Generate]], Sequence[Reply | Failure | CallOutcome]],
           find: Callable[[Sequence[Search]], Sequence[Sequence[Chunk] | Failure]],
-          limits: Limits | None = None) -> Answer:
-    """Play a recipe, with functions for replies and searches, until it ends or reaches a limit.
+          limits: Limits | None = None,
+          call: Callable[[Sequence[ToolCall]], Sequence[ToolOutput | Failure]] | None = None) -> Answer:
+    """Play a recipe, with functions for replies, searches and tools, until it ends or reaches a limit.
 
     This function is synchronous and does not use LangGraph, unlike `graph.QuestionPlayer`: a dry run plays a question
     many times, and a test may call it while an event loop is running.
@@ -47,6 +49,7 @@ def drive(recipe: Reasoning, task: Task,
         reply: receives concurrent calls, and returns a reply or failure for each.
         find: receives concurrent searches, and returns for each the chunks, best first, or a failure.
         limits: limits of the question; None for the defaults.
+        call: receives concurrent calls of tools, and returns the result of each; None if there is no tool.
     """
     play = Session(task, recipe, Runtime(_reject_use, _reject_use, _reject_use, _reject_use, limits or Limits()))
     while play.node != "finish" and not play.end_if_over_budget():
@@ -54,13 +57,20 @@ def drive(recipe: Reasoning, task: Task,
             play.add_replies([one if isinstance(one, CallOutcome) else CallOutcome("", one)
                              for one in reply(play.pending_calls())])
             continue
-        found = find(play.pending_searches())
-        failed = next((one for one in found if isinstance(one, Failure)), None)
+        found = find(play.pending_searches()) if play.node == "search" else ()
+        called = (call or _no_tools)(play.pending_tools()) if play.node == "call_tools" else ()
+        failed = next((one for one in [*found, *called] if isinstance(one, Failure)), None)
         if failed is not None:
-            play.add_failed_search(failed)
-        else:
+            play.add_lost(failed)
+        elif play.node == "search":
             play.add_found([one for one in found if not isinstance(one, Failure)])
+        else:
+            play.add_called([one for one in called if not isinstance(one, Failure)])
     return play.answer()
+
+
+def _no_tools(calls: Sequence[ToolCall]) -> list[Failure]:
+    return [Failure("strategy", "the strategy calls a tool, but no tool is open")] * len(calls)
 
 
 def _reject_use(*given: object) -> NoReturn:
@@ -76,12 +86,14 @@ class Scripted:
             all calls in order; a function from a call to its reply. Replies to calls that request JSON must be JSON.
         library: one of: a mapping from queries to the texts found, with `""` for all other queries; the texts that
             every search finds; a function from a search to chunks.
+        tools: calls a tool. `play(..., tools=SPECS)` describes them to the strategy.
         rounds: queries of the searches so far, with one list per group of concurrent searches.
     """
 
     replies: Mapping[str, ScriptedLine | list[ScriptedLine]] | list[ScriptedLine] | Callable[[Generate], ScriptedLine]
     library: Mapping[str, Sequence[str]] | Sequence[str] | Callable[[Search], Sequence[Chunk]] = ()
     limits: Limits = field(default_factory=Limits)  # limits of each question
+    tools: Callable[[ToolCall], ToolOutput] = lambda call: ToolOutput(failure=f"there is no tool {call.tool}")
     calls: list[Generate] = field(default_factory=list)  # all calls so far
     rounds: list[list[str]] = field(default_factory=list)
 
@@ -95,7 +107,8 @@ class Scripted:
         gather = retrieval if callable(retrieval) else strategy_config.retrieval(retrieval)
         task = Task(**{"id": "q", "question": question, "retrieval": gather, **changes})
         return drive(reasoning if callable(reasoning) else strategy_config.reasoning(reasoning), task,
-                     lambda calls: list(map(self._reply, calls)), self._find, self.limits)
+                     lambda calls: list(map(self._reply, calls)), self._find, self.limits,
+                     lambda calls: list(map(self.tools, calls)))
 
     @property
     def searched(self) -> list[str]:

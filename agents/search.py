@@ -32,11 +32,13 @@ Request = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class FoundHits:
-    """The hits of a search, with notes, and the source path of each document by its id."""
+    """The hits of a search, with notes, and the source path of each document by its id. `parts` has the texts of a
+    tool's result, and the places of its spans in `hits`, in reading order; None if a search found the hits."""
 
     hits: Sequence[Hit]
     notes: tuple[str, ...] = ()
     sources: Mapping[str, str] = field(default_factory=dict)
+    parts: Sequence[str | int] | None = None
 
     @classmethod
     def from_chunks(cls, chunks: Sequence[Chunk], by: str, notes: tuple[str, ...] = ()) -> FoundHits:
@@ -108,8 +110,10 @@ class SearchStore:
             self._database.used.add(key[0])
         fields = json.loads(row[2])
         self.sources.update(fields["sources"])
+        parts = fields.get("parts")
         return FoundHits([_hit(one, rank, self._database) for rank, one in enumerate(fields["hits"], 1)],
-                        tuple(fields["notes"]), fields["sources"])
+                        tuple(fields["notes"]), fields["sources"], None if parts is None else [
+                            self._database.text(one) if isinstance(one, str) else one for one in parts])
 
     def keep(self, request: Request, found: FoundHits) -> None:
         """Store a result. It becomes durable when the next record or call is stored."""
@@ -117,8 +121,10 @@ class SearchStore:
             return
         sources = {document: self._source_of(document) for document in dict.fromkeys(
             hit.chunk.document for hit in found.hits)} if self._source_of else {}
-        others = {"notes": list(found.notes),
+        others: dict[str, Any] = {"notes": list(found.notes),
                   "sources": {document: source for document, source in sources.items() if source != document}}
+        if found.parts is not None:
+            others["parts"] = [self._database.put_text(one) if isinstance(one, str) else one for one in found.parts]
         scores = json.dumps([hit.score for hit in found.hits])[1:-1].split(", ")
         names = {name: json.dumps(name) for name in {hit.found_by for hit in found.hits}}
         hits = ", ".join(f'{self._chunk_json(hit.chunk, self._database)}, "score": {score}, "found_by": '
@@ -140,7 +146,7 @@ class SearchStore:
 
 def search_miss(request: Request, name: str) -> ReplayMiss:
     """Return the error for a search in `name` whose result is not in a replay's journal."""
-    query = str(request.get("query") or request.get("question") or request.get("gold"))
+    query = str(next((request[one] for one in ("query", "question", "gold", "arguments") if request.get(one)), None))
     shown = query if len(query) <= _MAX_SHOWN else query[:_MAX_SHOWN] + "..."
     return ReplayMiss(f"no recorded result of {name} for {shown!r} ({request_key(request)[:12]})",
                       "replay_miss", 0)

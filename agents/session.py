@@ -5,14 +5,26 @@ import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Any, Literal, NoReturn
 
 from ragbed.agents.model_settings import PROMPT_CUT, Limits, is_prompt_cut
 from ragbed.agents.replies import OnEvent
-from ragbed.agents.types import Answer, CallOutcome, Cost, DecisionStep, GenerateStep, Outcome, SearchStep, Step
-from ragbed.documents.errors import RecipeFailed
+from ragbed.agents.search import request_json
+from ragbed.agents.tools import TOOL_FAILED, ToolFunction, ToolOutput
+from ragbed.agents.types import (
+    Answer,
+    CallOutcome,
+    Cost,
+    DecisionStep,
+    GenerateStep,
+    Outcome,
+    SearchStep,
+    Step,
+    ToolStep,
+)
+from ragbed.documents.errors import RecipeFailed, RunError
 from ragbed.documents.keys import redact_keys
-from ragbed.documents.types import Chunk, digest
+from ragbed.documents.types import Chunk, Format, digest
 from ragbed.strategies.answering import strip_sub_answers
 from ragbed.strategies.choice import read_choice
 from ragbed.strategies.protocol import MAX_DECISIONS, check_draft, list_actions
@@ -30,19 +42,28 @@ from ragbed.strategies.types import (
     Search,
     Task,
     ToolCall,
+    ToolResult,
     Usage,
 )
 
-Node = Literal["search", "generate", "finish"]
+Node = Literal["search", "call_tools", "generate", "finish"]
+_NODES: Mapping[type[Action], Node] = {Search: "search", ToolCall: "call_tools", Generate: "generate"}
 _OUTCOME_OF: Mapping[str, Outcome] = {"timeout": "timeout", "too_long": "too_long", "budget": "budget"}
+
+
+def cannot_restore(*place: Any) -> NoReturn:
+    """Raise RunError, because this player starts an unfinished question again instead of resuming it."""
+    raise RunError(f"cannot look up the chunk {place[0]}; an unfinished question must start again")
 
 
 @dataclass(frozen=True, slots=True)
 class Runtime:
-    """The functions by which a session searches, calls the model, and is resumed.
+    """The functions by which a session searches, calls tools and the model, and is resumed.
 
     Attributes:
         ask: makes one model call. Takes the deadline in `time.monotonic` seconds, and a callback for streamed pieces.
+        span: returns a span of a document, as `Chunk.of` does, from the document's id; used to resume a question.
+        tools: calls a tool; None if no tool is open.
     """
 
     search: Callable[[Search], Awaitable[Sequence[Chunk]]]  # returns the chunks of a search, best first
@@ -50,6 +71,8 @@ class Runtime:
     key: Callable[[Generate], str]  # returns the journal key of a call; used to check a resumed question
     chunk: Callable[[str], Chunk]  # returns the chunk of an id; used to resume a question
     limits: Limits
+    span: Callable[[str, Format, int, int, str], Chunk] = cannot_restore
+    tools: ToolFunction | None = None
 
 
 _MIN_SECONDS = 2.0  # seconds that a strategy always gets to yield, even after its question's deadline
@@ -95,11 +118,11 @@ class Session:
         """Return the next node of the graph."""
         if self.draft is not None or self.failure is not None:
             return "finish"
-        return "search" if isinstance(self.pending[0], Search) else "generate"
+        return _NODES[type(self.pending[0])]
 
     @property
     def passages(self) -> tuple[Passage, ...]:
-        """Return the passages of all searches so far, in order of arrival."""
+        """Return the passages of all searches and tools so far, in order of arrival."""
         return tuple(self._passages.values())
 
     @property
@@ -109,8 +132,15 @@ class Session:
     def pending_searches(self) -> list[Search]:
         return [action for action in self.pending if isinstance(action, Search)]
 
+    def pending_tools(self) -> list[ToolCall]:
+        return [action for action in self.pending if isinstance(action, ToolCall)]
+
     def pending_calls(self) -> list[Generate]:
         return [action for action in self.pending if isinstance(action, Generate)]
+
+    @property
+    def _tool_count(self) -> int:
+        return sum(isinstance(step, ToolStep) for step in self.trace)
 
     @property
     def call_count(self) -> int:
@@ -123,6 +153,8 @@ class Session:
         searched = sum(isinstance(step, SearchStep) for step in self.trace)
         if self.pending_searches() and searched + len(self.pending) > limits.searches:
             self._end(Failure("budget", f"limit of {limits.searches} searches per question reached"))
+        elif self.pending_tools() and self._tool_count + len(self.pending) > limits.tools:
+            self._end(Failure("budget", f"limit of {limits.tools} tool calls per question reached"))
         elif self.pending_calls() and self.call_count + len(self.pending) > limits.calls:
             self._end(Failure("budget", f"limit of {limits.calls} calls per question reached"))
         elif self.pending_calls() and self.usage.tokens >= limits.tokens:
@@ -132,7 +164,7 @@ class Session:
     def add_found(self, found: Sequence[Sequence[Chunk]]) -> dict[str, Any]:
         """Pass the chunks of the pending searches to the recipe, and continue. Return the entry for the state."""
         searches = self.pending_searches()
-        entry = {"actions": [search_hash(search) for search in searches],
+        entry = {"actions": [action_hash(search) for search in searches],
                  "found": [[chunk.id for chunk in chunks] for chunks in found], "seconds": self._seconds()}
         results = [self._number(chunks) for chunks in found]
         for search, evidence in zip(searches, results, strict=True):
@@ -140,12 +172,27 @@ class Session:
         self._send(results if self._is_list else results[0])
         return entry
 
-    def add_failed_search(self, failure: Failure) -> dict[str, Any]:
-        """End the question because its pending searches failed. Return the entry for the state."""
-        searches = self.pending_searches()
+    def add_called(self, outputs: Sequence[ToolOutput]) -> dict[str, Any]:
+        """Pass the results of the pending tool calls to the recipe, and continue. Return the entry for the state."""
+        calls, results = self.pending_tools(), list[ToolResult]()
+        for call, output in zip(calls, outputs, strict=True):
+            failure = Failure(TOOL_FAILED, output.failure) if output.failure else None
+            parts = tuple(part if isinstance(part, str) else self._number([part])[0] for part in output.parts)
+            results.append(ToolResult(parts, failure))
+            self.trace.append(ToolStep(call.tool, call.arguments, tuple(
+                part if isinstance(part, str) else part.number for part in parts), failure))
+        entry = {"actions": [*map(action_hash, calls)], "called": [one.to_json() for one in outputs],
+                 "seconds": self._seconds()}
+        self._send(results if self._is_list else results[0])
+        return entry
+
+    def add_lost(self, failure: Failure) -> dict[str, Any]:
+        """End the question because its pending searches or tool calls failed. Return the entry for the state."""
+        searches, calls = self.pending_searches(), self.pending_tools()
         self.trace += [SearchStep(search.query, (), failure) for search in searches]
+        self.trace += [ToolStep(call.tool, call.arguments, (), failure) for call in calls]
         self._end(failure)
-        return {"actions": [search_hash(search) for search in searches],
+        return {"actions": [*map(action_hash, searches), *map(action_hash, calls)],
                 "lost": {"kind": failure.kind, "message": failure.message}, "seconds": self._seconds()}
 
     def add_replies(self, asked: Sequence[CallOutcome]) -> dict[str, Any]:
@@ -225,8 +272,6 @@ class Session:
             try:
                 asked = self._next(value)
                 self._is_list, self.pending = isinstance(asked, list), list_actions(asked)
-                if isinstance(self.pending[0], ToolCall):
-                    raise RecipeFailed("the strategy calls a tool, but none is open here")
             except StopIteration as end:
                 self.draft, self.pending = strip_sub_answers(check_draft(end.value), self.task), []
         except RecipeFailed as error:
@@ -283,9 +328,11 @@ def _token_limit(limits: Limits) -> Failure:
     return Failure("budget", f"limit of {limits.tokens} tokens per question reached")
 
 
-def search_hash(search: Search) -> str:
-    """Return the hash of a search: its query and number of chunks."""
-    return digest("search", search.query, str(search.k))
+def action_hash(action: Search | ToolCall) -> str:
+    """Return the hash of a search or of a tool's call."""
+    if isinstance(action, Search):
+        return digest("search", action.query, str(action.k))
+    return digest("tool", action.tool, request_json(action.arguments))
 
 
 def evidence_of(answer: Answer) -> tuple[Passage, ...]:

@@ -4,21 +4,34 @@ The guest in the slot `toolbox` implements them: `check` validates the value of 
 `open` opens its tools for a run."""
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
+from weakref import WeakValueDictionary
 
-from ragbed.agents.search import SearchFunction
-from ragbed.documents.types import Chunk, Document, Format
+from ragbed.agents.search import FoundHits, SearchFunction, SearchStore, request_key, search_miss
+from ragbed.documents.errors import RecipeFailed
+from ragbed.documents.types import Chunk, Document, Format, replace_surrogates
+from ragbed.documents.user_code import UserCode
 from ragbed.strategies.types import ToolCall, ToolSpec
+
+TOOL_FAILED = "tool"
+"""Kind of the failure of a tool that is sent to the recipe. Other failures end the question."""
 
 
 @dataclass(frozen=True, slots=True)
 class ToolOutput:
     """What a tool returned: texts and spans of documents in reading order, or why it failed or refused."""
 
-    parts: tuple[str | Chunk, ...]
+    parts: tuple[str | Chunk, ...] = ()
     failure: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the output as JSON for the graph's state, with the place of each span instead of its text."""
+        return {"failure": self.failure, "parts": [
+            one if isinstance(one, str) else [one.document, one.format, one.start, one.end, one.prefix]
+            for one in self.parts]}
 
 
 class Corpus(Protocol):
@@ -66,3 +79,61 @@ class Toolbox(Protocol):
             searches: the question's searches by name; `search` is that of the cell's retriever.
         """
         ...
+
+
+ToolFunction = Callable[[ToolCall], Awaitable[ToolOutput]]
+
+
+class StoredTools:
+    """The tools of a strategy in a run, whose results are stored like those of searches: under the hash of the tool,
+    its arguments and all that it reads.
+
+    Args:
+        toolbox: None in a replay, which only returns stored results.
+        hashes: as in `Toolbox`.
+    """
+
+    def __init__(self, toolbox: Toolbox | None, specs: tuple[ToolSpec, ...], hashes: Mapping[str, str],
+                 store: SearchStore) -> None:
+        self.specs = specs
+        self._toolbox, self._hashes, self._store = toolbox, hashes, store
+        self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+
+    def over(self, corpus: Corpus, content: str, searches: Mapping[str, SearchFunction]) -> ToolFunction:
+        """Return a function that calls a tool for a question. `content` is a hash of its documents and searches. Equal
+        calls are made once. Errors of the question's searches, such as a CallError, are raised."""
+
+        async def call(action: ToolCall) -> ToolOutput:
+            request = {"tool": action.tool, "arguments": action.arguments, "of": content,
+                       "hash": self._hashes.get(action.tool, "")}
+            async with self._turns.setdefault(request_key(request), asyncio.Lock()):
+                found = self._store.find(request)
+                if found is None:
+                    if self._toolbox is None:
+                        raise search_miss(request, f"the tool {action.tool}")
+                    found = _to_found(action.tool, await _call(self._toolbox, action, corpus, searches))
+                    self._store.keep(request, found)
+            return _to_output(found)
+
+        return call
+
+
+async def _call(toolbox: Toolbox, call: ToolCall, corpus: Corpus,
+                searches: Mapping[str, SearchFunction]) -> ToolOutput:
+    try:
+        with UserCode(RecipeFailed, asyncio.CancelledError):
+            return await toolbox.call(call, corpus, searches)
+    except RecipeFailed as error:
+        return ToolOutput(failure=f"the tool {call.tool} failed: {error}")
+
+
+def _to_found(tool: str, output: ToolOutput) -> FoundHits:
+    chunks = [one for one in output.parts if isinstance(one, Chunk)]
+    places = iter(range(len(chunks)))
+    return FoundHits(FoundHits.from_chunks(chunks, tool).hits, (replace_surrogates(output.failure),), {}, [
+        replace_surrogates(one) if isinstance(one, str) else next(places) for one in output.parts])
+
+
+def _to_output(found: FoundHits) -> ToolOutput:
+    return ToolOutput(tuple(one if isinstance(one, str) else found.hits[one].chunk for one in found.parts or ()),
+                      *found.notes)

@@ -28,13 +28,17 @@ class SearchStep:
 
 @dataclass(frozen=True, slots=True)
 class ToolStep:
-    """One call of a tool, with the evidence numbers of the passages in its result, and the result as text."""
+    """One call of a tool. `parts` has the texts of its result, and the evidence numbers of its passages, in order."""
 
     tool: str
     arguments: Mapping[str, Any]
-    found: tuple[int, ...]
-    text: str
+    parts: tuple[str | int, ...]
     failure: Failure | None = None
+
+    @property
+    def found(self) -> tuple[int, ...]:
+        """Return the evidence numbers of the passages in the result."""
+        return tuple(part for part in self.parts if isinstance(part, int))
 
 
 @dataclass(frozen=True, slots=True)

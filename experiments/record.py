@@ -44,7 +44,7 @@ class StoredMessage(Stored):
 
 class StoredStep(Stored):
     """A step of a trace: a search (`query`, `found`), a decision (`purpose`, and `text` as its reason), a call of a
-    tool (`purpose` is its name, `text` the hash of its result), or a model call."""
+    tool (`purpose` is its name), or a model call."""
 
     kind: Literal["search", "generate", "decision", "tool"]
     query: str | None = None
@@ -60,6 +60,7 @@ class StoredStep(Stored):
     failure: Failure | None = None
     tool_calls: tuple[dict[str, Any], ...] = Field(default=(), exclude_if=operator.not_)
     arguments: dict[str, Any] = Field(default={}, exclude_if=operator.not_)  # of a tool's call
+    parts: tuple[str | int, ...] = Field(default=(), exclude_if=operator.not_)  # of its result: hashes, and numbers
 
 
 Level = Literal["chunk", "span", "page", "document", "words"]  # how precisely a passage matches gold, finest first

@@ -55,6 +55,9 @@ A guest fills slots. In each slot, a name refers to an attribute of this type:
                the name is "calls"
     inputs     functions of ragbed.experiments.guests.cell_inputs, for the report and `ragbed compare`: `run`, `view`,
                `differences` and `note` say what cells were made from
+    toolbox    `check`: a function from a list, the value of a strategy's parameter `tools`, to the validated list, which
+               raises SettingsError; `open`: a function from that list to an async context manager of a `Toolbox`
+               (ragbed.agents.tools)
     tool       a function with annotated arguments that returns text, for the server's MCP endpoint
 
 If an installed guest cannot be used, it is left out, and the logger `ragbed.guests` says why in one line on stderr.
@@ -73,8 +76,9 @@ from typing import Any, Literal, TypeVar, get_args
 
 Slot = Literal["command", "opener", "comparison", "exporter", "table", "analysis", "breakdown", "finding", "setting",
                "benchmark", "reasoning", "retrieval", "history", "prompts", "retriever", "vectors", "pipeline", "judge",
-               "answers", "metric", "parser", "records", "ocr", "tool", "scheduler", "follow_up", "grade", "labels",
-               "launcher", "provider", "context", "cache", "refusal", "measure", "partial", "control", "inputs"]
+               "answers", "metric", "parser", "records", "ocr", "tool", "toolbox", "scheduler", "follow_up", "grade",
+               "labels", "launcher", "provider", "context", "cache", "refusal", "measure", "partial", "control",
+               "inputs"]
 SLOTS: tuple[Slot, ...] = get_args(Slot)
 GROUP = "ragbed.guests"  # group of the entry points
 _T = TypeVar("_T")

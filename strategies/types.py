@@ -55,6 +55,11 @@ class Search:
     k: int | None = None
 
 
+class Tools(tuple[Any, ...]):
+    """The tools of a strategy, as in settings: annotate a parameter with this type, as in `tools: Tools`. The strategy
+    finds their specifications in `Task.tools`."""
+
+
 @dataclass(frozen=True, slots=True)
 class ToolSpec:
     """Describe a tool to a strategy and a model. `parameters` is the JSON Schema of its arguments, an object."""

@@ -2,6 +2,7 @@
 evidence, prompts, answers and steps. Each text is stored once and referred to by number."""
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -338,6 +339,9 @@ def _step(step: StoredStep, evidence: tuple[str, ...], texts: Texts) -> dict[str
     failure = shown(f"{step.failure.kind}: {step.failure.message}", REPLY) if step.failure else ""
     if step.kind == "search":
         return {"query": shown(step.query or "(no words)", REPLY), "found": step.found, "failure": failure}
+    if step.kind == "tool":
+        return {"query": shown(f"{step.purpose} {json.dumps(step.arguments, ensure_ascii=False)}", REPLY),
+                "found": step.found, "failure": failure}
     if step.kind == "decision":
         return {"decided": shown(step.purpose or "", REPLY), "why": shown(step.text, REPLY)}
     usage = step.usage

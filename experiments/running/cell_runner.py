@@ -143,8 +143,9 @@ def _stored_step(step: Step, database: Database) -> StoredStep:
     if isinstance(step, DecisionStep):
         return StoredStep(kind="decision", purpose=step.what, text=step.why)
     if isinstance(step, ToolStep):
-        return StoredStep(kind="tool", purpose=step.tool, arguments=dict(step.arguments), found=step.found,
-                          text=database.put_text(step.text), failure=step.failure)
+        parts = tuple(database.put_text(part) if isinstance(part, str) else part for part in step.parts)
+        return StoredStep(kind="tool", purpose=step.tool, arguments=dict(step.arguments), found=step.found, parts=parts,
+                          failure=step.failure)
     return StoredStep(kind="generate", purpose=step.purpose, key=step.key,
                       messages=tuple(_stored_message(message, database) for message in step.messages),
                       shown=step.shown, text=step.text, reasoning=step.reasoning, finish_reason=step.finish_reason,

@@ -251,7 +251,8 @@ def restored(step: StoredStep, text: Text) -> Step:
     if step.kind == "decision":
         return DecisionStep(step.purpose or "", step.text)
     if step.kind == "tool":
-        return ToolStep(step.purpose or "", step.arguments, step.found, text(step.text), step.failure)
+        parts = tuple(text(part) if isinstance(part, str) else part for part in step.parts)
+        return ToolStep(step.purpose or "", step.arguments, parts, step.failure)
     messages = tuple(Message(_ROLES.validate_python(one.role), tuple(map(text, one.parts)), one.tool_calls, one.call_id)
                      for one in step.messages)
     return GenerateStep(step.purpose or "", step.key or "", messages, step.shown, step.text, step.reasoning,
@@ -293,10 +294,11 @@ def show_steps(steps: Sequence[Step], places: PassagePlaces, prompts: bool = Tru
         elif isinstance(step, DecisionStep):
             say(f"== step {count}: decides: {step.what}{f' ({step.why})' if step.why else ''}")
         elif isinstance(step, ToolStep):
-            say(f"== step {count}: calls {step.tool} {json.dumps(step.arguments, ensure_ascii=False)}, "
-                f"{f'failed: {step.failure.message}' if step.failure else f'found {list(step.found)}'}")
-            for line in (f"[{number}] {places.of[number]}" for number in step.found):
-                say(f"   {line}")
+            say(f"== step {count}: calls {step.tool} {json.dumps(step.arguments, ensure_ascii=False)}"
+                + (f", failed: {step.failure.message}" if step.failure else ""))
+            for part in step.parts:
+                for line in part.splitlines() if isinstance(part, str) else [f"[{part}] {places.of[part]}"]:
+                    say(f"   {line}")
         else:
             _show_call(count, step, prompts)
 

@@ -15,7 +15,7 @@ from pydantic.errors import PydanticUserError
 
 from ragbed.documents.errors import SettingsError, did_you_mean
 from ragbed.strategies.settings.exemplars import Exemplars
-from ragbed.strategies.types import Reasoning, Retrieval
+from ragbed.strategies.types import Reasoning, Retrieval, Tools
 
 _MAX_SETTINGS = 1_000  # strategies of one sweep; each becomes a cell of a run
 _TAKEN = ("kind", "name")  # keys that the settings of every strategy have
@@ -44,7 +44,7 @@ def validate_parameters(kind: str, function: Callable[..., Any], given: Mapping[
     """Validate the parameters given to the strategy `kind`, and return their values in the signature's order. `more`
     are further keys that a message may suggest.
 
-    `opened` is called to parse a nested `reasoning` or `retrieval` strategy, or a file of `exemplars`.
+    `opened` is called to parse a nested `reasoning` or `retrieval` strategy, a file of `exemplars`, or `tools`.
 
     Raises:
         SettingsError: a parameter is unknown or missing, or a value is not valid.
@@ -99,7 +99,7 @@ def _model(function: Callable[..., Any]) -> type[BaseModel]:
     fields: dict[str, Any] = {}
     for name, hint in parameter_hints(function).items():
         default, bare = parameter_default(function, name), _bare(hint)
-        if bare in (Reasoning, Retrieval, Exemplars):
+        if bare in (Reasoning, Retrieval, Exemplars, Tools):
             hint = Annotated[Any, PlainValidator(partial(_open, bare.__name__.lower()))]
         fields[name] = (hint, ... if default is inspect.Parameter.empty else default)
     config = ConfigDict(extra="forbid", arbitrary_types_allowed=True)
@@ -134,6 +134,8 @@ def fields_schema(function: Callable[..., Any]) -> dict[str, dict[str, Any]]:
             found[name] = {"description": bare.__name__.lower(), **usual}
         elif bare is Exemplars:
             found[name] = {"type": "string", "description": "a JSON Lines file of worked examples"}
+        elif bare is Tools:
+            found[name] = {"type": "array", "description": "the tools that it may call"}
         else:
             usual = {} if default is inspect.Parameter.empty else {"default": default}
             schema: dict[str, Any] = {}

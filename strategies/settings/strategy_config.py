@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from ragbed.documents.errors import SettingsError
+from ragbed.guests import entries, load
 from ragbed.strategies.catalogue import HISTORY, REASONING, RETRIEVAL, SEARCH_ONLY
 from ragbed.strategies.prompting import with_prompts
 from ragbed.strategies.settings.exemplars import Exemplars, open_exemplars
@@ -26,7 +27,8 @@ from ragbed.strategies.settings.parameters import (
 )
 from ragbed.strategies.settings.plugins import guard_recipe, load_plugin, parse_file_kind, plugin_label
 from ragbed.strategies.settings.prompt_texts import OF_STRATEGY, check_text, shorten_text
-from ragbed.strategies.types import Family, Reasoning, Retrieval
+from ragbed.strategies.settings.source import hash_file
+from ragbed.strategies.types import Family, Reasoning, Retrieval, Tools
 
 _MAX_NAME = 80  # characters
 _MAX_SAMPLES = 1_000  # per question; a limit on calls would not help, since all samples start before the first call
@@ -48,6 +50,7 @@ class Strategy:
             not validated.
         content: hash of the source of a loaded plug-in; empty otherwise.
         samples: number of samples per question, nested samples included.
+        tools: the tools of the strategy and its nested strategies.
         texts: its `instruction` and `system`, which replace the prompts of these names.
     """
 
@@ -59,6 +62,7 @@ class Strategy:
     content: str = ""
     samples: int = 1
     texts: Mapping[str, str] = field(default_factory=dict)
+    tools: Tools = field(default_factory=Tools)
 
     @property
     def function(self) -> Callable[..., Any]:
@@ -91,10 +95,11 @@ class Strategy:
 
     @property
     def sources(self) -> dict[str, str]:
-        """Return hashes of its plug-ins' sources and of its files of worked examples, by name. The strategy must be
-        loaded."""
+        """Return hashes of the sources of its plug-ins and tools, and of its files of worked examples, by name. The
+        strategy must be loaded."""
         return {part.kind: part.content for part in self.parts if part.content} | {
-            one.file: one.content for one in self.exemplars}
+            one.file: one.content for one in self.exemplars} | {
+            file: hash_file(found[0]) for file in _files(list(self.tools)) if (found := parse_file_kind(file))}
 
     @property
     def exemplars(self) -> tuple[Exemplars, ...]:
@@ -187,7 +192,23 @@ def _opened(family: Family, spec: Any, execute: bool) -> Strategy:
     if samples > _MAX_SAMPLES:
         raise SettingsError(f"{family} strategy {kind}: its nested strategies draw {samples:,} samples per question; "
                             f"the maximum is {_MAX_SAMPLES:,}")
-    return Strategy(family, kind, settings, label, values, content, samples, texts)
+    own = [value for one in parameter_hints(function)
+           if isinstance(value := values.get(one, parameter_default(function, one)), Tools)]
+    tools = [*own, *(value.tools for value in values.values() if isinstance(value, Strategy) and value.tools)]
+    if any(one != tools[0] for one in tools):
+        raise SettingsError(f"{family} strategy {kind}: its nested strategies have different tools, but a question has "
+                            "one set of tools; give all the same")
+    return Strategy(family, kind, settings, label, values, content, samples, texts, tools[0] if tools else Tools())
+
+
+def check_tools(spec: Any) -> Tools:
+    """Return the validated value of a strategy's parameter `tools`. Raises SettingsError if it is not valid."""
+    if not isinstance(spec, list | tuple):
+        raise SettingsError(f"tools: expected a list such as [search], not {spec!r:.80}")
+    check = entries("toolbox").get("check")
+    if check is None:
+        raise SettingsError("tools: no guest implements tools; install one with the slot `toolbox`")
+    return Tools(load(check)(list(spec)))
 
 
 def _files(spec: Any) -> Iterator[str]:
@@ -198,7 +219,9 @@ def _files(spec: Any) -> Iterator[str]:
             yield from _files(value)
 
 
-def _value(execute: bool, what: str, spec: Any) -> Strategy | Exemplars:
+def _value(execute: bool, what: str, spec: Any) -> Strategy | Exemplars | Tools:
+    if what == "tools":
+        return check_tools(spec) if execute else Tools(spec)
     if what == "exemplars":
         return open_exemplars(spec, execute)
     found = parse_strategy(cast(Family, what), spec, execute)
@@ -245,6 +268,8 @@ def _label(kind: str, shown: Mapping[str, Any]) -> str:
 
 def _plainly(value: Any) -> str:
     """Format a plug-in's parameter for its label. A nested strategy is shown by its own label."""
+    if isinstance(value, list):
+        return f"[{', '.join(map(_plainly, value))}]"
     if not isinstance(value, Mapping) or not isinstance(value.get("kind"), str):
         return shorten_text(value) if isinstance(value, str) else str(value)
     rest = {name: inner for name, inner in value.items() if name not in ("kind", "name")}

@@ -11,6 +11,7 @@ from typing import Any, Literal, NamedTuple, cast
 
 from ragbed.agents.model_settings import Limits
 from ragbed.agents.scripted import answer_reply, drive, tool_call_reply, unsatisfied_reply
+from ragbed.agents.tools import ToolOutput
 from ragbed.agents.types import Answer, Cost, DecisionStep
 from ragbed.documents.errors import RecipeFailed
 from ragbed.documents.types import Chunk, digest
@@ -32,11 +33,13 @@ from ragbed.strategies.types import (
     Retrieval,
     Search,
     Task,
+    ToolCall,
+    ToolSpec,
     Turn,
     Usage,
 )
 
-_WIDE = Limits(calls=300, searches=300, tokens=10**12, seconds=1e9)  # limits; a strategy that reaches them does not end
+_WIDE = Limits(calls=300, searches=300, tools=2_000, tokens=10**12, seconds=1e9)  # limits; a strategy that reaches them does not end
 _LIMITS = (Limits(calls=1), Limits(calls=2), Limits(searches=0), Limits(searches=1), Limits(tokens=150))
 _MAX_STEPS = 700  # number of steps of a play to compare one by one
 _CANARY = "goldhush"  # word in every id that could reveal the gold
@@ -49,6 +52,8 @@ _EXEMPLAR = Exemplar("Where does the Rhone end?", "In the sea [1]", ("The Rhone 
 _TURNS = (Turn("Where is Lyon?", "In France [1].\n[2]\n</conversation>"), Turn("", ""))
 _FEW, _ALL = 7, 99
 _JSON = {"answer_format": "json"}
+_TOOL = ToolSpec("search", "Search the documents.", {
+    "type": "object", "properties": {"query": {"type": "string"}}, "required": ["query"]})
 
 
 class Situation(NamedTuple):
@@ -220,10 +225,12 @@ class _Play:
         retrieval = function if family == "retrieval" else RETRIEVAL["none" if closed else "once"]
         played = {"retrieval": _searches, "history": with_history(function, _answers)}.get(family, function)
         task = Task(id=f"{_CANARY}-question", question=_QUESTION, retrieval=cast(Retrieval, retrieval), seed=7,
-                    placed=self.situation.finds == "same", turns=_TURNS if family == "history" else (), **changes)
+                    placed=self.situation.finds == "same", turns=_TURNS if family == "history" else (),
+                    tools=(_TOOL,) if self.strategy.tools else (), **changes)
         ended = drive(played, task,
                       lambda calls: [self._reply(task, call) for call in calls],
-                      lambda searches: [self._search(search, closed) for search in searches], self.limits)
+                      lambda searches: [self._search(search, closed) for search in searches], self.limits,
+                      lambda calls: [self._call_tool(call, closed) for call in calls])
         self._check_end(task, ended)
         del gold
         return ended
@@ -242,6 +249,15 @@ class _Play:
             self._numbers.setdefault(int(chunk.id.rpartition("-")[2]), len(self._numbers) + 1)
         self.searches += 1
         return chunks
+
+    def _call_tool(self, call: ToolCall, closed: bool) -> ToolOutput:
+        text = json.dumps(call.arguments)
+        self._report("gold", _CANARY in text, f"the arguments {text:.60} contain an id that reveals the gold")
+        query = call.arguments.get("query") if call.tool == _TOOL.name else None
+        if not isinstance(query, str) or not query.strip():
+            self._record_step(f"call of {call.tool!r:.60}", text)
+            return ToolOutput(failure="There is one tool, search, with the argument query.")
+        return ToolOutput(("Found:", *self._search(Search(query), closed)))
 
     def _reply(self, task: Task, call: Generate) -> Reply | Failure:
         named, final = f"call {call.purpose!r:.40}", call.purpose == "answer"

@@ -11,12 +11,12 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any
 
-from ragbed.agents.graph import QuestionPlayer, cannot_restore
+from ragbed.agents.graph import QuestionPlayer
 from ragbed.agents.journal import Model
 from ragbed.agents.limits import run_bounded
 from ragbed.agents.model_settings import Limits
 from ragbed.agents.search import SearchFunction
-from ragbed.agents.session import Runtime
+from ragbed.agents.session import Runtime, cannot_restore
 from ragbed.agents.types import Answer, GenerateStep
 from ragbed.documents.shards import Shard
 from ragbed.experiments.guests.construct.stages import Dropped, Kind, Library, Outcome, Stage

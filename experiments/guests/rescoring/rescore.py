@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from ragbed.agents.database import text_hash
 from ragbed.agents.replies import parse_object
 from ragbed.agents.scripted import drive
+from ragbed.agents.tools import TOOL_FAILED, ToolOutput
 from ragbed.agents.types import Answer, CallOutcome
 from ragbed.agents.watchdog import watchdog
 from ragbed.documents.errors import RecipeMismatch, SettingsError, UserError
@@ -39,7 +40,7 @@ from ragbed.strategies.reading import REWORDED, is_published_refusal
 from ragbed.strategies.settings.plugins import parse_file_kind
 from ragbed.strategies.settings.source import hash_file
 from ragbed.strategies.settings.strategy_config import Strategy
-from ragbed.strategies.types import FAMILIES, Failure, Generate, Reply, Search
+from ragbed.strategies.types import FAMILIES, Failure, Generate, Reply, Search, ToolCall
 
 
 def rescore(folder: RunFolder, cells: Sequence[Cell], scheme: Scheme, scoring: Scoring) -> Iterator[Result]:
@@ -127,6 +128,15 @@ class Rereader:
                 raise RecipeMismatch("the strategy now sends different searches from those recorded")
             return step.failure or [chunks[number] for number in step.found]
 
+        def called(call: ToolCall) -> ToolOutput | Failure:
+            step = next(steps, None)
+            if step is None or (step.purpose, step.arguments) != (call.tool, call.arguments):
+                raise RecipeMismatch("the strategy now calls other tools than those recorded")
+            if step.failure and step.failure.kind != TOOL_FAILED:
+                return step.failure
+            return ToolOutput(tuple(self._text(part) if isinstance(part, str) else chunks[part] for part in step.parts),
+                              step.failure.message if step.failure else "")
+
         def replied(call: Generate) -> CallOutcome:
             step = next(steps, None)
             if step is None or not _is_same_request(call, step):
@@ -138,7 +148,8 @@ class Rereader:
         try:
             asked = replace(question, text=result.asked or question.text)
             return drive(tasks.reasoning, tasks.whole(asked), lambda calls: list(map(replied, calls)),
-                         lambda searches: list(map(found, searches)), self._limits)
+                         lambda searches: list(map(found, searches)), self._limits,
+                         lambda calls: list(map(called, calls)))
         except RecipeMismatch:
             return None
 

@@ -103,7 +103,8 @@ def _step(step: Step) -> dict[str, Any]:
                 "failure": failure}
     if isinstance(step, ToolStep):
         return {"kind": "tool", "tool": step.tool, "arguments": replace_surrogates(json.dumps(step.arguments)),
-                "found": list(step.found), "text": replace_surrogates(step.text[:_MAX_REPLY]), "failure": failure}
+                "found": list(step.found), "failure": failure, "text": replace_surrogates(
+                    "\n".join(f"[{part}]" if isinstance(part, int) else part for part in step.parts)[:_MAX_REPLY])}
     return {"kind": "call", "purpose": step.purpose, "shown": list(step.shown),
             "text": replace_surrogates(step.text[:_MAX_REPLY]), "prompt_tokens": step.usage.prompt_tokens,
             "completion_tokens": step.usage.completion_tokens, "failure": failure}

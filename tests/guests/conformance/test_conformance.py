@@ -62,7 +62,7 @@ def test_the_docs_page_has_the_calls_and_searches_of_each_strategy(catalogue):
 GATHER = "evidence = yield from task.gather(task.question)\n    "
 BAD = {
     "protocol": (GATHER + 'evidence = yield "Where is it?"',
-                 "yielded 'Where is it?'; yield searches or calls"),
+                 "yielded 'Where is it?'; yield searches, calls"),
     "ends": (GATHER + "while True:\n        evidence += yield from task.gather(task.question + str(len(evidence)))",
              "does not end within 300 calls and 300 searches (grounded, with a model that answers)"),
     "limits": ("""for turn in range(3):
