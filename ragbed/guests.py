@@ -55,8 +55,8 @@ A guest fills slots. In each slot, a name refers to an attribute of this type:
                the name is "calls"
     inputs     functions of ragbed.experiments.guests.cell_inputs, for the report and `ragbed compare`: `run`, `view`,
                `differences` and `note` say what cells were made from
-    toolbox    `check`: a function from a list, the value of a strategy's parameter `tools`, to the validated list, which
-               raises SettingsError; `open`: a function from that list to an async context manager of a `Toolbox`
+    toolbox    `check`: a function from a list, the value of a strategy's parameter `tools`, to the validated list; it
+               raises SettingsError. `open`: a function from that list to an async context manager of a `Toolbox`
                (ragbed.agents.tools)
     tool       a function with annotated arguments that returns text, for the server's MCP endpoint
 

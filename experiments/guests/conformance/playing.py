@@ -39,7 +39,7 @@ from ragbed.strategies.types import (
     Usage,
 )
 
-_WIDE = Limits(calls=300, searches=300, tools=2_000, tokens=10**12, seconds=1e9)  # limits; a strategy that reaches them does not end
+_WIDE = Limits(calls=300, searches=300, tools=2_000, tokens=10**12, seconds=1e9)  # only an endless strategy reaches it
 _LIMITS = (Limits(calls=1), Limits(calls=2), Limits(searches=0), Limits(searches=1), Limits(tokens=150))
 _MAX_STEPS = 700  # number of steps of a play to compare one by one
 _CANARY = "goldhush"  # word in every id that could reveal the gold
