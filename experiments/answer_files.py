@@ -43,11 +43,13 @@ class AnswerFormat:
         read: yields the answers of a file. Raises BenchmarkError with file and line if a row does not fit.
         write: writes the answers of `answers_of` to a file.
         several_runs: whether a file can contain several runs.
+        folder: whether it is a folder with a file for each question. Only then `write` gets `calls_by_tool`.
     """
 
     read: Callable[[Path], Iterator[Prediction]]
     write: Callable[[Iterator[Answer], Path], None]
     several_runs: bool = False
+    folder: bool = False
 
 
 def find_answer_format(name: str) -> AnswerFormat:

@@ -2,6 +2,8 @@
 from __future__ import annotations
 
 import operator
+from collections import Counter
+from collections.abc import Mapping
 from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -243,6 +245,12 @@ class Result(Stored):
     def probe_usage(self) -> Usage:
         """Return the usage of all probes."""
         return sum((probe.usage for probe in self.probes), Usage())
+
+    @property
+    def calls_by_tool(self) -> Mapping[str, int]:
+        """Return how often each tool was called. A search outside a tool counts as `search`."""
+        return Counter(str(step.purpose) if step.kind == "tool" else "search" for step in self.trace
+                       if step.kind in ("tool", "search"))
 
     @property
     def in_view(self) -> tuple[StoredPassage, ...]:

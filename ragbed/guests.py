@@ -241,8 +241,11 @@ BUILT_IN: tuple[Guest, ...] = (
                       "mtrag": f"{_DATA}.mtrag:Mtrag",
                       "beir": f"{_DATA}.beir:Beir",
                       "trec": f"{_DATA}.trec:Trec",
-                      "chunking_eval": f"{_DATA}.chunking_eval:ChunkingEval"},
-        "breakdown": {name: f"{_DATA}.benchmark_views:{name}" for name in ("order", "wins", "depth", "gap")}}),
+                      "chunking_eval": f"{_DATA}.chunking_eval:ChunkingEval",
+                      "browsecomp_plus": f"{_DATA}.browsecomp_plus:BrowseCompPlus"},
+        "answers": {"browsecomp_plus": f"{_DATA}.browsecomp_plus:RUN_FILES"},
+        "breakdown": {**{name: f"{_DATA}.benchmark_views:{name}" for name in ("order", "wins", "depth", "gap")},
+                      "browsing": f"{_DATA}.browsecomp_plus:browsing"}}),
     Guest("question_files", {
         "benchmark": {"questions": f"{_IN}.question_files.benchmark:QuestionFile"},
         "answers": dict.fromkeys(("opentelemetry", "langfuse", "promptfoo"), f"{_IN}.question_files.traces:TRACES")}),

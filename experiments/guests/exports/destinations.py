@@ -9,6 +9,7 @@ from types import MappingProxyType
 
 from ragbed.documents.errors import RunError, SettingsError
 from ragbed.experiments.answer_files import Answer, find_answer_format
+from ragbed.experiments.guests.exports.other_tools import new_folder
 from ragbed.experiments.guests.exports.record_tables import ExportedRun, write_csv, write_jsonl, write_parquet
 from ragbed.experiments.runs.finished import Finished, find_cells
 from ragbed.retrieval.storage.files import check_replaceable, explain_write_error, replacing_file
@@ -58,23 +59,25 @@ def export_answers(run: Finished, path: Path, format: str, cell: str | None = No
     """Write the answers of all cells that match `cell`, in another tool's format. Return a line that says what was
     written. Raises SettingsError if too many cells match, and RunError if the file exists or cannot be written."""
     cells, form = find_cells(run.rows, cell), find_answer_format(format)
+    what = "folder" if form.folder else "file"
     if len(cells) > 1 and not form.several_runs:
-        raise SettingsError(f"a {format} file holds one cell, and this run has {', '.join(cells.values())}; "
+        raise SettingsError(f"a {format} {what} holds one cell, and this run has {', '.join(cells.values())}; "
                             "choose one with --cell")
     if path.exists():
-        raise RunError(f"{path} exists; name another file")
+        raise RunError(f"{path} exists; name another {what}")
     try:
-        with replacing_file(path) as written:
-            form.write(answers_of(run, cells), written)
+        with (new_folder if form.folder else replacing_file)(path) as written:
+            form.write(answers_of(run, cells, form.folder), written)
     except OSError as error:
         raise RunError(f"{path}: {explain_write_error(error)}") from error
     return f"{path}: {len(cells) * len(run.questions)} answers"
 
 
-def answers_of(run: Finished, cells: Collection[str]) -> Iterator[Answer]:
+def answers_of(run: Finished, cells: Collection[str], traces: bool = False) -> Iterator[Answer]:
     """Yield the answers of cells in the run's order. Citations are positions in the contexts, counted from 1. A
-    question without an answer gets a row with `failure`."""
-    for result in (record.result for record in run.folder.records() if record.result.cell in cells):
+    question without an answer gets a row with `failure`. With `traces`, rows have the number of calls by tool, the
+    outcome, the strategy's figures, and the ids of all documents found."""
+    for result in (record.result for record in run.folder.records(traces) if record.result.cell in cells):
         question, failure, usage = run.questions[result.question], result.failure, result.usage
         place_of = {passage.number: place for place, passage in enumerate(result.in_view, start=1)}
         yield {"run": run.name if len(run.labels) == 1 else f"{run.name}: {run.labels[result.cell]}",
@@ -86,4 +89,6 @@ def answers_of(run: Finished, cells: Collection[str]) -> Iterator[Answer]:
                                 and passage.end > passage.start else {})} for passage in result.in_view],
                "prompt_tokens": usage.prompt_tokens, "completion_tokens": usage.completion_tokens,
                "price": usage.price, "scores": result.scores,
+               **({"calls_by_tool": dict(result.calls_by_tool), "outcome": result.outcome, "figures": result.figures,
+                   "found": list(dict.fromkeys(one.document for one in result.evidence))} if traces else {}),
                **({"failure": f"{failure.kind}: {failure.message}"} if failure else {})}

@@ -194,7 +194,7 @@ def export_results(run: Finished, path: Path, form: str) -> str:
         if form in _TEXTS:
             write_atomically(path, _plain(_TEXTS[form](run)).encode())
         else:
-            with _new_folder(path) as folder:
+            with new_folder(path) as folder:
                 _FOLDERS[form](run, folder)
     except OSError as error:
         raise RunError(f"{path}: {explain_write_error(error)}") from error
@@ -202,7 +202,7 @@ def export_results(run: Finished, path: Path, form: str) -> str:
 
 
 @contextmanager
-def _new_folder(path: Path) -> Iterator[Path]:
+def new_folder(path: Path) -> Iterator[Path]:
     """Yield a folder that gets its name once it is complete."""
     folder = Path(mkdtemp(prefix=f".{path.name}", dir=path.parent))
     try:

@@ -26,8 +26,8 @@ from ragbed.experiments.commands.run import (
 
 
 def import_(format: Annotated[str, typer.Argument(metavar="FORMAT", help=(
-                "jsonl, ragas, inspect, promptfoo, langfuse, opentelemetry or trec_rag."))],
-            file: Annotated[Path, typer.Argument(metavar="FILE", help="The file with the answers.")],
+                "jsonl, ragas, inspect, promptfoo, langfuse, opentelemetry, trec_rag, browsecomp_plus, longmemeval."))],
+            file: Annotated[Path, typer.Argument(metavar="FILE", help="The file with the answers, or their folder.")],
             benchmark: Annotated[str, typer.Option("--benchmark", metavar="NAME", help=(
                 "See `ragbed list benchmarks`."))],
             path: Files = None,

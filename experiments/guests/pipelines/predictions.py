@@ -47,7 +47,7 @@ class Predictions(JSONPipeline):
 
     Attributes:
         format: the tool that wrote the file.
-        path: the file.
+        path: the file, or the folder of a format that has one.
         run: which of the file's runs to read; required if there are several.
         others: what to do with rows for questions that are not in the run: refuse the run, or skip and count them.
     """
@@ -62,9 +62,10 @@ class Predictions(JSONPipeline):
 
     @property
     def sources(self) -> Sequence[str]:
-        """Return the file's hash."""
+        """Return the hash of the file, or of each file in the folder."""
+        place = expand_path(self.path)
         try:
-            return [sha256_of(expand_path(self.path))]
+            return list(map(sha256_of, sorted(place.iterdir()) if place.is_dir() else [place]))
         except OSError as error:
             raise SettingsError(f"{self.path}: cannot be read: {error.strerror}") from error
 
@@ -90,7 +91,7 @@ class Predictions(JSONPipeline):
     def check(self, questions: Mapping[str, str], repeats: int) -> str | None:
         """Return a note about skipped rows. Raises SettingsError if `others` refuses such rows, two rows answer one
         question, or a row has the id of one question and the text of another. A replay needs no file."""
-        if not expand_path(self.path).is_file():
+        if not expand_path(self.path).exists():
             return None
         rows, by_text = self.read_rows(), {_squeeze(text): id for id, text in questions.items()}
         answered: dict[tuple[str, int], str] = {}
