@@ -34,13 +34,10 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import cached_property
 from types import MappingProxyType
-from typing import Annotated, Any, Protocol, TypeVar, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Protocol, TypeVar, get_args
 
-from langchain_core.runnables import RunnableConfig
-from langgraph.graph import END, START, StateGraph
-from langgraph.graph.state import CompiledStateGraph
-from langgraph.types import Command, StreamWriter
 from typing_extensions import TypedDict  # pydantic needs this TypedDict for the schemas of LangGraph's server
 
 from ragbed.agents.journal import Model
@@ -52,6 +49,13 @@ from ragbed.agents.tools import ToolFunction
 from ragbed.agents.types import Answer, CallOutcome, DecisionStep, SearchStep, ToolStep, failure_from_error
 from ragbed.documents.errors import CallError
 from ragbed.strategies.types import Failure, Generate, Reasoning, Reply, Task
+
+if TYPE_CHECKING:
+    from langchain_core.runnables import RunnableConfig
+    from langgraph.graph.state import CompiledStateGraph
+    from langgraph.types import Command, StreamWriter
+
+    Perform = Callable[[Session, StreamWriter], Awaitable[dict[str, Any]]]  # performs a session's pending actions
 
 Event = dict[str, Any]
 
@@ -129,17 +133,16 @@ class SessionStore(Protocol):
     def session(self, state: State) -> Session: ...
 
 
-Graph = CompiledStateGraph[State, None, State, State]
-Perform = Callable[[Session, StreamWriter], Awaitable[dict[str, Any]]]  # performs a session's pending actions
-
-
-def build_graph(player: SessionStore, checkpointer: Any = None, made: Mapping[str, Any] | None = None) -> Graph:
+def build_graph(player: SessionStore, checkpointer: Any = None, made: Mapping[str, Any] | None = None,
+                ) -> CompiledStateGraph[State, None, State, State]:
     """Compile the graph. `player` provides the sessions, which have strategy, model and retriever.
 
     Args:
         checkpointer: LangGraph checkpointer that saves the state after each step.
         made: default for states without `made`.
     """
+    from langgraph.graph import END, START, StateGraph  # takes 0.4 s, and direct play does not need it
+    from langgraph.types import Command
 
     def node(perform: Perform) -> Any:
         async def step(state: State, writer: StreamWriter) -> Command[Node]:
@@ -259,7 +262,10 @@ class QuestionPlayer:
 
     def __init__(self) -> None:
         self._live: dict[str, Session] = {}
-        self._graph: Graph = build_graph(self)
+
+    @cached_property
+    def _graph(self) -> CompiledStateGraph[State, None, State, State]:
+        return build_graph(self)
 
     def session(self, state: State) -> Session:
         """Return the live session of a state's question."""

@@ -16,6 +16,7 @@ from datetime import UTC, datetime
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from ragbed.agents.graph import QuestionPlayer, runtime_of
 from ragbed.agents.search import SearchFunction, fixed_chunks
 from ragbed.agents.types import Answer, Cost, DecisionStep, GenerateStep, SearchStep, Step, ToolStep
 from ragbed.experiments.benchmarks.fields import fill_references
@@ -48,7 +49,6 @@ class CellRunner:
     def __init__(self, tasks: Tasks, model: Model, shown: Callable[[Cell, Question], ShownSearch]) -> None:
         self.tasks, self.model = tasks, model
         self._shown = shown
-        from ragbed.agents.graph import QuestionPlayer  # LangGraph is loaded only if a question is left to answer
         self._player = QuestionPlayer()
         journal = model.journal
         changed = journal.database is not None and journal.database.has("earlier_calls")  # few calls are sent
@@ -84,7 +84,6 @@ class CellRunner:
         return await self._play(self.tasks.part(question, place, text, evidence), search)
 
     async def _play(self, task: Task, search: SearchFunction, numbers: Mapping[str, int] = _NO_NUMBERS) -> Answer:
-        from ragbed.agents.graph import runtime_of
         runtime = runtime_of(search, self.model, self.tasks.settings.limits)
         return await self._player.play(task, self.tasks.reasoning, runtime, numbers, self._direct)
 

@@ -12,7 +12,6 @@ from ragbed.agents.models import FORMS, REMOTE, ModelTarget
 from ragbed.documents.errors import ModelError
 from ragbed.experiments.guests.local_models import model_catalogue
 from ragbed.experiments.guests.local_models.model_catalogue import HUB, check_hash, hub_path, sha256_of
-from ragbed.experiments.guests.local_models.pull import pull
 
 
 class LocalModels:
@@ -39,6 +38,8 @@ class LocalModels:
             if path_here is None:
                 raise ModelError(f"{entry.name} is not on this machine; run: ragbed models pull {entry.name}")
             check_hash(path_here, entry.weights.sha256, f"remove it and run: ragbed models pull {entry.name}")
+        from ragbed.experiments.guests.local_models.pull import pull  # imports an HTTP client
+
         target = ModelTarget(entry.name, f"sha256:{entry.weights.sha256}", entry.name)
         return replace(target, weights=path_here, start=partial(_start, path_here)) if path_here else \
             replace(target, fetch=partial(pull, entry.name))

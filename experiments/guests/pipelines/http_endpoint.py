@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-import httpx2
 from pydantic import AfterValidator
 
 from ragbed.documents.errors import ModelError
@@ -14,6 +13,8 @@ from ragbed.documents.http import Response, bounded_client, check_url, transport
 from ragbed.experiments.guests.pipelines.pipeline import Channel, JSONPipeline
 
 if TYPE_CHECKING:
+    import httpx2
+
     from ragbed.agents.model_settings import CallLimits
 
 

@@ -20,12 +20,11 @@ import yaml
 from pydantic import ValidationError
 
 from ragbed.agents.assistant import Assistant, AssistantSettings
-from ragbed.agents.graph import Graph
 from ragbed.documents.errors import SettingsError
 
 
 @contextlib.asynccontextmanager
-async def open_graph() -> AsyncIterator[Graph]:
+async def open_graph() -> AsyncIterator[Any]:
     """Yield the graph of an assistant with settings from the environment."""
     async with Assistant.open(settings_of_environment()) as assistant:
         yield assistant.graph
