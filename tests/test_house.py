@@ -25,7 +25,7 @@ BROUGHT_BY = {  # packages that are imported as a part of one that is declared
     "anthropic": "langchain-anthropic", "google": "langchain-google-genai",
     "ijson": "inspect-ai", "zstandard": "inspect-ai", "llama_index_instrumentation": "a user's own LlamaIndex"}
 NAMES = {"bs4": "beautifulsoup4", "faiss": "faiss-cpu", "markdown_it": "markdown-it-py", "pptx": "python-pptx",
-         "yaml": "pyyaml", "jsonpath": "python-jsonpath", "opentelemetry": "opentelemetry-sdk"}
+         "re2": "google-re2", "yaml": "pyyaml", "jsonpath": "python-jsonpath", "opentelemetry": "opentelemetry-sdk"}
 
 
 @functools.cache

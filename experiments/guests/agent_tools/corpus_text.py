@@ -1,0 +1,126 @@
+"""The documents of a corpus by name, and their text in one buffer."""
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from threading import Lock
+
+from ragbed.agents.tools import Corpus
+from ragbed.documents.errors import did_you_mean
+from ragbed.documents.types import Chunk, Document
+from ragbed.experiments.formatting import visible
+from ragbed.experiments.guests.agent_tools.arguments import ToolFailure
+from ragbed.strategies.prompting import frame_content
+
+_MAX_NAME = 200  # characters of a document's name in a result
+_KEPT = 32  # corpora whose text is kept in memory
+_texts: OrderedDict[tuple[str, str], CorpusText] = OrderedDict()
+_lock = Lock()
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A document in a list: its names, number of pages, and characters of its rendering."""
+
+    id: str
+    source: str
+    title: str
+    pages: int
+    size: int
+
+
+@dataclass(frozen=True)
+class CorpusText:
+    """The documents of a corpus in order.
+
+    Attributes:
+        data: their renderings as UTF-8, each followed by a line end.
+        starts: where each document begins in `data`, and the end of `data`.
+    """
+
+    entries: Sequence[Entry]
+    data: bytes
+    starts: Sequence[int]
+
+    def document_at(self, place: int) -> int:
+        """Return the number of the document at a byte of `data`."""
+        return bisect_right(self.starts, place) - 1
+
+    def find(self, name: str) -> int:
+        """Return the number of the document of an id, source path, file name or title. Raises ToolFailure, with the
+        most similar name, if there is none or the name is ambiguous."""
+        wanted = name.strip().strip("\"'`")
+        for names in self._names:
+            if found := names.get(wanted) or names.get(wanted.casefold()):
+                if len(found) > 1:
+                    raise ToolFailure(f"{name!r:.80} names {len(found)} documents, such as "
+                                      f"{' and '.join(show(self.entries[one].source) for one in found[:2])}")
+                return found[0]
+        known = [one.source for one in self.entries[:20_000]]  # comparing with more takes seconds
+        raise ToolFailure(f"there is no document {wanted!r:.80}; {did_you_mean(wanted[:_MAX_NAME], map(show, known))}"
+                          "the tools `list` and `search` show their names")
+
+    @cached_property
+    def _names(self) -> list[dict[str, list[int]]]:
+        levels: list[dict[str, list[int]]] = [{} for _ in range(4)]
+        for number, one in enumerate(self.entries):
+            names = one.id, one.source, one.source.rpartition("/")[2].casefold(), one.title.casefold()
+            for level, each in zip(levels, names, strict=True):
+                level.setdefault(each, []).append(number)
+        return levels
+
+
+def read_corpus(corpus: Corpus) -> CorpusText:
+    """Return the text of a corpus. The texts of the last 32 corpora are kept."""
+    key = corpus.hash, corpus.format
+    with _lock:
+        if (known := _texts.get(key)) is None:
+            known = _texts[key] = _read(corpus)
+            if len(_texts) > _KEPT:
+                _texts.popitem(last=False)
+        _texts.move_to_end(key)
+        return known
+
+
+def _read(corpus: Corpus) -> CorpusText:
+    entries, texts, starts = [], [], [0]
+    for document in map(corpus.document, corpus.ids):
+        text = document.text(corpus.format)
+        encoded = text.encode("utf-8", "replace")  # one byte for a lone surrogate, so that offsets stay right
+        entries.append(Entry(document.id, document.source, document.title, len(document.pages), len(text)))
+        texts.append(encoded)
+        starts.append(starts[-1] + len(encoded) + 1)
+    return CorpusText(entries, b"\n".join((*texts, b"")), starts)
+
+
+def show(text: str) -> str:
+    """Return a name or another text of a document as one line that cannot imitate marks of a prompt."""
+    return frame_content(visible(" ".join(text.split())), "delimited")[:_MAX_NAME]
+
+
+def locate(document: Document, chunk: Chunk) -> str:
+    """Return the heading of a passage: its document, pages and lines."""
+    text = document.text(chunk.format)
+    first = text.count("\n", 0, chunk.start) + 1
+    last = first + text.count("\n", chunk.start, max(chunk.end - 1, chunk.start))
+    pages = f", {span('page', *chunk.pages)}" if chunk.pages else ""
+    return f"{show(document.source)}{pages}, {span('line', first, last)}:"
+
+
+def span(unit: str, first: int, last: int) -> str:
+    """Format a range, such as `page 3` or `lines 5-9`."""
+    return f"{unit} {first}" if first == last else f"{unit}s {first}-{last}"
+
+
+_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]+")
+
+
+def clean(text: str, limit: int) -> str:
+    """Return a text that a tool made, without control characters and marks of prompts, cut to `limit` characters."""
+    kept = frame_content(_CONTROLS.sub("", text[:4 * limit].encode(errors="replace").decode()), "delimited")
+    rest = len(text) - limit if len(kept) > limit else 0
+    return f"{kept[:limit]}\n({rest:,} more characters were cut)" if rest > 0 else kept

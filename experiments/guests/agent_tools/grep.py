@@ -1,0 +1,133 @@
+"""The tool `grep`: lines of the documents that match a regular expression.
+
+RE2 matches in linear time. The text is searched in blocks, so that a pattern for which RE2 needs its slow automaton
+stops at the deadline too.
+"""
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from ragbed.agents.tools import Corpus, ToolOutput
+from ragbed.documents.types import Chunk
+from ragbed.experiments.guests.agent_tools.arguments import ToolFailure
+from ragbed.experiments.guests.agent_tools.corpus_text import CorpusText, read_corpus, show
+from ragbed.experiments.guests.agent_tools.reading import Name, ToolContext, with_places
+
+_SECONDS = 2.0  # for one search
+_BLOCK = 1 << 17  # bytes that are searched between two looks at the clock
+_MAX_PROGRAM = 10_000  # instructions of a compiled pattern
+_COUNTED, _SHOWN, _SHOWN_EACH = 1_000, 30, 5  # lines that are counted, shown, and shown of each document
+_NAMED = 20  # documents whose matches are counted by name
+_MAX_LINE = 600  # characters of a line; of a longer one, the part around the match is shown
+_NO_CASE = re.compile(r"\\[pP]\{?\^?\w+\}?|\\.|\(\?P?<\w+>|\[:\w+:\]")  # parts of a pattern whose case has a meaning
+
+Match = tuple[int, int]
+"""The bytes of the first match in a line."""
+
+
+def grep(within: ToolContext,
+         pattern: Annotated[str, Field(min_length=1, max_length=1_000, description=(
+             "Regular expression in RE2 syntax. Case is ignored unless the pattern has a capital letter."))],
+         document: Annotated[Name, Field(description="Search only this document.")] = "",
+         context: Annotated[int, Field(ge=0, le=5, description=(
+             "Number of lines to show before and after each match."))] = 0) -> ToolOutput:
+    """Find the lines of the documents that match a regular expression."""
+    text = read_corpus(within.corpus)
+    only = text.find(document) if document else None
+    first, end = (0, len(text.data)) if only is None else (text.starts[only], text.starts[only + 1])
+    found: dict[int, list[Match]] = {}
+    count, ended = 0, ""
+    for match in find_lines(compile_pattern(pattern), text.data, first, end, time.monotonic() + _SECONDS):
+        if match is None:
+            ended = f" The search stopped after {_SECONDS:g} seconds and is incomplete; use a simpler pattern."
+            break
+        found.setdefault(text.document_at(match[0]), []).append(match)
+        if (count := count + 1) == _COUNTED:
+            ended = " There are more; use a longer pattern."
+            break
+    if not count:
+        return ToolOutput((f"No line matches.{ended}",))
+    each = _SHOWN if only is not None else _SHOWN_EACH
+    shown = [(number, match) for number, matches in found.items() for match in matches[:each]][:_SHOWN]
+    names = [f"{show(text.entries[number].source)} ({len(matches)})"
+             for number, matches in islice(found.items(), _NAMED)]
+    counted = f"{count:,} matching {'line' if count == 1 else 'lines'} in " + ", ".join(
+        [*names, *([f"{len(found) - _NAMED:,} more documents"] if len(found) > _NAMED else [])])
+    left = f" Shown: {len(shown)}, at most {each} of each document." if len(shown) < count else ""
+    chunks = [chunk for number in dict.fromkeys(number for number, _ in shown) for chunk in _spans(
+        within.corpus, text, number, [match for one, match in shown if one == number], context)]
+    return ToolOutput((f"{counted}.{left}{ended}", *with_places(within.corpus, chunks)))
+
+
+def compile_pattern(pattern: str) -> Any:
+    """Compile a pattern that matches within lines. Raises ToolFailure if it is not valid or too large."""
+    import re2
+
+    options = re2.Options()
+    options.never_nl = options.never_capture = True
+    options.log_errors = False
+    options.case_sensitive = any(map(str.isupper, _NO_CASE.sub("", pattern)))
+    try:
+        compiled = re2.compile(f"(?m){pattern}", options)
+    except re2.error as error:
+        why = error.args[0].decode(errors="replace") if isinstance(error.args[0], bytes) else str(error)
+        raise ToolFailure(f"argument pattern: {why[:120]}; RE2 has no look-around and no back-references") from None
+    if compiled.programsize > _MAX_PROGRAM:
+        raise ToolFailure("argument pattern: it is too large; use fewer or smaller repetitions")
+    return compiled
+
+
+def find_lines(compiled: Any, data: bytes, first: int, end: int, until: float) -> Iterator[Match | None]:
+    """Yield the first match of each matching line that is not blank, or None and stop if the time `until` has come."""
+    while first < end:
+        if time.monotonic() > until:
+            yield None
+            return
+        stop = data.find(b"\n", min(first + _BLOCK, end) - 1, end) + 1 or end  # a block ends with a line
+        found = compiled.search(data, first, stop)
+        if found is None or found.start() >= stop:
+            first = stop
+            continue
+        line_end = data.find(b"\n", found.start(), stop)
+        first = (stop if line_end < 0 else line_end) + 1
+        if data[data.rfind(b"\n", 0, found.start()) + 1:first].strip():
+            yield found.span()
+
+
+def _spans(corpus: Corpus, text: CorpusText, number: int, matches: Sequence[Match], context: int) -> list[Chunk]:
+    """Return the lines of matches in one document, with `context` lines around each. Lines that overlap are joined."""
+    entry, at, place = text.entries[number], text.starts[number], 0  # `place` is the code point at the byte `at`
+    rendering = corpus.document(entry.id).text(corpus.format)
+    windows: list[tuple[int, int]] = []
+    for start, end in matches:
+        line = text.data.rfind(b"\n", at, start) + 1 or at
+        place, at = place + len(text.data[at:line].decode()), line
+        first = place + len(text.data[at:start].decode(errors="ignore"))
+        window = _window(rendering, first, first + len(text.data[start:end].decode(errors="ignore")), context)
+        if windows and window[0] <= windows[-1][1]:
+            windows[-1] = windows[-1][0], window[1]
+        else:
+            windows.append(window)
+    return [chunk for window in windows for chunk in corpus.spans(entry.id, *window)]
+
+
+def _window(text: str, start: int, end: int, context: int) -> tuple[int, int]:
+    """Return the span of the line of a match with `context` lines before and after; or, of a long line, the words
+    around the match."""
+    first = text.rfind("\n", 0, start) + 1
+    last = text.find("\n", start) % (len(text) + 1)  # the end if there is no further line
+    if last - first > _MAX_LINE:
+        begin = max(first, start - _MAX_LINE // 2)
+        stop = min(last, begin + _MAX_LINE)
+        begin = text.find(" ", begin, start) + 1 or begin if begin > first else first
+        return begin, max(text.rfind(" ", end, stop), 0) or stop if stop < last else last
+    for _ in range(context):
+        first = text.rfind("\n", 0, max(first - 1, 0)) + 1
+        last = text.find("\n", last + 1) % (len(text) + 1) if last < len(text) else last
+    return first, last
