@@ -130,6 +130,44 @@ def browsecomp_plus(checkout: Path, folder: Path, count: int = 340) -> tuple[dic
         "calibration error": theirs["Calibration Error (%)"], "calls: search": theirs["avg_tool_stats"]["search"]}
 
 
+def longmemeval(checkout: Path, folder: Path, count: int = 120) -> tuple[dict[str, Any], dict[str, Any]]:
+    rng = random.Random(7)
+    kinds = ("single-session-user", "single-session-preference", "single-session-assistant", "multi-session",
+             "temporal-reasoning", "knowledge-update")
+    rows = [{"question_id": f"q{number}{'_abs' * (number % 9 == 0)}", "question_type": rng.choice(kinds),
+             "question": f"How long was wait {number}?", "answer": f"{number} days",
+             "question_date": "2023/05/30 (Tue) 23:40", "haystack_session_ids": ["a", "b"],
+             "haystack_dates": ["2023/05/20 (Sat) 02:21", "2023/05/22 (Mon) 09:00"], "answer_session_ids": ["a"],
+             "haystack_sessions": [[{"role": "user", "content": f"Wait {number} took {number} days."}],
+                                   [{"role": "user", "content": "Bring a book."}]]} for number in range(count)]
+    (folder / "made.json").write_text(json.dumps(rows))
+
+    def reply(body: dict[str, Any]) -> Any:
+        number = int(str(body["messages"][-1]["content"]).rpartition("was wait ")[2].partition("?")[0])
+        if number % 17 == 0:
+            return {"status": 400, "error": {"message": "no"}}
+        return "<Answer>unanswerable</Answer>" if number % 4 == 0 else f"<Answer>{number + number % 3} days</Answer>"
+
+    made = play(folder, reply, {"benchmark": {"kind": "longmemeval", "path": str(folder / "made.json")},
+                                "retriever": "bm25", "reasoning": "direct"})
+    ragbed("export", made.path, folder / "hypotheses.jsonl", "--as", "longmemeval")
+    texts = {row["question_id"]: row["question"] for row in rows}
+    grades = {texts[one.result.question]: "Yes." if one.result.scores["right"] else "No" for one in made.records()}
+    modules = {"openai": OPENAI, "tqdm": TQDM, "backoff": BACKOFF}
+    scripts = checkout / "src" / "evaluation"
+    published(folder, modules, grades, scripts / "evaluate_qa.py", "gpt-4o", folder / "hypotheses.jsonl",
+              folder / "made.json")
+    said = published(folder, {}, grades, scripts / "print_qa_metrics.py",
+                     folder / "hypotheses.jsonl.eval-results-gpt-4o", folder / "made.json")
+    theirs = {name.strip(): float(value.split()[0]) for name, _, value in (
+        line.partition(": ") for line in said.splitlines()) if value}
+    names = {"Task-averaged Accuracy": "mean of the types", "Overall Accuracy": "all questions",
+             "Abstention Accuracy": "abstention"}
+    ours = {name: round(value["mean"] if isinstance(value, dict) else value, 4)
+            for name, _, _, value in made.views["memory"].rows}
+    return ours, {names.get(name, name): value for name, value in theirs.items()}
+
+
 def play(folder: Path, reply: Any, settings: dict[str, Any]) -> Run:
     """Run ragbed with a scripted model."""
     server = ScriptedServer(reply)
@@ -140,7 +178,7 @@ def play(folder: Path, reply: Any, settings: dict[str, Any]) -> Run:
 
 
 if __name__ == "__main__":
-    scorers = {"browsecomp_plus": browsecomp_plus}
+    scorers = {"browsecomp_plus": browsecomp_plus, "longmemeval": longmemeval}
     with tempfile.TemporaryDirectory() as kept:
         ours, theirs = scorers[sys.argv[1]](Path(sys.argv[2]), Path(sys.argv[3] if len(sys.argv) > 3 else kept))
     print(json.dumps({"ragbed": ours, "published": theirs}, indent=2))
