@@ -37,6 +37,7 @@ A guest fills slots. In each slot, a name refers to an attribute of this type:
     grade      a function from a text, a gold answer and a question to a `Grade`; the judge `lexical` uses its namesake
     judge      a subclass of `JudgeKind` (ragbed.experiments.judges.judge); the name is its `kind`
     labels     a function from a finished run and label files to a list of `View`, for `ragbed report --labels`
+    cause      a `FinerCause` (ragbed.experiments.analysis.causes), which replaces causes in some cases
     metric     a `MetricGroup`; it is scored if a benchmark's scheme names it, or always if it has `material`
     scheduler  a `Schedule` class (ragbed.experiments.running.hooks); the setting `race` uses the one named "race"
     follow_up  a `FollowUp` class (ragbed.experiments.running.hooks); the setting `probe` gives its name
@@ -76,9 +77,9 @@ from typing import Any, Literal, TypeVar, get_args
 
 Slot = Literal["command", "opener", "comparison", "exporter", "table", "analysis", "breakdown", "finding", "setting",
                "benchmark", "reasoning", "retrieval", "history", "prompts", "retriever", "vectors", "pipeline", "judge",
-               "answers", "metric", "parser", "records", "ocr", "tool", "toolbox", "scheduler", "follow_up", "grade",
-               "labels", "launcher", "provider", "context", "cache", "refusal", "measure", "partial", "control",
-               "inputs"]
+               "answers", "metric", "cause", "parser", "records", "ocr", "tool", "toolbox", "scheduler", "follow_up",
+               "grade", "labels", "launcher", "provider", "context", "cache", "refusal", "measure", "partial",
+               "control", "inputs"]
 SLOTS: tuple[Slot, ...] = get_args(Slot)
 GROUP = "ragbed.guests"  # group of the entry points
 _T = TypeVar("_T")
@@ -148,6 +149,10 @@ BUILT_IN: tuple[Guest, ...] = (
         "follow_up": {"citations": f"{_IN}.citation_ablation.ablation:CitationAblation"},
         "metric": {"citation_ablation": f"{_IN}.citation_ablation.ablation_metrics:CITATION_ABLATION"},
         "analysis": {"citation_ablation": f"{_IN}.citation_ablation.ablation_views:ablation_views"}}),
+    Guest("trajectories", {
+        "metric": {"trajectory": f"{_IN}.trajectories.figures:TRAJECTORY"},
+        "cause": {name: f"{_IN}.trajectories.causes:{name.upper()}" for name in (
+            "gave_up", "never_found", "not_opened", "not_used")}}),
     Guest("own_metrics", {
         "command": {"check metric": f"{_IN}.own_metrics.commands:check_metric"},
         "setting": {"metrics": f"{_IN}.own_metrics.measuring:OwnMetrics"},

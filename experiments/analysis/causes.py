@@ -1,12 +1,12 @@
 """Causes: why an answer is right or wrong. Each case gets the first cause in `CAUSES` whose predicate holds. A case
-also knows how the question was answered in sibling cells."""
+also knows how the question was answered in sibling cells. A guest's `FinerCause` may replace the cause of a case."""
 from __future__ import annotations
 
 import tomllib
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from functools import lru_cache
+from functools import cache, lru_cache
 from importlib import resources
 
 from ragbed.agents.types import Outcome
@@ -16,6 +16,7 @@ from ragbed.experiments.conditions import Perturbation
 from ragbed.experiments.metrics import METRICS, Estimate, Scoring, estimate_clustered_share, may_cite, may_refuse
 from ragbed.experiments.question import Question
 from ragbed.experiments.record import Result
+from ragbed.guests import loaded
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +40,7 @@ class Case:
     known: bool | None = None  # right closed-book; None if unknown
     right_with_gold: bool | None = None  # right with the gold only; None if unknown
     right_with_fewer_negatives: bool | None = None  # right with fewer added negatives; None if unknown
+    finer: tuple[str, ...] = ()  # guests' causes that the record's scores show
 
     @property
     def right(self) -> bool:
@@ -90,6 +92,16 @@ class Cause:
     right: bool = False  # the answer is right by its score
 
 
+@dataclass(frozen=True, slots=True)
+class FinerCause:
+    """A guest's cause (slot `cause`). It replaces the causes `of` in cases whose result it `holds` for."""
+
+    title: str
+    definition: str
+    of: tuple[str, ...]
+    holds: Callable[[Result], bool]
+
+
 _HOLDS: Mapping[str, Callable[[Case], bool]] = {
     "right": lambda case: case.right and not case.without_gold and not case.uncited,
     "citation_only": lambda case: case.right and case.uncited,
@@ -113,12 +125,30 @@ _FILE = resources.files("ragbed.experiments.analysis").joinpath("causes.toml")
 _TEXTS = tomllib.loads(_FILE.read_text(encoding="utf-8"))
 _RIGHT = ("right", "citation_only", "parametric", "unsupported")
 CAUSES = tuple(Cause(name, **_TEXTS[name], holds=holds, right=name in _RIGHT) for name, holds in _HOLDS.items())
-BY_NAME = {cause.name: cause for cause in CAUSES}
+
+
+@cache
+def _finer_causes() -> Mapping[str, FinerCause]:
+    found: dict[str, FinerCause] = loaded("cause")
+    return found
+
+
+@cache
+def causes_by_name() -> Mapping[str, Cause]:
+    """Return all causes by name, those of guests last."""
+    return {cause.name: cause for cause in CAUSES} | {
+        name: Cause(name, one.title, one.definition, lambda case: False) for name, one in _finer_causes().items()}
 
 
 @lru_cache(maxsize=4096)  # a run has few distinct cases
 def find_cause(case: Case) -> Cause:
     """Return the cause of a case."""
+    general = find_general_cause(case).name
+    return causes_by_name()[next((name for name in case.finer if general in _finer_causes()[name].of), general)]
+
+
+def find_general_cause(case: Case) -> Cause:
+    """Return the cause of a case among ragbed's own."""
     return next(cause for cause in CAUSES if cause.holds(case))
 
 
@@ -274,7 +304,8 @@ def _case(result: Result, cell: Cell, question: Question, correctness_metrics: S
         cites=may_cite(cell.rules, separators=cell.separators),
         cited_gold=any(passage.number in result.cited for passage in holding),
         unread=metric == "accuracy" and unread,
-        unjudged=METRICS[metric].judged and result.scores.get("unjudged") == 1, gold_alone=is_gold_only(cell))
+        unjudged=METRICS[metric].judged and result.scores.get("unjudged") == 1, gold_alone=is_gold_only(cell),
+        finer=tuple(name for name, one in _finer_causes().items() if one.holds(result)))
 
 
 def _join_siblings(case: Case, question: str, siblings: Siblings, alone: Cases) -> Case:

@@ -9,8 +9,11 @@ from ragbed.experiments.analysis.causes import (
     CAUSES,
     Case,
     Cases,
+    Cause,
     Grouped,
+    causes_by_name,
     find_cause,
+    find_general_cause,
     find_siblings,
     is_gold_only,
     make_cases,
@@ -100,7 +103,7 @@ def _joint_row(cell: str, gold: str, cases: Cases, grouped: Grouped, seed: int) 
     counts = Counter((case.right, other.right) for case, other in pairs.values())
     both, lost, gained = counts[True, True], counts[False, True], counts[True, False]
     kept = {question: case.right for question, (case, other) in pairs.items() if other.right}
-    missed = {question for question, (case, _) in pairs.items() if find_cause(case).name == "retrieval_miss"}
+    missed = {question for question, (case, _) in pairs.items() if find_general_cause(case).name == "retrieval_miss"}
     mended, others = ({question: other.right for question, (_, other) in pairs.items() if (question in missed) is miss}
                       for miss in (True, False))
     p = mcnemar(gained, lost) if pairs else None
@@ -138,27 +141,30 @@ def summarise_causes(cells: Sequence[Cell], cases: Cases, questions: Mapping[str
     if not correctness_metrics:
         return None
     joint = compare_with_gold(cells, cases, grouped, seed)
+    occurring = {find_cause(case).name for of_cell in cases.values() for case in of_cell.values()}
+    causes = [one for name, one in causes_by_name().items() if one in CAUSES or name in occurring]
     return {"metric": correctness_metrics[0],
-            "causes": [{"name": one.name, "title": one.title, "definition": one.definition} for one in CAUSES],
-            "cells": [_cell_row(cell, cases[cell.id], grouped, seed) for cell in cells],
+            "causes": [{"name": one.name, "title": one.title, "definition": one.definition} for one in causes],
+            "cells": [_cell_row(cell, cases[cell.id], causes, grouped, seed) for cell in cells],
             "joint": joint,
             "notes": [*_answer_notes(cells, cases, questions), *_pair_notes(cases, joint)]}
 
 
-def _cell_row(cell: Cell, cases: Mapping[str, Case], grouped: Grouped, seed: int) -> dict[str, Any]:
-    causes, together = [find_cause(case) for case in cases.values()], [grouped.get(name, name) for name in cases]
+def _cell_row(cell: Cell, cases: Mapping[str, Case], causes: Sequence[Cause], grouped: Grouped,
+              seed: int) -> dict[str, Any]:
+    found, together = [find_cause(case) for case in cases.values()], [grouped.get(name, name) for name in cases]
     named = {question: case for question, case in cases.items()
              if case.answerable and case.gold is not None and not case.closed_book}
     known = {question: case.known for question, case in cases.items() if case.right and case.known is not None}
     unjudged = {case.unjudged for case in cases.values() if case.answered and case.answerable} == {True}
     return {"cell": cell.id, "n": len(cases),
-            "causes": {one.name: estimate_clustered_share([cause is one for cause in causes], together)
-                       for one in CAUSES if not (unjudged and one.right)},
+            "causes": {one.name: estimate_clustered_share([cause is one for cause in found], together)
+                       for one in causes if not (unjudged and one.right)},
             "known": share_by_question(known, grouped),
             "gold_whole": share_by_question({question: case.in_view for question, case in named.items()}, grouped),
             "gold_found": _gold_found(named, grouped, seed),
             "abstained": share_by_question({question: case.refused for question, case in cases.items()
-                                if find_cause(case).name == "retrieval_miss"}, grouped)}
+                                if find_general_cause(case).name == "retrieval_miss"}, grouped)}
 
 
 def _gold_found(cases: Mapping[str, Case], grouped: Grouped, seed: int) -> Estimate:

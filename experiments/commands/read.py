@@ -166,7 +166,7 @@ def diagnose(run: AnyRun, cell: CellName = None,
     from dataclasses import asdict, replace
 
     from ragbed.documents.errors import RunError, did_you_mean
-    from ragbed.experiments.analysis.causes import BY_NAME, CAUSES, case_view, find_cause, make_cases
+    from ragbed.experiments.analysis.causes import case_view, causes_by_name, find_cause, make_cases
     from ragbed.experiments.analysis.error_analysis import cause_views, summarise_causes
     from ragbed.experiments.analysis.tradeoff import estimate_tradeoff, refusal_views
     from ragbed.experiments.runs.finished import find_cells, open_finished
@@ -174,9 +174,10 @@ def diagnose(run: AnyRun, cell: CellName = None,
     from ragbed.experiments.terminal.run_tables import print_views
 
     folded = (cause or "").strip().replace("-", "_").replace(" ", "_").lower()
-    wanted = BY_NAME.get(folded) or next((one for one in CAUSES if one.title == folded.replace("_", " ")), None)
+    known = causes_by_name()
+    wanted = known.get(folded) or next((one for one in known.values() if one.title == folded.replace("_", " ")), None)
     if cause is not None and wanted is None:
-        raise RunError(f"unknown cause {cause!r}; {did_you_mean(cause, BY_NAME)}choose from: {', '.join(BY_NAME)}")
+        raise RunError(f"unknown cause {cause!r}; {did_you_mean(cause, known)}choose from: {', '.join(known)}")
     with open_finished(run, partial=True) as read:
         names, grouped, metrics = find_cells(read.rows, cell), read.grouped.of, read.scheme.correctness_metrics
         cases = make_cases(read.cells, read.folder.results(), read.questions, metrics, read.scoring)

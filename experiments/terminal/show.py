@@ -21,7 +21,7 @@ from ragbed.agents.types import (
     message_to_json,
 )
 from ragbed.documents.types import Chunk
-from ragbed.experiments.analysis.causes import BY_NAME, find_causes
+from ragbed.experiments.analysis.causes import causes_by_name, find_causes
 from ragbed.experiments.cells import Cell
 from ragbed.experiments.formatting import format_price, plural
 from ragbed.experiments.question import Question
@@ -213,7 +213,7 @@ def _scored(folder: RunFolder, cells: Sequence[Mapping[str, Any]], question: Que
     found = find_causes(list(map(Cell.of, cells)), results, {question.id: question}, made.scheme.correctness_metrics,
                         made.scoring)
     return ([name for column in made.scheme.columns for name in column.split(" / ")],
-            {cell: BY_NAME[cause].title for cell, causes in found.items() for cause in causes.values()})
+            {cell: causes_by_name()[cause].title for cell, causes in found.items() for cause in causes.values()})
 
 
 def _cell_row(id: str, label: str, record: Record | None, cause: str | None, question: Question,

@@ -12,7 +12,7 @@ from typing import Any
 from urllib.parse import quote, urlencode
 
 from ragbed.documents.errors import SettingsError
-from ragbed.experiments.analysis.causes import BY_NAME
+from ragbed.experiments.analysis.causes import causes_by_name
 from ragbed.experiments.formatting import estimate, format_price, plural
 from ragbed.experiments.guests.pull_requests.gate import GateResult, code, describe, title
 from ragbed.experiments.guests.pull_requests.verdict import CellVerdict, Flip
@@ -96,7 +96,8 @@ def _counted(cell: CellVerdict, lost: list[Flip], gained: list[Flip]) -> str:
 def _described(one: Flip, result: GateResult, url: str | None) -> str:
     """Return a changed answer: its question, both scores, and the cause of the worse answer."""
     worse = one.cause_after if one.after < one.before else one.cause_before
-    cause = f", {'now' if one.after < one.before else 'before'}: {BY_NAME[worse].title}" if worse in BY_NAME else ""
+    known = causes_by_name().get(worse or "")
+    cause = f", {'now' if one.after < one.before else 'before'}: {known.title}" if known else ""
     link = f" ([open]({url.partition('#')[0]}#questions?{urlencode({'open': one.question})}))" if url else ""
     link = link.replace("+", "%20") if url else ""
     return f"{code(result.texts.get(one.question, one.question))} {one.before:g} → {one.after:g}{cause}{link}"

@@ -1,0 +1,104 @@
+"""The metric group `trajectory`: what a trajectory found, what it cost, and how it ended.
+
+Over-searching and tokens for each right answer follow Xie et al., "Over-Searching in Search-Augmented Large Language
+Models", 2026 (arXiv 2601.05503).
+"""
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, NamedTuple
+
+from ragbed.experiments.guests.trajectories.trajectory import Trajectory, chose_calls, read_trajectory
+from ragbed.experiments.metrics.metric import Metric, MetricGroup, Scored, Scores, Scoring, SetFigure, Sizes
+from ragbed.experiments.record import Result
+
+if TYPE_CHECKING:
+    from ragbed.experiments.metrics.metric import Floats
+
+GROUP = "trajectory"
+TOOLS = ("search", "list", "grep", "open", "sql", "calculate")
+_ENDS = ("answer", "turns", "tokens", "context")
+_ALL = "answers whose model chose which searches or tools to call"
+_GOLD = f"{_ALL}, to questions with gold"
+_SOME, _WHOLE = f"{_GOLD}, if some of it was found", f"{_GOLD}, if all of it was found"
+
+
+class Material(NamedTuple):
+
+    trajectory: Trajectory
+    right: bool
+
+
+def _read(result: Result, is_right: Callable[[Result], bool]) -> Material | None:
+    return Material(read_trajectory(result), is_right(result)) if chose_calls(result) else None
+
+
+def score_trajectory(item: Scored, scoring: Scoring = "corrected") -> Scores:
+    """Score an answer's trajectory."""
+    scores: Scores = dict.fromkeys(metric.name for metric in TRAJECTORY.metrics if not metric.of_set)
+    material: Material | None = item.extra.get(GROUP)
+    if material is None:
+        return scores
+    made, right = material
+    kinds = [next((kind for kind in TOOLS if call.tool.startswith(kind)), "other") for call in made.calls]
+    scores |= {"tool_calls": float(len(kinds)),
+               **{f"tool_calls_{kind}": float(kinds.count(kind)) for kind in (*TOOLS, "other")},
+               "tool_calls_repeated": float(sum(call.repeated for call in made.calls)),
+               "tool_calls_empty": float(sum(call.empty for call in made.calls)),
+               "tool_calls_failed": float(sum(bool(call.failure) for call in made.calls)),
+               "trajectory_tokens": float(made.tokens), "solved": float(right),
+               **{f"ended_by_{end}": float(made.ended == end) for end in _ENDS}}
+    if item.answerable and item.gold_total:
+        scores |= _score_gold(made, item)
+    return scores
+
+
+def _score_gold(made: Trajectory, item: Scored) -> Scores:
+    total, seen = item.gold_total, made.seen
+    scores: Scores = {"gold_seen": len(seen) / total, "gold_opened": len(made.opened) / total}
+    if item.cites:
+        scores["gold_cited"] = len(made.cited) / total
+    if seen:
+        first = next(place for place, call in enumerate(made.calls) if call.gold)
+        scores |= {"steps_to_gold": first + 1.0, "tokens_to_gold": float(made.calls[first].tokens)}
+    if len(seen) == total and (whole := made.first_with(seen)) is not None:
+        scores |= {"steps_after_gold": len(made.calls) - 1.0 - whole,
+                   "tokens_after_gold": float(made.calls[-1].tokens - made.calls[whole].tokens)}
+    return scores
+
+
+def _derive(sizes: Sizes, scoring: Scoring, refusing: bool) -> Mapping[str, SetFigure]:
+    def ratio(pooled: Floats, splits: Floats) -> Floats:
+        import numpy as np
+
+        with np.errstate(divide="ignore", invalid="ignore"):  # infinite if no answer is right
+            return pooled[:, 0] / pooled[:, 1]
+
+    return {"tokens_per_right": SetFigure(("trajectory_tokens", "solved"), ratio)} if "solved" in sizes else {}
+
+
+def _count(name: str, description: str, over: str = _ALL) -> Metric:
+    return Metric(name, description, over, high=None, less=True)
+
+
+TRAJECTORY = MetricGroup((
+    Metric("gold_seen", "share of the gold (spans, pages or documents) that any call found", _GOLD),
+    Metric("gold_opened", "share of the gold whose text the model could read", _GOLD),
+    Metric("gold_cited", "share of the gold that the answer cites", f"{_GOLD}, if the rules ask for citations"),
+    _count("tool_calls", "number of searches and calls of tools"),
+    *(_count(f"tool_calls_{kind}", f"number of calls of {'other tools' if kind == 'other' else kind}")
+      for kind in (*TOOLS, "other")),
+    _count("tool_calls_repeated", "number of calls with the tool and arguments of an earlier call"),
+    _count("tool_calls_empty", "number of calls that found nothing"),
+    _count("tool_calls_failed", "number of calls that failed or were refused"),
+    _count("steps_to_gold", "number of calls until gold was first found", _SOME),
+    _count("tokens_to_gold", "tokens of the model calls before gold was first found", _SOME),
+    _count("steps_after_gold", "over-searching: number of calls after all gold was found", _WHOLE),
+    _count("tokens_after_gold", "over-searching: tokens of the model calls that led to these calls", _WHOLE),
+    _count("trajectory_tokens", "tokens of all model calls of the answer"),
+    Metric("solved", "share of answers that are right by the first metric of the benchmark", _ALL, share=True),
+    Metric("tokens_per_right", "tokens of all answers for each right answer", _ALL, of_set=True, high=None, less=True),
+    *(Metric(f"ended_by_{end}", f"share of answers that {what}", _ALL, share=True, less=end != "answer")
+      for end, what in zip(_ENDS, ("the model itself ended", "a limit of turns ended",
+                                   "a limit of tokens ended", "a full context ended"), strict=True))),
+    score_trajectory, _derive, material=_read)

@@ -1,0 +1,132 @@
+"""Read the trajectory of an answer from its record: the calls of tools and searches, in order."""
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal
+
+from ragbed.agents.database import text_hash
+from ragbed.experiments.record import Result, StoredStep
+from ragbed.strategies.reading import fold
+
+Ending = Literal["answer", "turns", "tokens", "context", "failure"]
+_FINDERS = ("search", "grep", "open")  # tools, or beginnings of their names, whose results are passages
+_FAILED: dict[str, Ending] = {"too_long": "context", "budget": "tokens", "timeout": "failure", "error": "failure"}
+_LAST = re.compile(r"\b(\d+) of \1\b")  # "iteration 4 of 4" in the reason for which an agent stops
+_TURNS = ("agent", "react", "ircot", "self_ask")  # purposes of the model calls that choose the next calls of tools
+_TOOLS = re.compile(r"tools: ([^;]*)")
+_NO_TEXT = ("", text_hash(""))
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One call of a tool, or one search.
+
+    Attributes:
+        found: evidence numbers of the passages in its result, by rank.
+        gold: the gold items in these passages.
+        tokens: tokens of the model calls before it.
+        empty: whether it found nothing although it did not fail.
+        failure: why it failed.
+        repeated: whether an earlier call has the same tool and arguments, apart from case, punctuation and spaces.
+    """
+
+    tool: str
+    arguments: str
+    found: tuple[int, ...]
+    gold: frozenset[int]
+    tokens: int
+    empty: bool = False
+    failure: str = ""
+    repeated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Trajectory:
+    """The calls of an answer.
+
+    Attributes:
+        opened: the gold items whose text the model could read. A page or document that only a search found is not
+            opened if the strategy can open documents.
+        cited: the gold items in cited passages.
+        tokens: of all model calls.
+        ended: what ended it: the model itself (`answer`), a limit of turns or tokens, a full context, or a failure.
+    """
+
+    calls: tuple[Call, ...]
+    opened: frozenset[int]
+    cited: frozenset[int]
+    tokens: int
+    ended: Ending
+
+    @property
+    def seen(self) -> frozenset[int]:
+        """Return the gold items that any call found."""
+        return frozenset[int]().union(*(call.gold for call in self.calls))
+
+    def first_with(self, gold: Iterable[int]) -> int | None:
+        """Return the position of the call by which all of this gold was found; None if it was not."""
+        lacking = set(gold)
+        for place, call in enumerate(self.calls):
+            lacking -= call.gold
+            if not lacking:
+                return place
+        return None
+
+
+def chose_calls(result: Result) -> bool:
+    """Return whether the model chose which searches or tools to call."""
+    return any(step.kind == "tool" or (step.kind == "generate" and step.purpose in _TURNS)
+               or (step.kind == "decision" and step.purpose == "begins") for step in result.trace)
+
+
+def read_trajectory(result: Result) -> Trajectory:
+    """Return the trajectory of an answer. Its sub-questions are left out."""
+    holds = {passage.number: passage.holds for passage in result.evidence}
+    calls: list[Call] = []
+    asked, tokens = set[tuple[str, str]](), 0
+    for step in result.trace:
+        if step.kind == "generate":
+            tokens += step.usage.tokens
+        elif step.kind != "decision":
+            tool = "search" if step.kind == "search" else step.purpose or ""
+            arguments = step.query or "" if step.kind == "search" else _in_words(step)
+            key = tool, fold(arguments)
+            gold = frozenset(item for number in step.found for item in holds.get(number, ()))
+            calls.append(Call(tool, arguments, step.found, gold, tokens, _is_empty(step, tool),
+                              step.failure.message if step.failure else "", key in asked))
+            asked.add(key)
+    cited = frozenset(item for number in result.cited for item in holds.get(number, ()))
+    return Trajectory(tuple(calls), _opened(result, calls), cited, tokens, _ending(result))
+
+
+def _in_words(step: StoredStep) -> str:
+    """Return the arguments of a call in one line; a single text alone."""
+    values = list(step.arguments.values())
+    if len(values) == 1 and isinstance(values[0], str):
+        return values[0]
+    return ", ".join(f"{name}: {value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)}"
+                     for name, value in step.arguments.items())
+
+
+def _is_empty(step: StoredStep, tool: str) -> bool:
+    return not (step.failure or step.found) and (tool.startswith(_FINDERS) or step.text in _NO_TEXT)
+
+
+def _opened(result: Result, calls: Iterable[Call]) -> frozenset[int]:
+    offered = " ".join(found[1] for step in result.trace if step.purpose == "begins"
+                       and (found := _TOOLS.match(step.text)))
+    opens = {number for call in calls if call.tool.startswith("open") for number in call.found}
+    wants = bool(opens) or any(name.strip().startswith("open") for name in offered.split(","))
+    return frozenset(item for passage in result.in_view for item in passage.holds
+                     if not wants or passage.number in opens or passage.gold not in ("page", "document"))
+
+
+def _ending(result: Result) -> Ending:
+    if result.outcome in _FAILED:
+        return _FAILED[result.outcome]
+    why = next((step.text for step in reversed(result.trace) if (step.kind, step.purpose) == ("decision", "stops")), "")
+    limits: tuple[Ending, ...] = ("context", "tokens")
+    return "turns" if _LAST.search(why) else next((limit for limit in limits if limit in why), "answer")
