@@ -4,28 +4,29 @@ from __future__ import annotations
 from ragbed.experiments.analysis.causes import FinerCause
 from ragbed.experiments.record import Result
 
-
-def _share(result: Result, name: str) -> float:
-    return result.scores.get(name) or 0.0
-
-
-def _gave_up(result: Result) -> bool:
-    return result.outcome == "refused" and _share(result, "ended_by_answer") == 1
+_IN_VIEW = ("distracted", "reasoning_error", "undetermined")
 
 
 def _lacks(result: Result, name: str) -> bool:
-    return name in result.scores and _share(result, name) < 1
+    share = result.scores.get(name)
+    return share is not None and share < 1
+
+
+def _gave_up(result: Result) -> bool:
+    return (result.outcome == "refused" and result.scores.get("ended_by_answer") == 1
+            and _lacks(result, "gold_opened"))
 
 
 GAVE_UP = FinerCause(
-    "gave up", "The model refused without having seen all of the gold, although it could have gone on.",
-    ("retrieval_miss",), _gave_up)
+    "gave up", "The model refused before it had read all of the gold, although it could have gone on.",
+    ("retrieval_miss", "wrong_refusal"), _gave_up)
 NEVER_FOUND = FinerCause(
     "never found", "Some gold is in no result of a search or tool.",
     ("retrieval_miss",), lambda result: _lacks(result, "gold_seen"))
 NOT_OPENED = FinerCause(
     "found, not opened", "All gold was found, but the model did not read all of it: it opened other documents, or only "
-    "saw a handle of the result.", ("retrieval_miss",), lambda result: _lacks(result, "gold_opened"))
+    "saw a handle of the result.", ("retrieval_miss", "wrong_refusal", *_IN_VIEW),
+    lambda result: _lacks(result, "gold_opened"))
 NOT_USED = FinerCause(
     "opened, not used", "The model read all of the gold, but the answer cites none of it.",
-    ("distracted", "reasoning_error", "undetermined"), lambda result: result.scores.get("gold_cited") == 0)
+    _IN_VIEW, lambda result: result.scores.get("gold_cited") == 0)

@@ -13,10 +13,10 @@ from ragbed.strategies.reading import fold
 
 Ending = Literal["answer", "turns", "tokens", "context", "failure"]
 _FINDERS = ("search", "grep", "open")  # tools, or beginnings of their names, whose results are passages
-_FAILED: dict[str, Ending] = {"too_long": "context", "budget": "tokens", "timeout": "failure", "error": "failure"}
 _LAST = re.compile(r"\b(\d+) of \1\b")  # "iteration 4 of 4" in the reason for which an agent stops
 _TURNS = ("agent", "react", "ircot", "self_ask")  # purposes of the model calls that choose the next calls of tools
 _TOOLS = re.compile(r"tools: ([^;]*)")
+_READS = "opens a result"  # decision of the agent when the model reads a result that it got as a handle
 _NO_TEXT = ("", text_hash(""))
 
 
@@ -30,7 +30,7 @@ class Call:
         tokens: tokens of the model calls before it.
         empty: whether it found nothing although it did not fail.
         failure: why it failed.
-        repeated: whether an earlier call has the same tool and arguments, apart from case, punctuation and spaces.
+        repeated: whether an earlier call has the same tool and arguments. Queries are compared by their words.
     """
 
     tool: str
@@ -90,10 +90,10 @@ def read_trajectory(result: Result) -> Trajectory:
     for step in result.trace:
         if step.kind == "generate":
             tokens += step.usage.tokens
-        elif step.kind != "decision":
-            tool = "search" if step.kind == "search" else step.purpose or ""
-            arguments = step.query or "" if step.kind == "search" else _in_words(step)
-            key = tool, fold(arguments)
+        elif step.kind != "decision" or step.purpose == _READS:
+            tool = {"search": "search", "decision": "read_result"}.get(step.kind, step.purpose or "")
+            arguments = step.text if step.kind == "decision" else step.query or _in_words(step)
+            key = tool, fold(arguments) if tool.startswith("search") else arguments  # a pattern depends on case
             gold = frozenset(item for number in step.found for item in holds.get(number, ()))
             calls.append(Call(tool, arguments, step.found, gold, tokens, _is_empty(step, tool),
                               step.failure.message if step.failure else "", key in asked))
@@ -125,8 +125,14 @@ def _opened(result: Result, calls: Iterable[Call]) -> frozenset[int]:
 
 
 def _ending(result: Result) -> Ending:
-    if result.outcome in _FAILED:
-        return _FAILED[result.outcome]
     why = next((step.text for step in reversed(result.trace) if (step.kind, step.purpose) == ("decision", "stops")), "")
-    limits: tuple[Ending, ...] = ("context", "tokens")
-    return "turns" if _LAST.search(why) else next((limit for limit in limits if limit in why), "answer")
+    if result.failure is not None:
+        if result.outcome == "too_long":
+            return "context"
+        why = result.failure.message
+        if result.outcome != "budget" or "per question" not in why:
+            return "failure"
+        return "tokens" if "tokens" in why else "turns"
+    if _LAST.search(why):
+        return "turns"
+    return "context" if "context" in why else "tokens" if "tokens" in why else "answer"
