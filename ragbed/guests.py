@@ -110,7 +110,8 @@ _AS_IT_IS = (  # suffixes of files that are shown as they are
     ".sql", ".css", ".scss", ".vue", ".tex", ".bib", ".yaml", ".yml", ".toml", ".ini", ".cfg", ".conf", ".srt", ".vtt",
     ".proto")
 BUILT_IN: tuple[Guest, ...] = (
-    Guest("agent", {"reasoning": {"react": f"{_IN}.agent.react:react"}, "prompts": {"agent": f"{_IN}.agent:PROMPTS"}}),
+    Guest("agent", {"reasoning": {"react": f"{_IN}.agent.react:react", "agent": f"{_IN}.agent.agent:agent"},
+                    "prompts": {"agent": f"{_IN}.agent:PROMPTS"}}),
     Guest("more_strategies", {
         "reasoning": {name: f"{_MORE}.reasoning.{name}:{name}" for name in (
             "self_consistency", "native", "semi_structured", "tree_of_thought", "self_ask", "ircot",

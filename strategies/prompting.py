@@ -197,9 +197,10 @@ def prompt_names() -> list[str]:
                    if entry.name.endswith(".md")})
 
 
-def show_documents(task: Task, evidence: Evidence) -> str:
-    """Format the documents as every prompt of this question shows them: number and content only."""
-    if task.rules == "closed-book":
+def show_documents(task: Task, evidence: Evidence | None) -> str:
+    """Format the documents as every prompt of this question shows them: number and content only. None shows nothing,
+    not even that there are no documents."""
+    if evidence is None or task.rules == "closed-book":
         return ""
     if not evidence:
         return "Documents: none.\n\n"
@@ -273,7 +274,7 @@ def sub_answer_instruction(task: Task) -> str:
     return "\n\n" + fill("sub_answers", count=str(len(task.sub_questions)))
 
 
-def first_message(task: Task, evidence: Evidence, instruction: str, rules: bool = True,
+def first_message(task: Task, evidence: Evidence | None, instruction: str, rules: bool = True,
                   instruction_last: bool = False, form: Form = "tags", later: bool = False) -> Message:
     """Return the first user message: documents, exemplars, rules, instruction, question, options.
 

@@ -294,8 +294,9 @@ def _parameters(family: Family, name: str) -> dict[str, Any]:
     for field, schema in fields_schema(function).items():
         inner = schema.get("description")
         value = {"$ref": f"#/$defs/{inner}_strategy"} if inner in FAMILIES else schema
-        fields[field] = value if takes_several(function, field) else {"anyOf": [value, {"type": "array",
-                                                                                       "items": value}]}
+        about = {"description": inner} if inner and value is schema else {}
+        fields[field] = value if takes_several(function, field) else {
+            "anyOf": [value, {"type": "array", "items": value}], **about}
     if family == "reasoning" and name != SEARCH_ONLY:
         fields |= {one: {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]}
                    for one in OF_STRATEGY if one not in fields}

@@ -135,7 +135,9 @@ def fields_schema(function: Callable[..., Any]) -> dict[str, dict[str, Any]]:
         elif bare is Exemplars:
             found[name] = {"type": "string", "description": "a JSON Lines file of worked examples"}
         elif bare is Tools:
-            found[name] = {"type": "array", "description": "the tools that it may call"}
+            kinds = {"anyOf": [{"type": "string"}, {"type": "object"}]}
+            found[name] = {"type": "array", "items": kinds, "description": "the tools that it may call",
+                           **({"default": list(default)} if isinstance(default, Tools) else {})}
         else:
             usual = {} if default is inspect.Parameter.empty else {"default": default}
             schema: dict[str, Any] = {}

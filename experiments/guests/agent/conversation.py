@@ -1,7 +1,7 @@
 """The loop of an agent: the model's turn, the calls of tools in it, their results, and the next turn.
 
 The conversation is append-only unless its context fills up, so serving engines compute each part once. A `TurnProtocol`
-says how calls and results are written, a `Tools` what the calls do.
+says how calls and results are written, a `TurnTools` what the calls do.
 """
 from __future__ import annotations
 
@@ -11,8 +11,10 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, Protocol
 
 from ragbed.strategies.answering import ask_for_answer_in, form_instruction
+from ragbed.strategies.parts.conversation import assistant_message
 from ragbed.strategies.parts.merging import concatenate
 from ragbed.strategies.prompting import fill, template
+from ragbed.strategies.reading import strip_thinking
 from ragbed.strategies.types import Asked, Decision, Evidence, Failure, Generate, Message, Reply, Task
 
 MAX_CALLS = 4  # calls of tools that are performed per turn
@@ -95,7 +97,7 @@ class TurnProtocol(Protocol):
     def read(self, reply: Reply, turn: int) -> ReadReply: ...
 
 
-class Tools(Protocol):
+class TurnTools(Protocol):
     """What calls do. `over` says why the loop must end; it is empty while it may continue."""
 
     over: str
@@ -120,13 +122,15 @@ class Loop:
     Attributes:
         purpose: purpose of the calls for a turn, for the trace.
         room: shortens a conversation that is too long, before each turn. Returns None if that is not possible.
+        plan: let the model write a plan before the first turn.
     """
 
     task: Task
     purpose: str
-    tools: Tools
+    tools: TurnTools
     turns: int
     room: Callable[[Loop, TurnProtocol, Talk], Generator[Asked, Any, Talk | None]] | None = None
+    plan: bool = False
 
     def play(self, attempts: Sequence[tuple[TurnProtocol, Talk]]) -> Generator[Asked, Any, tuple[TurnProtocol, Talk]]:
         """Play the turns with the first protocol that works, and return it with the conversation. The last one is
@@ -151,20 +155,23 @@ class Loop:
         return replace(call, tools=protocol.tools, tool_choice="none" if protocol.tools else "auto")
 
     def _run(self, protocol: TurnProtocol, talk: Talk, auto: bool) -> Generator[Asked, Any, Talk | None]:
+        if self.plan:
+            first = template("agent_plan")
+            made = yield from _reply(self.ask(protocol, talk, "plan", first), auto)
+            if made is None:
+                return None
+            plan = Turn(assistant_message(strip_thinking(made.text)), prompt=template("agent_planned"))
+            talk = Talk(protocol.messages(talk, first), turns=(plan,))
         for turn in range(self.turns):
             if self.room:
                 if (shorter := (yield from self.room(self, protocol, talk))) is None:
                     yield Decision("stops", "the context is full")
                     return replace(talk, ended="context")
                 talk = shorter
-            call = replace(self.ask(protocol, talk, self.purpose), see_failure=auto and not turn)
-            reply = yield call
-            if isinstance(reply, Failure):
-                if refuses_tools(reply):
-                    yield Decision("goes on in text", "the server takes no tools")
-                    return None
-                reply = yield replace(call, see_failure=False)  # retry once; a second failure ends the question
-            read = protocol.read(reply, turn)
+            made = yield from _reply(self.ask(protocol, talk, self.purpose), auto and not turn)
+            if made is None:
+                return None
+            read = protocol.read(made, turn)
             if auto and not turn and not read.calls:
                 yield Decision("goes on in text", "the first reply calls no tool")
                 return None
@@ -181,15 +188,27 @@ class Loop:
         """Perform the valid calls together, and return the result of every call in order."""
         valid = [call for call in read.calls if call.arguments is not None and call.tool != FINISH]
         results = iter((yield from self.tools.perform(valid, shown)) if valid else ())
-        made: list[Result] = []
+        told: list[Result] = []
         for place, call in enumerate(read.calls, 1):
             one = next(results) if call.arguments is not None and call.tool != FINISH else Result(
                 template("tool_finished") if call.tool == FINISH else self.tools.unread(call))
             if read.left_out and place == len(read.calls):
                 many = fill("tool_too_many", count=str(read.left_out), most=str(MAX_CALLS))
                 one = replace(one, text=f"{one.text}\n\n{many}")
-            made.append(replace(one, call_id=call.id))
-        return tuple(made)
+            told.append(replace(one, call_id=call.id))
+        return tuple(told)
+
+
+def _reply(call: Generate, auto: bool) -> Generator[Asked, Any, Reply | None]:
+    """Make a call, with `auto` once more after a failure. Return None if the server refuses tools."""
+    reply: Reply | Failure = yield replace(call, see_failure=auto)
+    if isinstance(reply, Failure):
+        if refuses_tools(reply):
+            yield Decision("goes on in text", "the server takes no tools")
+            return None
+        reply = yield call  # a second failure ends the question
+    assert isinstance(reply, Reply)
+    return reply
 
 
 _REFUSED = frozenset({"http_400", "http_404", "http_405", "http_422", "http_500", "http_501"})

@@ -14,6 +14,7 @@ from ragbed.strategies.prompting import neutralize_turns, template
 from ragbed.strategies.reading import strip_thinking
 from ragbed.strategies.types import Message, Reply, ToolSpec
 
+STOP = ("\nResult:", "\nObservation:", "\nDocuments:", "\n<documents>")  # what a model makes up after a call in text
 MAX_TEXT = 20_000  # only this many characters of a reply are read
 _MAX_ARGUMENTS = 4_000  # longest arguments of a call, in characters
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
@@ -174,8 +175,14 @@ def _object(text: str) -> tuple[Mapping[str, Any] | None, int]:
 def _pairs(text: str, spec: ToolSpec | None) -> Mapping[str, Any]:
     """Read the fields of an object that is not valid JSON, such as one that was cut off."""
     known = properties(spec) if spec else {}
-    found = _PAIR.finditer(text[:_MAX_ARGUMENTS])
-    return {one[1]: json.loads(one[2], strict=False) for one in found if one[1] in known}
+    return {one[1]: _value(one[2]) for one in _PAIR.finditer(text[:_MAX_ARGUMENTS]) if one[1] in known}
+
+
+def _value(text: str) -> Any:
+    try:
+        return json.loads(text, strict=False)
+    except ValueError:  # such as "\d+", which a model wrote for a pattern
+        return text[1:-1]
 
 
 def properties(spec: ToolSpec) -> Mapping[str, Any]:

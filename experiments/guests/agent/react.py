@@ -12,13 +12,11 @@ from typing import Annotated
 from pydantic import Field
 
 from ragbed.experiments.guests.agent.conversation import ProtocolName
-from ragbed.experiments.guests.agent.protocols import MAX_TEXT, ReadTurn, action_pattern
+from ragbed.experiments.guests.agent.protocols import MAX_TEXT, STOP, ReadTurn, action_pattern
 from ragbed.experiments.guests.agent.searching import SEARCH, converse, search_call
 from ragbed.strategies.parts.reading import to_query
 from ragbed.strategies.reading import strip_thinking
 from ragbed.strategies.types import Recipe, Task
-
-_STOP = ("\nResult:", "\nObservation:", "\nDocuments:", "\n<documents>")
 
 
 def react(task: Task, *, iterations: Annotated[int, Field(ge=1, le=10)] = 4, tools: ProtocolName = "auto") -> Recipe:
@@ -27,7 +25,7 @@ def react(task: Task, *, iterations: Annotated[int, Field(ge=1, le=10)] = 4, too
     `tools: auto` tries tool calls first. It continues in text if the server does not support tools, or if the first
     reply calls none, since a model that supports tools would at least call `finish`.
     """
-    return (yield from converse(task, iterations, "react", read_action, _STOP, tools))
+    return (yield from converse(task, iterations, "react", read_action, STOP, tools))
 
 
 def read_action(text: str) -> ReadTurn:

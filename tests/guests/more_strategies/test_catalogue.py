@@ -30,8 +30,8 @@ def test_a_mistyped_name_lists_every_strategy():
 
 
 def test_the_catalogue_counts_strategies_of_core_and_guest():
-    assert (len(REASONING), len(RETRIEVAL)) == (21, 9)
-    assert len(list(REASONING)) == 21
+    assert (len(REASONING), len(RETRIEVAL)) == (22, 9)
+    assert len(list(REASONING)) == 22
     assert "self_sak" not in REASONING
     assert REASONING.get("self_sak") is None
 
