@@ -41,13 +41,13 @@ class AnswerFormat:
 
     Attributes:
         read: yields the answers of a file. Raises BenchmarkError with file and line if a row does not fit.
-        write: writes the answers of `answers_of` to a file.
+        write: writes the answers of `answers_of` to a file; None if the format can only be read.
         several_runs: whether a file can contain several runs.
         folder: whether it is a folder with a file for each question. Only then `write` gets `calls_by_tool`.
     """
 
     read: Callable[[Path], Iterator[Prediction]]
-    write: Callable[[Iterator[Answer], Path], None]
+    write: Callable[[Iterator[Answer], Path], None] | None
     several_runs: bool = False
     folder: bool = False
 

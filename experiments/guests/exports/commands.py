@@ -25,7 +25,7 @@ def export(run: AnyRun,
     """
     from ragbed.documents.errors import did_you_mean
     from ragbed.experiments.guests.exports.destinations import export as write
-    from ragbed.experiments.guests.exports.destinations import export_answers
+    from ragbed.experiments.guests.exports.destinations import export_answers, list_writable
     from ragbed.experiments.guests.exports.other_tools import FORMATS, export_results
     from ragbed.experiments.runs.finished import open_finished
     from ragbed.experiments.terminal.display import note, print_result
@@ -34,11 +34,12 @@ def export(run: AnyRun,
     if cell is not None and (form is None or form in FORMATS):
         refuse("--cell needs --as and a format of answers: a table has every cell")
     progress: dict[str, Any] = {}
-    known = tuple(dict.fromkeys((*FORMATS, *entries("answers"))))
     if exporter := load_for_folder("exporter", run):
         done = exporter(run, to, form)
-    elif form is not None and form not in known:
-        refuse(f"unknown format {form!r}; {did_you_mean(form, known)}the formats are {', '.join(known)}")
+    elif form not in (None, *FORMATS, *(known := list_writable())):
+        only = "can only be read" if form in entries("answers") else "is unknown"
+        refuse(f"the format {form!r} {only}; {did_you_mean(str(form), [*FORMATS, *known])}the formats are "
+               f"{', '.join([*FORMATS, *known])}")
     else:
         with open_finished(run, partial=True) as finished:
             done = write(finished, to) if form is None else export_results(finished, to, form) if form in FORMATS else \

@@ -12,6 +12,7 @@ from ragbed.experiments.answer_files import Answer, find_answer_format
 from ragbed.experiments.guests.exports.other_tools import new_folder
 from ragbed.experiments.guests.exports.record_tables import ExportedRun, write_csv, write_jsonl, write_parquet
 from ragbed.experiments.runs.finished import Finished, find_cells
+from ragbed.guests import loaded
 from ragbed.retrieval.storage.files import check_replaceable, explain_write_error, replacing_file
 from ragbed.strategies.reading import renumber_citations
 
@@ -55,11 +56,18 @@ def export(run: Finished, path: Path) -> str:
     return f"{path}: {len(run.folder.done())} records"
 
 
+def list_writable() -> list[str]:
+    """Return the names of the formats of answers that can be written."""
+    return [name for name, form in loaded("answers").items() if form.write is not None]
+
+
 def export_answers(run: Finished, path: Path, format: str, cell: str | None = None) -> str:
     """Write the answers of all cells that match `cell`, in another tool's format. Return a line that says what was
     written. Raises SettingsError if too many cells match, and RunError if the file exists or cannot be written."""
     cells, form = find_cells(run.rows, cell), find_answer_format(format)
     what = "folder" if form.folder else "file"
+    if form.write is None:
+        raise SettingsError(f"{format} files can only be read")
     if len(cells) > 1 and not form.several_runs:
         raise SettingsError(f"a {format} {what} holds one cell, and this run has {', '.join(cells.values())}; "
                             "choose one with --cell")

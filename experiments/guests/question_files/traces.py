@@ -11,7 +11,7 @@ from ragbed.documents.errors import SettingsError
 from ragbed.documents.json import loads
 from ragbed.documents.paths import expand_path
 from ragbed.documents.rows import Row
-from ragbed.experiments.answer_files import Answer, AnswerFormat, Prediction
+from ragbed.experiments.answer_files import AnswerFormat, Prediction
 from ragbed.experiments.guests.question_files.columns import Columns
 from ragbed.experiments.guests.question_files.table_files import read_table
 
@@ -166,8 +166,4 @@ def questions_from_traces(file: Path) -> list[dict[str, Any]]:
         for row, question in _read_records(file) if question}.values())
 
 
-def _refuse_writing(answers: Iterator[Answer], path: Path) -> None:
-    raise SettingsError("this format is only read; write another, such as --as jsonl")
-
-
-TRACES = AnswerFormat(read_answers, _refuse_writing, several_runs=True)
+TRACES = AnswerFormat(read_answers, None, several_runs=True)

@@ -87,8 +87,8 @@ def _follow(watcher: Any, json: bool) -> str:
             if screen is not None:
                 screen.start()
                 screen.update(screen_of(found, max(1, screen.console.size.height - _AROUND)), refresh=True)
-            elif (found.state, found.answers) != shown:
-                shown = found.state, found.answers
+            elif (found.state, found.answers, found.problem) != shown:
+                shown = found.state, found.answers, found.problem
                 _show_line(found, json)
             if found.state in ("finished", "stopped"):
                 break
@@ -125,13 +125,14 @@ def describe(found: Progress) -> str:
     from ragbed.experiments.formatting import format_price, plural
     from ragbed.experiments.terminal.progress import format_pace
 
+    state = "; ".join(filter(None, (_SAID[found.state], found.problem)))
     if found.state == "preparing":
-        return _SAID["preparing"]
+        return state
     share = f" ({100 * found.answers // found.expected} %)" if found.expected else ""
     parts = [f"{found.answers:,} of {plural(found.expected, 'answer')}{share}"]
     if found.rate and found.seconds_left is not None:
         parts.append(format_pace(found.rate, found.seconds_left))
-    return f"{', '.join([*parts, format_price(found.paid)])}; {_SAID[found.state]}"
+    return f"{', '.join([*parts, format_price(found.paid)])}; {state}"
 
 
 def screen_of(found: Progress, most: int) -> RenderableType:

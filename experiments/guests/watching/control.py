@@ -24,6 +24,7 @@ from ragbed.experiments.runs.run_manifest import parse_config
 from ragbed.experiments.runs.store import read_run_file, remove, write_text
 
 FILE = "control.yaml"
+_OBEYED = ".control.yaml"  # what a run obeys: the file above as it was when it was last valid
 _EVERY = 0.5  # seconds between readings of the file
 _MAX_BYTES = 4_096
 _ENDED = object()
@@ -44,14 +45,16 @@ class Control(BaseModel):
     paused: StrictBool = False
 
 
-def read_control(run: Path) -> Control:
+def read_control(run: Path, name: str = FILE) -> Control:
     """Read the control file of a run; without one, return the defaults. Raises RunError if it is not valid."""
-    path = run / FILE
+    path = run / name
     try:
         content = read_run_file(path)
         if len(content) > _MAX_BYTES:
             raise RunError(f"{path} is ignored: larger than {_MAX_BYTES} bytes")
-        return Control.model_validate(parse_config(content.decode()) or {})
+        if (found := parse_config(content.decode())) is None:  # perhaps an editor has not written it yet
+            raise RunError(f"{path} is ignored: it is empty; write it with `ragbed watch RUN`, or delete it")
+        return Control.model_validate(found)
     except FileNotFoundError:
         return Control()
     except ValidationError as error:
@@ -62,14 +65,25 @@ def read_control(run: Path) -> Control:
         raise RunError(f"{path} is ignored: not readable YAML; write it with `ragbed watch RUN`") from error
 
 
+def find_control(run: Path) -> tuple[Control, str]:
+    """Return what a run obeys, and why its control file is ignored, or an empty text."""
+    try:
+        return read_control(run), ""
+    except RunError as error:
+        with suppress(RunError):
+            return read_control(run, _OBEYED), str(error)
+        return Control(), str(error)
+
+
 def write_control(run: Path, **changes: Any) -> Control:
     """Change the control file of a run, and return its new content. Raises RunError if it cannot be written."""
-    known = Control()
-    with suppress(RunError):
-        known = read_control(run)
-    control = known.model_copy(update=changes)
-    write_text(run / FILE, yaml.safe_dump(control.model_dump(exclude_defaults=True)))
+    control = find_control(run)[0].model_copy(update=changes)
+    _write(run / FILE, control)
     return control
+
+
+def _write(path: Path, control: Control) -> None:
+    write_text(path, yaml.safe_dump(control.model_dump(exclude_defaults=True)))
 
 
 class RunControl:
@@ -140,6 +154,7 @@ class RunControl:
             for text in describe_change(self.control, control):
                 self._note(text)
             self.control = control
+            _write(self._run / _OBEYED, control)
             for changed in self._waiting:
                 changed.set()
 
@@ -157,7 +172,8 @@ def describe_change(before: Control, now: Control) -> Iterator[str]:
 def open_control(run: Path, note: Callable[[str], None]) -> Iterator[RunJobs]:
     """Yield a function that runs jobs as `control.yaml` says. SIGUSR1 pauses the run, and SIGUSR2 resumes it. The file
     is removed at the start and at the end."""
-    remove(run / FILE)
+    for name in (FILE, _OBEYED):
+        remove(run / name)
     control = RunControl(run, note)
     handled = []
     for name, paused in (("SIGUSR1", True), ("SIGUSR2", False)):
@@ -171,4 +187,5 @@ def open_control(run: Path, note: Callable[[str], None]) -> Iterator[RunJobs]:
         control.close()
         for number in handled:
             asyncio.get_running_loop().remove_signal_handler(number)
-        remove(run / FILE)
+        for name in (FILE, _OBEYED):
+            remove(run / name)

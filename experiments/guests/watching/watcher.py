@@ -14,7 +14,7 @@ from typing import Any
 from ragbed.documents.errors import RunError
 from ragbed.documents.shards import parts
 from ragbed.experiments.cells import label_rows
-from ragbed.experiments.guests.watching.control import read_control
+from ragbed.experiments.guests.watching.control import find_control
 from ragbed.experiments.guests.watching.partial import is_running
 from ragbed.experiments.metrics import ScoredQuestion, aggregate, may_refuse
 from ragbed.experiments.report.cell_table import FAILED
@@ -58,6 +58,7 @@ class Progress:
         metric: the headline metric.
         rate: recent answers per second; None if there are none, or the run is not running.
         paid: dollars paid so far; None if a price is unknown.
+        problem: why its control file is ignored; empty if it is not.
     """
 
     state: str
@@ -65,6 +66,7 @@ class Progress:
     metric: str
     rate: float | None
     paid: float | None
+    problem: str = ""
 
     @property
     def answers(self) -> int:
@@ -84,6 +86,7 @@ class Progress:
         return {"state": self.state, "complete": self.state == "finished", "answers": self.answers,
                 "expected": self.expected, "rate": self.rate and round(self.rate, 3), "metric": self.metric,
                 "seconds_left": None if self.seconds_left is None else round(self.seconds_left), "paid": self.paid,
+                "problem": self.problem,
                 "cells": [{"name": cell.name, "answers": cell.answers, "expected": cell.expected, "failed": cell.failed,
                            "figure": cell.figure} for cell in self.cells]}
 
@@ -113,9 +116,11 @@ class Watcher:
         finished = (self._run / "summary.json").is_file()
         state = ("finished" if finished and not running else "stopped" if not running else
                  "preparing" if not made else "running")
-        if state == "running" and all(_is_paused(folder) for folder in running):
+        controls = [find_control(folder) for folder in running]
+        if state == "running" and all(control.paused for control, _ in controls):
             state = "paused"
-        found = self._progress(state, made[0] if made else None)
+        found = replace(self._progress(state, made[0] if made else None),
+                        problem=next((problem for _, problem in controls if problem), ""))
         sharded = state == "stopped" and made and made[0].shard and found.answers >= found.expected
         return replace(found, state="finished") if sharded else found  # only merged shards have a summary
 
@@ -170,13 +175,6 @@ class Watcher:
                               clusters=[clusters[name] for name, _ in answers]).get(made.scheme.headline)
             known = self._figures[row["id"]] = len(answers), dict(found) if found else None
         return known[1]
-
-
-def _is_paused(folder: Path) -> bool:
-    try:
-        return read_control(folder).paused
-    except RunError:
-        return False
 
 
 def recent_rate(times: Sequence[float], now: float) -> float | None:

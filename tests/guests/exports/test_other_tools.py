@@ -114,6 +114,10 @@ def test_a_picture_shows_every_cell_as_svg_and_png(run, ragbed, tmp_path):
     (tmp_path / "mine.png").write_text("mine")
     ragbed.refuses("plot", run, "--out", tmp_path / "mine.png", says=["is not an earlier export"])
     ragbed.refuses("export", run, tmp_path / "x", "--as", "latx", says=["did you mean 'latex'?"])
+    for form, why in (("nope", "is unknown"), ("promptfoo", "can only be read")):
+        ragbed.refuses("export", run, tmp_path / "x", "--as", form, says=[
+            f"the format '{form}' {why}; the formats are langfuse, latex, markdown, every_eval_ever, hf_dataset, "
+            "trec_rag, inspect, ragas, ragchecker, jsonl"])
 
 
 def test_a_notebook_shows_runs_tables_and_comparisons_as_escaped_html(run):

@@ -219,6 +219,14 @@ def test_a_function_that_hangs_is_ended_and_not_called_for_ever(town, serve, rag
     assert len(read_metrics(["my.py:spins"]).root[0].load()[0].__globals__["CALLS"]) == 3
 
 
+def test_a_function_that_ends_the_process_is_named_and_the_run_goes_on(town, serve, ragbed, place):
+    place.write_text("import os\n\ndef leaves(record):\n    os._exit(3)\n")
+    status, out, _ = ragbed("run", town.config(serve(town.reply).url, metrics="my.py:leaves"))
+    assert status == 0
+    assert ("leaves failed on 6 of 6 answers, which have no value: my.py:4: RuntimeError: it called os._exit(3), which "
+            "would end the run" in " ".join(out.split()))
+
+
 def test_a_name_that_two_functions_return_is_an_error_of_the_second(town, serve, ragbed, place):
     place.write_text(CODE + "\ndef more(record):\n    return {'words': 1}\n")
     assert ragbed("run", town.config(serve(town.reply).url, metrics=["my.py:words", "my.py:more"]))[0] == 0

@@ -89,12 +89,33 @@ def test_a_run_is_changed_only_while_a_process_works_on_it(stopped, ragbed):
 
 
 @pytest.mark.parametrize("text", ["[", "paused: 1", "concurrency: 0", "concurrency: 2000", "speed: 3", "x" * 5_000,
-                                  "concurrency: '2'", "[" * 2_000, "- 1", "\x00"])
+                                  "concurrency: '2'", "[" * 2_000, "- 1", "\x00", "", "# nothing", "[]"])
 def test_a_bad_control_file_is_one_line_and_ignored(tmp_path, text):
     (tmp_path / FILE).write_text(text)
     with pytest.raises(RunError, match=r"control\.yaml is ignored: [^\n]+"):
         read_control(tmp_path)
     assert write_control(tmp_path, paused=True) == Control(paused=True) == read_control(tmp_path)
+
+
+async def test_a_paused_run_stays_paused_if_its_control_file_becomes_bad_and_watch_says_why(stopped, ragbed):
+    import asyncio
+
+    notes = []
+    with hold(stopped / ".lock"):
+        control = RunControl(stopped, notes.append)
+        control.pause(True)
+        (stopped / FILE).write_text("")
+        while len(notes) < 2:  # the run reads the file regularly
+            await asyncio.sleep(0.01)
+        state = json.loads(ragbed("watch", stopped, "--once", "--json")[1])
+        said = ragbed("watch", stopped, "--once")[1]
+        assert write_control(stopped, concurrency=2) == Control(concurrency=2, paused=True)
+        control.close()
+    assert control.control.paused
+    assert (state["state"], notes[1:]) == ("paused", [state["problem"]])
+    assert state["problem"] == (f"{stopped / FILE} is ignored: it is empty; write it with `ragbed watch RUN`, or "
+                                "delete it")
+    assert f"paused; {state['problem']}" in " ".join(said.split())
 
 
 async def test_jobs_wait_while_paused_and_as_many_run_as_the_file_says(tmp_path):
