@@ -112,6 +112,8 @@ _AS_IT_IS = (  # suffixes of files that are shown as they are
 BUILT_IN: tuple[Guest, ...] = (
     Guest("agent", {"reasoning": {"react": f"{_IN}.agent.react:react", "agent": f"{_IN}.agent.agent:agent"},
                     "prompts": {"agent": f"{_IN}.agent:PROMPTS"}}),
+    Guest("agent_tools", {"toolbox": {name: f"{_IN}.agent_tools.toolbox:{name}_{what}" for name, what in (
+        ("check", "tools"), ("open", "toolbox"))}}),
     Guest("more_strategies", {
         "reasoning": {name: f"{_MORE}.reasoning.{name}:{name}" for name in (
             "self_consistency", "native", "semi_structured", "tree_of_thought", "self_ask", "ircot",

@@ -34,14 +34,18 @@ def html_document(source, markup):
     return parse_document(markup.encode(), source)
 
 
-def call(toolbox, corpus, tool, searches=None, /, **arguments):
-    """The output of one call."""
-    return asyncio.run(toolbox.call(ToolCall(tool, arguments), corpus, searches or {}))
+def use(tools, corpus, *calls, searches=None):
+    """The outputs of calls, each the name of a tool and its arguments, with these tools open."""
+    async def play():
+        async with open_toolbox(tools) as toolbox:
+            return [await toolbox.call(ToolCall(name, arguments), corpus, searches or {}) for name, arguments in calls]
+
+    return asyncio.run(play())
 
 
-def use(tool, corpus, name="", /, **arguments):
-    """Open one tool and call it."""
-    return call(open_toolbox([tool]), corpus, name or tool, **arguments)
+def ask(tool, corpus, **arguments):
+    """The output of one call of a built-in tool."""
+    return use([tool], corpus, (tool, arguments))[0]
 
 
 def spans(output):

@@ -14,6 +14,7 @@ import re
 import signal
 import sys
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -39,8 +40,9 @@ def main() -> None:
         return request
 
     def say(answer: Json) -> None:
-        answers.write(json.dumps(answer).encode() + b"\n")
-        answers.flush()
+        with suppress(BrokenPipeError):  # the parent is gone
+            answers.write(json.dumps(answer).encode() + b"\n")
+            answers.flush()
         set_alarm(0)
 
     job = read()

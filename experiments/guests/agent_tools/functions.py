@@ -59,6 +59,9 @@ class UserFunction:
         text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
         return ToolOutput((*([clean(text, _MAX_TEXT)] if text else []), *passages))
 
+    def close(self) -> None:
+        self._pool.close()
+
 
 def _passages(corpus: Corpus, places: Sequence[Any]) -> tuple[str | Chunk, ...]:
     text = read_corpus(corpus)
@@ -135,6 +138,9 @@ class McpTools:
         answer = await self._pool.ask(self._job, {"tool": self._names[tool], "arguments": dict(arguments)},
                                       SECONDS + _MARGIN, self._listing)
         return ToolOutput((f"{_UNTRUSTED}\n{clean(answer['value'], _MAX_TEXT)}",))
+
+    def close(self) -> None:
+        self._pool.close()
 
 
 def _tool_name(name: str) -> str:

@@ -6,12 +6,13 @@ import json
 import os
 import signal
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from pathlib import Path
 from typing import Any
 
 import httpx2
 from mcp import Client
-from mcp.client.stdio import StdioServerParameters
+from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
 
 from ragbed.documents.user_code import UserCode, describe_exception
@@ -27,7 +28,7 @@ def serve(job: Json, read: Callable[[], Any], say: Callable[[Json], None]) -> No
     """Connect to the server, answer with its tools, then with the result of each call. After a failure of the
     connection, the process ends, and the next one connects again."""
     try:
-        with UserCode(ToolFailure, BaseExceptionGroup):
+        with suppress(asyncio.CancelledError), UserCode(ToolFailure, BaseExceptionGroup, asyncio.CancelledError):
             asyncio.run(_serve(job, read, say))
     except BaseExceptionGroup as group:
         say({"failure": describe_exception(_first(group)), "ends": True})
@@ -65,7 +66,8 @@ async def _transport(job: Json, opened: AsyncExitStack) -> Any:
     if job["command"]:
         command, *arguments = job["command"]
         environment = {name: os.environ[name] for name in job["env"] if name in os.environ}
-        return StdioServerParameters(command=command, args=arguments, env=environment)
+        silent = opened.enter_context(Path(os.devnull).open("w"))  # what the server logs would disturb the run's own output
+        return stdio_client(StdioServerParameters(command=command, args=arguments, env=environment), silent)
     http = await opened.enter_async_context(httpx2.AsyncClient(headers=job["headers"], timeout=job["seconds"]))
     return streamable_http_client(job["url"], http_client=http)
 

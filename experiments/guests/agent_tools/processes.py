@@ -38,7 +38,7 @@ class ToolProcess:
         fails."""
         if self._process is not None and self._process.poll() is None and self.job is job:
             return self.first
-        self._close()
+        self.close()
         own = child_environment()  # without the variables that hold keys
         environment = {**(os.environ if self._secrets else {}), **own}
         self._process = subprocess.Popen([sys.executable, "-P", "-m", f"{__package__}.child"], stdin=subprocess.PIPE,
@@ -52,7 +52,7 @@ class ToolProcess:
         """Return the answer to a request. Raises ToolFailure with the reason if there is none, or if the answer to the
         job is not `first`."""
         if self.start(job) != (first or self.first):
-            self._close()
+            self.close()
             raise ToolFailure("it has changed since the run began; start a new run to use it")
         return self._exchange(request, seconds)
 
@@ -84,17 +84,18 @@ class ToolProcess:
         if not line.endswith(b"\n"):
             with suppress(subprocess.TimeoutExpired):
                 process.wait(0 if line or expired else 1)
-            self._close()
+            self.close()
             raise ToolFailure(f"it did not return within {seconds:g} seconds" if expired else
                               f"its process ended with exit status {process.returncode}")
         answer: Json = json.loads(line)
         if answer.get("ends"):
-            self._close()
+            self.close()
         if "failure" in answer:
             raise ToolFailure(answer["failure"])
         return answer
 
-    def _close(self) -> None:
+    def close(self) -> None:
+        """End the process, if one runs."""
         if self._process is not None:
             self._process = None
             self._end()
@@ -164,6 +165,12 @@ class ToolPool:
             for process in used:
                 process.interrupt()
             raise
+
+    def close(self) -> None:
+        """End the processes. No call may be running."""
+        self._threads.shutdown()
+        for process in self._idle:
+            process.close()
 
     def _take(self, job: Json) -> ToolProcess:
         """Return an idle process, if possible with this job."""

@@ -53,6 +53,9 @@ class TableDatabase:
         cited = [part for name in answer["tables"] if name in sources for part in _cite(within.corpus, sources[name])]
         return ToolOutput((clean("\n".join(lines), _MAX_TEXT) + more, *cited[:_CITED * 2]))
 
+    def close(self) -> None:
+        self._pool.close()
+
     def _read(self, corpus: Corpus) -> tuple[Job, Mapping[str, SourceTable]]:
         """Return the job and the tables by name of a corpus. Those of the last 16 corpora are kept."""
         with self._lock:

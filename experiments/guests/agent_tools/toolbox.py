@@ -5,8 +5,9 @@ import asyncio
 import inspect
 import json
 import re
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, asynccontextmanager, closing
 from functools import partial
 from typing import Any
 
@@ -33,7 +34,7 @@ from ragbed.strategies.types import ToolCall, ToolSpec
 
 _VERSION = "1"  # of the built-in tools; change it with their results, so that stored results are not used again
 _MAX_RESULT, _MAX_ARGUMENTS = 20_000, 20_000  # characters of a result, and of a call's arguments as JSON
-_SEARCH = re.compile(r"search(_[a-z0-9_]{1,40})?")
+_SEARCH = re.compile(r"search(_[A-Za-z0-9_-]{1,50})?")
 _BUILT_IN: Mapping[str, Callable[..., Any]] = {
     "list": list_documents, "grep": grep, "open": open_document, "calculate": calculate}
 _EXTRAS = {"grep": "re2", "sql": "duckdb"}
@@ -55,38 +56,40 @@ class McpSetting(BaseModel):
     only: tuple[str, ...] = ()
 
 
-def check_tools(value: Any) -> tuple[str | McpSetting, ...]:
-    """Return the checked value of a setting `tools`: a list of `search`, `list`, `grep`, `open`, `sql`, `calculate`,
-    FILE.py:FUNCTION, and MCP servers. Nothing is started. Raises SettingsError."""
-    values = [value] if isinstance(value, str | dict) else value
-    if not isinstance(values, list | tuple) or not values:
-        raise SettingsError("tools: expected a list, such as [search, open]")
-    return tuple(map(_check_tool, values))
+def check_tools(tools: Sequence[Any]) -> list[Any]:
+    """Return the value of a setting `tools`: names of tools, FILE.py:FUNCTION, and MCP servers. Nothing is started.
+    Raises SettingsError if it is not valid."""
+    if not tools:
+        raise SettingsError("tools: the list is empty; name a tool, as in [search]")
+    for tool in tools:
+        _read_tool(tool)
+    return list(tools)
 
 
-def _check_tool(value: Any) -> str | McpSetting:
-    if isinstance(value, dict):
-        MissingExtra.check("mcp", "mcp")
+def _read_tool(tool: Any) -> str | McpSetting:
+    if isinstance(tool, dict):
         try:
-            return McpSetting.model_validate(value)
+            return McpSetting.model_validate(tool)
         except ValidationError as error:
             raise SettingsError(f"tools: {explain(error, McpSetting)}") from None
     known = sorted((*_BUILT_IN, "sql", "search"))
-    if not isinstance(value, str) or not (value in known or _SEARCH.fullmatch(value) or parse_file_kind(value)):
-        raise SettingsError(f"tools: unknown tool {value!r:.80}; {did_you_mean(str(value), known)}choose from: "
+    if not isinstance(tool, str) or not (tool in known or _SEARCH.fullmatch(tool) or parse_file_kind(tool)):
+        raise SettingsError(f"tools: unknown tool {tool!r:.80}; {did_you_mean(str(tool), known)}choose from: "
                             f"{', '.join(known)}; write your own as FILE.py:FUNCTION, or {{mcp: {{command: [...]}}}}")
-    if value in _EXTRAS:
-        MissingExtra.check("tools", _EXTRAS[value])
-    return value
+    return tool
 
 
-def open_toolbox(value: Any) -> AgentToolbox:
+@asynccontextmanager
+async def open_toolbox(tools: Sequence[Any]) -> AsyncIterator[AgentToolbox]:
     """Open the tools of a setting: execute the files of functions, and start or reach MCP servers. Raises SettingsError
     if one cannot be used, or if two have the same name."""
     toolbox = AgentToolbox()
-    for tool in check_tools(value):
-        toolbox.add(tool)
-    return toolbox
+    try:
+        for tool in tools:
+            await asyncio.to_thread(toolbox.add, _read_tool(tool))
+        yield toolbox
+    finally:
+        await asyncio.to_thread(toolbox.close)
 
 
 class AgentToolbox:
@@ -96,22 +99,29 @@ class AgentToolbox:
         self.specs: tuple[ToolSpec, ...] = ()
         self.hashes: dict[str, str] = {}
         self._calls: dict[str, Call] = {}
+        self._opened = ExitStack()
 
     def add(self, tool: str | McpSetting) -> None:
         """Open a tool, or the tools of a server."""
         if isinstance(tool, McpSetting):
-            server = McpTools(tool.mcp, tool.only)
+            MissingExtra.check("mcp", "mcp")
+            server = self._opened.enter_context(closing(McpTools(tool.mcp, tool.only)))
             for spec in server.specs:
                 self._add(spec, server.hash, partial(server.call, spec.name))
         elif parse_file_kind(tool):
-            function = UserFunction(tool)
+            function = self._opened.enter_context(closing(UserFunction(tool)))
             self._add(function.spec, function.hash, function.call)
         else:
-            built_in: Callable[..., Any] = (
-                search_tool(tool) if _SEARCH.fullmatch(tool) else
-                TableDatabase().sql if tool == "sql" else _BUILT_IN[tool])
+            if tool in _EXTRAS:
+                MissingExtra.check("tools", _EXTRAS[tool])
+            built_in = (search_tool(tool) if _SEARCH.fullmatch(tool) else _BUILT_IN.get(tool) or
+                        self._opened.enter_context(closing(TableDatabase())).sql)
             spec, model = describe_tool(built_in, tool, hidden=1)
-            self._add(spec, _VERSION, partial(_call_built_in, built_in, model))
+            self._add(spec, "", partial(_call_built_in, built_in, model))
+
+    def close(self) -> None:
+        """End the processes of the tools."""
+        self._opened.close()
 
     def _add(self, spec: ToolSpec, hash: str, call: Call) -> None:
         if spec.name in self._calls:

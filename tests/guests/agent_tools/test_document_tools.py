@@ -1,10 +1,10 @@
 """The tools that read documents: list, grep, open, search and calculate."""
 import pytest
-from toy_corpus import ToyCorpus, call, spans, text_document, texts, use
+from toy_corpus import ToyCorpus, ask, spans, text_document, texts, use
 
 from ragbed.documents.errors import SettingsError
 from ragbed.documents.types import Chunk
-from ragbed.experiments.guests.agent_tools.toolbox import check_tools, open_toolbox
+from ragbed.experiments.guests.agent_tools.toolbox import check_tools
 
 MANUAL = text_document("manuals/x200.txt", "The X200.\nIts warranty lasts two years.\n\nCafé: três anos de garantia.\n")
 LETTER = text_document("letter.txt", "No WARRANTY applies.\nSincerely", title="A letter")
@@ -13,22 +13,22 @@ CORPUS = ToyCorpus(MANUAL, LETTER, BOOK)
 
 
 def test_list_names_documents_with_title_pages_and_size():
-    assert texts(use("list", CORPUS)) == [
+    assert texts(ask("list", CORPUS)) == [
         "3 documents.\n- manuals/x200.txt: 70 characters\n- letter.txt (A letter): 30 characters\n"
         "- book.pdf: 2 pages, 19 characters"]
-    assert texts(use("list", CORPUS, path="manuals/")) == ["1 document.\n- manuals/x200.txt: 70 characters"]
-    assert texts(use("list", CORPUS, path="*.pdf")) == ["1 document.\n- book.pdf: 2 pages, 19 characters"]
+    assert texts(ask("list", CORPUS, path="manuals/")) == ["1 document.\n- manuals/x200.txt: 70 characters"]
+    assert texts(ask("list", CORPUS, path="*.pdf")) == ["1 document.\n- book.pdf: 2 pages, 19 characters"]
 
 
 def test_a_long_list_has_pages():
     corpus = ToyCorpus(*(text_document(f"{number:03}.txt", "x") for number in range(120)))
-    (last,) = texts(use("list", corpus, page=3))
+    (last,) = texts(ask("list", corpus, page=3))
     assert last.startswith("120 documents. Page 3 of 3; for more, give `page`.\n- 100.txt: 1 characters\n")
-    assert use("list", corpus, page=4).failure == "list: there is no page 4; the list has pages 1-3"
+    assert ask("list", corpus, page=4).failure == "list: there is no page 4; the list has pages 1-3"
 
 
 def test_grep_returns_each_matching_line_as_a_span_with_its_place():
-    found = use("grep", CORPUS, pattern="warranty")
+    found = ask("grep", CORPUS, pattern="warranty")
     assert spans(found) == [("id-manuals/x200.txt", 10, 39), ("id-letter.txt", 0, 20)]
     assert [part if isinstance(part, str) else part.content for part in found.parts] == [
         "2 matching lines in manuals/x200.txt (1), letter.txt (1).",
@@ -37,68 +37,68 @@ def test_grep_returns_each_matching_line_as_a_span_with_its_place():
 
 
 def test_a_capital_letter_in_a_pattern_makes_case_count_but_a_class_does_not():
-    assert spans(use("grep", CORPUS, pattern="WARRANTY")) == [("id-letter.txt", 0, 20)]
-    assert len(spans(use("grep", CORPUS, pattern=r"\Warranty|\Swarranty|\bwarranty"))) == 2
+    assert spans(ask("grep", CORPUS, pattern="WARRANTY")) == [("id-letter.txt", 0, 20)]
+    assert len(spans(ask("grep", CORPUS, pattern=r"\Warranty|\Swarranty|\bwarranty"))) == 2
 
 
 def test_grep_counts_code_points_after_letters_of_several_bytes():
-    assert spans(use("grep", CORPUS, pattern="garantia$")) == []
-    assert spans(use("grep", CORPUS, pattern=r"garantia\.$")) == [("id-manuals/x200.txt", 41, 69)]
+    assert spans(ask("grep", CORPUS, pattern="garantia$")) == []
+    assert spans(ask("grep", CORPUS, pattern=r"garantia\.$")) == [("id-manuals/x200.txt", 41, 69)]
 
 
 def test_grep_searches_one_document_and_joins_the_context_of_neighbouring_lines():
-    assert spans(use("grep", CORPUS, pattern="t", document="book.pdf", context=1)) == [("id-book.pdf", 0, 18)]
-    lines = use("grep", CORPUS, pattern="two|four", document="book.pdf")
+    assert spans(ask("grep", CORPUS, pattern="t", document="book.pdf", context=1)) == [("id-book.pdf", 0, 18)]
+    lines = ask("grep", CORPUS, pattern="two|four", document="book.pdf")
     assert texts(lines)[1:] == ["book.pdf, page 1, line 2:", "book.pdf, page 2, line 4:"]
 
 
 def test_a_match_never_crosses_lines():
-    assert texts(use("grep", CORPUS, pattern=r"one\s+two|one[^x]two")) == ["No line matches."]
+    assert texts(ask("grep", CORPUS, pattern=r"one\s+two|one[^x]two")) == ["No line matches."]
 
 
 def test_of_a_long_line_the_words_around_the_match_are_shown():
     corpus = ToyCorpus(text_document("long.txt", "word " * 2_000 + "needle " + "word " * 2_000))
-    ((_, start, end),) = spans(use("grep", corpus, pattern="needle"))
+    ((_, start, end),) = spans(ask("grep", corpus, pattern="needle"))
     assert start <= 10_000 <= 10_006 <= end
     assert end - start <= 600
 
 
 def test_grep_shows_some_lines_of_each_document_and_counts_the_rest():
     corpus = ToyCorpus(text_document("a.txt", "hit\n" * 40), text_document("b.txt", "hit\n" * 3))
-    found = use("grep", corpus, pattern="hit")
+    found = ask("grep", corpus, pattern="hit")
     assert texts(found)[0] == "43 matching lines in a.txt (40), b.txt (3). Shown: 8, at most 5 of each document."
     assert len(spans(found)) == 8
-    assert len(spans(use("grep", corpus, pattern="hit", document="a.txt"))) == 30
+    assert len(spans(ask("grep", corpus, pattern="hit", document="a.txt"))) == 30
 
 
 def test_counting_ends_at_a_thousand_lines():
-    found = use("grep", ToyCorpus(text_document("a.txt", "hit\n" * 1_500)), pattern="hit")
+    found = ask("grep", ToyCorpus(text_document("a.txt", "hit\n" * 1_500)), pattern="hit")
     assert texts(found)[0] == ("1,000 matching lines in a.txt (1000). Shown: 5, at most 5 of each document. There are "
                                "more; use a longer pattern.")
 
 
 def test_open_shows_the_beginning_a_page_or_lines_and_says_what_is_around_them():
-    assert spans(use("open", CORPUS, document="letter.txt")) == [("id-letter.txt", 0, 30)]
-    page = use("open", CORPUS, document="book.pdf", page=2)
+    assert spans(ask("open", CORPUS, document="letter.txt")) == [("id-letter.txt", 0, 30)]
+    page = ask("open", CORPUS, document="book.pdf", page=2)
     assert spans(page) == [("id-book.pdf", 8, 19)]
     assert texts(page) == ["book.pdf, page 2 of 2, lines 3-4 of 4:", "Before it: lines 1-2. This is its end."]
-    lines = use("open", CORPUS, document="book.pdf", lines="2-3")
+    lines = ask("open", CORPUS, document="book.pdf", lines="2-3")
     assert spans(lines) == [("id-book.pdf", 4, 14)]
     assert texts(lines)[-1] == "Before it: line 1. After it: line 4; open them with lines 4-4."
-    assert spans(use("open", CORPUS, document="book.pdf", lines=2)) == [("id-book.pdf", 4, 8)]
+    assert spans(ask("open", CORPUS, document="book.pdf", lines=2)) == [("id-book.pdf", 4, 8)]
 
 
 def test_a_window_ends_with_a_line_and_its_rest_can_be_opened():
     corpus = ToyCorpus(text_document("long.txt", ("x" * 99 + "\n") * 100))
-    first = use("open", corpus, document="long.txt")
+    first = ask("open", corpus, document="long.txt")
     assert spans(first) == [("id-long.txt", 0, 6_000)]
     assert texts(first)[-1] == "After it: lines 61-100; open them with lines 61-100."
-    assert spans(use("open", corpus, document="long.txt", lines="61-100")) == [("id-long.txt", 6_000, 10_000)]
+    assert spans(ask("open", corpus, document="long.txt", lines="61-100")) == [("id-long.txt", 6_000, 10_000)]
 
 
 @pytest.mark.parametrize("name", ["id-letter.txt", "letter.txt", "LETTER.TXT", "a letter", " `letter.txt` "])
 def test_a_document_is_found_by_id_source_file_name_or_title(name):
-    assert spans(use("open", CORPUS, document=name)) == [("id-letter.txt", 0, 30)]
+    assert spans(ask("open", CORPUS, document=name)) == [("id-letter.txt", 0, 30)]
 
 
 @pytest.mark.parametrize(("arguments", "why"), [
@@ -112,31 +112,30 @@ def test_a_document_is_found_by_id_source_file_name_or_title(name):
     ({"file": "book.pdf"}, "argument document: Field required; unknown argument 'file'; the arguments are document"),
     ({}, "argument document: Field required")])
 def test_open_says_what_is_wrong_with_its_arguments(arguments, why):
-    assert use("open", CORPUS, **arguments).failure.startswith(f"open: {why}")
+    assert ask("open", CORPUS, **arguments).failure.startswith(f"open: {why}")
 
 
 def test_a_name_of_several_documents_is_ambiguous():
     corpus = ToyCorpus(text_document("a/x.txt", "1"), text_document("b/x.txt", "2"))
     why = "'x.txt' names 2 documents, such as a/x.txt and b/x.txt"
-    assert use("open", corpus, document="x.txt").failure == f"open: {why}"
-    assert spans(use("open", corpus, document="b/x.txt")) == [("id-b/x.txt", 0, 1)]
+    assert ask("open", corpus, document="x.txt").failure == f"open: {why}"
+    assert spans(ask("open", corpus, document="b/x.txt")) == [("id-b/x.txt", 0, 1)]
 
 
 def test_tools_read_the_rendering_that_the_questions_searches_show():
-    assert spans(use("grep", ToyCorpus(MANUAL, format="html"), pattern="two")) == [("id-manuals/x200.txt", 10, 39)]
-    assert use("grep", ToyCorpus(MANUAL, format="html"), pattern="two").parts[2].format == "html"
+    assert spans(ask("grep", ToyCorpus(MANUAL, format="html"), pattern="two")) == [("id-manuals/x200.txt", 10, 39)]
+    assert ask("grep", ToyCorpus(MANUAL, format="html"), pattern="two").parts[2].format == "html"
 
 
 def test_search_uses_the_search_of_its_name_and_gives_places():
     async def words(search):
         return [Chunk.of(LETTER, "plain", 0, 20), Chunk.of(BOOK, "plain", 8, 14)][:search.k]
 
-    toolbox = open_toolbox(["search", "search_words"])
-    found = call(toolbox, CORPUS, "search_words", {"search_words": words}, query="warranty", k=2)
+    found, other = use(["search", "search_words"], CORPUS, ("search_words", {"query": "warranty", "k": 2}),
+                       ("search", {"query": "x"}), searches={"search_words": words})
     assert texts(found) == ["letter.txt, line 1:", "book.pdf, page 2, line 3:"]
     assert spans(found) == [("id-letter.txt", 0, 20), ("id-book.pdf", 8, 14)]
-    assert call(toolbox, CORPUS, "search", {"search_words": words}, query="x").failure == (
-        "search: there is no search of this name; there are: search_words")
+    assert other.failure == "search: there is no search of this name; there are: search_words"
 
 
 @pytest.mark.parametrize(("expression", "value"), [
@@ -144,11 +143,11 @@ def test_search_uses_the_search_of_its_name_and_gives_places():
     ("1/3", "0.333333333333 (exactly 1/3)"),
     ("days(date(2024, 2, 28), 2024-03-01)", "2"), ("2**64 + 1", "18446744073709551617"), ("3 > 2", "true")])
 def test_calculate_is_exact(expression, value):
-    assert texts(use("calculate", CORPUS, expression=expression)) == [value]
+    assert texts(ask("calculate", CORPUS, expression=expression)) == [value]
 
 
 def test_null_counts_as_left_out_and_numbers_may_be_texts():
-    assert spans(use("open", CORPUS, document="book.pdf", page="2", lines=None)) == [("id-book.pdf", 8, 19)]
+    assert spans(ask("open", CORPUS, document="book.pdf", page="2", lines=None)) == [("id-book.pdf", 8, 19)]
 
 
 @pytest.mark.parametrize(("value", "why"), [
@@ -166,4 +165,4 @@ def test_a_setting_that_cannot_take_effect_is_refused(value, why):
 def test_two_tools_of_one_name_are_refused(tmp_path):
     (tmp_path / "my.py").write_text('def grep(pattern: str) -> str:\n    """Mine."""\n    return pattern\n')
     with pytest.raises(SettingsError, match="two tools have the name 'grep'"):
-        open_toolbox(["grep", f"{tmp_path}/my.py:grep"])
+        use(["grep", f"{tmp_path}/my.py:grep"], CORPUS)
