@@ -7,7 +7,6 @@ import os
 import signal
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
-from pathlib import Path
 from typing import Any
 
 import httpx2
@@ -31,7 +30,8 @@ def serve(job: Json, read: Callable[[], Any], say: Callable[[Json], None]) -> No
         with suppress(asyncio.CancelledError), UserCode(ToolFailure, BaseExceptionGroup, asyncio.CancelledError):
             asyncio.run(_serve(job, read, say))
     except BaseExceptionGroup as group:
-        say({"failure": describe_exception(_first(group)), "ends": True})
+        first = _first(group)
+        say({"failure": str(first) if isinstance(first, ToolFailure) else describe_exception(first), "ends": True})
     except ToolFailure as error:
         say({"failure": str(error), "ends": True})
 
@@ -66,7 +66,8 @@ async def _transport(job: Json, opened: AsyncExitStack) -> Any:
     if job["command"]:
         command, *arguments = job["command"]
         environment = {name: os.environ[name] for name in job["env"] if name in os.environ}
-        silent = opened.enter_context(Path(os.devnull).open("w"))  # what the server logs would disturb the run's own output
+        # What the server logs would disturb the output of the run.
+        silent = opened.enter_context(os.fdopen(os.open(os.devnull, os.O_WRONLY), "w"))
         return stdio_client(StdioServerParameters(command=command, args=arguments, env=environment), silent)
     http = await opened.enter_async_context(httpx2.AsyncClient(headers=job["headers"], timeout=job["seconds"]))
     return streamable_http_client(job["url"], http_client=http)
