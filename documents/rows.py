@@ -222,9 +222,10 @@ def read_spreadsheet_text(file: Path) -> tuple[str, str]:
     return text, max(",;\t", key=head.count)
 
 
-def read_csv(file: Path, spreadsheet: bool = False) -> Iterator[Row]:
+def read_csv(file: Path, spreadsheet: bool = False, blank: bool = False) -> Iterator[Row]:
     """Yield the records of a CSV file with a header, in UTF-8 with commas. With `spreadsheet`, other encodings and
-    delimiters are read too, and blank columns and lines at the edges are skipped.
+    delimiters are read too, and blank columns and lines are skipped. With `blank`, a blank line is a row without
+    fields.
 
     `line` is the line on which a record ends. Raises BenchmarkError if the file cannot be read, has no header, or a
     record's number of fields differs from the header's."""
@@ -238,7 +239,10 @@ def read_csv(file: Path, spreadsheet: bool = False) -> Iterator[Row]:
         if not header or (twice := [name for at, name in enumerate(header) if name in header[:at]]):
             raise BenchmarkError(f"{file}, line 1: " + (
                 f"expected unique column names, but two columns are called {twice[0]!r}" if header else "no columns"))
-        for record in filter(any if spreadsheet else None, records):
+        for record in records:
+            if not any(record) if spreadsheet else not record:
+                yield from [Row(file, records.line_num, {})] if blank else ()
+                continue
             if spreadsheet and not any(record[len(header):]):
                 record = record[:len(header)]
             if len(record) != len(header):

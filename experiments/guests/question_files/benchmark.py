@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain, islice
 from pathlib import Path, PurePosixPath
@@ -20,11 +20,18 @@ from ragbed.experiments.benchmarks.fields import gold_chunk
 from ragbed.experiments.benchmarks.jsonl import OwnQuestions, to_question
 from ragbed.experiments.formatting import plural
 from ragbed.experiments.guests.question_files.columns import Columns, Empty, Role
-from ragbed.experiments.guests.question_files.table_files import find_files, read_table, unwrap
+from ragbed.experiments.guests.question_files.table_files import (
+    find_blank,
+    find_files,
+    is_blank,
+    read_table,
+    unwrap,
+)
 from ragbed.experiments.guests.question_files.traces import GIVEN, read_foreign
 from ragbed.experiments.question import Benchmark
 
 _MAX_ROWS = 1_000_000
+_SHOWN = 5  # places of blank rows
 
 
 def _many(value: Any) -> Any:
@@ -64,7 +71,7 @@ class QuestionFile(OwnQuestions):
 
     def whole(self) -> Benchmark:
         """Return all questions of the file."""
-        rows, columns = self._read()
+        rows, columns, blank = self._read()
         find, seen = DocumentNames(self.corpus).find, dict[str, Row]()
 
         def made(row: Row) -> Loaded:
@@ -78,26 +85,40 @@ class QuestionFile(OwnQuestions):
         questions, documents = collect_questions(convert_records(made, rows))
         if not questions:
             raise BenchmarkError(f"{self.path}: contains no questions")
-        note = f"{plural(len(questions), 'question')} from {Path(self.path).name}: {columns.describe()}"
+        note = f"{plural(len(questions), 'question')} from {Path(self.path).name}: {columns.describe()}{blank}"
         return Benchmark(Path(self.path).stem, questions, documents, corpus=self.corpus, notes=(note,))
 
-    def _read(self) -> tuple[list[Row], Columns]:
-        """Return the rows that hold something, and what their columns mean."""
+    def _read(self) -> tuple[list[Row], Columns, str]:
+        """Return the rows that hold something, what their columns mean, and which blank rows were skipped."""
         files = find_files(self.path)
         rows = list(islice(chain.from_iterable(read_table(file, self.sheet) for file in files), _MAX_ROWS + 1))
         if len(rows) > _MAX_ROWS:
             raise BenchmarkError(f"{self.path}: more than the limit of {_MAX_ROWS:,} rows; divide the file")
+        blank, rows = _describe_blank(rows), [row for row in rows if row.fields]
         foreign = read_foreign(rows) if rows else None
         if foreign is not None:  # several answers to one question are one question
             rows = list({str(one.fields): one for one in (Row(row.file, row.line, {
                 name: value for name, value in row.fields.items() if name not in (GIVEN, "run", "retrieved")})
                 for row in foreign)}.values())
         rows = [row for one in rows for row in (unwrap(one) if len(rows) == 1 else [one])]
-        filled = [row for row in rows if any(str(value).strip() for value in row.fields.values() if value is not None)]
+        filled = [row for row in rows if not is_blank(row)]
         if not filled:
             raise BenchmarkError(f"{self.path}: contains no questions")
         names = list(dict.fromkeys(name for row in filled for name in row.fields))
-        return filled, Columns.of(names, self.columns, Path(self.path).name)
+        return filled, Columns.of(names, self.columns, Path(self.path).name), blank
+
+
+def _describe_blank(rows: Sequence[Row]) -> str:
+    """Describe the blank rows, as in `; skipped 3 blank rows: line 3, lines 5 to 6`; return no text without any."""
+    found = find_blank(rows)
+    if not found:
+        return ""
+    several = len({row.file for row in rows}) > 1
+    names = [(f"{file.name}, " if several else "") + (
+        f"line {lines.start}" if len(lines) == 1 else f"lines {lines.start} to {lines[-1]}") for file, lines in found]
+    more = f" and {len(names) - _SHOWN} more places" if len(names) > _SHOWN else ""
+    skipped = plural(sum(len(lines) for _, lines in found), "blank row")
+    return f"; skipped {skipped}: {', '.join(names[:_SHOWN])}{more}"
 
 
 def read_question(row: Row, columns: Columns, empty: Empty, find: Callable[[Row, str], str]) -> Loaded:

@@ -5,7 +5,7 @@ import json
 import re
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ from ragbed.experiments.benchmarks.hub import fetch_files
 MAX_BYTES = 200_000_000
 _MAX_YAML = 5_000_000  # bytes
 _DEADLINE = 120  # seconds to read a workbook
+_WORKBOOKS = (".xlsx", ".xlsm")
 _HUB = re.compile(r"(hub:[^/@]+/[^/@]+(?:@[^/]+)?)(?:/(.+))?")
 
 
@@ -55,21 +56,40 @@ def _parts(file: Path) -> list[str]:
 
 
 def read_table(file: Path, sheet: str | None = None) -> Iterator[Row]:
-    """Yield the rows of a file. Raises BenchmarkError, with file and line, if it cannot be read or is too large."""
+    """Yield the rows of a file. Blank rows of a workbook are left out. Raises BenchmarkError, with file and line, if it
+    cannot be read or is too large."""
     if not file.is_file() or (size := file.stat().st_size) == 0:
         raise BenchmarkError(f"{file}: {'the file is empty' if file.is_file() else 'no such file'}")
     suffix = file.suffix.lower()
     most = _MAX_YAML if suffix in (".yaml", ".yml") else MAX_BYTES
     if size > most and suffix != ".parquet":
         raise BenchmarkError(f"{file}: larger than the limit of {most:,} bytes; save it as Parquet, or split it")
-    if suffix in (".xlsx", ".xlsm"):
+    if suffix in _WORKBOOKS:
         yield from _read_workbook(file, sheet)
     elif suffix in (".yaml", ".yml"):
         yield from _as_rows(file, _read_yaml(file))
     elif suffix in (".csv", ".tsv"):
-        yield from read_csv(file, spreadsheet=True)
+        yield from read_csv(file, spreadsheet=True, blank=True)
     else:
         yield from read_rows(file)
+
+
+def is_blank(row: Row) -> bool:
+    """Return whether no cell of a row holds anything."""
+    return not any(str(value).strip() for value in row.fields.values() if value is not None)
+
+
+def find_blank(rows: Sequence[Row]) -> list[tuple[Path, range]]:
+    """Return the lines of blank rows, by file and in order."""
+    found: list[tuple[Path, range]] = []
+    for at, row in enumerate(rows):
+        left_out = at and row.file.suffix.lower() in _WORKBOOKS and row.file == rows[at - 1].file
+        lines = range(rows[at - 1].line + 1 if left_out else row.line, row.line + is_blank(row))
+        if found and lines and found[-1] == (row.file, range(found[-1][1].start, lines.start)):
+            found[-1] = row.file, range(found[-1][1].start, lines.stop)
+        elif lines:
+            found.append((row.file, lines))
+    return found
 
 
 def unwrap(row: Row) -> list[Row]:

@@ -46,11 +46,28 @@ def test_a_german_table_as_excel_saves_it_is_understood(load):
              "008;Was kostet es?;2.494,00 €;Preise.pdf, S. 2;;;Preis\r\n;;;;;;\r\n")
     found = load(table.encode("cp1252"))
     assert found.notes == ("2 questions from questions.csv: question <- Frage, answer <- Antwort, document <- Quelle, "
-                           "page <- Seite, id <- Nr, tag <- Kategorie; ignored columns: Notiz",)
+                           "page <- Seite, id <- Nr, tag <- Kategorie; ignored columns: Notiz; skipped 1 blank row: "
+                           "line 4",)
     first, second = found.questions
     assert (first.id, first.answers, first.tags) == ("007", ("24 Monate", "zwei Jahre"), {"Kategorie": ("Garantie",)})
     assert first.gold == (Gold("AGB.pdf", page=3), Gold("AGB.pdf", page=4))
     assert (second.answers, second.gold) == (("2.494,00 €",), (Gold("Preise.pdf", page=2),))
+
+
+def test_blank_rows_are_counted_and_named(load, workbook, tmp_path):
+    understood = "2 questions from {}: question <- question, answer <- answer; skipped "
+    csv = 'question,answer\nHow long?,"24\n\nmonths"\n,\n\nWho pays?,We do.\n" "," "\n'  # a blank line in quotes
+    assert load(csv).notes == (f"{understood.format('questions.csv')}3 blank rows: lines 5 to 6, line 8",)
+    workbook(One=[["question", "answer"], ["How long?", "24"], [], [], ["", " "], ["Who pays?", "We do."]])
+    assert load(name="questions.xlsx").notes == (
+        f"{understood.format('questions.xlsx')}3 blank rows: lines 3 to 5",)
+    lines = ['{"question": "How long?", "answer": "24"}', "{}", '{"question": "Who pays?", "answer": "We do."}']
+    assert load("\n".join(lines), "q.jsonl").notes == (f"{understood.format('q.jsonl')}1 blank row: line 2",)
+    rows = pyarrow.table({"question": ["How long?", None, "Who pays?", ""], "answer": ["24", None, "We do.", " "]})
+    pyarrow.parquet.write_table(rows, tmp_path / "q.parquet")
+    assert load(name="q.parquet").notes == (f"{understood.format('q.parquet')}2 blank rows: line 2, line 4",)
+    assert load("question,answer\n" + "".join(f"{one}?,b\n,\n" for one in "abcdefg")).notes[0].endswith(
+        "skipped 7 blank rows: line 3, line 5, line 7, line 9, line 11 and 2 more places")
 
 
 @pytest.mark.parametrize("content", [
