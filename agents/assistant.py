@@ -5,6 +5,7 @@ import asyncio
 import contextlib
 import operator
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 from uuid import uuid4
@@ -16,13 +17,15 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from ragbed.agents.checkpoint import check_mark, check_state, restore
 from ragbed.agents.client import ModelClient
+from ragbed.agents.corpora import IndexCorpus
 from ragbed.agents.graph import Event, State, answer_to_json, build_graph, recursion_limit
 from ragbed.agents.journal import Journal, Model
 from ragbed.agents.model_settings import Limits, ModelSettings
 from ragbed.agents.models import open_model, open_reranker_deps
 from ragbed.agents.relevance_judge import judge_notes
-from ragbed.agents.search import Searcher
+from ragbed.agents.search import Searcher, SearchStore
 from ragbed.agents.session import Runtime, Session
+from ragbed.agents.tools import StoredTools, open_toolbox, searches_of
 from ragbed.agents.types import Answer, failed_answer
 from ragbed.documents.errors import SettingsError
 from ragbed.documents.types import Chunk, digest, replace_surrogates
@@ -36,7 +39,7 @@ from ragbed.strategies.catalogue import SEARCH_ONLY
 from ragbed.strategies.history import with_history
 from ragbed.strategies.prompting import PROMPT_VARIANTS, with_prompts
 from ragbed.strategies.reading import Language
-from ragbed.strategies.settings.strategy_config import Strategy, parse_strategy
+from ragbed.strategies.settings.strategy_config import Strategy, common_tools, parse_strategy
 from ragbed.strategies.types import FAMILIES, AnswerFormat, Exemplar, Failure, Framing, Layout, Rules, Task, Turn
 
 _MAX_SEARCHES = 1_000  # maximum kept in memory
@@ -91,19 +94,21 @@ class Assistant:
 
     def __init__(self, settings: AssistantSettings, index: Index, client: ModelClient,
                  checkpointer: Any = None, deps: RerankerDeps | None = None, strategies: Strategies | None = None,
-                 searcher: Searcher[str] | None = None) -> None:
+                 searcher: Searcher[str] | None = None, tools: StoredTools | None = None) -> None:
         self.settings, self.index, self.client, self.deps = settings, index, client, deps or RerankerDeps()
         self.model = Model(client, Journal(None), settings.limits.max_tokens)
         how = RetrieverChoice(settings.retriever, settings.where, lambda: self.deps)
         self.searcher = searcher or Searcher(WholeSearch(index, how), settings.k, most=_MAX_SEARCHES)
-        self.strategies = reasoning, retrieval, history = strategies or _resolve_strategies(settings)
+        self.strategies = reasoning, retrieval, history = strategies or resolve_strategies(settings)
+        self.tools = tools
+        self._corpus = tools and IndexCorpus(index, index.manifest.settings.formats[0], settings.where)
         calls, own = settings.calls.of(settings.model), settings.calls.config(settings.model)
         body = {"extra_body": own.extra_body} if own.extra_body else {}
         locations = {"index", "model", "calls"}  # may change while a question is saved; their contents may not
         self.made = {**settings.model_dump(mode="json", exclude=locations), "reasoning": reasoning.spec,
                      "retrieval": retrieval.spec, "history": history.spec, "temperature": calls.temperature,
                      "reasoning_effort": calls.reasoning_effort, "model": client.identity, **body,
-                     "index": index.content}
+                     "index": index.content, **({"tools": tools.content} if tools else {})}
         self._reasoning = with_prompts(with_history(history.function, reasoning.function), settings.prompts)
         self._retrieval = retrieval.function
         self._live: dict[str, Session | None] = {}
@@ -118,11 +123,12 @@ class Assistant:
         Raises UserError if its index, model or strategies cannot be opened.
         """
         # in threads, because a server's event loop must not wait for files
-        strategies = await asyncio.to_thread(_resolve_strategies, settings)
+        strategies = await asyncio.to_thread(resolve_strategies, settings)
         index = await asyncio.to_thread(Index.open, settings.index)
         async with (open_model(settings.model, settings.calls) as client,
-                    open_reranker_deps(settings.retriever, settings.calls, settings.limits) as deps):
-            assistant = cls(settings, index, client, checkpointer, deps, strategies)
+                    open_reranker_deps(settings.retriever, settings.calls, settings.limits) as deps,
+                    open_tools(strategies) as tools):
+            assistant = cls(settings, index, client, checkpointer, deps, strategies, tools=tools)
             try:
                 yield assistant
             finally:
@@ -219,14 +225,15 @@ class Assistant:
         if where not in self._filtered:
             filter_collection(self.index, where)
             settings = self.settings.model_copy(update={"where": normalise_filter([*self.settings.where, *where])})
-            made = Assistant(settings, self.index, self.client, self.graph.checkpointer, self.deps, self.strategies)
+            made = Assistant(settings, self.index, self.client, self.graph.checkpointer, self.deps, self.strategies,
+                             tools=self.tools)
             self._filtered = {**dict(list(self._filtered.items())[1 - _MAX_FILTERED:]), where: made}
         return self._filtered[where]
 
     def with_checkpointer(self, checkpointer: Any) -> Assistant:
         """Return an assistant with this checkpointer and the same model, index and strategies."""
         return Assistant(self.settings, self.index, self.client, checkpointer, self.deps, self.strategies,
-                         self.searcher)
+                         self.searcher, self.tools)
 
     async def abandon(self, thread: str) -> None:
         """End a thread's unfinished question, so that the next can be asked. Raises SettingsError if it is being
@@ -261,10 +268,12 @@ class Assistant:
                     answer_format=self.settings.answer_format, framing=self.settings.framing,
                     prompt_variant=self.settings.prompt_variant, language=self.settings.language,
                     layout=self.settings.layout, brief=self.settings.brief,
-                    exemplars=self.settings.exemplars)
-        play = Session(task, self._reasoning, Runtime(
-            self.searcher, self.model.ask, self.model.key, self.index.chunk, self.settings.limits,
-            lambda document, *place: Chunk.of(self.index.document(document), *place)))
+                    exemplars=self.settings.exemplars, tools=self.tools.specs if self.tools else ())
+        runtime = Runtime(self.searcher, self.model.ask, self.model.key, self.index.chunk, self.settings.limits)
+        if self.tools and (corpus := self._corpus):
+            runtime = replace(runtime, tools=self.tools.over(corpus, "", {"search": self.searcher}),
+                              span=lambda document, *place: Chunk.of(corpus.document(document), *place))
+        play = Session(task, self._reasoning, runtime)
         if results := state.get("results"):
             restore(play, results)
         play.streaming = True  # callers that run the graph themselves, such as LangGraph's server, may listen
@@ -296,7 +305,19 @@ def _remove_unstorable(text: str) -> str:
     return replace_surrogates(text.replace("\0", ""))
 
 
-def _resolve_strategies(settings: AssistantSettings) -> Strategies:
+@contextlib.asynccontextmanager
+async def open_tools(strategies: Strategies) -> AsyncIterator[StoredTools | None]:
+    """Open the tools of an assistant's strategies, and close them at the end; None if the strategies have none. Raises
+    SettingsError if a tool cannot be used."""
+    tools = common_tools(strategies)
+    if named := searches_of(tools):
+        raise SettingsError(f"tools: {min(named)}: only a run has several retrievers; use search")
+    async with open_toolbox(tools) if tools else contextlib.nullcontext() as toolbox:
+        yield StoredTools(tools, toolbox, SearchStore()) if toolbox else None
+
+
+def resolve_strategies(settings: AssistantSettings) -> Strategies:
+    """Return the strategies of the settings. Raises SettingsError if one is not valid."""
     reasoning, retrieval, history = (parse_strategy(family, getattr(settings, family)) for family in FAMILIES)
     if reasoning.kind == SEARCH_ONLY:
         raise SettingsError("reasoning: search_only gives no answer; use `ragbed search`")

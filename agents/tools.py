@@ -5,16 +5,28 @@ The guest in the slot `toolbox` implements them: `check` validates the value of 
 from __future__ import annotations
 
 import asyncio
+import json
+import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import AbstractAsyncContextManager
+from dataclasses import asdict, dataclass
+from functools import cached_property
 from typing import Any, Protocol
 from weakref import WeakValueDictionary
 
-from ragbed.agents.search import FoundHits, SearchFunction, SearchStore, request_key, search_miss
+from ragbed.agents.search import FoundHits, SearchFunction, SearchStore, request_json, request_key, search_miss
 from ragbed.documents.errors import RecipeFailed
-from ragbed.documents.types import Chunk, Document, Format, replace_surrogates
+from ragbed.documents.types import Chunk, Document, Format, digest, replace_surrogates
 from ragbed.documents.user_code import UserCode
-from ragbed.strategies.types import ToolCall, ToolSpec
+from ragbed.guests import entries, load
+from ragbed.strategies.types import ToolCall, Tools, ToolSpec
+
+
+def open_toolbox(tools: Tools) -> AbstractAsyncContextManager[Toolbox]:
+    """Open the tools of a strategy. Raises SettingsError if one cannot be used."""
+    opened: AbstractAsyncContextManager[Toolbox] = load(entries("toolbox")["open"])(tools)
+    return opened
+
 
 TOOL_FAILED = "tool"
 """Kind of the failure of a tool that is sent to the recipe. Other failures end the question."""
@@ -44,10 +56,17 @@ class Corpus(Protocol):
         chunks: the chunks that the question searches.
     """
 
-    hash: str
-    format: Format
-    ids: Sequence[str]
-    chunks: Sequence[Chunk]
+    @property
+    def hash(self) -> str: ...
+
+    @property
+    def format(self) -> Format: ...
+
+    @property
+    def ids(self) -> Sequence[str]: ...
+
+    @property
+    def chunks(self) -> Sequence[Chunk]: ...
 
     def document(self, id: str) -> Document:
         """Return the document of an id. Raises KeyError if it is unknown."""
@@ -68,8 +87,11 @@ class Toolbox(Protocol):
             documents and the searches: such as the source of a function, or the version of a server.
     """
 
-    specs: tuple[ToolSpec, ...]
-    hashes: Mapping[str, str]
+    @property
+    def specs(self) -> tuple[ToolSpec, ...]: ...
+
+    @property
+    def hashes(self) -> Mapping[str, str]: ...
 
     async def call(self, call: ToolCall, corpus: Corpus, searches: Mapping[str, SearchFunction]) -> ToolOutput:
         """Call a tool. Unknown tools, invalid arguments and exceptions of tools give an output with a `failure`.
@@ -84,20 +106,53 @@ class Toolbox(Protocol):
 ToolFunction = Callable[[ToolCall], Awaitable[ToolOutput]]
 
 
+def tools_name(tools: Tools) -> str:
+    """Return the name of a strategy's tools in a run. Settings of tools, such as of servers, are only hashed."""
+    return ", ".join(one if isinstance(one, str) else digest(repr(one))[:8] for one in tools)
+
+
+def search_tool(retriever: str) -> str:
+    """Return the name of the tool that searches with a retriever of the run other than the cell's."""
+    return f"search_{re.sub('[^a-z0-9]+', '_', retriever.lower())}"
+
+
+def searches_of(tools: Tools) -> set[str]:
+    """Return the tools that search with other retrievers than the cell's."""
+    return {one for one in tools if isinstance(one, str) and re.fullmatch("search_[a-z0-9_]+", one)}
+
+
 class StoredTools:
     """The tools of a strategy in a run, whose results are stored like those of searches: under the hash of the tool,
     its arguments and all that it reads.
 
     Args:
         toolbox: None in a replay, which only returns stored results.
-        hashes: as in `Toolbox`.
+        content: in a replay, the recorded `content`.
+
+    Attributes:
+        content: a hash of the tools' specifications and hashes.
     """
 
-    def __init__(self, toolbox: Toolbox | None, specs: tuple[ToolSpec, ...], hashes: Mapping[str, str],
-                 store: SearchStore) -> None:
-        self.specs = specs
-        self._toolbox, self._hashes, self._store = toolbox, hashes, store
+    def __init__(self, tools: Tools, toolbox: Toolbox | None, store: SearchStore, content: str = "") -> None:
+        self.tools, self._toolbox, self._store = tools, toolbox, store
         self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        self._text = "" if toolbox is None else request_json(
+            {"specs": [asdict(one) for one in toolbox.specs], "hashes": toolbox.hashes})
+        self.content = content if toolbox is None else digest(self._text)
+
+    @cached_property
+    def _described(self) -> dict[str, Any]:
+        request = {"toolbox": tools_name(self.tools), "of": self.content}
+        if self._text:
+            self._store.keep(request, FoundHits((), parts=[self._text]))
+        known = [self._text] if self._text else (self._store.find(request) or FoundHits(())).parts
+        found: dict[str, Any] = json.loads(str(known[0])) if known else {"specs": [], "hashes": {}}
+        return found
+
+    @property
+    def specs(self) -> tuple[ToolSpec, ...]:
+        """Return the specifications of the tools; none if a replay does not find them."""
+        return tuple(ToolSpec(**one) for one in self._described["specs"])
 
     def over(self, corpus: Corpus, content: str, searches: Mapping[str, SearchFunction]) -> ToolFunction:
         """Return a function that calls a tool for a question. `content` is a hash of its documents and searches. Equal
@@ -105,7 +160,7 @@ class StoredTools:
 
         async def call(action: ToolCall) -> ToolOutput:
             request = {"tool": action.tool, "arguments": action.arguments, "of": content,
-                       "hash": self._hashes.get(action.tool, "")}
+                       "hash": self._described["hashes"].get(action.tool, "")}
             async with self._turns.setdefault(request_key(request), asyncio.Lock()):
                 found = self._store.find(request)
                 if found is None:

@@ -17,7 +17,6 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from ragbed.agents.graph import QuestionPlayer, runtime_of
-from ragbed.agents.search import SearchFunction, fixed_chunks
 from ragbed.agents.types import Answer, Cost, DecisionStep, GenerateStep, SearchStep, Step, ToolStep
 from ragbed.experiments.benchmarks.fields import fill_references
 from ragbed.experiments.record import Record, Result, StoredMessage, StoredPassage, StoredStep, StoredSub, Timing
@@ -30,13 +29,14 @@ from ragbed.strategies.types import Usage
 if TYPE_CHECKING:
     from ragbed.agents.database import Database
     from ragbed.agents.journal import Model
+    from ragbed.agents.tools import ToolOutput
     from ragbed.documents.types import Chunk
     from ragbed.experiments.cells import Cell
     from ragbed.experiments.question import Question
     from ragbed.experiments.running.gold import GoldView
     from ragbed.experiments.running.plan import Tasks
-    from ragbed.experiments.running.resources import ShownSearch
-    from ragbed.strategies.types import Evidence, Message, Passage, Search, Task
+    from ragbed.experiments.running.resources import Resources, ShownSearch
+    from ragbed.strategies.types import Evidence, Message, Passage, Search, Task, ToolCall
 
 SourceOf = Callable[[str], str]
 _NO_NUMBERS: Mapping[str, int] = MappingProxyType({})
@@ -44,11 +44,10 @@ _NO_REPLY = ("connection", "timeout")  # other failures of calls, such as a reje
 
 
 class CellRunner:
-    """Runs the questions of one cell. `shown` returns a question's search function under the cell's condition."""
+    """Runs the questions of one cell."""
 
-    def __init__(self, tasks: Tasks, model: Model, shown: Callable[[Cell, Question], ShownSearch]) -> None:
-        self.tasks, self.model = tasks, model
-        self._shown = shown
+    def __init__(self, tasks: Tasks, model: Model, resources: Resources) -> None:
+        self.tasks, self.model, self._resources = tasks, model, resources
         self._player = QuestionPlayer()
         journal = model.journal
         changed = journal.database is not None and journal.database.has("earlier_calls")  # few calls are sent
@@ -56,8 +55,8 @@ class CellRunner:
 
     async def answer(self, question: Question) -> Answer:
         """Answer one question."""
-        shown = self._shown(self.tasks.cell, question)
-        answer = await self._play(self.tasks.whole(question), shown.search)
+        shown = self._resources.shown(self.tasks.cell, question)
+        answer = await self._play(self.tasks.whole(question), shown)
         return replace(answer, notes=(*answer.notes, *shown.notes), scores=shown.scores)
 
     async def answer_without(self, question: Question, numbers: Mapping[str, int], left_out: Collection[int],
@@ -69,22 +68,32 @@ class CellRunner:
             left_out: numbers of chunks that no search returns.
             alone: whether searches also omit chunks without a number.
         """
-        found = self._shown(self.tasks.cell, question).search
+        shown = self._resources.shown(self.tasks.cell, question)
+        found, tools = shown.search, shown.tools
+
+        def stays(chunk: Chunk) -> bool:
+            return (number := numbers.get(chunk.id)) not in left_out and (number is not None or not alone)
 
         async def search(action: Search) -> Sequence[Chunk]:
-            return [chunk for chunk in await found(action) if (number := numbers.get(chunk.id)) not in left_out
-                    and (number is not None or not alone)]
+            return [*filter(stays, await found(action))]
 
-        return await self._play(self.tasks.whole(question), search, numbers)
+        async def call(action: ToolCall) -> ToolOutput:
+            assert tools is not None
+            output = await tools(action)
+            return replace(output, parts=tuple(one for one in output.parts if isinstance(one, str) or stays(one)))
+
+        less = replace(shown, search=search, tools=tools and call)
+        return await self._play(self.tasks.whole(question), less, numbers)
 
     async def answer_part(self, question: Question, place: int, text: str, evidence: Evidence) -> Answer:
         """Answer a sub-question over the question's evidence. `text` is the sub-question with its references filled in.
         """
-        search = fixed_chunks(tuple(passage.chunk for passage in evidence))
-        return await self._play(self.tasks.part(question, place, text, evidence), search)
+        shown = self._resources.over_passages(self.tasks.cell, tuple(passage.chunk for passage in evidence))
+        return await self._play(self.tasks.part(question, place, text, evidence), shown)
 
-    async def _play(self, task: Task, search: SearchFunction, numbers: Mapping[str, int] = _NO_NUMBERS) -> Answer:
-        runtime = runtime_of(search, self.model, self.tasks.settings.limits)
+    async def _play(self, task: Task, shown: ShownSearch, numbers: Mapping[str, int] = _NO_NUMBERS) -> Answer:
+        runtime = runtime_of(shown.search, self.model, self.tasks.settings.limits, shown.tools)
+        task = replace(task, tools=shown.specs)
         return await self._player.play(task, self.tasks.reasoning, runtime, numbers, self._direct)
 
 

@@ -128,12 +128,12 @@ def describe_settings(path: Path, known: str, config: str, questions: str) -> st
 
 IndexKey = tuple[str | None, str | None]  # a finder's name and a format
 _NAMES = {"index": "the index of {} in {}", "chunks": "the chunks that {} searches", "embedder": "the embedder of {}",
-          "how": "how {} finds"}
+          "tools": "the tools {}", "how": "how {} finds"}
 
 
-def content_name(of: Literal["index", "chunks", "embedder", "how"], *names: str | None) -> str:
+def content_name(of: Literal["index", "chunks", "embedder", "how", "tools"], *names: str | None) -> str:
     """Return the name under which a run stores a content hash: of the index of a retriever and format, of a pool's
-    chunks or embedder, or of a retriever's method."""
+    chunks or embedder, of a retriever's method, or of tools."""
     return _NAMES[of].format(*names)
 
 

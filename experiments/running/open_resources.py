@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 from ragbed.agents.models import open_model
 from ragbed.agents.search import Searcher
-from ragbed.documents.errors import IndexFolderError, SettingsError
+from ragbed.agents.tools import StoredTools, open_toolbox, search_tool, searches_of, tools_name
+from ragbed.documents.errors import IndexFolderError, SettingsError, did_you_mean
 from ragbed.documents.types import Chunk, Format, digest
 from ragbed.experiments.judges import model_of
 from ragbed.experiments.running.fingerprint import content_name
@@ -56,6 +57,7 @@ async def open_resources(plan: Plan, resources: Resources, session: RunSession,
             await _open_models(plan, mode != "replay", session.manifest["models"], resources, stack)
         resources.cache.pins = session.kept() if mode == "replay" else None
         open_searching(plan, resources, progress)
+        await _open_tools(plan, resources, stack)
         for searcher in resources.searchers.values():
             stack.callback(searcher.close)
         for pooled in resources.pools.values():
@@ -76,6 +78,19 @@ async def _open_models(plan: Plan, calls: bool, known: Mapping[str, str], resour
             if name not in plan.pipelines else \
             plan.pipelines[name].open_client(asking, None if calls else known.get(name))
         resources.clients[name] = await stack.enter_async_context(opened)
+
+
+async def _open_tools(plan: Plan, resources: Resources, stack: contextlib.AsyncExitStack) -> None:
+    pins, store = resources.cache.pins, resources.cache.searches
+    known = dict.fromkeys(search_tool(cell.retriever) for cell in plan.cells if cell.retriever)
+    for tools in filter(None, (plan.tasks(cell).tools for cell in plan.cells)):
+        for unknown in searches_of(tools) - {*known}:
+            raise SettingsError(f"tools: {unknown} searches no retriever of the run; {did_you_mean(unknown, known)}"
+                                f"choose from: {', '.join(['search', *known])}")
+        if (name := tools_name(tools)) not in resources.tools:
+            toolbox = await stack.enter_async_context(open_toolbox(tools)) if pins is None else None
+            recorded = (pins or {}).get(content_name("tools", name), "")
+            resources.tools[name] = StoredTools(tools, toolbox, store, recorded)
 
 
 def open_searching(plan: Plan, resources: Resources, progress: Progress) -> None:
@@ -184,12 +199,12 @@ def _open_pool(finder: Finder, changes: Collection[PoolChange | None], resources
         known, pool = embedder.identity, next(same, made)
     every = {chunk.id for some in chunks.values() for chunk in some}
     same_hits = settings.identity(known)
+    content = cache(lambda scope: digest(same_hits, *(chunk.id for chunk in chunks[scope])))
     pins = {content_name("chunks", name): pool_content(same_hits, every), content_name("embedder", name): known} \
         if known else {}
-    content = cache(lambda scope: digest(same_hits, *(chunk.id for chunk in chunks[scope])))
     kept = cached.pool_searches(name, content, _identity(how, name, resources))
     searcher: Searcher[ScopedQuery] = Searcher(None if pool is None else ScopedSearch(pool, how), retriever.k, kept)
-    resources.pools[name] = Pooled(pool, searcher, everything, pins, retriever.embeds)
+    resources.pools[name] = Pooled(pool, searcher, everything, pins, content, retriever.embeds)
 
 
 def search_scopes(resources: Resources, finder: Finder,

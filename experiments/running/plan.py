@@ -40,8 +40,8 @@ from ragbed.strategies.prompting import with_prompts
 from ragbed.strategies.settings.exemplars import read_exemplars
 from ragbed.strategies.settings.parameters import parameter_default, parameter_hints
 from ragbed.strategies.settings.prompt_texts import DEFAULT_PROMPTS, prompts_label, read_prompts
-from ragbed.strategies.settings.strategy_config import Strategy, built_in
-from ragbed.strategies.types import FAMILIES, Evidence, Exemplar, Family, Reasoning, Retrieval, Task
+from ragbed.strategies.settings.strategy_config import Strategy, built_in, common_tools
+from ragbed.strategies.types import FAMILIES, Evidence, Exemplar, Family, Reasoning, Retrieval, Task, Tools
 
 _THRESHOLD = "threshold"
 
@@ -257,7 +257,12 @@ class Tasks:
     def strategies(self) -> list[Strategy]:
         """Return the cell's strategies, at most one of each family."""
         return [self.plan.strategies[family][label] for family in FAMILIES
-                if (label := getattr(self.cell, family)) not in (None, PIPELINE, OWN)]
+                if (label := getattr(self.cell, family)) in self.plan.strategies[family]]
+
+    @property
+    def tools(self) -> Tools:
+        """Return the tools of the cell's strategies. Raises SettingsError if two have different tools."""
+        return common_tools(self.strategies)
 
     @property
     def reasoning(self) -> Reasoning:

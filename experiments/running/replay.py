@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from ragbed.agents.cassette import ENDING, CallLine, Cassette, is_cassette, write_cassette
+from ragbed.agents.tools import tools_name
 from ragbed.documents.errors import BenchmarkError, RunError, SettingsError
 from ragbed.experiments.benchmarks.hub import CARD
 from ragbed.experiments.running.cell_matrix import list_finders, list_strategies
@@ -128,12 +129,14 @@ class Replay:
         return getattr(settings.benchmark, "path", None)
 
     def pins(self, plan: Plan) -> dict[str, str]:
-        """Return the recorded hashes of the content that a plan searches, for retrievers with recorded settings."""
+        """Return the recorded hashes of the content that a plan searches, for retrievers with recorded settings, and of
+        its tools."""
         before, now = ({name: one.retriever.model_copy(update={"name": "", "k": 1}) for name, one in finders.items()}
                        for finders in (list_finders(self.recorded, list_retrievers(self.recorded)), plan.finders))
         names = {one for name, searches in now.items() if before.get(name) == searches
                  for one in (content_name("chunks", name), content_name("embedder", name), content_name("how", name),
                              *(content_name("index", name, format) for format in FORMATS))}
+        names |= {content_name("tools", tools_name(plan.tasks(cell).tools)) for cell in plan.cells}
         return {name: value for name, value in self.about.pins.items() if name in names}
 
 

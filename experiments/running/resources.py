@@ -2,13 +2,15 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ragbed.agents.corpora import ChunkCorpus, IndexCorpus
 from ragbed.agents.search import FoundHits, Searcher, SearchFunction, fixed_chunks
+from ragbed.agents.tools import Corpus, StoredTools, ToolFunction, search_tool, searches_of, tools_name
 from ragbed.documents.errors import ReplayMiss
 from ragbed.documents.types import Chunk, Document, Format, digest
 from ragbed.experiments.cells import PIPELINE
@@ -26,7 +28,7 @@ if TYPE_CHECKING:
     from ragbed.experiments.question import Gold, Question
     from ragbed.experiments.record import Level
     from ragbed.experiments.running.plan import Plan
-    from ragbed.strategies.types import Search
+    from ragbed.strategies.types import Search, ToolSpec
 
 
 class PoolChange(NamedTuple):
@@ -54,6 +56,7 @@ class Pooled:
         everything: whether each question searches the chunks of all questions. If not, it searches its own or, without
             any, the shared ones.
         pins: hashes of the content and of the embedder, keyed by `content_name`.
+        content: returns a hash of what the searches of a scope depend on, besides the retriever.
         embeds: whether the retriever needs the pool's vectors.
     """
 
@@ -61,17 +64,20 @@ class Pooled:
     searcher: Searcher[ScopedQuery]
     everything: bool
     pins: Mapping[str, str]
+    content: Callable[[str], str]
     embeds: bool = True
 
 
 @dataclass(frozen=True, slots=True)
 class ShownSearch:
     """A question's search function, with notes for its record and the score of each chunk that was found, by its id.
-    Both are complete after the last search."""
+    Both are complete after the last search. `tools` calls the tools that `specs` describes."""
 
     search: SearchFunction
     notes: list[str] = field(default_factory=list)
     scores: dict[str, float] = field(default_factory=dict)
+    specs: tuple[ToolSpec, ...] = ()
+    tools: ToolFunction | None = None
 
 
 class Resources:
@@ -82,6 +88,7 @@ class Resources:
         indexes, searchers: by finder's name and format.
         pools: by finder's name.
         how: a string that identifies each retriever's method, keyed by the retriever's name.
+        tools: the strategies' tools, by `tools_name`.
         indexing: seconds of building the vectors of each index that this process built, by its folder.
     """
 
@@ -94,11 +101,13 @@ class Resources:
         self.searchers: dict[IndexKey, Searcher[str]] = {}
         self.pools: dict[str, Pooled] = {}
         self.how: dict[str, str] = {}
+        self.tools: dict[str, StoredTools] = {}
         self.indexing: dict[Path, float] = {}
         self.deps = RerankerDeps()
         self.cache = SearchCache(self.indexes, self.source_of)
         self._places: dict[IndexKey, Places] = {}
         self._documents: dict[tuple[IndexKey, str], Chunk] = {}
+        self._corpora: dict[IndexKey, Corpus] = {}
         self._seed = plan.settings.seeds[0]
         self.perturber = Perturber(benchmark, self.source_of)
         self._placed: dict[tuple[str | int | None, ...], Changed] = {}
@@ -164,6 +173,7 @@ class Resources:
         for pooled in self.pools.values():
             named |= pooled.pins
         named |= {content_name("how", name): how for name, how in self.how.items()}
+        named |= {content_name("tools", name): tools.content for name, tools in self.tools.items()}
         return {name: content for name, content in named.items() if content}
 
     def servers(self) -> dict[str, str]:
@@ -236,7 +246,59 @@ class Resources:
             return ()
 
     def shown(self, cell: Cell, question: Question) -> ShownSearch:
-        """Return the search function of a question in a cell."""
+        """Return how a question in a cell is searched, and its tools."""
+        shown = self._searched(cell, question)
+        stored = self.tools.get(tools_name(self.plan.tasks(cell).tools))
+        if stored is None:
+            return shown
+        corpus, content = self._corpus(cell, question)
+        searches = {"search": shown.search, **dict.fromkeys(searches_of(stored.tools), shown.search)}
+        for tool in sorted(searches_of(stored.tools)) if cell.searched else ():
+            other = self._like(cell, tool)
+            searches[tool] = self._searched(other, question).search
+            content = digest(content, tool, self._corpus(other, question)[1])
+        if cell.change.moves:  # what a search finds then depends on the question
+            content = digest(content, str(cell.change), str(cell.seed), question.id)
+        return replace(shown, specs=stored.specs, tools=stored.over(corpus, content, searches))
+
+    def over_passages(self, cell: Cell, chunks: Sequence[Chunk]) -> ShownSearch:
+        """Return the same for a question that is asked over fixed chunks."""
+        search, stored = fixed_chunks(chunks), self.tools.get(tools_name(self.plan.tasks(cell).tools))
+        if stored is None:
+            return ShownSearch(search)
+        corpus = ChunkCorpus(chunks, self._describe)
+        searches = dict.fromkeys(["search", *searches_of(stored.tools)], search)
+        return ShownSearch(search, specs=stored.specs, tools=stored.over(corpus, corpus.hash, searches))
+
+    def _corpus(self, cell: Cell, question: Question) -> tuple[Corpus, str]:
+        """Return the documents that a question's tools may read, and a hash of them and of how they are searched."""
+        key, change = (cell.finder, cell.format), self.pool_change(cell)
+        if not cell.searched:
+            placed = ChunkCorpus(self.placed_if_known(cell, question), self._describe)
+            return placed, placed.hash
+        retriever, how = self.plan.finders[str(cell.finder)].retriever, self.how[str(cell.finder)]
+        if key in self.searchers:
+            if key not in self._corpora and key in self.indexes:
+                self._corpora[key] = IndexCorpus(self.indexes[key], cell.format or "plain", retriever.where)
+            corpus = self._corpora.get(key) or ChunkCorpus((), self._describe)
+            return corpus, digest(self.cache.content(key), how, str(retriever.k))
+        pooled = self.pools[str(cell.finder)]
+        scope = scope_name(question, pooled.everything, change)
+        chunks = pooled.pool.scope(scope).chunks if pooled.pool is not None else ()
+        return ChunkCorpus(chunks, self._describe), digest(pooled.content(scope), how, str(retriever.k))
+
+    def _like(self, cell: Cell, tool: str) -> Cell:
+        """Return the cell with the retriever that a tool searches, in the most similar of its combinations."""
+        others = [one for one in self.plan.cells if one.searched and search_tool(str(one.retriever)) == tool]
+        other = max(others, key=lambda one: (one.format == cell.format, one.chunker == cell.chunker,
+                                             one.embedder == cell.embedder), default=cell)
+        return replace(cell, **{name: getattr(other, name) for name in ("retriever", "chunker", "embedder", "format")})
+
+    def _describe(self, document: str) -> tuple[str, str]:
+        known = self.benchmark.documents.get(document)
+        return self.source_of(document), known.title if known else self.source_of(document)
+
+    def _searched(self, cell: Cell, question: Question) -> ShownSearch:
         if not cell.searched:
             try:
                 placed = self.placed(cell, question)

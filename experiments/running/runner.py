@@ -381,7 +381,7 @@ class JobExecutor:
     def _runner(self, cell: Cell, repeat: int) -> CellRunner:
         if (cell.id, repeat) not in self._runners:
             model = self._model(self.resources.clients[cell.model], repeat)
-            self._runners[cell.id, repeat] = CellRunner(self.plan.tasks(cell), model, self.resources.shown)
+            self._runners[cell.id, repeat] = CellRunner(self.plan.tasks(cell), model, self.resources)
         return self._runners[cell.id, repeat]
 
     def _model(self, client: ModelClient, repeat: int = 0) -> Model:

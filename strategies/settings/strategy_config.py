@@ -6,7 +6,7 @@ read until `loaded()` makes the strategy ready to run.
 """
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain
@@ -209,6 +209,16 @@ def check_tools(spec: Any) -> Tools:
     if check is None:
         raise SettingsError("tools: no guest implements tools; install one with the slot `toolbox`")
     return Tools(load(check)(list(spec)))
+
+
+def common_tools(strategies: Iterable[Strategy]) -> Tools:
+    """Return the tools of the strategies that play a question. Raises SettingsError if two have different tools."""
+    having = [one for one in strategies if one.tools]
+    for one in having:
+        if one.tools != having[0].tools:
+            raise SettingsError(f"{having[0].label} and {one.label} have different tools, but a question has one set; "
+                                "give both the same")
+    return having[0].tools if having else Tools()
 
 
 def _files(spec: Any) -> Iterator[str]:

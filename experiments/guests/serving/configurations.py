@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from ragbed.agents.assistant import Assistant, AssistantSettings
+from ragbed.agents.assistant import Assistant, AssistantSettings, open_tools, resolve_strategies
 from ragbed.agents.client import ModelClient
 from ragbed.agents.models import open_model, open_reranker_deps
 from ragbed.documents.errors import SettingsError, UserError
@@ -112,7 +112,10 @@ class SharedResources:
             self.clients[key] = await self.stack.enter_async_context(open_model(settings.model, settings.calls))
         deps = await self.stack.enter_async_context(
             open_reranker_deps(settings.retriever, settings.calls, settings.limits))
-        assistant = Assistant(settings, self.indexes[settings.index], self.clients[key], None, deps)
+        strategies = await asyncio.to_thread(resolve_strategies, settings)
+        tools = await self.stack.enter_async_context(open_tools(strategies))
+        assistant = Assistant(settings, self.indexes[settings.index], self.clients[key], None, deps, strategies,
+                              tools=tools)
         return Configuration(given.name, assistant, assistant.with_checkpointer(checkpointer), given.measured)
 
 
@@ -160,7 +163,7 @@ async def _reload(configurations: dict[str, Configuration], name: str, checkpoin
         broken.add(place)
         return
     broken.discard(place)
-    assistant = Assistant(old.settings, index, old.client, None, old.deps, old.strategies)
+    assistant = Assistant(old.settings, index, old.client, None, old.deps, old.strategies, tools=old.tools)
     configurations[name] = replace(one, assistant=assistant, threads=assistant.with_checkpointer(checkpointer))
 
 
