@@ -125,9 +125,10 @@ def test_a_run_calls_tools_over_each_question_s_documents_and_replays_without_th
     assert [(step["purpose"], step["arguments"], len(step["found"])) for step in steps] == [
         ("lookup", {"word": "Town"}, 1), ("lookup", {"word": "mayor"}, 1), ("raises", {"word": "Town"}, 0),
         ("raises", {"word": "mayor"}, 0)]
-    assert steps[2]["failure"] == {"kind": "tool", "message":
-                                   "the tool raises failed: test_tool_calls.py:42: ValueError: no Town"}
-    assert [one["text"] for one in first["evidence"]] == []
+    assert steps[2]["failure"]["kind"] == "tool"
+    assert steps[2]["failure"]["message"].endswith("ValueError: no Town")
+    spans = [(one["start"], one["end"]) for one in first["evidence"][2:]]
+    assert spans == [(15, 21), (4, 10)]
     summary = (town.run / "summary.json").read_bytes()
     box.called.clear()
     server.requests.clear()
