@@ -154,7 +154,8 @@ class Column:
 def print_rows(columns: Sequence[Column], title: str = "") -> list[str]:
     """Print a table, and return the names of the columns that did not fit.
 
-    If the table is too wide, columns with a priority are dropped first. Then names are wrapped between their parts.
+    If the table is too wide, columns with a priority are dropped first, the last of equal ones before the others. Then
+    names are wrapped between their parts.
     """
     output = console()
     room = output.width
@@ -167,7 +168,7 @@ def print_rows(columns: Sequence[Column], title: str = "") -> list[str]:
     whole = {one.name: one for one in shown}
     if excess() > 0:
         shown = [_wrapped(one, max(16, int(room * one.share))) for one in shown]
-    for one in sorted((one for one in shown if one.priority), key=lambda one: -one.priority):
+    for one in sorted((one for one in reversed(shown) if one.priority), key=lambda one: -one.priority):
         if excess() > 0:
             shown.remove(one)
             dropped.append(one.name)

@@ -72,6 +72,21 @@ def test_functions_score_a_run_like_metrics_of_ragbed(town, serve, ragbed, place
         "3.0", "11.0", "0.0", "2.0"}
 
 
+def test_a_narrow_terminal_shows_right_answers_and_refusals_before_own_metrics(
+        town, serve, ragbed, place, monkeypatch):
+    monkeypatch.setattr("ragbed.experiments.terminal.display._WIDTH", 80)
+    monkeypatch.delenv("COLUMNS", raising=False)
+    asked = town.own({"question": "What is 2 in town 2?", "answer": "222 people"},
+                     {"question": "Who lives in town 9?", "answerable": False},
+                     pages={"towns.md": "Town 2 has 222 people."})
+    status, out, err = ragbed("run", town.config(
+        serve(town.reply).url, benchmark=asked, retriever="bm25", reasoning=["direct", "chain_of_thought"],
+        metrics=["my.py:words", "my.py:style"]))
+    assert status == 0, err
+    header = next(line for line in out.splitlines() if line.startswith("cell"))
+    assert header.split() == ["cell", "score", "[95", "%", "CI]", "diff", "p", "correct", "refusals", "cites"]
+
+
 def test_an_edited_function_scores_the_stored_answers_again_without_a_call(town, serve, ragbed, place):
     server = serve(town.reply)
     path = town.config(server.url, metrics="my.py:words")
