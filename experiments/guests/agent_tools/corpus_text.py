@@ -11,13 +11,15 @@ from threading import Lock
 
 from ragbed.agents.tools import Corpus
 from ragbed.documents.errors import did_you_mean
-from ragbed.documents.types import Chunk, Document
+from ragbed.documents.types import Chunk, Document, Format
 from ragbed.experiments.formatting import visible
 from ragbed.experiments.guests.agent_tools.arguments import ToolFailure
 from ragbed.strategies.prompting import frame_content
 
 _MAX_NAME = 200  # characters of a document's name in a result
 _KEPT = 32  # corpora whose text is kept in memory
+_MAX_HEADINGS = 100_000
+_headings: dict[tuple[str, str], str] = {}
 _texts: OrderedDict[tuple[str, str], CorpusText] = OrderedDict()
 _lock = Lock()
 
@@ -102,13 +104,39 @@ def show(text: str) -> str:
     return frame_content(visible(" ".join(text.split())), "delimited")[:_MAX_NAME]
 
 
-def locate(document: Document, chunk: Chunk) -> str:
-    """Return the heading of a passage: its document, pages and lines."""
-    text = document.text(chunk.format)
-    first = text.count("\n", 0, chunk.start) + 1
-    last = first + text.count("\n", chunk.start, max(chunk.end - 1, chunk.start))
-    pages = f", {span('page', *chunk.pages)}" if chunk.pages else ""
-    return f"{show(document.source)}{pages}, {span('line', first, last)}:"
+def show_span(corpus: Corpus, id: str, start: int, end: int) -> tuple[str | Chunk, ...]:
+    """Return the span `[start, end)` of a document's rendering as passages, after a line that says where it is."""
+    chunks = corpus.spans(id, start, end)
+    return (_heading(corpus.document(id), corpus.format, start, end), *chunks) if chunks else ()
+
+
+def show_chunk(corpus: Corpus, chunk: Chunk) -> tuple[str | Chunk, ...]:
+    """Return a chunk that a search found, after a line that says where it is. The text of a document may be made of
+    its chunks, so the chunk may be at another offset."""
+    key = corpus.hash, chunk.id
+    if (heading := _headings.get(key)) is None:
+        if len(_headings) >= _MAX_HEADINGS:
+            _headings.clear()
+        heading = _headings[key] = _find_heading(corpus, chunk)
+    return heading, chunk
+
+
+def _find_heading(corpus: Corpus, chunk: Chunk) -> str:
+    try:
+        document = corpus.document(chunk.document)
+    except KeyError:  # the searches of a question may find more than its documents
+        return f"{show(chunk.document)}:"
+    text, content = document.text(chunk.format), chunk.content.removeprefix(chunk.prefix)
+    at = chunk.start if text.startswith(content, chunk.start) else text.find(content)
+    return _heading(document, chunk.format, at, at + len(content)) if at >= 0 else f"{show(document.source)}:"
+
+
+def _heading(document: Document, format: Format, start: int, end: int) -> str:
+    text, pages = document.text(format), document.pages_of(format, start, end)
+    first = text.count("\n", 0, start) + 1
+    last = first + text.count("\n", start, max(end - 1, start))
+    on_pages = f", {span('page', *pages)}" if pages else ""
+    return f"{show(document.source)}{on_pages}, {span('line', first, last)}:"
 
 
 def span(unit: str, first: int, last: int) -> str:

@@ -13,9 +13,9 @@ from ragbed.documents.errors import SettingsError, did_you_mean
 from ragbed.documents.keys import HeaderValue, check_header, fill_header
 from ragbed.documents.types import Chunk, digest
 from ragbed.experiments.guests.agent_tools.arguments import ToolFailure
-from ragbed.experiments.guests.agent_tools.corpus_text import clean, read_corpus
+from ragbed.experiments.guests.agent_tools.corpus_text import clean, read_corpus, show_span
 from ragbed.experiments.guests.agent_tools.processes import ToolPool
-from ragbed.experiments.guests.agent_tools.reading import WINDOW, ToolContext, with_places
+from ragbed.experiments.guests.agent_tools.reading import WINDOW, ToolContext
 from ragbed.strategies.settings.plugins import parse_file_kind
 from ragbed.strategies.settings.source import resolve_file
 from ragbed.strategies.types import ToolSpec
@@ -65,7 +65,7 @@ class UserFunction:
 
 def _passages(corpus: Corpus, places: Sequence[Any]) -> tuple[str | Chunk, ...]:
     text = read_corpus(corpus)
-    chunks: list[Chunk] = []
+    parts: list[str | Chunk] = []
     for one in places[:_MAX_PASSAGES]:
         place = one if isinstance(one, dict) else {}
         document, start, end = (place.get(name) for name in ("document", "start", "end"))
@@ -74,8 +74,8 @@ def _passages(corpus: Corpus, places: Sequence[Any]) -> tuple[str | Chunk, ...]:
         entry = text.entries[text.find(document)]
         if not 0 <= start < end <= entry.size:
             raise ToolFailure(f"it returned a passage from {start} to {end} of {entry.size:,} characters")
-        chunks += corpus.spans(entry.id, start, min(end, start + WINDOW))
-    return with_places(corpus, chunks)
+        parts += show_span(corpus, entry.id, start, min(end, start + WINDOW))
+    return tuple(parts)
 
 
 class McpServer(BaseModel):

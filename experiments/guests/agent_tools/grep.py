@@ -16,8 +16,8 @@ from pydantic import Field
 from ragbed.agents.tools import Corpus, ToolOutput
 from ragbed.documents.types import Chunk
 from ragbed.experiments.guests.agent_tools.arguments import ToolFailure
-from ragbed.experiments.guests.agent_tools.corpus_text import CorpusText, read_corpus, show
-from ragbed.experiments.guests.agent_tools.reading import Name, ToolContext, with_places
+from ragbed.experiments.guests.agent_tools.corpus_text import CorpusText, read_corpus, show, show_span
+from ragbed.experiments.guests.agent_tools.reading import Name, ToolContext
 
 _SECONDS = 2.0  # for one search
 _BLOCK = 1 << 17  # bytes that are searched between two looks at the clock
@@ -60,9 +60,9 @@ def grep(within: ToolContext,
     counted = f"{count:,} matching {'line' if count == 1 else 'lines'} in " + ", ".join(
         [*names, *([f"{len(found) - _NAMED:,} more documents"] if len(found) > _NAMED else [])])
     left = f" Shown: {len(shown)}, at most {each} of each document." if len(shown) < count else ""
-    chunks = [chunk for number in dict.fromkeys(number for number, _ in shown) for chunk in _spans(
+    parts = [part for number in dict.fromkeys(number for number, _ in shown) for part in _show(
         within.corpus, text, number, [match for one, match in shown if one == number], context)]
-    return ToolOutput((f"{counted}.{left}{ended}", *with_places(within.corpus, chunks)))
+    return ToolOutput((f"{counted}.{left}{ended}", *parts))
 
 
 def compile_pattern(pattern: str) -> Any:
@@ -100,7 +100,7 @@ def find_lines(compiled: Any, data: bytes, first: int, end: int, until: float) -
             yield found.span()
 
 
-def _spans(corpus: Corpus, text: CorpusText, number: int, matches: Sequence[Match], context: int) -> list[Chunk]:
+def _show(corpus: Corpus, text: CorpusText, number: int, matches: Sequence[Match], context: int) -> list[str | Chunk]:
     """Return the lines of matches in one document, with `context` lines around each. Lines that overlap are joined."""
     entry, at, place = text.entries[number], text.starts[number], 0  # `place` is the code point at the byte `at`
     rendering = corpus.document(entry.id).text(corpus.format)
@@ -114,7 +114,7 @@ def _spans(corpus: Corpus, text: CorpusText, number: int, matches: Sequence[Matc
             windows[-1] = windows[-1][0], window[1]
         else:
             windows.append(window)
-    return [chunk for window in windows for chunk in corpus.spans(entry.id, *window)]
+    return [part for window in windows for part in show_span(corpus, entry.id, *window)]
 
 
 def _window(text: str, start: int, end: int, context: int) -> tuple[int, int]:

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from fractions import Fraction
@@ -12,9 +12,9 @@ from pydantic import Field
 
 from ragbed.agents.search import SearchFunction
 from ragbed.agents.tools import Corpus, ToolOutput
-from ragbed.documents.types import Chunk, Document
+from ragbed.documents.types import Document
 from ragbed.experiments.guests.agent_tools.arguments import ToolFailure
-from ragbed.experiments.guests.agent_tools.corpus_text import Entry, locate, read_corpus, show, span
+from ragbed.experiments.guests.agent_tools.corpus_text import Entry, read_corpus, show, show_chunk, span
 from ragbed.experiments.guests.more_strategies.arithmetic.expressions import evaluate
 from ragbed.experiments.guests.more_strategies.arithmetic.functions import Unworkable, is_shown_whole, shown_value
 from ragbed.strategies.types import Search
@@ -43,17 +43,10 @@ def search_tool(name: str) -> Callable[..., Awaitable[ToolOutput]]:
         if name not in within.searches:
             raise ToolFailure(f"there is no search of this name; there are: {', '.join(within.searches)}")
         found = await within.searches[name](Search(query, k))
-        return ToolOutput(with_places(within.corpus, found[:k]) or ("Nothing was found. Try other words.",))
+        parts = tuple(part for chunk in found[:k] for part in show_chunk(within.corpus, chunk))
+        return ToolOutput(parts or ("Nothing was found. Try other words.",))
 
     return search
-
-
-def with_places(corpus: Corpus, chunks: Sequence[Chunk]) -> tuple[str | Chunk, ...]:
-    """Return passages, each after a line with its document, pages and lines."""
-    parts: list[str | Chunk] = []
-    for chunk in chunks:
-        parts += [locate(corpus.document(chunk.document), chunk), chunk]
-    return tuple(parts)
 
 
 def list_documents(

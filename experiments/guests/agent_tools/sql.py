@@ -14,9 +14,9 @@ from pydantic import Field
 from ragbed.agents.tools import Corpus, ToolOutput
 from ragbed.documents.types import Chunk
 from ragbed.experiments.guests.agent_tools.arguments import ToolFailure
-from ragbed.experiments.guests.agent_tools.corpus_text import clean
+from ragbed.experiments.guests.agent_tools.corpus_text import clean, show_span
 from ragbed.experiments.guests.agent_tools.processes import ToolPool
-from ragbed.experiments.guests.agent_tools.reading import ToolContext, with_places
+from ragbed.experiments.guests.agent_tools.reading import ToolContext
 from ragbed.experiments.guests.formats.document_tables import SourceTable, find_tables
 from ragbed.experiments.guests.formats.typed_tables import find_scale, parse_number
 
@@ -141,4 +141,4 @@ def _cite(corpus: Corpus, table: SourceTable) -> tuple[str | Chunk, ...]:
         return ()
     text = document.text(corpus.format)
     end = place[1] if place[1] - place[0] <= _MAX_CITED else text.rfind("\n", place[0], place[0] + _MAX_CITED)
-    return with_places(corpus, corpus.spans(document.id, place[0], end)) if end > place[0] else ()
+    return show_span(corpus, document.id, place[0], end)
