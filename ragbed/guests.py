@@ -41,6 +41,8 @@ A guest fills slots. In each slot, a name refers to an attribute of this type:
     metric     a `MetricGroup`; it is scored if a benchmark's scheme names it, or always if it has `material`
     scheduler  a `Schedule` class (ragbed.experiments.running.hooks); the setting `race` uses the one named "race"
     follow_up  a `FollowUp` class (ragbed.experiments.running.hooks); the setting `probe` gives its name
+    trajectory functions that show the calls of an answer: `draw` and `draw_two` return lines for a terminal of a
+               width, from a result or from two labelled ones; `lines` returns rows as JSON, for the report
     refusal    functions of ragbed.experiments.guests.refusals: `read` tells whether a text refuses, `sentence` is
                how to refuse a question, `settle` decides an answer's outcome, `note` writes the summary's note
     measure    `metrics`: a function from a plan and a run's folder to notes, which computes users' metrics again
@@ -79,7 +81,7 @@ Slot = Literal["command", "opener", "comparison", "exporter", "table", "analysis
                "benchmark", "reasoning", "retrieval", "history", "prompts", "retriever", "vectors", "pipeline", "judge",
                "answers", "metric", "cause", "parser", "records", "ocr", "tool", "toolbox", "scheduler", "follow_up",
                "grade", "labels", "launcher", "provider", "context", "cache", "refusal", "measure", "partial",
-               "control", "inputs"]
+               "control", "inputs", "trajectory"]
 SLOTS: tuple[Slot, ...] = get_args(Slot)
 GROUP = "ragbed.guests"  # group of the entry points
 _T = TypeVar("_T")
@@ -154,6 +156,9 @@ BUILT_IN: tuple[Guest, ...] = (
         "analysis": {"citation_ablation": f"{_IN}.citation_ablation.ablation_views:ablation_views"}}),
     Guest("trajectories", {
         "metric": {"trajectory": f"{_IN}.trajectories.figures:TRAJECTORY"},
+        "analysis": {"trajectories": f"{_IN}.trajectories.views:trajectory_views"},
+        "trajectory": {"lines": f"{_IN}.trajectories.drawing:lines_as_json",
+                       **{name: f"{_IN}.trajectories.drawing:{name}" for name in ("draw", "draw_two")}},
         "cause": {name: f"{_IN}.trajectories.causes:{name.upper()}" for name in (
             "gave_up", "never_found", "not_opened", "not_used")}}),
     Guest("own_metrics", {

@@ -4,6 +4,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from ragbed.experiments.analysis.inputs import AnalysisInput
 from ragbed.experiments.analysis.replicates import (
     Answers,
     CellRows,
@@ -30,6 +31,7 @@ from ragbed.experiments.formatting import (
     verdict,
 )
 from ragbed.experiments.metrics import Scoring
+from ragbed.experiments.record import Result
 from ragbed.experiments.statistics import Clusters, Comparison
 
 MAX_PAIRS = 400  # each pair takes tens of milliseconds
@@ -107,6 +109,21 @@ def difference_view(name: str, title: str, keys: Sequence[str], rows: Sequence[t
     return View(name, title, header, tuple(
         (*key, *_values(key, one, lonely, open_)) for key, one in ordered), len(keys),
                 notes=tuple(notes), signed=("difference",), p=("p", "p (Holm)"), section=section)
+
+
+def compare_figures(run: AnalysisInput, results: Mapping[str, Sequence[Result]], figures: Mapping[str, str], name: str,
+                    title: str) -> list[View]:
+    """Test several metrics, by their titles, between the cells that differ in one factor. `results` are by cell id."""
+    groups = group_replicates(run.cells, {id: {one.question: one for one in own} for id, own in results.items()})
+    names = dict(zip((one.first["id"] for one in groups), label_groups(groups), strict=True))
+    couples = [(first, second) for _, first, second in select_pairs(groups)[0]]
+    tested: list[tuple[tuple[Value, ...], Comparison]] = []
+    for figure, metric in figures.items():
+        made = compare_groups(metric, couples, run.clusters, run.scoring, run.seed)
+        tested += [((figure, f"{names[first.first['id']]} → {names[second.first['id']]}"), one)
+                   for (first, second), one in zip(couples, made, strict=True) if one is not None]
+    notes = ("Pairs are questions whose answers in both cells have the figure. p (Holm) is corrected within a figure.",)
+    return [difference_view(name, title, ("figure", "what changes"), tested, notes)] if tested else []
 
 
 def _values(key: Sequence[Value], one: Comparison, lonely: bool, open_: bool) -> Iterator[Value]:

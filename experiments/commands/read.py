@@ -43,6 +43,8 @@ def report(run: AnyRun, labels: Labels = None, json: AsJson = False) -> None:
 def show(run: Annotated[Path, typer.Argument(callback=locate_run, help="Folder of a run, which may be unfinished.")],
          question: Annotated[str, typer.Argument(help="An id, the beginning of one, or #N for the Nth question.")],
          cell: CellName = None,
+         against: Annotated[str | None, typer.Option("--against", metavar="CELL", help=(
+             "Draw the searches and calls of tools of two cells side by side."))] = None,
          prompts: Annotated[bool, typer.Option("--prompts", help="Include the prompts.")] = False,
          scores: Annotated[bool, typer.Option("--scores", help=(
              "Show every score, not only the run's columns."))] = False,
@@ -50,7 +52,7 @@ def show(run: Annotated[Path, typer.Argument(callback=locate_run, help="Folder o
     """Show one question: gold, answers, causes, scores and every step."""
     from ragbed.experiments.terminal.show import show_question
 
-    show_question(run, question, cell, prompts, scores, json)
+    show_question(run, question, cell, against, prompts, scores, json)
 
 
 def compare(first: Annotated[Path, typer.Argument(metavar="A", help="Folder of a run: the baseline.")],

@@ -1,15 +1,12 @@
 """Show citation ablation: the figures of every cell, tests between cells, and the cost."""
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from ragbed.experiments.analysis.inputs import AnalysisInput, compute_figures, paired_change
-from ragbed.experiments.analysis.pairs import difference_view, select_pairs
-from ragbed.experiments.analysis.replicates import compare_groups, group_replicates, label_groups
+from ragbed.experiments.analysis.pairs import compare_figures
 from ragbed.experiments.analysis.view import Value, View
 from ragbed.experiments.record import Result
-from ragbed.experiments.statistics import Comparison
 from ragbed.strategies.types import Usage
 
 _TESTED = {"needed": "citations_needed", "unnecessary": "citations_unnecessary", "harmful": "citations_harmful",
@@ -43,7 +40,8 @@ def ablation_views(run: AnalysisInput) -> list[View]:
              for label, what, one in used]
     return [View("citation_ablation", "Citation ablation", ("cell", "n", *_FIGURES, *_BASELINES), tuple(rows),
                  notes=_NOTES, signed=tuple(_BASELINES)),
-            *_compare_cells(run, ablated),
+            *compare_figures(run, ablated, _TESTED, "citation_ablation:compared",
+                             "Citation ablation: differences between cells"),
             View("citation_ablation:cost", "Cost of the ablations", (
                 "cell", "of", "calls", "prompt tokens", "cached", "completion tokens"), tuple(costs), 2, notes=(
                 "`cached` counts the prompt tokens that the server reports as cached.",))]
@@ -58,17 +56,3 @@ def _subtract_baseline(run: AnalysisInput, results: Sequence[Result], baseline: 
     pairs = [(with_sum(one, baseline), with_sum(one, "citations_needed", "citations_harmful")) for one in results
              if one.scores["citations_needed"] is not None and one.scores[baseline] is not None]
     return paired_change(run, pairs, "citations_needed")
-
-
-def _compare_cells(run: AnalysisInput, ablated: Mapping[str, Sequence[Result]]) -> list[View]:
-    variants = group_replicates(run.cells, {id: {one.question: one for one in own} for id, own in ablated.items()})
-    names = dict(zip((one.first["id"] for one in variants), label_groups(variants), strict=True))
-    couples = [(first, second) for _, first, second in select_pairs(variants)[0]]
-    tested: list[tuple[tuple[Any, ...], Comparison]] = []
-    for name, metric in _TESTED.items():
-        made = compare_groups(metric, couples, run.clusters, run.scoring, run.seed)
-        tested += [((name, f"{names[first.first['id']]} → {names[second.first['id']]}"), one)
-                   for (first, second), one in zip(couples, made, strict=True) if one is not None]
-    notes = ("Pairs are questions whose answers in both cells have the figure. p (Holm) is corrected within a figure.",)
-    return [difference_view("citation_ablation:compared", "Citation ablation: differences between cells",
-                            ("figure", "what changes"), tested, notes)] if tested else []

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 GROUP = "trajectory"
 TOOLS = ("search", "list", "grep", "open", "sql", "calculate")
-_ENDS = ("answer", "turns", "tokens", "context")
+ENDS = ("answer", "turns", "tokens", "context")
 _ALL = "answers whose model chose which searches or tools to call"
 _GOLD = f"{_ALL}, to questions with gold"
 _SOME, _WHOLE = f"{_GOLD}, if some of it was found", f"{_GOLD}, if all of it was found"
@@ -47,7 +47,7 @@ def score_trajectory(item: Scored, scoring: Scoring = "corrected") -> Scores:
                "tool_calls_empty": float(sum(call.empty for call in made.calls)),
                "tool_calls_failed": float(sum(bool(call.failure) for call in made.calls)),
                "trajectory_tokens": float(made.tokens), "solved": float(right),
-               **{f"ended_by_{end}": float(made.ended == end) for end in _ENDS}}
+               **{f"ended_by_{end}": float(made.ended == end) for end in ENDS}}
     if item.answerable and item.gold_total:
         scores |= _score_gold(made, item)
     return scores
@@ -99,6 +99,6 @@ TRAJECTORY = MetricGroup((
     Metric("solved", "share of answers that are right by the first metric of the benchmark", _ALL, share=True),
     Metric("tokens_per_right", "tokens of all answers for each right answer", _ALL, of_set=True, high=None, less=True),
     *(Metric(f"ended_by_{end}", f"share of answers that {what}", _ALL, share=True, less=end != "answer")
-      for end, what in zip(_ENDS, ("the model itself ended", "a limit of turns ended",
+      for end, what in zip(ENDS, ("the model itself ended", "a limit of turns ended",
                                    "a limit of tokens ended", "a full context ended"), strict=True))),
     score_trajectory, _derive, material=_read)
