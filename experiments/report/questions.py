@@ -17,6 +17,7 @@ from ragbed.experiments.record import Record, Result, StoredPassage, StoredStep,
 from ragbed.experiments.report.cell_table import ReportCell, column
 from ragbed.experiments.report.packing import BUDGET, Blocks, Packed, as_json, pack, packed_within
 from ragbed.experiments.report.report_input import ReportInput, bounded, shown
+from ragbed.guests import entries, load
 from ragbed.strategies.reading import find_citations
 
 LINE = 240  # characters of a question in the list
@@ -163,7 +164,8 @@ class _Collected:
                        None if (score := result.scores.get(f"sub_em@{place}")) is None else score == 1]
                       for place, sub in enumerate(result.subs, 1)], "scores": self._scores(result, cell),
             "tokens": result.usage.prompt_tokens + result.usage.completion_tokens, "calls": result.usage.calls,
-            "price": result.usage.price, "steps": len(result.trace), "trace": self._trace(result)}
+            "price": result.usage.price, "steps": len(result.trace), "trace": self._trace(result),
+            "found": sum(step.kind in ("search", "tool") for step in result.trace)}
 
     def _scores(self, result: Result, cell: ReportCell) -> list[list[float | int | None] | int]:
         """Return metric numbers, values, and the index of the metric that decides whether the answer is right."""
@@ -177,7 +179,8 @@ class _Collected:
         if not result.trace and not result.subs:
             return None
         parts = [steps(sub.trace, result.evidence, self._texts) for sub in result.subs]
-        return self._traces.add(_filled({"steps": steps(result.trace, result.evidence, self._texts), "subs": parts}))
+        return self._traces.add(_filled({"steps": steps(result.trace, result.evidence, self._texts), "subs": parts,
+                                         "lines": load(entries("trajectory")["lines"])(result)}))
 
 
 def _checked(support: Support | None) -> list[Any]:
@@ -340,8 +343,8 @@ def _step(step: StoredStep, evidence: tuple[str, ...], texts: Texts) -> dict[str
     if step.kind == "search":
         return {"query": shown(step.query or "(no words)", REPLY), "found": step.found, "failure": failure}
     if step.kind == "tool":
-        return {"query": shown(f"{step.purpose} {json.dumps(step.arguments, ensure_ascii=False)}", REPLY),
-                "found": step.found, "failure": failure}
+        return {"tool": visible(f"{step.purpose} {json.dumps(step.arguments, ensure_ascii=False)}"[:REPLY]),
+                "result": texts.prompt(step.text, evidence), "found": step.found, "failure": failure}
     if step.kind == "decision":
         return {"decided": shown(step.purpose or "", REPLY), "why": shown(step.text, REPLY)}
     usage = step.usage

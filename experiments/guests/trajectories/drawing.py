@@ -15,6 +15,7 @@ from ragbed.experiments.record import Result
 _FEW = 4  # up to this many passages are listed
 _LONGEST = 300  # characters of a call's arguments, and of a failure
 _PART = "here they part"
+_ENDS = {"turns": ", out of turns", "tokens": ", out of tokens", "context": ", context full"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +51,8 @@ def trajectory_lines(result: Result) -> list[Line]:
         lines.append(Line(visible(call.tool[:_LONGEST]), _line(call.arguments), *_brought(call, golden),
                           f"{len(seen)} of {result.gold_total}" if added else "", call.tokens))
     cited = " ".join(_numbered(number, golden) for number in result.cited)
-    lines.append(Line("", f"{result.outcome}, ended by {made.ended}", f"cites {cited}" if cited else "cites nothing",
-                      cited or "-", f"{len(made.cited)} of {result.gold_total}" if made.cited else "", made.tokens))
+    lines.append(Line("", f"{result.outcome}{_ENDS.get(made.ended, '')}", f"cites {cited or 'nothing'}", cited or "-",
+                      f"{len(made.cited)} of {result.gold_total}" if made.cited else "", made.tokens))
     return lines
 
 
@@ -62,14 +63,16 @@ def lines_as_json(result: Result) -> list[dict[str, Any]]:
 
 def draw(result: Result, width: int) -> list[str]:
     """Return the lines of a trajectory for a terminal of this width; none if it has a single call."""
-    lines = trajectory_lines(result)[:None if len(read_trajectory(result).calls) > 1 else 0]
-    brought = min(max((cell_len(line.brought) for line in lines), default=0), width // 3)
-    text = width - brought - 28
+    lines = trajectory_lines(result)
+    if len(lines) < 3:
+        return []
     rows = [("", "call", "brought", "gold", "tokens so far"), *(
         (str(number) if line.tool else "", f"{line.tool} {line.text}".strip(), line.brought, line.gold,
-         f"{line.tokens:,}") for number, line in enumerate(lines, 1))] if lines else []
-    return [f"{number:>3} {_fit(call, text)} {_fit(found, brought)} {_fit(gold, 8)} {tokens:>13}".rstrip()
-            for number, call, found, gold, tokens in rows]
+         f"{line.tokens:,}") for number, line in enumerate(lines, 1))]
+    brought = min(max(cell_len(row[2]) for row in rows), width // 3)
+    text = min(max(cell_len(row[1]) for row in rows), width - brought - 29)
+    return ["", *(f"{number:>3} {_fit(call, text)} {_fit(found, brought)} {_fit(gold, 7)} {tokens:>13}".rstrip()
+                  for number, call, found, gold, tokens in rows)]
 
 
 def draw_two(cells: Sequence[tuple[str, Result]], width: int) -> list[str]:
@@ -78,10 +81,11 @@ def draw_two(cells: Sequence[tuple[str, Result]], width: int) -> list[str]:
     sides = [trajectory_lines(result) for _, result in cells]
     parts = parting(sides)
     rows = [" | ".join(_fit(label, half) for label, _ in cells)]
-    for place, pair in enumerate(zip_longest(*sides)):
+    columns = [_compact(lines, half) for lines in sides]
+    for place, pair in enumerate(zip_longest(*columns, fillvalue=" " * half)):
         if place == parts:
             rows.append(f" {_PART} ".center(width, "-"))
-        rows.append(" | ".join(_compact(place + 1, line, half) if line else " " * half for line in pair))
+        rows.append(" | ".join(pair))
     return [row.rstrip() for row in rows]
 
 
@@ -91,10 +95,17 @@ def parting(sides: Sequence[Sequence[Line]]) -> int:
     return next((place for place, row in enumerate(zip_longest(*calls)) if len({*row}) > 1), -1)
 
 
-def _compact(number: int, line: Line, width: int) -> str:
-    tokens = f"{line.tokens / 1000:.1f}k" if line.tokens >= 1000 else str(line.tokens)
-    text = f"{number if line.tool else '':>2} {line.tool} {line.text}" if line.tool else f"   {line.text}"
-    return f"{_fit(text, width - 20)} {_fit(line.count, 7)} {line.gold.replace(' of ', '/'):>4} {tokens:>6}"
+def _compact(lines: Sequence[Line], width: int) -> list[str]:
+    """Return each line in this width: its number and call, passages, gold and tokens."""
+    tokens = [f"{line.tokens / 1000:.1f}k" if line.tokens >= 1000 else str(line.tokens) for line in lines]
+    gold = [line.gold.replace(" of ", "/") for line in lines]
+    counts, golds, most = (max(map(cell_len, column), default=0) for column in (
+        [line.count for line in lines], gold, tokens))
+    counts = min(counts, width // 4)
+    room = width - counts - golds - most - 6
+    return [f"{number if line.tool else '':>2} {_fit(f'{line.tool} {line.text}'.strip(), room)} "
+            f"{_fit(line.count, counts)} {one:>{golds}} {spent:>{most}}"
+            for number, (line, one, spent) in enumerate(zip(lines, gold, tokens, strict=True), 1)]
 
 
 def _brought(call: Call, golden: set[int]) -> tuple[str, str]:

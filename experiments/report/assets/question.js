@@ -7,6 +7,7 @@ function bodyOf(question) {
   return el("div", { class: "body" }, toolsOf(question), aboutOf(question, data), el("h3", null, "Answers"),
     index.cells.length > FEW ? glanceOf(question, data, chosen) : null,
     el("div", { class: "cards" }, chosen.map((cell) => answerOf(question, cell, data, chosen))),
+    pathsOf(data, chosen),
     el("div", { class: "traces" }, chosen.map((cell) => traceOf(cell, data, chosen))), evidenceOf(question, data, chosen));
 }
 

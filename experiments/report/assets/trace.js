@@ -14,7 +14,7 @@ async function openTrace(answer, data) {
   const trace = item("traces", answer.trace);
   if (trace === undefined) return el("p", { class: "cut" }, "Steps were left out to keep this page small. The run folder has them.");
   const all = [trace.steps ?? [], ...(trace.subs ?? [])].flat();
-  const parts = all.flatMap((step) => (step.messages ?? []).flatMap((message) => message.slice(1))).filter((part) => typeof part === "number");
+  const parts = all.flatMap((step) => [step.result, ...(step.messages ?? []).flatMap((message) => message.slice(1))]).filter((part) => typeof part === "number");
   await openItems("prompts", parts);
   await openItems("evidence", parts.flatMap((part) => (item("prompts", part) ?? []).filter((piece) => typeof piece === "number")));
   const gold = new Map((data.passages ?? []).map((passage) => [passage.text, passage.gold]));
@@ -24,6 +24,32 @@ async function openTrace(answer, data) {
     ...(trace.subs ?? []).map((steps, place) => folded({ class: "part" }, `Steps of sub-question ${place + 1}`, () => stepsOf(steps, kindOf)))];
 }
 
+// The calls of the chosen answers side by side, a line each, with the first that is not the same in all.
+function pathsOf(data, chosen) {
+  const shown = chosen.filter((cell) => data.answers[cell]?.trace !== undefined && data.answers[cell].found);
+  if (!shown.some((cell) => data.answers[cell].found > 1)) return null;
+  return folded({ class: "paths", open: true }, "Trajectories: what was called, what it brought (* gold), and tokens so far", async () => {
+    await openItems("traces", shown.map((cell) => data.answers[cell].trace));
+    const paths = shown.map((cell) => item("traces", data.answers[cell].trace)?.lines ?? []);
+    const calls = paths.map((lines) => lines.filter((line) => line.tool).map((line) => `${line.tool} ${line.text}`));
+    const most = Math.max(...calls.map((own) => own.length));
+    const parts = [...Array(most).keys()].find((place) => calls.some((own) => own[place] !== calls[0][place]));
+    return el("div", { class: "traces" }, shown.map((cell, place) => pathOf(cell, paths[place], parts, chosen)));
+  });
+}
+
+function pathOf(cell, lines, parts, chosen) {
+  const rows = lines.map((line, place) => el("tr", { class: place === parts ? "parts" : line.tool ? null : "end" },
+    el("td", { class: "n" }, line.tool ? String(place + 1) : ""),
+    el("td", { dir: "auto" }, place === parts ? el("span", { class: "parting" }, "they part here ") : null,
+      line.tool ? el("strong", null, line.tool) : null, ` ${line.text}`),
+    el("td", { dir: "auto" }, line.brought), el("td", { class: "n" }, line.gold), el("td", { class: "n" }, count(line.tokens))));
+  return el("div", { class: `path trace key-${chosen.indexOf(cell) % 6}` },
+    el("p", null, number(index.cells[cell].number), " ", index.cells[cell].label),
+    lines.length ? el("table", null, el("thead", null, el("tr", null, ["", "call", "brought", "gold", "tokens"].map((name) => el("th", { scope: "col" }, name)))),
+      el("tbody", null, rows)) : el("p", { class: "cut" }, "Steps were left out to keep this page small. The run folder has them."));
+}
+
 const stepsOf = (steps, kindOf) => el("ol", { class: "steps" }, steps.map((step) => el("li", { class: "step" }, stepOf(step, kindOf),
   step.failure ? el("p", { class: "failure" }, el("strong", null, "Failure "), wordsOf(step.failure)) : null)));
 
@@ -31,6 +57,10 @@ function stepOf(step, kindOf) {
   if (step.query !== undefined) {
     return [el("p", null, el("strong", null, "search")), textOf(step.query),
       el("p", { class: "n" }, step.found ? `found ${step.found.map((shownAs) => `[${shownAs}]`).join(" ")}` : "found nothing")];
+  }
+  if (step.tool !== undefined) {
+    return [el("p", null, el("strong", null, "tool "), el("code", { dir: "auto" }, step.tool)), partOf(step.result, kindOf),
+      step.found ? el("p", { class: "n" }, `found ${step.found.map((shownAs) => `[${shownAs}]`).join(" ")}`) : null];
   }
   if (step.decided !== undefined) return [el("p", null, el("strong", null, "decision"), " ", wordsOf(step.decided)), step.why ? textOf(step.why) : null];
   const [prompt, cached, completion] = step.tokens;
