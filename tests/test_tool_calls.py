@@ -1,67 +1,62 @@
 """Tools as actions of a recipe: called together, numbered, limited, kept and replayed."""
-import contextlib
+
+
+import subprocess
+import sys
+import threading
 
 import pytest
+from embedders import Words
+from langgraph.checkpoint.memory import InMemorySaver
 
-from ragbed.agents import Limits, Scripted
+from ragbed.agents import Assistant, AssistantSettings, Limits, Scripted
 from ragbed.agents.tools import ToolOutput
-from ragbed.documents import Chunk
+from ragbed.documents import Chunk, RecipeMismatch
+from ragbed.retrieval import IndexSettings, build_index
 from ragbed.strategies import Search, ToolCall, ToolSpec, answer
 
 RECIPE = """
 from ragbed.strategies import ToolCall, Tools, answer
 
-def recipe(task, *, tools: Tools = Tools(["lookup"])):
+def recipe(task, *, tools: Tools):
     evidence = yield from task.gather(task.question)
-    results = yield [ToolCall(tool, {"word": word}) for tool in ("lookup", "raises") for word in ("Town", "mayor")]
-    assert [spec.name for spec in task.tools] == ["lookup", "raises"]
-    assert [bool(one.failure) for one in results] == [False, False, True, True], results
+    results = yield [ToolCall(tool, {name: word}) for tool, name in (("grep", "pattern"), ("count", "word"))
+                     for word in ("Town", "Atlantis")]
+    assert [spec.name for spec in task.tools] == ["grep", "count"]
     passages = (*evidence, *(passage for one in results for passage in one.passages))
-    return (yield from answer(task, "direct", tuple(dict.fromkeys(passages)), thinks=False))
+    counted = " ".join(part for one in results for part in one.parts if isinstance(part, str))
+    return (yield from answer(task, "direct", tuple(dict.fromkeys(passages)), counted[-20:], thinks=False))
+"""
+COUNT = """
+from pathlib import Path
+
+def count(word: str) -> str:
+    \"\"\"Count the letters of a word.\"\"\"
+    with Path(__file__).with_name("called").open("a") as file:
+        file.write(word + "\\n")
+    if word == "Atlantis":
+        raise ValueError("it sank")
+    return f"{word}: {len(word)} letters"
 """
 LOOKUP = ToolSpec("lookup", "Look up a town.", {"type": "object", "properties": {"town": {"type": "string"}}})
 OSLO = Chunk("oslo", "atlas", "plain", 0, 25, "Oslo lies on a deep fjord.")
 CAPITAL = Chunk("capital", "atlas", "plain", 0, 4, "Oslo")
 
 
-class Box:
-    """Two tools: one finds a word in the documents, one raises."""
-
-    specs = (LOOKUP, ToolSpec("raises", "Raise an error.", {"type": "object"}))
-
-    def __init__(self) -> None:
-        self.hashes, self.called = {"lookup": "1", "raises": "1"}, []
-
-    async def call(self, call, corpus, searches):
-        self.called.append(call.tool)
-        if call.tool == "raises":
-            raise ValueError(f"no {call.arguments['word']}")
-        found = []
-        for id in corpus.ids:
-            at = corpus.document(id).text(corpus.format).find(call.arguments["word"])
-            found += corpus.spans(id, at, at + 6) if at >= 0 else ()
-        return ToolOutput((f"{len(found)} of {len(corpus.ids)} documents:", *found))
-
-
-@pytest.fixture
-def box(monkeypatch):
-    """The tools that settings name `lookup`."""
-    box = Box()
-
-    @contextlib.asynccontextmanager
-    async def opened(tools):
-        assert tuple(tools) == ("lookup",)
-        yield box
-
-    for name in ("ragbed.agents.tools", "ragbed.strategies.settings.strategy_config"):
-        monkeypatch.setattr(f"{name}.entries", lambda slot: {"open": "opened", "check": "check"})
-        monkeypatch.setattr(f"{name}.load", {"opened": opened, "check": lambda tools: tools}.__getitem__)
-    return box
-
-
 def config(town, url, **settings):
-    (town.folder / "own.py").write_text(RECIPE)
-    return town.config(url, reasoning=[f"{town.folder / 'own.py'}:recipe"], **settings)
+    """A run of a strategy with two tools: `grep`, and a function that leaves a line for each of its calls."""
+    (town.folder / "steps.py").write_text(RECIPE)
+    (town.folder / "words.py").write_text(COUNT)
+    return town.config(url, reasoning=[{"kind": f"{town.folder / 'steps.py'}:recipe",
+                                        "tools": ["grep", f"{town.folder / 'words.py'}:count"]}], **settings)
+
+
+def called(town):
+    """The calls of the function since the last time."""
+    path = town.folder / "called"
+    words = path.read_text().split() if path.exists() else []
+    path.unlink(missing_ok=True)
+    return words
 
 
 def look_up(call: ToolCall) -> ToolOutput:
@@ -115,23 +110,127 @@ def test_an_unknown_tool_fails_and_the_recipe_goes_on():
     assert Scripted({}).play(calls).trace[0].failure.message == "there is no tool lookup"
 
 
-def test_a_run_calls_tools_over_each_question_s_documents_and_replays_without_them(box, town, serve, ragbed):
+def test_a_run_calls_tools_over_each_question_s_documents_and_replays_without_them(town, serve, ragbed):
     server = serve(town.reply)
     path = config(town, server.url)
     assert ragbed("run", path)[0] == 0
-    assert len(box.called) == 6 * 4
+    assert sorted(called(town)) == ["Atlantis"] * 6 + ["Town"] * 6
     first = town.records()[0]["result"]
     steps = [step for step in first["trace"] if step["kind"] == "tool"]
-    assert [(step["purpose"], step["arguments"], len(step["found"])) for step in steps] == [
-        ("lookup", {"word": "Town"}, 1), ("lookup", {"word": "mayor"}, 1), ("raises", {"word": "Town"}, 0),
-        ("raises", {"word": "mayor"}, 0)]
-    assert steps[2]["failure"]["kind"] == "tool"
-    assert steps[2]["failure"]["message"].endswith("ValueError: no Town")
-    spans = [(one["start"], one["end"]) for one in first["evidence"][2:]]
-    assert spans == [(15, 21), (4, 10)]
-    summary = (town.run / "summary.json").read_bytes()
-    box.called.clear()
+    assert [(step["purpose"], [*step["arguments"].values()], step["found"]) for step in steps] == [
+        ("grep", ["Town"], (1,)), ("grep", ["Atlantis"], ()), ("count", ["Town"], ()), ("count", ["Atlantis"], ())]
+    assert (steps[3]["failure"]["kind"], "it sank" in steps[3]["failure"]["message"]) == ("tool", True)
+    summary, hashes = (town.run / "summary.json").read_bytes(), town.hashes()
     server.requests.clear()
     assert ragbed("run", path, "--journal", "replay")[0] == 0
-    assert (town.run / "summary.json").read_bytes() == summary
-    assert (box.called, server.requests) == ([], [])
+    assert ((town.run / "summary.json").read_bytes(), town.hashes()) == (summary, hashes)
+    assert (called(town), server.requests) == ([], [])
+
+
+def test_a_changed_function_is_called_again_and_other_replies_are_not_asked_again(town, serve, ragbed):
+    server = serve(town.reply)
+    path = config(town, server.url)
+    assert ragbed("run", path)[0] == 0
+    called(town)
+    words = town.folder / "words.py"
+    words.write_text(words.read_text().replace("it sank", "it is gone"))
+    status, _, err = ragbed("run", path)
+    assert (status, sorted(called(town))) == (0, ["Atlantis"] * 6 + ["Town"] * 6)
+    assert "words.py" in err
+    assert "0 calls sent" in err
+    assert "it is gone" in town.records()[0]["result"]["trace"][4]["failure"]["message"]
+
+
+@pytest.mark.slow
+def test_a_run_killed_between_tool_calls_continues_to_the_same_bytes(town, serve, ragbed):
+    held, asked = threading.Event(), threading.Event()
+
+    def reply(body):
+        if "town 3" in body["messages"][-1]["content"]:
+            asked.set()
+            held.wait(60)
+        return town.reply(body)
+
+    server = serve(reply)
+    path = config(town, server.url, concurrency=1)
+    child = subprocess.Popen([sys.executable, "-m", "ragbed", "run", str(path)], stdout=subprocess.DEVNULL,
+                             stderr=subprocess.DEVNULL)
+    assert asked.wait(60)
+    child.kill()
+    child.wait()
+    held.set()
+    before = len(called(town))
+    assert before >= 2
+    assert ragbed("run", path)[0] == 0
+    assert before + len(called(town)) <= 6 * 2 + 2  # at most those of one question are made again
+    summary, hashes = (town.run / "summary.json").read_bytes(), town.hashes()
+    assert ragbed("run", path, "--journal", "replay")[0] == 0
+    assert ((town.run / "summary.json").read_bytes(), town.hashes()) == (summary, hashes)
+    town.run = town.folder / "runs" / "undisturbed"
+    assert ragbed("run", config(town, server.url, file="undisturbed"))[0] == 0
+    assert (town.hashes(), (town.run / "summary.json").read_bytes()) == (hashes, summary.replace(
+        b'"town"', b'"undisturbed"'))
+
+
+def test_closed_book_shows_tools_nothing(town, serve, ragbed):
+    path = config(town, serve(town.reply).url, conditions="closed-book")
+    assert ragbed("run", path)[0] == 0
+    steps = [step for step in town.records()[0]["result"]["trace"] if step["kind"] == "tool"]
+    assert [step["found"] for step in steps] == [(), (), (), ()]
+
+
+def test_a_tool_searches_with_a_retriever_of_the_run_by_its_name(town, serve, ragbed):
+    recipe = """
+from ragbed.strategies import ToolCall, Tools, answer
+
+def recipe(task, *, tools: Tools):
+    found = yield [ToolCall(spec.name, {"query": "mayor Ada", "k": 1}) for spec in task.tools]
+    return (yield from answer(task, "direct", (*found[0].passages, *found[1].passages), thinks=False))
+"""
+    (town.folder / "twice.py").write_text(recipe)
+    strategy = {"kind": f"{town.folder / 'twice.py'}:recipe", "tools": ["search", "search_words"]}
+    retrievers = [{"kind": "bm25", "name": "words"}, {"kind": "bm25", "name": "other", "over": "all"}]
+    path = town.config(serve(town.reply).url, reasoning=[strategy], retriever=retrievers, conditions="retrieved")
+    assert ragbed("run", path)[0] == 0
+    found = {tuple(one["source"] for one in record["result"]["evidence"]) for record in town.records()
+             if record["result"]["question"] == "non_refusal-2"}
+    assert found == {("town/2-1",), ("town/1-1", "town/2-1")}  # over all documents, an equal one comes first
+    strategy["tools"][1] = "search_wrods"
+    path = town.config(serve(town.reply).url, reasoning=[strategy], retriever=retrievers, conditions="retrieved")
+    ragbed.refuses("run", path, says=["search_wrods searches no retriever of the run; did you mean 'search_words'?"])
+
+
+GREP = """
+from ragbed.strategies import ToolCall, Tools, answer
+
+def recipe(task, *, tools: Tools):
+    one = yield ToolCall("grep", {"pattern": "capital of \\\\w+"})
+    return (yield from answer(task, "direct", one.passages, thinks=False))
+"""
+
+
+async def test_an_assistant_tells_tool_calls_and_continues_after_one_in_another_process(tmp_path, serve, monkeypatch):
+    monkeypatch.setenv("RAGBED_CACHE", str(tmp_path / "cache"))
+    (tmp_path / "oslo.txt").write_text("A note.\nOslo is the capital of Norway.\nIt is large.")
+    (tmp_path / "grep.py").write_text(GREP)
+    build_index([tmp_path / "oslo.txt"], tmp_path / "index", IndexSettings(titled=False), embedder=Words(10_000))
+    server = serve(lambda body: "Norway [1]")
+    strategy = {"kind": f"{tmp_path / 'grep.py'}:recipe", "tools": ["grep"]}
+    settings = AssistantSettings(index=tmp_path / "index", model=f"{server.url}#m", retriever="bm25", reasoning=strategy)
+    saver, config = InMemorySaver(), {"configurable": {"thread_id": "mine"}}
+    async with Assistant.open(settings, saver) as assistant:
+        events = [event async for event in assistant.stream("Whose capital is Oslo?")]
+        assert events[0] == {"event": "calling", "tool": "grep", "arguments": {"pattern": "capital of \\w+"}}
+        assert (events[1]["tool"], events[1]["found"], events[1]["failure"]) == ("grep", [1], None)
+        await assistant.graph.ainvoke(assistant.begin("Whose?", thread="mine"), config, interrupt_after=["call_tools"])
+    async with Assistant.open(settings, saver) as other:
+        answer = await other.resume("mine")
+        assert (answer.text, answer.evidence[0].chunk.content) == ("Norway [1]", "Oslo is the capital of Norway.")
+        assert answer.trace[0].found == (1,)
+        saved = await other.saved("mine")
+    entry = saved["results"][0]
+    assert entry["called"][0]["parts"][-1] == [answer.evidence[0].chunk.document, "plain", 8, 38, ""]
+    entry["called"][0]["parts"][-1][0] = "no such document"
+    async with Assistant.open(settings) as third:
+        with pytest.raises(RecipeMismatch, match="uses a passage that the index does not have"):
+            await third.resume({**saved, "results": [entry], "answer": {}, "id": "forged"})
