@@ -8,6 +8,7 @@ import asyncio
 import json
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager
 from dataclasses import asdict, dataclass
 from functools import cached_property
@@ -26,6 +27,17 @@ def open_toolbox(tools: Tools) -> AbstractAsyncContextManager[Toolbox]:
     """Open the tools of a strategy. Raises SettingsError if one cannot be used."""
     opened: AbstractAsyncContextManager[Toolbox] = load(entries("toolbox")["open"])(tools)
     return opened
+
+
+def describe_tools(tools: Tools) -> tuple[ToolSpec, ...]:
+    """Open the tools of a strategy, and return their specifications. Raises SettingsError if one cannot be used."""
+
+    async def describe() -> tuple[ToolSpec, ...]:
+        async with open_toolbox(tools) as toolbox:
+            return toolbox.specs
+
+    with ThreadPoolExecutor(1) as thread:  # because the caller may be in an event loop
+        return thread.submit(asyncio.run, describe()).result() if tools else ()
 
 
 TOOL_FAILED = "tool"

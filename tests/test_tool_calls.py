@@ -1,6 +1,7 @@
 """Tools as actions of a recipe: called together, numbered, limited, kept and replayed."""
 
 
+import json
 import subprocess
 import sys
 import threading
@@ -216,7 +217,8 @@ async def test_an_assistant_tells_tool_calls_and_continues_after_one_in_another_
     build_index([tmp_path / "oslo.txt"], tmp_path / "index", IndexSettings(titled=False), embedder=Words(10_000))
     server = serve(lambda body: "Norway [1]")
     strategy = {"kind": f"{tmp_path / 'grep.py'}:recipe", "tools": ["grep"]}
-    settings = AssistantSettings(index=tmp_path / "index", model=f"{server.url}#m", retriever="bm25", reasoning=strategy)
+    settings = AssistantSettings(index=tmp_path / "index", model=f"{server.url}#m", retriever="bm25",
+                                 reasoning=strategy)
     saver, config = InMemorySaver(), {"configurable": {"thread_id": "mine"}}
     async with Assistant.open(settings, saver) as assistant:
         events = [event async for event in assistant.stream("Whose capital is Oslo?")]
@@ -234,3 +236,14 @@ async def test_an_assistant_tells_tool_calls_and_continues_after_one_in_another_
     async with Assistant.open(settings) as third:
         with pytest.raises(RecipeMismatch, match="uses a passage that the index does not have"):
             await third.resume({**saved, "results": [entry], "answer": {}, "id": "forged"})
+
+
+def test_a_dry_run_counts_the_calls_of_an_agent_and_says_which_limit_it_reaches(town, ragbed):
+    strategy = {"kind": "agent", "tools": ["grep", "list"], "turns": 3, "protocol": "native"}
+    most = []
+    for limits in ({}, {"tools": 10}):
+        path = town.config("http://127.0.0.1:1/v1", reasoning=[strategy], limits=limits)
+        status, out, _ = ragbed("run", path, "--dry-run", "--json")
+        most.append(json.loads(out)["cells"][0]["calls"]["most"])
+    assert (status, most) == (0, [6 * 4, 6 * 3])  # three turns and the answer; a turn may make several calls of tools
+    assert any("limit of 10 tool calls per question" in note for note in json.loads(out)["notes"])

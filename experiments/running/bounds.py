@@ -19,13 +19,15 @@ from ragbed.agents.scripted import (
     tool_call_reply,
     unsatisfied_reply,
 )
+from ragbed.agents.search import request_json
+from ragbed.agents.tools import ToolOutput
 from ragbed.agents.types import Answer
 from ragbed.documents.errors import CallTooLong
 from ragbed.documents.types import Chunk
 from ragbed.experiments.question import Question
 from ragbed.experiments.running.budget import estimate_prompt_tokens
 from ragbed.experiments.running.plan import Tasks
-from ragbed.strategies.types import Evidence, Failure, Generate, Reply, Search, Task, Usage
+from ragbed.strategies.types import Evidence, Failure, Generate, Reply, Search, Task, ToolCall, ToolSpec, Usage
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,10 +85,11 @@ class Bounds:
 Find = Callable[[int | None, int], Sequence[Chunk]]
 
 
-def estimate_bounds(tasks: Tasks, question: Question, search: Find, context: Context | None) -> Bounds:
-    """Return the bounds of one question, including its sub-questions. `search` returns the chunks of a search, given
-    `k` and the query's number within the question, from 0."""
-    played = _Plays(tasks, tasks.whole(question), search, context).all()
+def estimate_bounds(tasks: Tasks, question: Question, search: Find, context: Context | None,
+                    tools: tuple[ToolSpec, ...] = ()) -> Bounds:
+    """Return the bounds of one question, including its sub-questions. `search` returns the chunks of a search or of a
+    tool's call, given `k` and the query's number within the question, from 0."""
+    played = _Plays(tasks, replace(tasks.whole(question), tools=tools), search, context).all()
     bounds = _bounds([play.use for play in played])
     ended = dict.fromkeys(play.answer.failure.message for play in played
                           if play.answer.outcome == "budget" and play.answer.failure)
@@ -97,14 +100,14 @@ def estimate_bounds(tasks: Tasks, question: Question, search: Find, context: Con
         bounds = replace(bounds, most=bounds.most + again, probes=again.calls)
     if tasks.sub_answers(question) == "asked" and fitting:
         for place, text in enumerate(question.sub_questions):
-            bounds += _part_bounds(tasks, question, place, text, (fitting[0], fitting[-1]), context)
+            bounds += _part_bounds(tasks, question, place, text, (fitting[0], fitting[-1]), context, tools)
     return replace(bounds, too_long=len(fitting) < len(played), ended=bool(ended), limits=tuple(ended))
 
 
 def _part_bounds(tasks: Tasks, question: Question, place: int, text: str, views: Sequence[Evidence],
-             context: Context | None) -> Bounds:
+                 context: Context | None, tools: tuple[ToolSpec, ...]) -> Bounds:
     uses = [play.use for view in dict.fromkeys(views) for play in _Plays(
-        tasks, tasks.part(question, place, text, view), lambda k, turn, shown=view: [  # type: ignore[misc]
+        tasks, replace(tasks.part(question, place, text, view), tools=tools), lambda k, turn, shown=view: [  # type: ignore[misc]
             passage.chunk for passage in shown], context).all()]
     return _bounds(uses)
 
@@ -201,7 +204,11 @@ class _Plays:
                 queries.setdefault(search.query, len(queries) if finds_more else 0)
             return [self._search(search.k, queries[search.query]) for search in searches]
 
-        answer = drive(self._recipe, self._task, reply, find, self._limits)
+        def called(calls: Sequence[ToolCall]) -> list[ToolOutput]:
+            found = find([Search(request_json(call.arguments)) for call in calls])
+            return [ToolOutput(tuple(chunks)) for chunks in found]
+
+        answer = drive(self._recipe, self._task, reply, find, self._limits, called)
         return _Played(answer, sum(uses, Use()), len(rounds), [call for calls in rounds for call in calls],
                        len(queries))
 

@@ -13,6 +13,7 @@ from typing import Any
 from ragbed.agents.model_settings import Context
 from ragbed.agents.models import describe_model
 from ragbed.agents.scripted import numbered_questions
+from ragbed.agents.tools import describe_tools, tools_name
 from ragbed.documents.chunkers import CrestSizes, Sections
 from ragbed.documents.types import Chunk, Format
 from ragbed.experiments.analysis.notes import note_skipped, note_whole_gold
@@ -36,7 +37,7 @@ from ragbed.experiments.settings.retrievers import RetrieverFactor
 from ragbed.experiments.settings.spending import format_amount
 from ragbed.experiments.statistics import Clusters, cluster_questions, describe_assumptions, planned_difference
 from ragbed.experiments.statistics.units import MIN_CLUSTERS
-from ragbed.strategies.types import Reply
+from ragbed.strategies.types import Reply, ToolSpec
 
 _SEEDS = 4  # a dry run plays at most this many of the seeds
 _FILLER = "The records of the town say who built the bridge, and when it was opened to the public. "
@@ -159,6 +160,7 @@ class _Planner:
         self._models = {name: describe_model(name, settings.calls) for name in plan.models}
         self._seeds: dict[int | None, int] = {seed: settings.seeds[place % _SEEDS]
                                               for place, seed in enumerate(settings.seeds)}
+        self._tools: dict[str, tuple[ToolSpec, ...]] = {}
         self._played: dict[tuple[Cell, Context | None, int | None], tuple[Bounds, Use]] = {}
 
     def plan(self, cell: Cell) -> CellPlan:
@@ -177,12 +179,15 @@ class _Planner:
     def _play(self, cell: Cell, context: Context | None) -> tuple[Bounds, Use]:
         resources, benchmark = self.resources, self.resources.benchmark
         tasks, variation = self.run.tasks(cell), QueryVariation.parse(cell.variation or "as_asked")
+        if (name := tools_name(tasks.tools)) not in self._tools:
+            self._tools[name] = describe_tools(tasks.tools)
         bounds, judge, sample = Bounds(), Use(), sample_evenly(benchmark.questions)
         for question in sample:
             def search(k: int | None, turn: int, asked: Question = question) -> Sequence[Any]:
                 return self.evidence.chunks(cell, asked, k, turn)
 
-            bounds += estimate_bounds(tasks, replace(question, text=variation.apply(question.text)), search, context)
+            bounds += estimate_bounds(tasks, replace(question, text=variation.apply(question.text)), search, context,
+                                      self._tools[name])
             judge += max_judge_use(self.settings, benchmark.scheme.rubric, question,
                                    resources.answerable(cell, question))
         factor = len(benchmark.questions) / len(sample)

@@ -69,6 +69,7 @@ def show_prompt(strategies: Annotated[list[str] | None, typer.Argument(metavar="
 
 
 def _previews(names: Sequence[str], question: str, index: Path | None, replies: Sequence[str]) -> list[Preview]:
+    from ragbed.agents.tools import describe_tools
     from ragbed.documents.types import Chunk
     from ragbed.experiments.settings.file import parse_spec
     from ragbed.strategies.retrieval.once import once
@@ -79,20 +80,21 @@ def _previews(names: Sequence[str], question: str, index: Path | None, replies: 
     if index is None:
         examples = [Chunk(f"example {place}", "example", "plain", 0, len(text), text)
                     for place, text in enumerate(_EXAMPLES, 1)]
-        return [preview(one.label, one.function, Task("", question, once), lambda search: examples, replies)
-                for one in parsed]
+        return [preview(one.label, one.function, Task("", question, once, tools=describe_tools(one.tools)),
+                        lambda search: examples, replies) for one in parsed]
     from ragbed.retrieval.index import Index
     from ragbed.retrieval.pool import RetrieverChoice, WholeSearch
     from ragbed.retrieval.retrievers import Dense
 
     whole = WholeSearch(Index.open(index), RetrieverChoice(Dense()))
-    return [preview(one.label, one.function, Task("", question, once), lambda search: [
+    return [preview(one.label, one.function, Task("", question, once, tools=describe_tools(one.tools)), lambda search: [
         hit.chunk for hit in whole.search([search.query], search.k or 5)[0]], replies) for one in parsed]
 
 
 def _previews_of_run(path: Path, names: Sequence[str], question: str | None, replies: Sequence[str]) -> list[Preview]:
     from dataclasses import replace
 
+    from ragbed.agents.tools import describe_tools
     from ragbed.experiments.cells import PIPELINE, label_rows
     from ragbed.experiments.running.dry_run import PlannedEvidence
     from ragbed.experiments.running.plan import Plan
@@ -113,7 +115,8 @@ def _previews_of_run(path: Path, names: Sequence[str], question: str | None, rep
             raise cell_not_found(name, known)
         cell = next(one for one in plan.cells if one.id == known[labels[0]]["id"])
         tasks = plan.tasks(cell)
-        found.append(preview(labels[0], tasks.reasoning, tasks.whole(asked), lambda search, cell=cell: [  # type: ignore[misc]
+        task = replace(tasks.whole(asked), tools=describe_tools(tasks.tools))
+        found.append(preview(labels[0], tasks.reasoning, task, lambda search, cell=cell: [  # type: ignore[misc]
             *evidence.chunks(cell, asked, search.k)], replies))
     return found
 
@@ -123,8 +126,10 @@ def preview(label: str, recipe: Reasoning, task: Task, find: Callable[[Search], 
     """Play a strategy up to the first call that no reply answers."""
     from ragbed.agents.replies import parse_object
     from ragbed.agents.scripted import drive
+    from ragbed.agents.search import request_json
+    from ragbed.agents.tools import ToolOutput
     from ragbed.strategies.prompting import list_used_prompts
-    from ragbed.strategies.types import Failure, Reply
+    from ragbed.strategies.types import Failure, Reply, Search
 
     rounds: list[dict[tuple[Message, ...], list[Generate]]] = []
     texts: tuple[str, ...] = ()
@@ -143,7 +148,8 @@ def preview(label: str, recipe: Reasoning, task: Task, find: Callable[[Search], 
         return [Reply(text, parsed=call.schema and parse_object(text, call.schema)) for call in together]
 
     with list_used_prompts() as used:
-        done = drive(recipe, task, answer, lambda searches: [find(one) for one in searches])
+        done = drive(recipe, task, answer, lambda searches: [find(one) for one in searches], call=lambda calls: [
+            ToolOutput(tuple(find(Search(request_json(one.arguments))))) for one in calls])
     if len(rounds) < len(replies):
         refuse(f"{label} uses {len(rounds)} of the {len(replies)} replies; remove the others")
     calls = tuple((same[0], len(same)) for calls in rounds for same in calls.values())
