@@ -276,7 +276,8 @@ BUILT_IN: tuple[Guest, ...] = (
                         "analysis": {"attacks": f"{_IN}.injection.loader:attack_views"}}),
     Guest("construct", {"command": {"construct": f"{_IN}.construct.commands:construct"},
                         "benchmark": {"computed": f"{_IN}.construct.computed_benchmark:Computed"},
-                        "analysis": {"worlds": f"{_IN}.construct.computed_benchmark:world_views"}}),
+                        "analysis": {"worlds": f"{_IN}.construct.computed_benchmark:world_views",
+                                     "twins": f"{_IN}.construct.computed_benchmark:twin_views"}}),
 )
 
 

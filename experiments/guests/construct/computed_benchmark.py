@@ -26,7 +26,7 @@ from typing import Literal
 
 from ragbed.documents.rows import Row, convert_records
 from ragbed.documents.types import Chunk, Document, digest
-from ragbed.experiments.analysis.inputs import AnalysisInput, compute_figures
+from ragbed.experiments.analysis.inputs import AnalysisInput, compute_figures, paired_change
 from ragbed.experiments.analysis.pairs import difference_view, select_pairs
 from ragbed.experiments.analysis.replicates import compare_groups, group_replicates, label_groups
 from ragbed.experiments.analysis.view import Value, View
@@ -52,7 +52,7 @@ class Computed(RecordFiles):
     scheme = Scheme(
         groups=("worlds", "answers", "overlap", "form"), rubric="grades",
         columns=("original_right", "follow_rate", "stick_rate", "refusal_on_removal", "unrelated_right", "unified"),
-        views=("by:operation", "by:language"))
+        views=("by:operation", "by:language", "by:wording"))
 
     kind: Literal["computed"] = "computed"
 
@@ -82,7 +82,7 @@ def _questions(row: Row) -> list[Loaded]:
             gold=tuple(gold_chunk(chunk) for place, (_, chunk) in enumerate(made) if place in tables),
             provided=tuple(chunk for _, chunk in made), world=World(name, original),
             tags=make_tags(world=name, item=row.filled("id"), **{
-                tag: row.optional(tag) for tag in ("operation", "language", "source")})),
+                tag: row.optional(tag) for tag in ("operation", "language", "source", "wording", "pair")})),
                       [document for document, _ in made]))
     return found
 
@@ -157,3 +157,43 @@ def _compare_cells(material: AnalysisInput, items: Mapping[str, _ItemFigures]) -
              "p (Holm) is corrected within a figure.",)
     return [difference_view("worlds:compared", "Answers over edited documents, between cells",
                             ("figure", "what changes"), tested, notes)] if tested else []
+
+
+_WORDINGS, _RIGHT = ("literal", "paraphrased"), "right"
+
+
+def twin_views(material: AnalysisInput) -> list[View]:
+    """Return how much each cell loses if a question has none of its document's words: the share of right answers to
+    literal and to paraphrased twins, and their difference. A second view tests whether cells that differ in one factor
+    lose differently, such as a search for words and one for meaning. Such a difference is an interaction."""
+    twins = {cell["id"]: _pair_twins(material, material.results.get(cell["id"], ())) for cell in material.cells}
+    rows: list[tuple[Value, ...]] = []
+    for label, cell in material.labelled():
+        if pairs := list(twins[cell["id"]].values()):
+            figures = [compute_figures(material, cell, [pair[side] for pair in pairs], [_RIGHT])[0] for side in (0, 1)]
+            rows.append((label, len(pairs), *figures, paired_change(material, pairs, _RIGHT)))
+    if not rows:
+        return []
+    losses = {id: {name: second.model_copy(update={"scores": {
+        _RIGHT: (second.scores[_RIGHT] or 0) - (first.scores[_RIGHT] or 0)}}) for name, (first, second) in own.items()}
+              for id, own in twins.items()}
+    variants = group_replicates(material.cells, losses)
+    called = dict(zip((one.first["id"] for one in variants), label_groups(variants), strict=True))
+    couples = [(first, second) for _, first, second in select_pairs(variants)[0]]
+    made = compare_groups(_RIGHT, couples, material.clusters, material.scoring, material.seed)
+    tested = [((f"{called[first.first['id']]} → {called[second.first['id']]}",), comparison)
+              for (first, second), comparison in zip(couples, made, strict=True) if comparison is not None]
+    views = [View("twins", "Literal against paraphrased questions", ("cell", "pairs", *_WORDINGS, "change"),
+                  tuple(rows), main=4, signed=("change",))]
+    return views + [difference_view("twins:compared", "Change from literal to paraphrased questions, between cells",
+                                    ("what changes",), tested)] * bool(tested)
+
+
+def _pair_twins(material: AnalysisInput, results: Sequence[Result]) -> Mapping[str, tuple[Result, Result]]:
+    """Return the results of literal and paraphrased twins with a score, by pair and world."""
+    found: dict[str, dict[str, Result]] = defaultdict(dict)
+    for one in results:
+        for pair, wording in zip(material.tags(one, "pair"), material.tags(one, "wording"), strict=False):
+            if one.scores.get(_RIGHT) is not None:
+                found[":".join((pair, *material.tags(one, "world")))][wording] = one
+    return {pair: (own["literal"], own["paraphrased"]) for pair, own in found.items() if own.keys() >= set(_WORDINGS)}

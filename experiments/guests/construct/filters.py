@@ -194,11 +194,15 @@ def duplicate_check(library: Library) -> Callable[[Item, Sequence[Item]], str | 
 
     Two items are duplicates if they share an answer and their questions are similar: by five-character shingles
     (Jaccard index 0.7, or containment 0.7) or by the cosine of their vectors (0.95). The same question with another
-    answer is a duplicate too, unless the item has a document of its own to answer it from.
+    answer is a duplicate too, unless the item has a document of its own to answer it from. A paraphrased twin is kept
+    if its literal twin is.
     """
     vectors: dict[str, Any] = {}
 
     def check(item: Item, kept: Sequence[Item]) -> str | None:
+        if item.tags.get("wording") == "paraphrased":
+            there = any(other.tags.get("pair") == item.tags["pair"] for other in kept)
+            return None if there else "its twin was lost"
         own = {normalize_answer(answer) for answer in item.answers}
         alike = [other for other in kept if max(similarity(shingles(item.question), shingles(other.question))) >= _SAME]
         sharing = [other for other in kept if own & {normalize_answer(answer) for answer in other.answers}]

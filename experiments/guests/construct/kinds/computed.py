@@ -3,20 +3,27 @@
 This kind follows no paper. A program draws an operation and its subject, computes the answer, and edits the documents
 into worlds: the original, one with another known answer, one without the basis of the answer, and one with an unrelated
 change. Templates word the question. A writer, if given, rewords it, and a second call must read the rewording back as
-the same operation, fields and names."""
+the same operation, fields and names.
+
+With `twins`, each question is asked a second time in words that its documents do not have: in the synonyms of a file,
+or in a writer's words, which are read back. A search for words finds the documents of the first question, and cannot
+find those of the second."""
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import asdict, replace
 from functools import cache
 from importlib import resources
 from itertools import count
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter, model_validator
 
+from ragbed.documents.errors import BenchmarkError, SettingsError
+from ragbed.documents.rows import read_json
 from ragbed.documents.types import Chunk
 from ragbed.experiments.guests.construct import filters
 from ragbed.experiments.guests.construct.counterfactuals import World, apply_to_passage, compute_answers, make_worlds
@@ -34,16 +41,30 @@ from ragbed.experiments.guests.formats.typed_tables import BLANK, SENTENCE, Type
 from ragbed.experiments.guests.review.items import Evidence, Item
 from ragbed.experiments.metrics.matching import is_korean
 from ragbed.experiments.runs.store import write_lines
+from ragbed.strategies.support.lexical import FUNCTION_WORDS, all_words, content_words
 
+_WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
+_NO_QUOTES = str.maketrans("", "", "“”")
 _MAX_ROUNDS = 60  # questions that can be asked about one table
 _MIN_SHARED = 3  # rows that two tables must share to be joined
 _PLAN, _WORLDS = TypeAdapter(Computation), TypeAdapter(dict[str, World])
+
+
+def _read_synonyms(value: Any) -> Any:
+    try:
+        return read_json(Path(value)) if isinstance(value, str | Path) else value
+    except BenchmarkError as error:
+        raise ValueError(str(error)) from error
 
 
 class ComputedOptions(BaseModel):
     """Settings of the kind.
 
     Attributes:
+        twins: ask each question twice, in the documents' words and in other words. Twins have the tags `wording`
+            (`literal` or `paraphrased`) and `pair`. Give an even number of items.
+        synonyms: JSON file with other words for words and phrases of the documents, such as `{"doctor": "physician"}`.
+            Twins need it if there is no writer. A question with a word that it lacks is left out.
         operations: operations to ask.
         others: chunks to show besides the tables, half of them from the same documents.
         largest: maximum characters of a table.
@@ -51,9 +72,17 @@ class ComputedOptions(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
+    twins: bool = False
+    synonyms: Annotated[dict[str, str], BeforeValidator(_read_synonyms)] = Field(default_factory=dict)
     operations: tuple[Operation, ...] = OPERATIONS
     others: int = Field(default=4, ge=0)
     largest: int = Field(default=6_000, ge=100)
+
+    @model_validator(mode="after")
+    def _check_twins(self) -> ComputedOptions:
+        if self.synonyms and not self.twins:
+            raise ValueError("synonyms are used only for twins; set twins=true, or leave synonyms out")
+        return self
 
 
 class Rewording(BaseModel):
@@ -75,7 +104,9 @@ _PLAIN = {"look-up": "value", "before": "earlier", "after": "later", "arg-max": 
 
 def instances(library: Library) -> Iterator[Item]:
     """Yield each table, and each passage with two or more suitable sentences, with an operation, in seeded order.
-    Further rounds yield the usable tables with other operations."""
+    Further rounds yield the usable tables with other operations. Raises SettingsError if twins cannot be worded."""
+    if library.options.twins and library.has_writer == bool(library.options.synonyms):
+        raise SettingsError("options.twins: give a --writer or options.synonyms=FILE.json, but not both")
     places = [(document.id, place) for document in library.documents.values()
               for place in range(len(read_tables(document)))]
     places += [(chunk.document, place) for place, chunk in enumerate(library.chunks, -len(library.chunks))
@@ -153,15 +184,21 @@ def _wordings() -> dict[str, dict[str, Any]]:
         resources.files("ragbed.experiments.data").joinpath("computed/wordings.json").read_text(encoding="utf-8")))
 
 
-def _fill_template(item: Item, library: Library) -> str:
+def _fill_templates(item: Item, library: Library, say: Callable[[str], str] | None = None) -> list[str]:
+    """Return the question in each template's words. `say` rewords titles, fields and names, and leaves out quotes."""
     drawn, tables = _load_plan(item, library)
     words, table = _wordings()[item.tags["language"]], tables[0]
     shape = "sentence" if table.key == SENTENCE else "" if table.key else "period"
     phrasings = words.get(f"{drawn.operation} {shape}") or words[drawn.operation]
-    named = [words["one" if table.key else "period"].format(key=table.key, entity=one) for one in drawn.entities]
-    return str(library.rng("wording", item.id).choice(phrasings)).format(
-        title=table.title, second_title=tables[-1].title, key=table.key, named=named, all=words["and"].join(named),
-        **asdict(drawn))
+    parts = {"title": table.title, "second_title": tables[-1].title, "key": "" if shape else table.key}
+    fields, entities = () if shape == "sentence" else drawn.fields, drawn.entities
+    named = [words["one" if table.key else "period"].format(key=table.key, entity=one) for one in entities]
+    if say:
+        parts = {name: say(part) for name, part in parts.items()}
+        fields, entities = tuple(map(say, fields)), tuple(map(say, entities))
+        named, phrasings = list(entities), [one.translate(_NO_QUOTES) for one in phrasings]
+    return [str(one).format(**parts, fields=fields, entities=entities, named=named, all=words["and"].join(named),
+                            where=drawn.where) for one in phrasings]
 
 
 def _load_plan(item: Item, library: Library) -> tuple[Computation, list[TypedTable]]:
@@ -169,11 +206,50 @@ def _load_plan(item: Item, library: Library) -> tuple[Computation, list[TypedTab
 
 
 def word_question(item: Item, library: Library) -> StageRecipe:
-    """Word the question with a template. A writer, if any, rewords it; it is dropped if it reads back differently."""
-    question = _fill_template(item, library)
-    if not library.has_writer:
+    """Word the question with a template. A writer, if any, rewords it; it is dropped if it reads back differently. For
+    twins, return the template's question and the reworded one."""
+    question = str(library.rng("wording", item.id).choice(_fill_templates(item, library)))
+    if not library.options.twins:
+        if library.has_writer:
+            question = yield from _reword(item, library, question, "computed_phrase")
         return replace(item, question=question)
-    worded, _ = yield from ask_structured(WRITER, "phrase", Rewording, "computed_phrase", {"question": question})
+    if library.has_writer:
+        others = [(yield from _reword(item, library, question, "computed_paraphrase"))]
+    else:
+        others = _fill_templates(item, library, _synonym_of(library))
+    texts = [library.documents[document].plain for document in {document for document, _ in item.made["tables"]}]
+    found = [(one, _shared_word(one, texts)) for one in others]
+    other = next((one for one, shared in found if not shared), None)
+    if other is None:
+        raise Dropped(f"its other wording has a word of its document, {found[0][1]!r}")
+    return [replace(item, id=f"{item.id}{'' if wording == 'literal' else f'-{wording}'}", question=asked, tags={
+        **item.tags, "wording": wording, "pair": item.id}) for wording, asked in (
+            ("literal", question), ("paraphrased", other))]
+
+
+def _synonym_of(library: Library) -> Callable[[str], str]:
+    """Return a function that rewords a phrase as a whole, or each of its words. It raises Dropped if it cannot."""
+    known = {" ".join(old.casefold().split()): new for old, new in library.options.synonyms.items()}
+
+    def of_word(word: re.Match[str]) -> str:
+        if (plain := word[0].casefold()) not in known and plain not in FUNCTION_WORDS:
+            raise Dropped(f"options.synonyms has no other word for {word[0]!r}")
+        return str(known.get(plain, word[0]))
+
+    return lambda text: known.get(" ".join(text.casefold().split())) or _WORD.sub(of_word, text)
+
+
+def _shared_word(question: str, texts: Sequence[str]) -> str | None:
+    """Return a content word of the question that is in one of the texts, in any form or as a part of a word."""
+    words = [word for word in map(str.casefold, _WORD.findall(question)) if word not in FUNCTION_WORDS]
+    stems = content_words(question)
+    return next((found for text in texts for found in (
+        *(word for word in words if word in text.casefold()), *sorted(stems & all_words(text)))), None)
+
+
+def _reword(item: Item, library: Library, question: str, prompt: str) -> Generator[Any, Any, str]:
+    """Let the writer reword the question, and read it back. Raises Dropped if it then asks for something else."""
+    worded, _ = yield from ask_structured(WRITER, "phrase", Rewording, prompt, {"question": question})
     drawn, tables = _load_plan(item, library)
     fields = sorted({name for table in tables for name in table.fields})
     names = sorted({*tables[0].entities, *drawn.entities})
@@ -186,13 +262,13 @@ def word_question(item: Item, library: Library) -> StageRecipe:
             raise Dropped("the reworded question reads back with other fields or names")
     if read.asked != (wanted := _PLAIN.get(drawn.operation, drawn.operation)):
         raise Dropped(f"the reworded question reads back as asking for the {read.asked}, not for the {wanted}")
-    return replace(item, question=worded.question)
+    return worded.question
 
 
 def add_distractors(item: Item, library: Library) -> Item:
     """Mix the tables with chunks that do not mention the subject, half of them from the same documents."""
     drawn, tables = _load_plan(item, library)
-    rng, own = library.rng("company", item.id), {table.document for table in tables}
+    rng, own = library.rng("company", item.tags.get("pair", item.id)), {table.document for table in tables}
     shown = [Chunk.of(library.documents[one.document], "plain", one.start, one.end, f"{one.title}\n\n")
              for one in tables]
     names = drawn.fields if tables[0].key != SENTENCE else [max(one.split(BLANK), key=len) for one in drawn.entities]
