@@ -56,11 +56,9 @@ A guest fills slots. In each slot, a name refers to an attribute of this type:
     launcher   a `ShardLauncher` (ragbed.experiments.commands.options); the name is the NAME in `--launcher NAME:...`
     cache      a function from the settings of a run to a `CallCache` (ragbed.experiments.running.reuse) or None;
                the name is "calls"
-    inputs     functions of ragbed.experiments.guests.cell_inputs, for the report and `ragbed compare`: `run`, `view`,
-               `differences` and `note` say what cells were made from
-    toolbox    `check`: a function from a list, the value of a strategy's parameter `tools`, to the validated list; it
-               raises SettingsError. `open`: a function from that list to an async context manager of a `Toolbox`
-               (ragbed.agents.tools)
+    inputs     functions of ragbed.experiments.guests.cell_inputs: `run` and `differences` say what cells were made from
+    run_view   a function from a finished run to a list of `View`, for its report
+    pair_note  a function from two `ComparedRun` and their matches to sentences, for `ragbed compare`
     tool       a function with annotated arguments that returns text, for the server's MCP endpoint
 
 If an installed guest cannot be used, it is left out, and the logger `ragbed.guests` says why in one line on stderr.
@@ -81,7 +79,7 @@ Slot = Literal["command", "opener", "comparison", "exporter", "table", "analysis
                "benchmark", "reasoning", "retrieval", "history", "prompts", "retriever", "vectors", "pipeline", "judge",
                "answers", "metric", "cause", "parser", "records", "ocr", "tool", "toolbox", "scheduler", "follow_up",
                "grade", "labels", "launcher", "provider", "context", "cache", "refusal", "measure", "partial",
-               "control", "inputs", "trajectory"]
+               "control", "inputs", "run_view", "pair_note", "trajectory"]
 SLOTS: tuple[Slot, ...] = get_args(Slot)
 GROUP = "ragbed.guests"  # group of the entry points
 _T = TypeVar("_T")
@@ -128,6 +126,8 @@ BUILT_IN: tuple[Guest, ...] = (
         "judge": {"rubric": f"{_IN}.own_judges.judges:RubricJudge", "python": f"{_IN}.own_judges.judges:PythonJudge"},
         "metric": {"own_judges": f"{_IN}.own_judges.judges:JUDGEMENTS"},
         "analysis": {"judges": f"{_IN}.own_judges.views:judge_views"},
+        "run_view": {"pairwise": f"{_IN}.own_judges.stored_pairs:pair_views"},
+        "pair_note": {"pairwise": f"{_IN}.own_judges.stored_pairs:note_pairs"},
         "prompts": {"own_judges": f"{_IN}.own_judges:PROMPTS"}}),
     Guest("answer_grading", {"grade": {"lexical": f"{_IN}.answer_grading.lexical:grade"}}),
     Guest("refusals", {
@@ -142,10 +142,10 @@ BUILT_IN: tuple[Guest, ...] = (
                                 "html": f"{_IN}.exports.tables:to_html"}}),
     Guest("call_cache", {"setting": {"cache": f"{_IN}.call_cache.cached_calls:CacheSettings"},
                          "cache": {"calls": f"{_IN}.call_cache.cached_calls:open_calls"}}),
-    Guest("cell_inputs", {"inputs": {
-        "run": f"{_IN}.cell_inputs.inputs:inputs_of_run", "view": f"{_IN}.cell_inputs.inputs:inputs_view",
-        "differences": f"{_IN}.cell_inputs.inputs:find_differences",
-        "note": f"{_IN}.cell_inputs.inputs:note_differences"}}),
+    Guest("cell_inputs", {"inputs": {"run": f"{_IN}.cell_inputs.inputs:inputs_of_run",
+                                     "differences": f"{_IN}.cell_inputs.inputs:find_differences"},
+                          "run_view": {"inputs": f"{_IN}.cell_inputs.inputs:inputs_views"},
+                          "pair_note": {"inputs": f"{_IN}.cell_inputs.inputs:note_differences"}}),
     Guest("effects", {"command": {"effects": f"{_IN}.effects.commands:effects"},
                       "finding": {"effects": f"{_IN}.effects.effects:find_effects"},
                       "analysis": {"effects": f"{_IN}.effects.effects:view_effects"}}),

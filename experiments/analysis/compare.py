@@ -27,15 +27,14 @@ from ragbed.experiments.question import Question
 from ragbed.experiments.runs.run_manifest import changed_inputs, difference
 from ragbed.experiments.statistics import Comparison, Pairs, check_unit, cluster_questions, compare, pair_scores
 from ragbed.experiments.statistics.testing import note_correlation
-from ragbed.guests import entries, load
+from ragbed.guests import entries, load, loaded
 
 _BESIDE_FACTORS = ("layout", "brief", "sub_answers", "filled", "paraphraser", "support", "grader", "limits", "calls")
 
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """Labels of a cell and its baseline. `factor` is set if they were matched as cells that differ only in this factor.
-    """
+    """Labels of a cell and its baseline, and the factor in which they differ if they were matched by it."""
 
     baseline: str
     cell: str
@@ -138,12 +137,11 @@ class RunComparison:
     """All comparisons of one call, ordered by metric and then by cell.
 
     Attributes:
-        second: the run of the cells; the same as `first`, the run of the baselines, if there is only one.
         left_out: a sentence on the `questions` and one on the `cells` that only one of two runs has, on each
             `metric NAME` of a user that failed on answers, and on missing `answers` of unfinished runs.
     """
 
-    first: ComparedRun
+    first: ComparedRun  # the run of the baselines
     second: ComparedRun  # the run of the cells; the same as `first` if there is only one run
     found: tuple[CellComparison, ...]
     notes: tuple[str, ...]
@@ -196,9 +194,9 @@ def compare_runs(first: ComparedRun, second: ComparedRun | None, metrics: Sequen
     if unfinished := {run.path: f"{run.path}: {' '.join(run.unfinished)}" for run in (first, other) if run.unfinished}:
         left_out["answers"] = " ".join(unfinished.values())
     tests = sum(one.pairs.n > 0 for one in found)
-    notes = [*_run_notes(first, second, names, questions), *load(entries("inputs")["note"])(first, other, matches),
-             *left_out.values(),
-             *replicate_notes(compared), *bound, *grouped.notes(tests),
+    notes = [*_run_notes(first, second, names, questions),
+             *(text for make in loaded("pair_note").values() for text in make(first, other, matches)),
+             *left_out.values(), *replicate_notes(compared), *bound, *grouped.notes(tests),
              *note_correlation([dict(zip(
                  one.pairs.questions, one.pairs.scores[:, 1] - one.pairs.scores[:, 0], strict=True))
                  for one in found if one.pairs.scores is not None], grouped)]

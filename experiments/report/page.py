@@ -27,7 +27,7 @@ from ragbed.experiments.report.report_input import ReportInput, pieces
 from ragbed.experiments.report.summary_table import ranked_plot, summary_rows
 from ragbed.experiments.report.summary_text import summary_text
 from ragbed.experiments.runs.finished import Finished, pause_collection, read_trial
-from ragbed.guests import entries, load
+from ragbed.guests import loaded
 from ragbed.retrieval.storage.files import explain_write_error, replacing_file, write_atomically
 
 LARGEST = 100_000  # answers in a page; for a larger run, the page has a sample of the questions
@@ -50,8 +50,8 @@ def report_run(run: Finished, views: Sequence[View] = (), largest: int = LARGEST
             questions = run.questions if chosen is None else folder.questions(chosen)
             correctness_metrics = tuple(run.summary["correctness_metrics"])
             said, tried = read_trial(run.path, run.rows[0]["judge"])
-            inputs = load(entries("inputs")["view"])(run)
-            shown = [*run.summary["views"], *tried, *(view.as_json() for view in (*views, inputs))]
+            more = (view for make in loaded("run_view").values() for view in make(run))
+            shown = [*run.summary["views"], *tried, *(view.as_json() for view in (*views, *more))]
             write_report(ReportInput(
                 run.name, {**run.summary, "views": shown, "notes": [*said, *run.summary["notes"]]},
                 questions, folder.records(True, chosen),

@@ -114,7 +114,7 @@ def inputs_of_run(run: Finished) -> dict[str, dict[str, dict[str, str]]]:
     return {row["id"]: cell_inputs(run.made, config, pins, row) for row in run.rows}
 
 
-def inputs_view(run: Finished) -> View:
+def inputs_views(run: Finished) -> list[View]:
     """Return a table of what each cell was made from. What all cells share comes first, and only once."""
     found = inputs_of_run(run)
     shared = {part: {name: content for name, content in names.items()
@@ -125,8 +125,8 @@ def inputs_view(run: Finished) -> View:
         own = ((part, {name: content for name, content in names.items() if name not in shared[part]})
                for part, names in one.items())
         rows += [(run.labels[id], part, _text(names)) for part, names in own if names]
-    return View("inputs", "What the cells were made from", ("cell", "part", "names and hashes"), tuple(rows), 2, 2,
-                folded=True)
+    return [View("inputs", "What the cells were made from", ("cell", "part", "names and hashes"), tuple(rows), 2, 2,
+                 folded=True)]
 
 
 def _text(names: Mapping[str, str]) -> str:

@@ -17,10 +17,10 @@ from typing import Any
 from ragbed.agents.journal import Exchange, ExchangeResult, Journal, Model, complete_with_repair
 from ragbed.agents.models import open_model
 from ragbed.documents.errors import RunError, SettingsError
-from ragbed.experiments.analysis.view import View, make_figure
 from ragbed.experiments.formatting import format_price
 from ragbed.experiments.guests.own_judges.judges import RubricJudge
 from ragbed.experiments.guests.own_judges.replies import read_reply
+from ragbed.experiments.guests.own_judges.stored_pairs import keep_pairs, view_pairs
 from ragbed.experiments.guests.rescoring.rejudge import grade_all
 from ragbed.experiments.metrics import Metric, ScoredQuestion, aggregate, declare_metrics
 from ragbed.experiments.record import Result
@@ -99,14 +99,15 @@ def show_pairs(path: Path, against: str, model: str, rubric: Path | None, json: 
         opened.callback(lock_run(run.path).release)
         with stoppable("verdicts so far are kept in the run's journal; rerun the command to continue"), Bars() as bars:
             rows, spent = asyncio.run(_compare(run, known, named[0], model, read_prompt_file(rubric), bars))
-    view = _view(rows, named[0], model)
+        keep_pairs(run, named[0], model, rows)
     if json:
         print_json({"run": str(path), "against": named[0], "judge": model, "cells": rows, "calls": spent[0],
                     "replayed": spent[1], "paid": spent[2]})
         return
     say(run.name)
-    print_views([view])
+    print_views([view_pairs(rows, named[0], model)])
     note(f"{spent[0]} calls sent and {spent[1]} from the journal, newly paid {format_price(spent[2])}")
+    note(f"`ragbed report {path}` and `ragbed compare {path}` show this too")
 
 
 async def _compare(run: Finished, known: Mapping[str, Mapping[str, Any]], base: str, model: str, prompt: str,
@@ -160,13 +161,3 @@ def _row(label: str, said: list[tuple[str, float | None, bool]], clusters: Mappi
     return {"cell": label, "pairs": len(said), "win_rate": rate, "wins": wins, "ties": values.count(0.5),
             "losses": losses, "flips": sum(flip for *_, flip in said), "unread": values.count(None),
             "p": mcnemar(wins, losses)}
-
-
-def _view(rows: list[dict[str, Any]], base: str, model: str) -> View:
-    shown = tuple((row["cell"], row["pairs"], make_figure(row["win_rate"]["mean"], row["win_rate"]["low"],
-                                                          row["win_rate"]["high"], row["win_rate"]["n"]),
-                   row["wins"], row["ties"], row["losses"], row["flips"], row["unread"], row["p_holm"]) for row in rows)
-    return View("pairwise", f"Wins against {base}, judged by {model}", (
-        "cell", "pairs", "win rate", "wins", "ties", "losses", "flips", "unread", "p"), shown, notes=(
-        "Each pair was judged in both orders. A flip is a pair whose winner changed with the order; it is a tie.",
-        "win rate: ties count half. p: exact sign test of wins and losses, Holm-corrected."), p=("p",))

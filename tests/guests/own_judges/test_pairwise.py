@@ -44,6 +44,18 @@ def test_cells_are_compared_in_both_orders_and_flips_are_counted(serve, town, ra
     assert (status, len(server.requests) - sent) == (0, asked)
     assert "Wins against direct, judged by " in out
     assert "A flip is a pair whose winner changed with the order; it is a tie." in " ".join(out.split())
+    said = " ".join(ragbed("compare", town.run)[1].split())
+    assert (f"Judged side by side by {server.url}#m, chain_of_thought wins 1, ties 1 and loses 3 of 5 judged pairs "
+            "with direct (sign test, p 0.625).") in said
+    said = " ".join(ragbed("compare", town.run, "--baseline", "chain_of_thought")[1].split())
+    assert "direct wins 3, ties 1 and loses 1 of 5 judged pairs with chain_of_thought (sign test, p 0.625)" in said
+    ragbed("report", town.run)
+    assert f"Wins against direct, judged by {server.url}#m" in (town.run / "report.html").read_text()
+    stored = (town.run / "pairwise.json").read_text()
+    for damaged in ("[", stored.replace('"wins": 1', '"wins": "<b>"'), stored.replace('"results": "', '"results": "x')):
+        (town.run / "pairwise.json").write_text(damaged)
+        assert "side by side" not in ragbed("compare", town.run)[1]
+    (town.run / "pairwise.json").write_text(stored)
     ragbed.refuses("judge", town.run, "--against", "x", "--judge", "m", says=["no cell 'x'"])
     ragbed.refuses("judge", town.run, "--against", "direct", says=["--against needs one --judge MODEL"])
     ragbed.refuses("judge", town.run, "--rubric", "x", says=["--rubric belongs to --against"])
