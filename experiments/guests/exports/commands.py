@@ -18,7 +18,7 @@ def export(run: AnyRun,
     """Export records, results, answers or mined negatives.
 
     --as writes the table (latex, markdown), figures and answers (every_eval_ever, hf_dataset, langfuse), or answers
-    alone (ragas, trec_rag, inspect, ragchecker, jsonl).
+    alone (ragas, trec_rag, inspect, ragchecker, jsonl, browsecomp_plus, longmemeval).
 
     RUN may be the folder of a run, or one that `ragbed negatives` wrote. Mined negatives are written as triplets,
     n-tuples, mteb or beir.

@@ -25,8 +25,7 @@ from ragbed.experiments.commands.run import (
 )
 
 
-def import_(format: Annotated[str, typer.Argument(metavar="FORMAT", help=(
-                "jsonl, ragas, inspect, promptfoo, langfuse, opentelemetry, trec_rag, browsecomp_plus, longmemeval."))],
+def import_(format: Annotated[str, typer.Argument(metavar="FORMAT", help="Format, from those above.")],
             file: Annotated[Path, typer.Argument(metavar="FILE", help="The file with the answers, or their folder.")],
             benchmark: Annotated[str, typer.Option("--benchmark", metavar="NAME", help=(
                 "See `ragbed list benchmarks`."))],
@@ -39,6 +38,9 @@ def import_(format: Annotated[str, typer.Argument(metavar="FORMAT", help=(
             out: Out = None, skip_bad: SkipBad = False, limit: Limit = None, sample: Sample = None, seed: Seed = None,
             filter: Filter = None, fresh: Fresh = False, full: Full = False, json: AsJson = False) -> None:
     """Score another tool's answers as a run.
+
+    The formats are jsonl, ragas, ragchecker, inspect, promptfoo, langfuse, opentelemetry, trec_rag, browsecomp_plus and
+    longmemeval.
 
     Rows are matched to questions by id, or by text if they have no id. A question without a row counts as a failure.
     """
