@@ -344,7 +344,8 @@ def _step(step: StoredStep, evidence: tuple[str, ...], texts: Texts) -> dict[str
         return {"query": shown(step.query or "(no words)", REPLY), "found": step.found, "failure": failure}
     if step.kind == "tool":
         return {"tool": visible(f"{step.purpose} {json.dumps(step.arguments, ensure_ascii=False)}"[:REPLY]),
-                "result": texts.prompt(step.text, evidence), "found": step.found, "failure": failure}
+                "found": step.found, "failure": failure, "result": [
+                    texts.prompt(part, evidence) if isinstance(part, str) else f"[{part}]" for part in step.parts]}
     if step.kind == "decision":
         return {"decided": shown(step.purpose or "", REPLY), "why": shown(step.text, REPLY)}
     usage = step.usage

@@ -17,7 +17,7 @@ _LAST = re.compile(r"\b(\d+) of \1\b")  # "iteration 4 of 4" in the reason for w
 _TURNS = ("agent", "react", "ircot", "self_ask")  # purposes of the model calls that choose the next calls of tools
 _TOOLS = re.compile(r"tools: ([^;]*)")
 _READS = "opens a result"  # decision of the agent when the model reads a result that it got as a handle
-_NO_TEXT = ("", text_hash(""))
+_NO_TEXT = text_hash("")
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,16 +103,16 @@ def read_trajectory(result: Result) -> Trajectory:
 
 
 def _in_words(step: StoredStep) -> str:
-    """Return the arguments of a call in one line; a single text alone."""
-    values = list(step.arguments.values())
-    if len(values) == 1 and isinstance(values[0], str):
-        return values[0]
-    return ", ".join(f"{name}: {value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)}"
-                     for name, value in step.arguments.items())
+    """Return the arguments of a call in one line; the first without its name."""
+    said = [value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+            for value in step.arguments.values()]
+    return ", ".join(text if not place else f"{name}: {text}"
+                     for place, (name, text) in enumerate(zip(step.arguments, said, strict=True)))
 
 
 def _is_empty(step: StoredStep, tool: str) -> bool:
-    return not (step.failure or step.found) and (tool.startswith(_FINDERS) or step.text in _NO_TEXT)
+    return not (step.failure or step.found) and (
+        tool.startswith(_FINDERS) or (step.kind == "tool" and {*step.parts} <= {_NO_TEXT}))
 
 
 def _opened(result: Result, calls: Iterable[Call]) -> frozenset[int]:

@@ -14,7 +14,7 @@ async function openTrace(answer, data) {
   const trace = item("traces", answer.trace);
   if (trace === undefined) return el("p", { class: "cut" }, "Steps were left out to keep this page small. The run folder has them.");
   const all = [trace.steps ?? [], ...(trace.subs ?? [])].flat();
-  const parts = all.flatMap((step) => [step.result, ...(step.messages ?? []).flatMap((message) => message.slice(1))]).filter((part) => typeof part === "number");
+  const parts = all.flatMap((step) => [...(step.result ?? []), ...(step.messages ?? []).flatMap((message) => message.slice(1))]).filter((part) => typeof part === "number");
   await openItems("prompts", parts);
   await openItems("evidence", parts.flatMap((part) => (item("prompts", part) ?? []).filter((piece) => typeof piece === "number")));
   const gold = new Map((data.passages ?? []).map((passage) => [passage.text, passage.gold]));
@@ -59,7 +59,7 @@ function stepOf(step, kindOf) {
       el("p", { class: "n" }, step.found ? `found ${step.found.map((shownAs) => `[${shownAs}]`).join(" ")}` : "found nothing")];
   }
   if (step.tool !== undefined) {
-    return [el("p", null, el("strong", null, "tool "), el("code", { dir: "auto" }, step.tool)), partOf(step.result, kindOf),
+    return [el("p", null, el("strong", null, "tool "), el("code", { dir: "auto" }, step.tool)), (step.result ?? []).map((part) => partOf(part, kindOf)),
       step.found ? el("p", { class: "n" }, `found ${step.found.map((shownAs) => `[${shownAs}]`).join(" ")}`) : null];
   }
   if (step.decided !== undefined) return [el("p", null, el("strong", null, "decision"), " ", wordsOf(step.decided)), step.why ? textOf(step.why) : null];

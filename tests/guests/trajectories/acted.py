@@ -25,7 +25,7 @@ def search(query, *found):
 
 
 def tool(name, *found, text="some text", failure=None, **arguments):
-    return StoredStep(kind="tool", purpose=name, arguments=arguments, found=found, text=text_hash(text),
+    return StoredStep(kind="tool", purpose=name, arguments=arguments, found=found, parts=(text_hash(text), *found),
                       failure=failure and Failure("tool", failure))
 
 
