@@ -41,8 +41,8 @@ A guest fills slots. In each slot, a name refers to an attribute of this type:
     metric     a `MetricGroup`; it is scored if a benchmark's scheme names it, or always if it has `material`
     scheduler  a `Schedule` class (ragbed.experiments.running.hooks); the setting `race` uses the one named "race"
     follow_up  a `FollowUp` class (ragbed.experiments.running.hooks); the setting `probe` gives its name
-    trajectory functions that show the calls of an answer: `draw` and `draw_two` return lines for a terminal of a
-               width, from a result or from two labelled ones; `lines` returns rows as JSON, for the report
+    trajectory functions that show the calls of an answer: `draw` as lines for a terminal of a width, `lines` as JSON,
+               `show_two` prints those of two cells
     refusal    functions of ragbed.experiments.guests.refusals: `read` tells whether a text refuses, `sentence` is
                how to refuse a question, `settle` decides an answer's outcome, `note` writes the summary's note
     measure    `metrics`: a function from a plan and a run's folder to notes, which computes users' metrics again
@@ -158,7 +158,7 @@ BUILT_IN: tuple[Guest, ...] = (
         "metric": {"trajectory": f"{_IN}.trajectories.figures:TRAJECTORY"},
         "analysis": {"trajectories": f"{_IN}.trajectories.views:trajectory_views"},
         "trajectory": {"lines": f"{_IN}.trajectories.drawing:lines_as_json",
-                       **{name: f"{_IN}.trajectories.drawing:{name}" for name in ("draw", "draw_two")}},
+                       **{name: f"{_IN}.trajectories.drawing:{name}" for name in ("draw", "show_two")}},
         "cause": {name: f"{_IN}.trajectories.causes:{name.upper()}" for name in (
             "gave_up", "never_found", "not_opened", "not_used")}}),
     Guest("own_metrics", {

@@ -52,7 +52,10 @@ def show(run: Annotated[Path, typer.Argument(callback=locate_run, help="Folder o
     """Show one question: gold, answers, causes, scores and every step."""
     from ragbed.experiments.terminal.show import show_question
 
-    show_question(run, question, cell, against, prompts, scores, json)
+    if against is not None:
+        load(entries("trajectory")["show_two"])(run, question, cell, against, json)
+        return
+    show_question(run, question, cell, prompts, scores, json)
 
 
 def compare(first: Annotated[Path, typer.Argument(metavar="A", help="Folder of a run: the baseline.")],

@@ -20,7 +20,6 @@ from ragbed.agents.types import (
     describe_tool_call,
     message_to_json,
 )
-from ragbed.documents.errors import RunError
 from ragbed.documents.types import Chunk
 from ragbed.experiments.analysis.causes import causes_by_name, find_causes
 from ragbed.experiments.cells import Cell
@@ -61,24 +60,21 @@ def place(row: dict[str, Any]) -> str:
     return f"{row['document']}, " + (f"page {pages[0]}" if pages[0] == pages[1] else f"pages {pages[0]}-{pages[1]}")
 
 
-def _show_outcomes(labels: Mapping[str, str], records: Mapping[str, Record], causes: Mapping[str, str],
-                   metric: str) -> None:
-    rows = []
-    for id, label in labels.items():
-        result = records[id].result if id in records else None
-        score = None if result is None else result.scores.get(metric)
-        rows.append([label, "not asked yet" if result is None else result.outcome,
-                     "-" if score is None else f"{score:g}", causes.get(id, "-")])
-    print_table(["cell", "outcome", metric, "cause"], rows)
-
-
 def _show_answers(question: Question, labels: Mapping[str, str], records: Mapping[str, Record],
-                  placing: Collection[str], columns: Sequence[str], text: Text, prompts: bool, every: bool) -> None:
-    """Print the answer and steps of each cell.
+                  causes: Mapping[str, str], placing: Collection[str], columns: Sequence[str], text: Text,
+                  prompts: bool, every: bool) -> None:
+    """Print a table of the cells, then the answer and steps of each.
 
     `every` prints all scores, not only those of `columns`. Evidence that several cells share is listed once. Cells in
     `placing` do not search.
     """
+    rows = []
+    for id, label in labels.items():
+        result = records[id].result if id in records else None
+        score = None if result is None else result.scores.get(columns[0])
+        rows.append([label, "not asked yet" if result is None else result.outcome,
+                     "-" if score is None else f"{score:g}", causes.get(id, "-")])
+    print_table(["cell", "outcome", columns[0], "cause"], rows)
     first: dict[tuple[StoredPassage, ...], str] = {}
     for id, label in labels.items():
         if id not in records:
@@ -89,7 +85,8 @@ def _show_answers(question: Question, labels: Mapping[str, str], records: Mappin
         known = first.setdefault(result.evidence, label)
         places = PassagePlaces({passage.number: _placed(passage) for passage in result.evidence}, id not in placing,
                                known if known != label else None)
-        _draw("draw", result)
+        for line in load(entries("trajectory")["draw"])(result, console().width):
+            say(line)
         show_steps([restored(step, text) for step in result.trace], places, prompts)
         for number, sub in enumerate(result.subs, 1):
             if sub.trace:
@@ -183,15 +180,8 @@ def _verdict(verdict: Verdict) -> str:
     return f"{', '.join(filter(None, parts)) or 'nothing'} (judge: {verdict.judge})"
 
 
-def _draw(name: str, of: Any) -> None:
-    for line in load(entries("trajectory")[name])(of, console().width):
-        say(line)
-
-
-def show_question(path: Path, name: str, cell: str | None, against: str | None, prompts: bool, scores: bool,
-                  json: bool) -> None:
-    """Show a question and its answers in every cell, or in the named cells; with `against`, only the trajectories of
-    two cells, side by side. JSON always has all scores.
+def show_question(path: Path, name: str, cell: str | None, prompts: bool, scores: bool, json: bool) -> None:
+    """Show a question and its answers in every cell, or in the named cells. JSON always has all scores.
 
     Raises UserError if there is no such run, question or cell.
     """
@@ -199,7 +189,7 @@ def show_question(path: Path, name: str, cell: str | None, against: str | None, 
         ids, cells = folder.question_ids(), cells_in(folder)
         number = find_question(ids, name)
         question = folder.questions([ids[number]])[ids[number]]
-        wanted = find_cells(cells, cell) if against is None else _two_cells(cells, cell, against)
+        wanted = find_cells(cells, cell)
         records = {record.result.cell: record for record in folder.records_of(question.id)}
         texts, columns, causes = folder.database.text, *_scored(folder, cells, question, records)
         complete = (path / "summary.json").is_file()
@@ -215,24 +205,8 @@ def show_question(path: Path, name: str, cell: str | None, against: str | None, 
         print_records([(f"question {number + 1} of {len(ids)}: {question.id}{there}",
                         list(_question_fields(question)))])
         say("")
-        _show_outcomes(wanted, records, causes, columns[0])
-        if against is not None:
-            say("")
-            _draw("draw_two", [(label, records[id].result) for id, label in wanted.items() if id in records])
-            return
         placing = {row["id"] for row in cells if row.get("condition", "retrieved") != "retrieved"}
-        _show_answers(question, wanted, records, placing, columns, texts, prompts, scores)
-
-
-def _two_cells(cells: Sequence[Mapping[str, Any]], cell: str | None, against: str) -> dict[str, str]:
-    """Return the labels of the cell (by default the run's first) and of the one to compare it with, by id."""
-    found = [find_cells(cells, one) for one in (cells[0]["id"] if cell is None else cell, against)]
-    for name, labels in zip((cell, against), found, strict=True):
-        if len(labels) > 1:
-            raise RunError(f"{name!r} matches {len(labels)} cells; name one of: {', '.join(labels.values())}")
-    if found[0] == found[1]:
-        raise RunError(f"--against {against!r} is the cell itself; name another cell, or add --cell")
-    return found[0] | found[1]
+        _show_answers(question, wanted, records, causes, placing, columns, texts, prompts, scores)
 
 
 def _scored(folder: RunFolder, cells: Sequence[Mapping[str, Any]], question: Question,

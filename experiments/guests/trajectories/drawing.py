@@ -1,16 +1,22 @@
 """Draw trajectories: a line for each call, and two side by side, with the call at which they part."""
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import asdict, dataclass
 from itertools import zip_longest
+from pathlib import Path
 from typing import Any
 
 from rich.cells import cell_len, set_cell_size
 
+from ragbed.documents.errors import RunError
 from ragbed.experiments.formatting import plural, visible
 from ragbed.experiments.guests.trajectories.trajectory import Call, read_trajectory
 from ragbed.experiments.record import Result
+from ragbed.experiments.runs.finished import cells_in, find_cells, find_question
+from ragbed.experiments.runs.store import RunFolder
+from ragbed.experiments.terminal.display import console, print_json, print_text, say
 
 _FEW = 4  # up to this many passages are listed
 _LONGEST = 300  # characters of a call's arguments, and of a failure
@@ -89,10 +95,43 @@ def draw_two(cells: Sequence[tuple[str, Result]], width: int) -> list[str]:
     return [row.rstrip() for row in rows]
 
 
-def parting(sides: Sequence[Sequence[Line]]) -> int:
-    """Return the position of the first call that is not the same in all trajectories."""
+def show_two(path: Path, name: str, cell: str | None, against: str, json: bool) -> None:
+    """Print the trajectories of two cells for a question, side by side. `cell` is by default the run's first. Raises
+    RunError if a name does not mean one cell, or a cell has no answer yet."""
+    with closing(RunFolder.existing(path)) as folder:
+        ids, rows = folder.question_ids(), cells_in(folder)
+        id = ids[find_question(ids, name)]
+        cells = dict([*_one_cell(rows, rows[0]["id"] if cell is None else cell), *_one_cell(rows, against)])
+        if len(cells) < 2:
+            raise RunError(f"--against {against!r} is the cell itself; name another cell, or add --cell")
+        records = {one.result.cell: one.result for one in folder.records_of(id)}
+        question = folder.questions([id])[id].text
+    if missing := [label for key, label in cells.items() if key not in records]:
+        raise RunError(f"{path}: {missing[0]} has not answered {id} yet; continue the run, or name another cell")
+    found = [(label, records[key]) for key, label in cells.items()]
+    if json:
+        sides = [trajectory_lines(result) for _, result in found]
+        print_json({"question": id, "parting": parting(sides), "cells": [
+            {"name": label, "trajectory": [asdict(line) for line in lines]}
+            for (label, _), lines in zip(found, sides, strict=True)]})
+        return
+    print_text(f"{id}: {question}")
+    say("")
+    for line in draw_two(found, console().width):
+        say(line)
+
+
+def _one_cell(rows: Sequence[Mapping[str, Any]], name: str) -> Iterable[tuple[str, str]]:
+    found = find_cells(rows, name)
+    if len(found) > 1:
+        raise RunError(f"{name!r} matches {len(found)} cells; name one of: {', '.join(found.values())}")
+    return found.items()
+
+
+def parting(sides: Sequence[Sequence[Line]]) -> int | None:
+    """Return the position, from 0, of the first call that is not the same in all trajectories; None if all are."""
     calls = [[(line.tool, line.text) for line in lines if line.tool] for lines in sides]
-    return next((place for place, row in enumerate(zip_longest(*calls)) if len({*row}) > 1), -1)
+    return next((place for place, row in enumerate(zip_longest(*calls)) if len({*row}) > 1), None)
 
 
 def _compact(lines: Sequence[Line], width: int) -> list[str]:

@@ -73,6 +73,8 @@ def test_show_draws_two_trajectories_side_by_side_and_where_they_part(run, ragbe
     assert [" ".join(side.split()) for side in rows[3].split("|")] == [
         "2 search Steven Spielberg born 1 [2*] 2/2 110", "answered [1*] 1/2 110"]
     assert ragbed("show", run, "jaws", "--against", "direct")[1] == out
+    both = ragbed.json("show", run, "#1", "--cell", LONG, "--against", SHORT)
+    assert (both["parting"], [len(cell["trajectory"]) for cell in both["cells"]]) == (2, [5, 3])
     ragbed.refuses("show", run, "jaws", "--against", LONG, says=["is the cell itself", "add --cell"])
     ragbed.refuses("show", run, "jaws", "--against", "grounded", says=["matches 3 cells; name one of: react"])
 
