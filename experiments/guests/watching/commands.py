@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from ragbed.experiments.guests.watching.watcher import Progress
 
 _EVERY, _SHARE = 1.0, 10.0  # seconds between looks; at least ten times as long as a look takes
-_AROUND = 6  # lines of the terminal that stay free
+_AROUND, _TITLE = 6, 16  # lines of the terminal that stay free; characters of a metric's title that fit
 _SAID = {"finished": "finished", "running": "under way", "paused": "paused",
          "preparing": "being prepared, before its first question",
          "stopped": "stopped before its end: no process works on it; rerun the `ragbed run` command to continue it"}
@@ -146,15 +146,17 @@ def screen_of(found: Progress, most: int) -> RenderableType:
     from ragbed.experiments.terminal.display import printable
 
     table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
-    table.add_column("cell", no_wrap=True, overflow="ellipsis", ratio=1)
+    table.add_column("cell", ratio=1)  # the only column that may shrink; its texts do not wrap
     table.add_column("", width=10)
-    for title in ("answers", f"{metric_title(found.metric)} so far" if found.metric else "", "failed"):
+    metric = metric_title(found.metric) if found.metric else ""
+    for title in ("answers", f"{metric if len(metric) <= _TITLE else 'score'} so far" if metric else "", "failed"):
         table.add_column(title, no_wrap=True, justify="right")
     for cell in found.cells[:most]:
         figure = cell.figure or {}
         score = estimate(figure.get("mean"), figure.get("low"), figure.get("high")).removesuffix(f" {UNKNOWN}")
-        table.add_row(Text(printable(cell.name)), ProgressBar(cell.expected, cell.answers, width=10),
-                      f"{cell.answers:,}/{cell.expected:,}", score, f"{cell.failed:,}")
+        table.add_row(Text(printable(cell.name), no_wrap=True, overflow="ellipsis"),
+                      ProgressBar(cell.expected, cell.answers, width=10), f"{cell.answers:,}/{cell.expected:,}", score,
+                      f"{cell.failed:,}")
     left = len(found.cells) - most
     more = [Text(f"and {left} more cells, with --once")] if left > 0 else []
     return Group(*([table] if found.cells else []), *more, Text(describe(found)))

@@ -52,8 +52,10 @@ def read_control(run: Path, name: str = FILE) -> Control:
         content = read_run_file(path)
         if len(content) > _MAX_BYTES:
             raise RunError(f"{path} is ignored: larger than {_MAX_BYTES} bytes")
-        if (found := parse_config(content.decode())) is None:  # perhaps an editor has not written it yet
-            raise RunError(f"{path} is ignored: it is empty; write it with `ragbed watch RUN`, or delete it")
+        found = parse_config(content.decode())
+        if not isinstance(found, dict):  # such as an empty file, which an editor has not written yet
+            raise RunError(f"{path} is ignored: it has no setting such as paused: true; write it with `ragbed watch "
+                           "RUN`, or delete it")
         return Control.model_validate(found)
     except FileNotFoundError:
         return Control()

@@ -10,9 +10,11 @@ import pytest
 
 from ragbed.documents.errors import RunError
 from ragbed.experiments import RunFolder
+from ragbed.experiments.guests.watching.commands import screen_of
 from ragbed.experiments.guests.watching.control import FILE, Control, RunControl, read_control, write_control
-from ragbed.experiments.guests.watching.watcher import Watcher, recent_rate
+from ragbed.experiments.guests.watching.watcher import CellProgress, Progress, Watcher, recent_rate
 from ragbed.experiments.runs.store import lock_run
+from ragbed.experiments.terminal.display import console
 from ragbed.retrieval.storage.files import hold
 
 
@@ -70,6 +72,19 @@ def test_shards_are_watched_together(town, serve, ragbed):
     assert found["state"] == "finished"
 
 
+def test_a_narrow_terminal_shortens_only_the_names_of_cells(capsys, monkeypatch):
+    monkeypatch.setattr("ragbed.experiments.terminal.display._WIDTH", 80)
+    monkeypatch.delenv("COLUMNS", raising=False)
+    figure = {"mean": 0.2, "low": 0.12, "high": 0.32}
+    cells = [CellProgress(f"chain_of_thought(instruction=Answer in one word.) · {way}", 60, 120, 3, figure)
+             for way in ("retrieved", "gold")]
+    console().print(screen_of(Progress("running", cells, "right", None, 0.0), 9))
+    header, first, *_ = capsys.readouterr().out.splitlines()
+    assert header.split() == ["cell", "answers", "score", "so", "far", "failed"]
+    assert first.startswith("chain_of_thought(instruction=An… ")
+    assert first.rstrip().endswith("60/120  0.20 [0.12, 0.32]       3")
+
+
 def test_the_rate_is_that_of_the_last_minute_or_of_the_last_ten_answers():
     assert recent_rate([], 100.0) is None
     assert recent_rate([40.0 + place for place in range(60)], 100.0) == 1.0
@@ -113,8 +128,8 @@ async def test_a_paused_run_stays_paused_if_its_control_file_becomes_bad_and_wat
         control.close()
     assert control.control.paused
     assert (state["state"], notes[1:]) == ("paused", [state["problem"]])
-    assert state["problem"] == (f"{stopped / FILE} is ignored: it is empty; write it with `ragbed watch RUN`, or "
-                                "delete it")
+    assert state["problem"] == (f"{stopped / FILE} is ignored: it has no setting such as paused: true; write it with "
+                                "`ragbed watch RUN`, or delete it")
     assert f"paused; {state['problem']}" in " ".join(said.split())
 
 
