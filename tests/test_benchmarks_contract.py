@@ -71,6 +71,11 @@ RECORDS = {
     "mtrag": Records("reference.jsonl", (
         "task_id", "turn", "Collection", "Answerability", "Question Type", "contexts", "input", "input/0/text")),
     "korean_rag": Records("qa.jsonl", ("query", "generation_gt", "retrieval_gt")),
+    "browsecomp_plus": Records("browsecomp_plus_decrypted.jsonl", (
+        "query_id", "query", "answer", "evidence_docs/0/docid", "gold_docs/0/docid")),
+    "longmemeval": Records("longmemeval_s_cleaned.json", (
+        "question_id", "question_type", "question", "answer", "haystack_sessions", "haystack_sessions/0/0/role",
+        "haystack_sessions/0/0/content")),
     "beir": Records("corpus.jsonl", ("_id", "text")),
     "trec": Records("corpus.jsonl", ("_id", "text")),
 }

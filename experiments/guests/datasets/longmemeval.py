@@ -65,8 +65,8 @@ class LongMemEval(RecordFiles):
     def question(self, row: Row) -> Loaded:
         """Return the question of one record, over the sessions of its history."""
         id, sessions = row.id("question_id"), row.fields.get("haystack_sessions")
-        if not isinstance(sessions, list) or not sessions:
-            row.fail("haystack_sessions", "a list of sessions", sessions)
+        if not isinstance(sessions, list) or not sessions or not all(isinstance(one, list) for one in sessions):
+            row.fail("haystack_sessions", "a list of sessions, each a list of turns", sessions)
         dates = self._of_each(row, "haystack_dates", len(sessions)) or [""] * len(sessions)
         names = self._of_each(row, "haystack_session_ids", len(sessions)) or list(map(str, range(len(sessions))))
         answering = set(map(str, row.fields.get("answer_session_ids") or ()))
@@ -79,9 +79,10 @@ class LongMemEval(RecordFiles):
             named = name in answering or (not answering and bool(marked))
             gold += (made if named else ()) if self.units == "sessions" else marked
         answerable, date = _ABSTENTION not in id, row.optional("question_date")
+        answer = str(row.number("answer")) if isinstance(row.fields.get("answer"), int) else row.filled("answer")
         return Question(
             id=id, text=row.filled("question") + (f" (asked on {date})" if date else ""),
-            answers=(row.id("answer"),) if answerable else (), answerable=answerable,
+            answers=(answer,) if answerable else (), answerable=answerable,
             gold=tuple(map(gold_chunk, gold)) if answerable else (), provided=tuple(chunks),
             tags=make_tags(question_type=row.text("question_type"))), documents
 
