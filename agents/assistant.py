@@ -17,7 +17,6 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from ragbed.agents.checkpoint import check_mark, check_state, restore
 from ragbed.agents.client import ModelClient
-from ragbed.agents.corpora import IndexCorpus
 from ragbed.agents.graph import Event, State, answer_to_json, build_graph, recursion_limit
 from ragbed.agents.journal import Journal, Model
 from ragbed.agents.model_settings import Limits, ModelSettings
@@ -25,7 +24,7 @@ from ragbed.agents.models import open_model, open_reranker_deps
 from ragbed.agents.relevance_judge import judge_notes
 from ragbed.agents.search import Searcher, SearchStore
 from ragbed.agents.session import Runtime, Session
-from ragbed.agents.tools import StoredTools, open_toolbox, searches_of
+from ragbed.agents.tools import StoredTools, make_by_guest, open_toolbox, searches_of
 from ragbed.agents.types import Answer, failed_answer
 from ragbed.documents.errors import SettingsError
 from ragbed.documents.types import Chunk, digest, replace_surrogates
@@ -101,7 +100,7 @@ class Assistant:
         self.searcher = searcher or Searcher(WholeSearch(index, how), settings.k, most=_MAX_SEARCHES)
         self.strategies = reasoning, retrieval, history = strategies or resolve_strategies(settings)
         self.tools = tools
-        self._corpus = tools and IndexCorpus(index, index.manifest.settings.formats[0], settings.where)
+        self._corpus = tools and make_by_guest("index", index, index.manifest.settings.formats[0], settings.where)
         calls, own = settings.calls.of(settings.model), settings.calls.config(settings.model)
         body = {"extra_body": own.extra_body} if own.extra_body else {}
         locations = {"index", "model", "calls"}  # may change while a question is saved; their contents may not

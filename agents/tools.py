@@ -1,13 +1,10 @@
-"""Tools that a strategy may call: the documents that they may read, and the results that they return.
-
-The guest in the slot `toolbox` implements them: `check` validates the value of a strategy's parameter `tools`, and
-`open` opens its tools for a run."""
+"""Tools that a strategy may call, and the results that they return. The guest in the slot `toolbox` implements them."""
 from __future__ import annotations
 
 import asyncio
 import json
 import re
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager
 from dataclasses import asdict, dataclass
@@ -17,15 +14,20 @@ from weakref import WeakValueDictionary
 
 from ragbed.agents.search import FoundHits, SearchFunction, SearchStore, request_json, request_key, search_miss
 from ragbed.documents.errors import RecipeFailed
-from ragbed.documents.types import Chunk, Document, Format, digest, replace_surrogates
+from ragbed.documents.types import Chunk, digest, replace_surrogates
 from ragbed.documents.user_code import UserCode
 from ragbed.guests import entries, load
 from ragbed.strategies.types import ToolCall, Tools, ToolSpec
 
 
+def make_by_guest(name: str, *given: Any) -> Any:
+    """Call a function of the slot `toolbox`."""
+    return load(entries("toolbox")[name])(*given)
+
+
 def open_toolbox(tools: Tools) -> AbstractAsyncContextManager[Toolbox]:
     """Open the tools of a strategy. Raises SettingsError if one cannot be used."""
-    opened: AbstractAsyncContextManager[Toolbox] = load(entries("toolbox")["open"])(tools)
+    opened: AbstractAsyncContextManager[Toolbox] = make_by_guest("open", tools)
     return opened
 
 
@@ -58,38 +60,6 @@ class ToolOutput:
             for one in self.parts]}
 
 
-class Corpus(Protocol):
-    """The documents that a question may use.
-
-    Attributes:
-        hash: hash of the content.
-        format: the rendering of the documents that the question's searches show.
-        ids: ids of the documents, in order.
-        chunks: the chunks that the question searches.
-    """
-
-    @property
-    def hash(self) -> str: ...
-
-    @property
-    def format(self) -> Format: ...
-
-    @property
-    def ids(self) -> Sequence[str]: ...
-
-    @property
-    def chunks(self) -> Sequence[Chunk]: ...
-
-    def document(self, id: str) -> Document:
-        """Return the document of an id. Raises KeyError if it is unknown."""
-        ...
-
-    def spans(self, id: str, start: int, end: int) -> tuple[Chunk, ...]:
-        """Return the span `[start, end)` of a document's rendering as chunks, which may be cited. Several if the
-        question has only parts of the document."""
-        ...
-
-
 class Toolbox(Protocol):
     """The tools of a strategy, open for a run.
 
@@ -105,11 +75,11 @@ class Toolbox(Protocol):
     @property
     def hashes(self) -> Mapping[str, str]: ...
 
-    async def call(self, call: ToolCall, corpus: Corpus, searches: Mapping[str, SearchFunction]) -> ToolOutput:
+    async def call(self, call: ToolCall, corpus: Any, searches: Mapping[str, SearchFunction]) -> ToolOutput:
         """Call a tool. Unknown tools, invalid arguments and exceptions of tools give an output with a `failure`.
 
         Args:
-            corpus: the documents that the question may use.
+            corpus: the documents that the question may use, as the guest made them.
             searches: the question's searches by name; `search` is that of the cell's retriever.
         """
         ...
@@ -166,7 +136,7 @@ class StoredTools:
         """Return the specifications of the tools; none if a replay does not find them."""
         return tuple(ToolSpec(**one) for one in self._described["specs"])
 
-    def over(self, corpus: Corpus, content: str, searches: Mapping[str, SearchFunction]) -> ToolFunction:
+    def over(self, corpus: Any, content: str, searches: Mapping[str, SearchFunction]) -> ToolFunction:
         """Return a function that calls a tool for a question. `content` is a hash of its documents and searches. Equal
         calls are made once. Errors of the question's searches, such as a CallError, are raised."""
 
@@ -185,7 +155,7 @@ class StoredTools:
         return call
 
 
-async def _call(toolbox: Toolbox, call: ToolCall, corpus: Corpus,
+async def _call(toolbox: Toolbox, call: ToolCall, corpus: Any,
                 searches: Mapping[str, SearchFunction]) -> ToolOutput:
     try:
         with UserCode(RecipeFailed, asyncio.CancelledError):

@@ -59,6 +59,10 @@ A guest fills slots. In each slot, a name refers to an attribute of this type:
     inputs     functions of ragbed.experiments.guests.cell_inputs: `run` and `differences` say what cells were made from
     run_view   a function from a finished run to a list of `View`, for its report
     pair_note  a function from two `ComparedRun` and their matches to sentences, for `ragbed compare`
+    toolbox    `check`: a function from a list, the value of a strategy's parameter `tools`, to the validated list; it
+               raises SettingsError. `open`: a function from that list to an async context manager of a `Toolbox`
+               (ragbed.agents.tools). `index` and `chunks`: functions that make the documents for it, as in
+               ragbed.experiments.guests.agent_tools.corpora
     tool       a function with annotated arguments that returns text, for the server's MCP endpoint
 
 If an installed guest cannot be used, it is left out, and the logger `ragbed.guests` says why in one line on stderr.
@@ -112,8 +116,9 @@ _AS_IT_IS = (  # suffixes of files that are shown as they are
 BUILT_IN: tuple[Guest, ...] = (
     Guest("agent", {"reasoning": {"react": f"{_IN}.agent.react:react", "agent": f"{_IN}.agent.agent:agent"},
                     "prompts": {"agent": f"{_IN}.agent:PROMPTS"}}),
-    Guest("agent_tools", {"toolbox": {name: f"{_IN}.agent_tools.toolbox:{name}_{what}" for name, what in (
-        ("check", "tools"), ("open", "toolbox"))}}),
+    Guest("agent_tools", {"toolbox": {
+        "check": f"{_IN}.agent_tools.toolbox:check_tools", "open": f"{_IN}.agent_tools.toolbox:open_toolbox",
+        "index": f"{_IN}.agent_tools.corpora:IndexCorpus", "chunks": f"{_IN}.agent_tools.corpora:ChunkCorpus"}}),
     Guest("more_strategies", {
         "reasoning": {name: f"{_MORE}.reasoning.{name}:{name}" for name in (
             "self_consistency", "native", "semi_structured", "tree_of_thought", "self_ask", "ircot",

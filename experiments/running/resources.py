@@ -8,9 +8,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ragbed.agents.corpora import ChunkCorpus, IndexCorpus
 from ragbed.agents.search import FoundHits, Searcher, SearchFunction, fixed_chunks
-from ragbed.agents.tools import Corpus, StoredTools, ToolFunction, search_tool, searches_of, tools_name
+from ragbed.agents.tools import StoredTools, ToolFunction, make_by_guest, search_tool, searches_of, tools_name
 from ragbed.documents.errors import ReplayMiss
 from ragbed.documents.types import Chunk, Document, Format, digest
 from ragbed.experiments.cells import PIPELINE
@@ -107,7 +106,7 @@ class Resources:
         self.cache = SearchCache(self.indexes, self.source_of)
         self._places: dict[IndexKey, Places] = {}
         self._documents: dict[tuple[IndexKey, str], Chunk] = {}
-        self._corpora: dict[IndexKey, Corpus] = {}
+        self._corpora: dict[IndexKey, Any] = {}
         self._seed = plan.settings.seeds[0]
         self.perturber = Perturber(benchmark, self.source_of)
         self._placed: dict[tuple[str | int | None, ...], Changed] = {}
@@ -266,26 +265,26 @@ class Resources:
         search, stored = fixed_chunks(chunks), self.tools.get(tools_name(self.plan.tasks(cell).tools))
         if stored is None:
             return ShownSearch(search)
-        corpus = ChunkCorpus(chunks, self._describe)
+        corpus = self._documents_of(chunks)
         searches = dict.fromkeys(["search", *searches_of(stored.tools)], search)
         return ShownSearch(search, specs=stored.specs, tools=stored.over(corpus, corpus.hash, searches))
 
-    def _corpus(self, cell: Cell, question: Question) -> tuple[Corpus, str]:
+    def _corpus(self, cell: Cell, question: Question) -> tuple[Any, str]:
         """Return the documents that a question's tools may read, and a hash of them and of how they are searched."""
         key, change = (cell.finder, cell.format), self.pool_change(cell)
         if not cell.searched:
-            placed = ChunkCorpus(self.placed_if_known(cell, question), self._describe)
+            placed = self._documents_of(self.placed_if_known(cell, question))
             return placed, placed.hash
         retriever, how = self.plan.finders[str(cell.finder)].retriever, self.how[str(cell.finder)]
         if key in self.searchers:
             if key not in self._corpora and key in self.indexes:
-                self._corpora[key] = IndexCorpus(self.indexes[key], cell.format or "plain", retriever.where)
-            corpus = self._corpora.get(key) or ChunkCorpus((), self._describe)
+                self._corpora[key] = make_by_guest("index", self.indexes[key], cell.format, retriever.where)
+            corpus = self._corpora.get(key) or self._documents_of(())
             return corpus, digest(self.cache.content(key), how, str(retriever.k))
         pooled = self.pools[str(cell.finder)]
         scope = scope_name(question, pooled.everything, change)
         chunks = pooled.pool.scope(scope).chunks if pooled.pool is not None else ()
-        return ChunkCorpus(chunks, self._describe), digest(pooled.content(scope), how, str(retriever.k))
+        return self._documents_of(chunks), digest(pooled.content(scope), how, str(retriever.k))
 
     def _like(self, cell: Cell, tool: str) -> Cell:
         """Return the cell with the retriever that a tool searches, in the most similar of its combinations."""
@@ -294,9 +293,12 @@ class Resources:
                                              one.embedder == cell.embedder), default=cell)
         return replace(cell, **{name: getattr(other, name) for name in ("retriever", "chunker", "embedder", "format")})
 
-    def _describe(self, document: str) -> tuple[str, str]:
-        known = self.benchmark.documents.get(document)
-        return self.source_of(document), known.title if known else self.source_of(document)
+    def _documents_of(self, chunks: Sequence[Chunk]) -> Any:
+        def describe(document: str) -> tuple[str, str]:
+            source, known = self.source_of(document), self.benchmark.documents.get(document)
+            return source, known.title if known else source
+
+        return make_by_guest("chunks", chunks, describe)
 
     def _searched(self, cell: Cell, question: Question) -> ShownSearch:
         if not cell.searched:

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from threading import Lock
 
-from ragbed.agents.tools import Corpus
 from ragbed.documents.errors import did_you_mean
 from ragbed.documents.types import Chunk, Document, Format
 from ragbed.experiments.formatting import visible
 from ragbed.experiments.guests.agent_tools.arguments import ToolFailure
+from ragbed.experiments.guests.agent_tools.corpora import Corpus
 from ragbed.strategies.prompting import frame_content
 
 _MAX_NAME = 200  # characters of a document's name in a result

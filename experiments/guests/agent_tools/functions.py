@@ -8,11 +8,12 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
-from ragbed.agents.tools import Corpus, ToolOutput
+from ragbed.agents.tools import ToolOutput
 from ragbed.documents.errors import SettingsError, did_you_mean
 from ragbed.documents.keys import HeaderValue, check_header, fill_header
 from ragbed.documents.types import Chunk, digest
 from ragbed.experiments.guests.agent_tools.arguments import ToolFailure
+from ragbed.experiments.guests.agent_tools.corpora import Corpus
 from ragbed.experiments.guests.agent_tools.corpus_text import clean, read_corpus, show_span
 from ragbed.experiments.guests.agent_tools.processes import ToolPool
 from ragbed.experiments.guests.agent_tools.reading import WINDOW, ToolContext

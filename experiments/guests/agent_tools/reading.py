@@ -11,9 +11,10 @@ from typing import Annotated
 from pydantic import Field
 
 from ragbed.agents.search import SearchFunction
-from ragbed.agents.tools import Corpus, ToolOutput
+from ragbed.agents.tools import ToolOutput
 from ragbed.documents.types import Document
 from ragbed.experiments.guests.agent_tools.arguments import ToolFailure
+from ragbed.experiments.guests.agent_tools.corpora import Corpus
 from ragbed.experiments.guests.agent_tools.corpus_text import Entry, read_corpus, show, show_chunk, span
 from ragbed.experiments.guests.more_strategies.arithmetic.expressions import evaluate
 from ragbed.experiments.guests.more_strategies.arithmetic.functions import Unworkable, is_shown_whole, shown_value

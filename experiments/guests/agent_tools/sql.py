@@ -11,9 +11,10 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from ragbed.agents.tools import Corpus, ToolOutput
+from ragbed.agents.tools import ToolOutput
 from ragbed.documents.types import Chunk
 from ragbed.experiments.guests.agent_tools.arguments import ToolFailure
+from ragbed.experiments.guests.agent_tools.corpora import Corpus
 from ragbed.experiments.guests.agent_tools.corpus_text import clean, show_span
 from ragbed.experiments.guests.agent_tools.processes import ToolPool
 from ragbed.experiments.guests.agent_tools.reading import ToolContext

@@ -14,10 +14,11 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from ragbed.agents.search import SearchFunction
-from ragbed.agents.tools import Corpus, ToolOutput
+from ragbed.agents.tools import ToolOutput
 from ragbed.documents.errors import MissingExtra, SettingsError, did_you_mean
 from ragbed.documents.types import Chunk, digest
 from ragbed.experiments.guests.agent_tools.arguments import ToolFailure, describe_tool, read_arguments
+from ragbed.experiments.guests.agent_tools.corpora import Corpus
 from ragbed.experiments.guests.agent_tools.functions import McpServer, McpTools, UserFunction
 from ragbed.experiments.guests.agent_tools.grep import grep
 from ragbed.experiments.guests.agent_tools.reading import (

@@ -4,10 +4,43 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Protocol
 
 from ragbed.documents.types import Chunk, Document, Format, Page, chunk_id, digest
 from ragbed.retrieval.filters.filtered_collection import filter_collection
 from ragbed.retrieval.index import Index
+
+
+class Corpus(Protocol):
+    """The documents that a question may use.
+
+    Attributes:
+        hash: hash of the content.
+        format: the rendering of the documents that the question's searches show.
+        ids: ids of the documents, in order.
+        chunks: the chunks that the question searches.
+    """
+
+    @property
+    def hash(self) -> str: ...
+
+    @property
+    def format(self) -> Format: ...
+
+    @property
+    def ids(self) -> Sequence[str]: ...
+
+    @property
+    def chunks(self) -> Sequence[Chunk]: ...
+
+    def document(self, id: str) -> Document:
+        """Return the document of an id. Raises KeyError if it is unknown."""
+        ...
+
+    def spans(self, id: str, start: int, end: int) -> tuple[Chunk, ...]:
+        """Return the span `[start, end)` of a document's rendering as chunks, which may be cited. Several if the
+        question has only parts of the document."""
+        ...
 
 
 class IndexCorpus:
