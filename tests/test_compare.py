@@ -184,7 +184,7 @@ def test_a_gate_that_holds_ends_with_status_1(two, ragbed):
     "", "unified", "unified < baseline -", "unified < 0.5", "unified <= baseline", "unified < baseline * 2",
     "unified < baseline - 1e9", "unified < baseline - 0.1; unified > baseline", "__import__('os') < baseline",
     "unified.mean < baseline", "unified. high < baseline",
-    "unified < baseline - -0.1", "nothing < baseline", "unified < baseline - ٣"])
+    "unified < baseline - -0.1", "unified < baseline - ٣"])
 def test_a_gate_of_another_form_is_refused(text):
     with pytest.raises(SettingsError):
         Gate.parse(text)

@@ -13,7 +13,6 @@ from xml.etree.ElementTree import Element, ElementTree, SubElement
 from ragbed.documents.errors import RunError, SettingsError
 from ragbed.experiments.analysis.compare import CellComparison
 from ragbed.experiments.formatting import BOUNDS, format_bounds, format_difference, format_p
-from ragbed.experiments.metrics import find_metric
 from ragbed.experiments.statistics import Comparison
 from ragbed.retrieval.storage.files import explain_write_error, write_atomically
 
@@ -40,13 +39,12 @@ class Gate:
 
     @classmethod
     def parse(cls, text: str) -> Gate:
-        """Parse a condition. Raises SettingsError if it is malformed, or the metric is unknown."""
+        """Parse a condition. Raises SettingsError if it is malformed. Its metric may be declared by the run to read."""
         found = _FORM.fullmatch(text)
         if found is None:
             raise SettingsError(f"--fail-if {text!r}: expected METRIC < baseline or METRIC > baseline, such as "
                                 "'right < baseline - 0.02' or 'right.high < baseline'; fixed thresholds are not "
                                 "supported")
-        find_metric(found["metric"])
         offset = float(found["number"] or 0) * (-1 if found["more"] == "-" else 1)
         return cls(text.strip(), found["metric"], found["sign"] == "<", offset,
                    None if found["bound"] is None else "low" if found["bound"] == "low" else "high")

@@ -201,7 +201,7 @@ def check_conditions(settings: RunSettings, cells: Sequence[Cell], benchmark: Be
                             "allow answers without documents; use conditions: closed-book, or rules: open")
     nothing = benchmark.corpus is None and not benchmark.gives_chunks
     if nothing and any(cell.retriever is not None and cell.format is None for cell in cells):
-        raise SettingsError(f"retriever: {name} has no corpus to index; {_INDEX}")
+        raise SettingsError(f"retriever: {name} has no corpus to index; {_DOCUMENTS}")
     _check_negatives(cells, benchmark)
     _check_labelled(shown, cells, benchmark)
     check_searches(settings, cells, benchmark)

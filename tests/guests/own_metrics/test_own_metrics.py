@@ -3,6 +3,8 @@ import csv
 import json
 import re
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -70,6 +72,16 @@ def test_functions_score_a_run_like_metrics_of_ragbed(town, serve, ragbed, place
     assert ragbed("export", town.run, "all.csv")[0] == 0
     assert {row["score.words"] for row in csv.DictReader((town.folder / "all.csv").read_text().splitlines())} == {
         "3.0", "11.0", "0.0", "2.0"}
+
+
+def test_another_process_checks_a_gate_on_an_own_metric(town, serve, ragbed, place):
+    path = town.config(serve(town.reply).url, reasoning=["direct", "least_to_most"], metrics="my.py:words")
+    assert ragbed("run", path)[0] == 0
+    checked = [subprocess.run([sys.executable, "-m", "ragbed", "compare", str(town.run), "--fail-if", condition],
+                              capture_output=True, text=True, check=False) for condition in (
+                                  "words < baseline - 1", "words < baseline + 1", "wordz < baseline")]
+    assert [one.returncode for one in checked] == [0, 1, 2]
+    assert "unknown metric 'wordz'; did you mean 'words'?" in checked[2].stderr
 
 
 def test_a_narrow_terminal_shows_right_answers_and_refusals_before_own_metrics(
