@@ -94,7 +94,7 @@ class _Collected:
         self._view, self._cells = view, cells
         self._outcomes, self._grades, self._tags, self._metrics = Words("missing"), Words(""), Words(), Words()
         self._questions, self._traces = Blocks("questions"), Blocks("traces")
-        self._texts = Texts(view.text)
+        self._texts, self._lines = Texts(view.text), load(entries("trajectory")["lines"])
 
     def add(self, question: Question, records: Mapping[str, Record], place: int) -> None:
         """Add a question, at this position in the list."""
@@ -180,7 +180,7 @@ class _Collected:
             return None
         parts = [steps(sub.trace, result.evidence, self._texts) for sub in result.subs]
         return self._traces.add(_filled({"steps": steps(result.trace, result.evidence, self._texts), "subs": parts,
-                                         "lines": load(entries("trajectory")["lines"])(result)}))
+                                         "lines": self._lines(result)}))
 
 
 def _checked(support: Support | None) -> list[Any]:

@@ -31,7 +31,7 @@ class Line:
     Attributes:
         text: the arguments, or how the trajectory ended.
         brought: the passages that the call found, gold ones with `*`.
-        count: the same in a few characters.
+        count: the same in a few characters: the number of passages, and those with gold.
         gold: gold items found so far, if this call added one, such as `1 of 2`.
         tokens: tokens of all model calls so far.
     """
@@ -42,6 +42,9 @@ class Line:
     count: str
     gold: str
     tokens: int
+
+
+_HEADER = Line("", "call", "brought", "", "gold", 0)
 
 
 def trajectory_lines(result: Result) -> list[Line]:
@@ -70,15 +73,7 @@ def lines_as_json(result: Result) -> list[dict[str, Any]]:
 def draw(result: Result, width: int) -> list[str]:
     """Return the lines of a trajectory for a terminal of this width; none if it has a single call."""
     lines = trajectory_lines(result)
-    if len(lines) < 3:
-        return []
-    rows = [("", "call", "brought", "gold", "tokens so far"), *(
-        (str(number) if line.tool else "", f"{line.tool} {line.text}".strip(), line.brought, line.gold,
-         f"{line.tokens:,}") for number, line in enumerate(lines, 1))]
-    brought = min(max(cell_len(row[2]) for row in rows), width // 3)
-    text = min(max(cell_len(row[1]) for row in rows), width - brought - 29)
-    return ["", *(f"{number:>3} {_fit(call, text)} {_fit(found, brought)} {_fit(gold, 7)} {tokens:>13}".rstrip()
-                  for number, call, found, gold, tokens in rows)]
+    return ["", *_columns([_HEADER, *lines], width)] if len(lines) > 2 else []
 
 
 def draw_two(cells: Sequence[tuple[str, Result]], width: int) -> list[str]:
@@ -87,7 +82,7 @@ def draw_two(cells: Sequence[tuple[str, Result]], width: int) -> list[str]:
     sides = [trajectory_lines(result) for _, result in cells]
     parts = parting(sides)
     rows = [" | ".join(_fit(label, half) for label, _ in cells)]
-    columns = [_compact(lines, half) for lines in sides]
+    columns = [[_fit(line, half) for line in _columns(lines, half, short=True)] for lines in sides]
     for place, pair in enumerate(zip_longest(*columns, fillvalue=" " * half)):
         if place == parts:
             rows.append(f" {_PART} ".center(width, "-"))
@@ -134,17 +129,18 @@ def parting(sides: Sequence[Sequence[Line]]) -> int | None:
     return next((place for place, row in enumerate(zip_longest(*calls)) if len({*row}) > 1), None)
 
 
-def _compact(lines: Sequence[Line], width: int) -> list[str]:
-    """Return each line in this width: its number and call, passages, gold and tokens."""
-    tokens = [f"{line.tokens / 1000:.1f}k" if line.tokens >= 1000 else str(line.tokens) for line in lines]
-    gold = [line.gold.replace(" of ", "/") for line in lines]
-    counts, golds, most = (max(map(cell_len, column), default=0) for column in (
-        [line.count for line in lines], gold, tokens))
-    counts = min(counts, width // 4)
-    room = width - counts - golds - most - 6
-    return [f"{number if line.tool else '':>2} {_fit(f'{line.tool} {line.text}'.strip(), room)} "
-            f"{_fit(line.count, counts)} {one:>{golds}} {spent:>{most}}"
-            for number, (line, one, spent) in enumerate(zip(lines, gold, tokens, strict=True), 1)]
+def _columns(lines: Sequence[Line], width: int, short: bool = False) -> list[str]:
+    """Return each line in this width: number, call, passages, gold and tokens."""
+    calls = [f"{line.tool} {line.text}".strip() for line in lines]
+    brought = [line.count if short else line.brought for line in lines]
+    gold = [line.gold.replace(" of ", "/") if short else line.gold for line in lines]
+    tokens = ["tokens so far" if line is _HEADER else f"{line.tokens:,}" for line in lines]
+    found, golden, spent = (max(map(cell_len, column), default=0) for column in (brought, gold, tokens))
+    found = min(found, width // 3)
+    room = min(max(map(cell_len, calls), default=0), width - found - golden - spent - 7)
+    numbers = [str(place) if line.tool else "" for place, line in enumerate(lines, 1 - (lines[:1] == [_HEADER]))]
+    return [f"{number:>3} {_fit(call, room)} {_fit(one, found)} {two:<{golden}} {three:>{spent}}"
+            for number, call, one, two, three in zip(numbers, calls, brought, gold, tokens, strict=True)]
 
 
 def _brought(call: Call, golden: set[int]) -> tuple[str, str]:

@@ -6,6 +6,8 @@ Models", 2026 (arXiv 2601.05503).
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from itertools import accumulate
+from operator import or_
 from typing import TYPE_CHECKING, NamedTuple
 
 from ragbed.experiments.guests.trajectories.trajectory import Trajectory, chose_calls, read_trajectory
@@ -54,16 +56,18 @@ def score_trajectory(item: Scored, scoring: Scoring = "corrected") -> Scores:
 
 
 def _score_gold(made: Trajectory, item: Scored) -> Scores:
-    total, seen = item.gold_total, made.seen
-    scores: Scores = {"gold_seen": len(seen) / total, "gold_opened": len(made.opened) / total}
+    calls, found = made.calls, [*accumulate((call.gold for call in made.calls), or_)]  # gold found up to each call
+    sizes = [0, *map(len, found)]
+    scores: Scores = {"gold_seen": sizes[-1] / item.gold_total, "gold_opened": len(made.opened) / item.gold_total}
     if item.cites:
-        scores["gold_cited"] = len(made.cited) / total
-    if seen:
-        first = next(place for place, call in enumerate(made.calls) if call.gold)
-        scores |= {"steps_to_gold": first + 1.0, "tokens_to_gold": float(made.calls[first].tokens)}
-    if len(seen) == total and (whole := made.first_with(seen)) is not None:
-        scores |= {"steps_after_gold": len(made.calls) - 1.0 - whole,
-                   "tokens_after_gold": float(made.calls[-1].tokens - made.calls[whole].tokens)}
+        scores["gold_cited"] = len(made.cited) / item.gold_total
+    if sizes[-1]:
+        first = next(place for place, size in enumerate(sizes) if size)  # counted from 1
+        scores |= {"steps_to_gold": float(first), "tokens_to_gold": float(calls[first - 1].tokens)}
+    if sizes[-1] == item.gold_total:
+        whole = sizes.index(item.gold_total)
+        scores |= {"steps_after_gold": float(len(calls) - whole),
+                   "tokens_after_gold": float(calls[-1].tokens - calls[whole - 1].tokens)}
     return scores
 
 

@@ -61,20 +61,6 @@ class Trajectory:
     tokens: int
     ended: Ending
 
-    @property
-    def seen(self) -> frozenset[int]:
-        """Return the gold items that any call found."""
-        return frozenset[int]().union(*(call.gold for call in self.calls))
-
-    def first_with(self, gold: Iterable[int]) -> int | None:
-        """Return the position of the call by which all of this gold was found; None if it was not."""
-        lacking = set(gold)
-        for place, call in enumerate(self.calls):
-            lacking -= call.gold
-            if not lacking:
-                return place
-        return None
-
 
 def chose_calls(result: Result) -> bool:
     """Return whether the model chose which searches or tools to call."""

@@ -1,7 +1,9 @@
 """Figures of trajectories: each equals the one that is counted by hand."""
 import pytest
 from acted import acted, begins, passage, search, stops, tool, turn
+from rich.cells import cell_len
 
+from ragbed.experiments.guests.trajectories.drawing import draw, trajectory_lines
 from ragbed.experiments.metrics import aggregate
 from ragbed.strategies import Failure
 
@@ -81,3 +83,12 @@ def test_tokens_for_each_right_answer_count_the_wrong_answers_too():
 
 def test_a_strategy_with_fixed_searches_has_no_figures_of_a_trajectory():
     assert "tool_calls" not in acted(search("a", 2), turn(100, 20, "answer"), evidence=GOLD).scores
+
+
+def test_arguments_are_drawn_in_one_line_without_what_could_steer_a_terminal():
+    made = acted(turn(1, 1), tool("grep", pattern="a\n\x1b[31mb\u202e", context=2), search("c" * 5_000),
+                 evidence=GOLD)
+    first, second, last = trajectory_lines(made)
+    assert (first.tool, first.text) == ("grep", "a ⟨U+001B⟩[31mb⟨U+202E⟩, context: 2")
+    assert (len(second.text), second.brought, last.text) == (301, "nothing", "answered")
+    assert max(map(cell_len, draw(acted(turn(1, 1), search("検索" * 90, 1), search("b"), evidence=GOLD), 60))) <= 60
