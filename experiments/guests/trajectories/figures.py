@@ -5,6 +5,7 @@ Models", 2026 (arXiv 2601.05503).
 """
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from itertools import accumulate
 from operator import or_
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 GROUP = "trajectory"
 TOOLS = ("search", "list", "grep", "open", "sql", "calculate")
 ENDS = ("answer", "turns", "tokens", "context")
+_MOST, _NAME = 20, re.compile(r"[a-z][a-z0-9_]{0,39}", re.ASCII)
 _ALL = "answers whose model chose which searches or tools to call"
 _GOLD = f"{_ALL}, to questions with gold"
 _SOME, _WHOLE = f"{_GOLD}, if some of it was found", f"{_GOLD}, if all of it was found"
@@ -50,6 +52,9 @@ def score_trajectory(item: Scored, scoring: Scoring = "corrected") -> Scores:
                "tool_calls_failed": float(sum(bool(call.failure) for call in made.calls)),
                "trajectory_tokens": float(made.tokens), "solved": float(right),
                **{f"ended_by_{end}": float(made.ended == end) for end in ENDS}}
+    for name in made.offered[:_MOST]:  # each by its own name too, such as search_dense or a function of the user
+        if _NAME.fullmatch(name) and (own := f"tool_calls_{name}") not in scores:
+            scores[own] = float(sum(call.tool == name for call in made.calls))
     if item.answerable and item.gold_total:
         scores |= _score_gold(made, item)
     return scores

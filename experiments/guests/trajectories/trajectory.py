@@ -48,6 +48,7 @@ class Trajectory:
     """The calls of an answer.
 
     Attributes:
+        offered: names of the tools that the model could call; empty if the strategy does not tell.
         opened: the gold items whose text the model could read. A page or document that only a search found is not
             opened if the strategy can open documents.
         cited: the gold items in cited passages.
@@ -56,6 +57,7 @@ class Trajectory:
     """
 
     calls: tuple[Call, ...]
+    offered: tuple[str, ...]
     opened: frozenset[int]
     cited: frozenset[int]
     tokens: int
@@ -85,7 +87,8 @@ def read_trajectory(result: Result) -> Trajectory:
                               step.failure.message if step.failure else "", key in asked))
             asked.add(key)
     cited = frozenset(item for number in result.cited for item in holds.get(number, ()))
-    return Trajectory(tuple(calls), _opened(result, calls), cited, tokens, _ending(result))
+    offered = _offered(result)
+    return Trajectory(tuple(calls), offered, _opened(result, calls, offered), cited, tokens, _ending(result))
 
 
 def _in_words(step: StoredStep) -> str:
@@ -101,11 +104,14 @@ def _is_empty(step: StoredStep, tool: str) -> bool:
         tool.startswith(_FINDERS) or (step.kind == "tool" and {*step.parts} <= {_NO_TEXT}))
 
 
-def _opened(result: Result, calls: Iterable[Call]) -> frozenset[int]:
-    offered = " ".join(found[1] for step in result.trace if step.purpose == "begins"
-                       and (found := _TOOLS.match(step.text)))
+def _offered(result: Result) -> tuple[str, ...]:
+    found = next((_TOOLS.match(step.text) for step in result.trace if step.purpose == "begins"), None)
+    return tuple(found[1].split(", ")) if found else ()
+
+
+def _opened(result: Result, calls: Iterable[Call], offered: Iterable[str]) -> frozenset[int]:
     opens = {number for call in calls if call.tool.startswith("open") for number in call.found}
-    wants = bool(opens) or any(name.strip().startswith("open") for name in offered.split(","))
+    wants = bool(opens) or any(name.startswith("open") for name in offered)
     return frozenset(item for passage in result.in_view for item in passage.holds
                      if not wants or passage.number in opens or passage.gold not in ("page", "document"))
 

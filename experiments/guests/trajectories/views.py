@@ -4,7 +4,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ragbed.experiments.analysis.inputs import AnalysisInput, compute_figures
+from ragbed.experiments.analysis.inputs import AnalysisInput, aggregate_cell
 from ragbed.experiments.analysis.pairs import compare_figures
 from ragbed.experiments.analysis.view import Value, View
 from ragbed.experiments.guests.trajectories.figures import ENDS, TOOLS
@@ -15,9 +15,9 @@ from ragbed.experiments.record import Result
 _GOLD = {"gold seen": "gold_seen", "opened": "gold_opened", "cited": "gold_cited", "steps to gold": "steps_to_gold",
          "tokens to gold": "tokens_to_gold", "steps after": "steps_after_gold", "tokens after": "tokens_after_gold",
          "tokens": "trajectory_tokens", "tokens per right": "tokens_per_right"}
-_CALLS = {"calls": "tool_calls", **{kind: f"tool_calls_{kind}" for kind in (
-    *TOOLS, "other", "repeated", "empty", "failed")}}
-_ENDED = {f"ended by {end}": f"ended_by_{end}" for end in ENDS}
+_CALLS = tuple(f"tool_calls_{kind}" for kind in (*TOOLS, "other"))
+_FAULTS = ("tool_calls_repeated", "tool_calls_empty", "tool_calls_failed")
+_ENDED = {**{f"ended by {end}": f"ended_by_{end}" for end in ENDS}, "calibration error": "calibration"}
 _DRAWS = 500
 _NOTES = (
     "n counts the answers whose model chose its searches or tools. Gold is the share of a question's gold items "
@@ -27,7 +27,7 @@ _NOTES = (
     "number of right answers.",)
 _CALIBRATED = ("`calibration error`: the root mean square difference between confidence and correctness, over bins "
                "of 100 answers by confidence. It needs 100 answers.",)
-Cells = Sequence[tuple[str, Mapping[str, Any], Sequence[Result]]]
+Row = tuple[str, int, Mapping[str, Any]]  # a cell: its label, number of answers, and every figure
 
 
 def trajectory_views(run: AnalysisInput) -> list[View]:
@@ -37,26 +37,25 @@ def trajectory_views(run: AnalysisInput) -> list[View]:
     cells = [(label, cell, own) for label, cell in run.labelled() if (own := chosen.get(cell["id"], []))]
     if not cells:
         return []
-    calls = _table(run, cells, "trajectories:calls", "Calls of tools per answer", _CALLS)
-    ends = _table(run, cells, "trajectories:ended", "How trajectories ended (shares of answers)", _ENDED)
-    errors = [_calibration(run, own) for _, _, own in cells]
-    if any(errors):
-        ends = View(ends.name, ends.title, (*ends.header, "calibration error"), tuple(
-            (*row, error) for row, error in zip(ends.rows, errors, strict=True)), notes=_CALIBRATED)
+    rows = [(label, len(own), {**aggregate_cell(run, cell, own), "calibration": _calibration(run, own)})
+            for label, cell, own in cells]
+    named = sorted({name for _, _, found in rows for name in found if name.startswith("tool_calls_")}
+                   - {*_CALLS, *_FAULTS})
+    calls = {name.removeprefix("tool_calls_"): name for name in (*_CALLS, *named, *_FAULTS)}
     tested = {title: name for title, name in {**_GOLD, "calls": "tool_calls"}.items() if title != "steps to gold"}
-    return [_table(run, cells, "trajectories", "Trajectories: gold and tokens", _GOLD, _NOTES), calls, ends,
+    return [_table(rows, "trajectories", "Trajectories: gold and tokens", _GOLD, _NOTES),
+            _table(rows, "trajectories:calls", "Calls of tools per answer", {"calls": "tool_calls", **calls}),
+            _table(rows, "trajectories:ended", "How trajectories ended (shares of answers)", _ENDED, _CALIBRATED),
             *compare_figures(run, chosen, tested, "trajectories:compared", "Trajectories: differences between cells")]
 
 
-def _table(run: AnalysisInput, cells: Cells, name: str, title: str, figures: Mapping[str, str],
-           notes: tuple[str, ...] = ()) -> View:
-    """Return a table of these metrics by their titles. Columns that are 0 or empty in all cells are left out."""
-    rows = [compute_figures(run, cell, own, figures.values()) for _, cell, own in cells]
-    kept = [place for place, values in enumerate(zip(*rows, strict=True))
-            if not place or any(isinstance(one, Mapping) and one["mean"] for one in values)]
-    return View(name, title, ("cell", "n", *(list(figures)[place] for place in kept)), tuple(
-        (label, len(own), *(row[place] for place in kept))
-        for (label, _, own), row in zip(cells, rows, strict=True)), notes=notes)
+def _table(rows: Sequence[Row], name: str, title: str, figures: Mapping[str, str], notes: tuple[str, ...] = ()) -> View:
+    """Return a table of these figures by their titles. Columns that are 0 or empty in all cells are left out."""
+    kept = {column: figure for place, (column, figure) in enumerate(figures.items())
+            if not place or any((found.get(figure) or {}).get("mean") for _, _, found in rows)}
+    return View(name, title, ("cell", "n", *kept), tuple(
+        (label, n, *(found.get(figure) for figure in kept.values())) for label, n, found in rows),
+        notes=() if notes is _CALIBRATED and "calibration error" not in kept else notes)
 
 
 def _calibration(run: AnalysisInput, results: Sequence[Result]) -> Value:

@@ -35,13 +35,15 @@ def test_a_document_is_opened_by_a_search_only_if_the_agent_cannot_open_document
 
 def test_calls_are_counted_by_tool_with_those_that_repeat_find_nothing_or_fail():
     made = acted(
-        begins("search", "grep", "sql"), turn(100, 10), search("Who was it?", 1), tool("search_words", query="who"),
-        turn(100, 10), search("who was it", 1), tool("grep", pattern="Who"), tool("grep", pattern="who"),
+        begins("search_words", "grep", "lookup", "other_tool", "repeated"), turn(100, 10), search("Who was it?", 1),
+        tool("search_words", query="who"), turn(100, 10), search("who was it", 1), tool("grep", pattern="Who"),
+        tool("grep", pattern="who"),
         tool("grep", pattern="Who"), tool("open", failure="there is no document x", document="x"),
         tool("sql", text="3", query="select 3"), tool("lookup", text="", word="y"), tool("list", text="a.txt"),
         evidence=GOLD[:1])
     assert figures(made, "tool_calls", "tool_calls_search", "tool_calls_grep", "tool_calls_open", "tool_calls_sql",
                    "tool_calls_list", "tool_calls_calculate", "tool_calls_other") == [10, 3, 3, 1, 1, 1, 0, 1]
+    assert figures(made, "tool_calls_search_words", "tool_calls_lookup", "tool_calls_other_tool") == [1, 1, 0]
     assert figures(made, "tool_calls_repeated", "tool_calls_empty", "tool_calls_failed") == [2, 5, 1]
 
 
