@@ -160,6 +160,7 @@ def _compare_cells(material: AnalysisInput, items: Mapping[str, _ItemFigures]) -
 
 
 _WORDINGS, _RIGHT = ("literal", "paraphrased"), "right"
+_CHANGE = "change"  # from -1 to 1, so it must not have a metric's name, whose bounds would apply
 
 
 def twin_views(material: AnalysisInput) -> list[View]:
@@ -175,16 +176,16 @@ def twin_views(material: AnalysisInput) -> list[View]:
     if not rows:
         return []
     losses = {id: {name: second.model_copy(update={"scores": {
-        _RIGHT: (second.scores[_RIGHT] or 0) - (first.scores[_RIGHT] or 0)}}) for name, (first, second) in own.items()}
+        _CHANGE: (second.scores[_RIGHT] or 0) - (first.scores[_RIGHT] or 0)}}) for name, (first, second) in own.items()}
               for id, own in twins.items()}
     variants = group_replicates(material.cells, losses)
     called = dict(zip((one.first["id"] for one in variants), label_groups(variants), strict=True))
     couples = [(first, second) for _, first, second in select_pairs(variants)[0]]
-    made = compare_groups(_RIGHT, couples, material.clusters, material.scoring, material.seed)
+    made = compare_groups(_CHANGE, couples, material.clusters, material.scoring, material.seed)
     tested = [((f"{called[first.first['id']]} → {called[second.first['id']]}",), comparison)
               for (first, second), comparison in zip(couples, made, strict=True) if comparison is not None]
-    views = [View("twins", "Literal against paraphrased questions", ("cell", "pairs", *_WORDINGS, "change"),
-                  tuple(rows), main=4, signed=("change",))]
+    views = [View("twins", "Literal against paraphrased questions", ("cell", "pairs", *_WORDINGS, _CHANGE),
+                  tuple(rows), main=4, signed=(_CHANGE,))]
     return views + [difference_view("twins:compared", "Change from literal to paraphrased questions, between cells",
                                     ("what changes",), tested)] * bool(tested)
 

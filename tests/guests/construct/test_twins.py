@@ -116,24 +116,50 @@ def test_twins_need_exactly_one_source_of_other_words(ragbed, tmp_path):
     ragbed.refuses(*construct("--out", tmp_path / "set", synonyms=tmp_path / "none.json"), says=["No such file"])
 
 
-def test_a_run_shows_what_paraphrasing_costs_and_how_cells_differ_in_it(ragbed, serve, built, tmp_path):
-    """The scripted model answers literal questions under direct, and all questions under chain_of_thought."""
+PERFECT = """
+from ragbed.retrieval import Hit
+
+class Perfect:
+    def __init__(self, chunks, answers):
+        self.chunks, self.answers = chunks, answers
+
+    def search(self, queries, k):
+        return [[Hit(chunk, 1.0, 1, "perfect") for chunk in self.chunks if self.answers[query] in chunk.content]
+                for query in queries]
+"""
+
+
+def test_agents_with_grep_and_with_a_perfect_retriever_differ_as_known_beforehand(ragbed, serve, built, tmp_path):
+    """The scripted model greps for what a question quotes, or else for its words, or searches with the question. It
+    answers rightly if the value was shown, which is unique in the pages."""
     answers = {item["question"]: item["answers"][0] for item in items(built)}
 
     def reply(body):
-        text = str(body["messages"][-1]["content"])
-        question = max((one for one in answers if one in text), key=len)
-        known = "“" in question or "step" in json.dumps(body).lower()
-        return f"<Answer>{answers[question] if known else 'five thousand'}</Answer>"
+        shown = [str(message["content"]) for message in body["messages"]]
+        question = max((one for one in answers if one in shown[1]), key=len)
+        if len(shown) == 2:
+            words = re.findall("“([^”]+)”", question) or [
+                word for word in re.findall(r"[\w'’]+", question) if word.casefold() not in SMALL]
+            call = f'grep: {{"pattern": "{"|".join(words)}"}}' if "- grep:" in shown[1] else \
+                f"search: {json.dumps({'query': question})}"
+            return f"Thought: look.\n{call}"
+        if len(shown) == 4:
+            return "Thought: seen.\nfinish"
+        found = re.search(rf"\b{answers[question]}\b", "\n".join(shown[2:]))
+        return f"<Answer>{answers[question] if found else 'five thousand'}</Answer>"
 
-    settings = {"benchmark": {"kind": "jsonl", "path": str(built / "questions.jsonl")}, "name": "twins",
-                "models": f"{serve(reply).url}#m", "reasoning": ["direct", "chain_of_thought"], "rules": "open",
-                "conditions": "closed-book", "out": str(tmp_path / "runs")}
+    (tmp_path / "perfect.py").write_text(PERFECT, encoding="utf-8")
+    agents = [{"kind": "agent", "tools": [tool], "protocol": "text"} for tool in ("grep", "search")]
+    own = {"kind": "jsonl", "path": str(built / "questions.jsonl"), "corpus": str(BUNDLED / "pages")}
+    settings = {"benchmark": own,
+                "models": f"{serve(reply).url}#m", "reasoning": agents, "conditions": "retrieved", "name": "twins",
+                "retriever": {"kind": "external", "factory": f"{tmp_path / 'perfect.py'}:Perfect",
+                              "options": {"answers": answers}}, "out": str(tmp_path / "runs"), "rules": "open"}
     (tmp_path / "run.yaml").write_text(json.dumps(settings), encoding="utf-8")
     views = {view["name"]: view for view in ragbed.json("run", tmp_path / "run.yaml")["views"]}
-    rows = views["twins"]["rows"]
-    assert [(cell, pairs, *(figure["mean"] for figure in figures)) for cell, pairs, *figures in rows] == [
-        ("direct", 30, 1.0, 0.0, -1.0), ("chain_of_thought", 30, 1.0, 1.0, 0.0)]
+    assert [(pairs, *(figure["mean"] for figure in figures)) for _, pairs, *figures in views["twins"]["rows"]] == [
+        (30, 1.0, 0.0, -1.0), (30, 1.0, 1.0, 0.0)]
     tested, = views["twins:compared"]["rows"]
     row = dict(zip(views["twins:compared"]["header"], tested, strict=True))
-    assert (row["what changes"], row["n"], row["difference"]["mean"]) == ("direct → chain_of_thought", 30, 1.0)
+    assert (row["n"], row["before"]["mean"], row["after"]["mean"], row["difference"]["mean"], row["verdict"]) == (
+        30, -1.0, 0.0, 1.0, "significantly higher")
