@@ -30,11 +30,11 @@ from ragbed.documents.paths import child_environment
 from ragbed.experiments.guests.conformance.playing import difference, examine
 from ragbed.strategies.reading import is_refusal
 from ragbed.strategies.settings.plugins import guess_family
-from ragbed.strategies.settings.strategy_config import Spec, built_in, parse_strategy
+from ragbed.strategies.settings.strategy_config import Spec, built_in, check_tools, parse_strategy
 from ragbed.strategies.types import FAMILIES, Family
 
 PROMISES: Mapping[str, str] = {
-    "protocol": "for any reply, it yields only searches, calls, lists of either, and decisions, raises nothing, and "
+    "protocol": "for any reply, it yields only searches, calls, lists of one kind, and decisions, raises nothing, and "
                 "returns a Draft",
     "ends": "it ends even if the model is never satisfied (the calls counted here are not an upper bound)",
     "limits": "the limits of a question can stop it at any step",
@@ -215,6 +215,7 @@ def play() -> None:
     sys.dont_write_bytecode = True
     sys.unraisablehook = lambda unraisable: None  # errors of a stopped generator are reported as a broken limit
     is_refusal("")  # loads the rules for refusals, which are not the strategy's doing
+    check_tools(["search"])  # loads the guest that has the tools
     watching, again = _watch(), place.name == "1"
     with place.open("w", encoding="utf-8", buffering=1) as results:
 
