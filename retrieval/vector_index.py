@@ -35,7 +35,8 @@ _LINK_SECONDS = 3e-4  # seconds to link a vector of 384 numbers into a graph, on
 
 FILE = "vectors.faiss"
 BLOCK = 16_384  # vectors added at a time: 25 MB at 384 dimensions
-_MIN_SAMPLE, _MAX_SAMPLE, _SEED = 256, 65_536, 7  # vectors to learn the range of 8-bit codes from
+_MIN_SAMPLE, _MAX_SAMPLE, _SEED = 256, 16_384, 7  # vectors to learn the range of codes from
+_MAX_DENSE = 1_024  # numbers of a vector that a matrix can rotate in 20 microseconds
 
 _PER_RESULT = 10  # vectors to compare a second time for each result
 _MASKED = 2  # times as many under a mask, because a mask may leave out more of the nearest vectors than of others
@@ -124,8 +125,8 @@ class RaBitQ(_Faiss):
     candidates: Count = 400
 
     def size(self, count: int, dimension: int) -> int:
-        bits = 1 << (dimension - 1).bit_length()
-        return count * (dimension * WIDTHS[self.codes] + bits // 8 + _FACTORS)
+        bits = dimension if _rotates_by_matrix(dimension) else 1 << (dimension - 1).bit_length()
+        return count * (dimension * WIDTHS[self.codes] + -(-bits // 8) + _FACTORS)
 
     @property
     def rounds(self) -> bool:
@@ -184,10 +185,12 @@ class VectorIndex:
         kind = settings or Auto()
         kind, why = kind.choose(*vectors.shape) if why is None else (kind, why)
         index = _empty(kind, vectors.shape[1])
+        # A product with a matrix is rounded differently by each number of threads, and so are the codes of RaBitQ.
+        faiss.omp_set_num_threads(kind.threads if isinstance(kind, Hnsw) else
+                                  1 if isinstance(kind, RaBitQ) else count_cores())
         if not index.is_trained and len(vectors):
             index.train(_sample(vectors, kind))
         # Add blocks in order, because the graph depends on it.
-        faiss.omp_set_num_threads(kind.threads if isinstance(kind, Hnsw) else count_cores())
         # Reserve the memory at once: an array that grows by doubling takes three times its size while it grows.
         stored = _stored_index(kind, index)
         stored.codes.resize(len(vectors) * stored.code_size)
@@ -301,7 +304,8 @@ def _empty(settings: VectorKind, dimension: int) -> Any:
         return (faiss.IndexFlatIP(dimension) if settings.codes == "float32" else
                 faiss.IndexScalarQuantizer(dimension, codes[settings.codes], metric))
     if isinstance(settings, RaBitQ):
-        rotation = faiss.HadamardRotation(dimension, _SEED)  # without BLAS, so the number of threads changes no byte
+        rotation = (faiss.RandomRotationMatrix(dimension, dimension) if _rotates_by_matrix(dimension) else
+                    faiss.HadamardRotation(dimension, _SEED))
         bits = faiss.IndexRaBitQFastScan(rotation.d_out, metric)
         return faiss.IndexRefine(faiss.IndexPreTransform(rotation, bits),
                                  _empty(Flat(codes=settings.codes), dimension))
@@ -311,6 +315,12 @@ def _empty(settings: VectorKind, dimension: int) -> Any:
              faiss.IndexHNSWSQ(dimension, codes[settings.codes], settings.neighbours, metric))
     index.hnsw.efConstruction = settings.ef_build
     return index
+
+
+def _rotates_by_matrix(dimension: int) -> bool:
+    """Return whether vectors are rotated by a matrix. A Hadamard transform is faster for large vectors, but rounds
+    their size up to a power of two, which makes codes longer and searches slower."""
+    return dimension & (dimension - 1) != 0 and dimension <= _MAX_DENSE
 
 
 def _sample(vectors: Matrix, kind: VectorKind) -> Matrix:

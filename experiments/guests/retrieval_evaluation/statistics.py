@@ -159,11 +159,11 @@ def _with_recall(sizes: SearchStatistics, timing: SearchTiming, exact: bool, k: 
         return sizes, timing
     cut, seconds, shares, counts = min(RECALL_AT, k), 0.0, list[float](), list[int]()
     for collection, queries in searches:
-        collection.nearest(queries[:1], cut)  # builds and loads what is needed
+        collection.nearest(queries[:1], k)  # builds and loads what is needed
         started = perf_counter()
         collection.nearest(queries, k)
         seconds += perf_counter() - started
-        recall = 1.0 if exact else recall_of_exact(collection, queries, cut)
+        recall = 1.0 if exact else recall_of_exact(collection, queries, cut, k)
         shares += [] if recall is None else [recall]
         counts += [] if recall is None else [len(queries)]
     found = float(np.average(shares, weights=counts)) if counts else None
@@ -192,11 +192,12 @@ def exact_nearest(collection: Collection, queries: Matrix, k: int) -> list[list[
     return best
 
 
-def recall_of_exact(collection: Collection, queries: Matrix, k: int) -> float | None:
-    """Return the mean share of the `k` exactly nearest chunks that the collection's own search finds; None if there are
-    no queries. A chunk that ties with the last of them counts as one of them."""
+def recall_of_exact(collection: Collection, queries: Matrix, k: int, depth: int | None = None) -> float | None:
+    """Return the mean share of the `k` exactly nearest chunks that the collection's own search for `depth` chunks has
+    among its first `k`; None if there are no queries. A chunk that ties with the last of them counts as one of them."""
     shares = []
-    for own, exact in zip(collection.nearest(queries, k), exact_nearest(collection, queries, 2 * k), strict=True):
+    found = [hits[:k] for hits in collection.nearest(queries, depth or k)]
+    for own, exact in zip(found, exact_nearest(collection, queries, 2 * k), strict=True):
         wanted = min(k, len(exact))
         near = {row for row, score in exact if score >= exact[wanted - 1][1]}
         shares += [sum(row in near for row, _ in own) / wanted] if wanted else []
