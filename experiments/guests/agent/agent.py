@@ -16,7 +16,7 @@ from pydantic import Field
 
 from ragbed.experiments.guests.agent.context import Context
 from ragbed.experiments.guests.agent.conversation import Loop, ProtocolName, Talk, TurnProtocol
-from ragbed.experiments.guests.agent.protocols import STOP, Native, Text, properties, read_lines
+from ragbed.experiments.guests.agent.protocols import STOP_OF_CALLS, Native, Text, properties, read_lines
 from ragbed.experiments.guests.agent.results import DeliveredTools, Delivery
 from ragbed.strategies.answering import answer, answer_form, draft
 from ragbed.strategies.prompting import fill, first_message, system_message, template
@@ -48,7 +48,7 @@ def agent(task: Task, *, tools: Tools = _SEARCH, turns: Annotated[int, Field(ge=
         attempts.append((Native(specs, called.accept), _open(task, template("agent_tools"))))
     if protocol != "native":
         listed = fill("agent_first", tools="\n".join(map(_describe, specs)), example=_example(specs[0]))
-        attempts.append((Text("agent", partial(read_lines, specs=specs), STOP), _open(task, listed)))
+        attempts.append((Text("agent", partial(read_lines, specs=specs), STOP_OF_CALLS), _open(task, listed)))
     loop = Loop(task, "agent", called, turns, context.make_room if context else None, plan)
     last, talk = yield from loop.play(attempts)
     asks = "agent_confidence_field" if answer_form(task) == "fields" else "agent_confidence"
@@ -58,12 +58,10 @@ def agent(task: Task, *, tools: Tools = _SEARCH, turns: Annotated[int, Field(ge=
 
 
 def _open(task: Task, instruction: str) -> Talk:
-    """Begin a conversation without documents: those that tools return come later, between the same marks."""
-    framed = task.framing != "none"
-    quoted = f"{template('framed_datamarked')} " if task.framing == "datamarked" else ""
+    """Begin a conversation without documents. The rules say what the marks around results mean."""
     first = first_message(task, None, instruction, form=answer_form(task), later=True)
-    return Talk((system_message(), replace(first, parts=(
-        f"{quoted}{template('framed_documents')}\n\n" if framed else "", *first.parts))))
+    quoted = f"{template('framed_datamarked')}\n\n" if task.framing == "datamarked" else ""
+    return Talk((system_message(), replace(first, parts=(quoted, *first.parts))))
 
 
 def _describe(spec: ToolSpec) -> str:
@@ -71,7 +69,7 @@ def _describe(spec: ToolSpec) -> str:
     required = spec.parameters.get("required") or ()
     fields = ", ".join(f'"{name}": {_kind(schema)}{"" if name in required else " (optional)"}'
                        for name, schema in properties(spec).items())
-    return f"- {spec.name}: {{{fields}}} {spec.description}"
+    return f"{spec.name}: {{{fields}}} - {spec.description}"
 
 
 def _kind(schema: Any) -> str:

@@ -15,8 +15,10 @@ from ragbed.strategies.reading import strip_thinking
 from ragbed.strategies.types import Message, Reply, ToolSpec
 
 STOP = ("\nResult:", "\nObservation:", "\nDocuments:", "\n<documents>")  # what a model makes up after a call in text
+STOP_OF_CALLS = (*STOP, "}\n")  # small models go on after a call to make up its result
 MAX_TEXT = 20_000  # only this many characters of a reply are read
 _MAX_ARGUMENTS = 4_000  # longest arguments of a call, in characters
+_MAX_PROSE = 500  # characters of a reply without a call that are kept
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _ID = re.compile(r"[A-Za-z0-9_.:-]{1,128}")
 _WRITTEN = re.compile(r'"name"\s?:\s?"([A-Za-z0-9_-]{1,64})"')
@@ -197,15 +199,16 @@ def action_pattern(names: tuple[str, ...], alone: bool = False) -> re.Pattern[st
     groups are the name, the mark after it, its arguments, and `finish`. `alone`: a name without arguments is a call."""
     end = r"|(?=[ \t]*(?:\n|\Z))" if alone else ""
     listed = "|".join(map(re.escape, sorted(names, key=len, reverse=True)))
-    return re.compile(rf"^[ \t>*#_`-]{{0,8}}(?:action[*_`]{{0,3}} ?\d{{0,2}} ?[:：][ \t*_`]{{0,4}})?"
+    return re.compile(rf"^[ \t>*#_`-]{{0,8}}(?:then )?(?:(?:action|call)[*_`]{{0,3}} ?\d{{0,2}} ?[:：][ \t*_`]{{0,4}})?"
                       rf"(?:({listed})[*_`]{{0,3}} ?([:：(\[]{end})([^\n]*)|({FINISH})\b[^\n]*)\n?",
                       re.IGNORECASE | re.MULTILINE)
 
 
 def read_lines(text: str, specs: Sequence[ToolSpec]) -> ReadTurn:
     """Read the first action of a reply, and further calls in the lines directly after it. Keep the reply up to there,
-    since the model makes up what follows."""
+    since the model makes up what follows. A reply without an action is a call that cannot be read."""
     text = strip_thinking(text)[:MAX_TEXT]
+    text += "}" if text.count("{") > text.count("}") else ""  # servers leave the stop sequence out of the reply
     known = {spec.name.casefold(): spec for spec in specs}
     pattern = action_pattern(tuple(known), alone=True)
     calls: list[Call] = []
@@ -220,7 +223,9 @@ def read_lines(text: str, specs: Sequence[ToolSpec]) -> ReadTurn:
         calls.append(Call("", spec.name, arguments))
         act = pattern.match(text, end)
     calls = calls or [call for call in read_written(text, specs, "") if call.tool != FINISH][:MAX_CALLS]
-    return ReadTurn(text[:end or None], tuple(calls), "the reply holds no action")
+    if not calls:
+        return ReadTurn(text[:_MAX_PROSE], (Call("", ""),))
+    return ReadTurn(text[:end or None], tuple(calls))
 
 
 def _line_arguments(spec: ToolSpec, text: str, act: re.Match[str]) -> tuple[Mapping[str, Any] | None, int]:

@@ -14,7 +14,7 @@ from ragbed.strategies.types import Action, Asked, Decision, Evidence, Passage, 
 Delivery = Literal["inline", "digest", "file"]
 READ = "read_result"  # the tool that opens a handle
 _DIGEST, _PAGE = 400, 3_000  # characters of a digest and, at most, of a page; a longer passage has a page of its own
-_REPEATED = 3  # the loop ends after this many turns in a row that only repeat earlier calls
+_IDLE = 2  # the loop ends after this many turns in a row that only repeat earlier calls, or hold no readable call
 
 Part = str | Passage
 
@@ -37,6 +37,7 @@ class DeliveredTools:
     _made: set[str] = field(default_factory=set)  # calls so far
     _last: tuple[str, ...] = ()  # tools of the last turn's calls
     _repeats: int = 0  # number of turns in a row, up to the last, that only repeat calls
+    _unread: int = 0  # number of turns in a row, up to the last, without a readable call
 
     @property
     def specs(self) -> tuple[ToolSpec, ...]:
@@ -60,11 +61,13 @@ class DeliveredTools:
             self._made.add(key)
             one = (yield from self._open(call.arguments or {}, shown)) if call.tool == READ else \
                 self._deliver(next(returned), shown)
-            note = f"{template('agent_repeated')}\n" if again else ""
-            results.append(Result(f"{note}{one.text}", one.evidence))
+            if again:  # what is in view already need not be listed
+                note, known = template("agent_repeated"), one.evidence and {*one.evidence} <= {*shown}
+                one = Result(note if known else f"{one.text}\n{note}", one.evidence)
+            results.append(one)
             shown = concatenate((shown, one.evidence))
         self._repeats = 0 if fresh else self._repeats + 1
-        self.over = f"{_REPEATED} turns in a row repeat earlier calls" if self._repeats >= _REPEATED else ""
+        self.over = f"{_IDLE} turns in a row repeat earlier calls" if self._repeats >= _IDLE else ""
         return results
 
     def unread(self, call: Call) -> str:
@@ -73,6 +76,9 @@ class DeliveredTools:
 
     def progress(self, turn: int, turns: int) -> Decision:
         called, self._last = ", ".join(self._last), ()
+        self._unread = 0 if called else self._unread + 1
+        if self._unread >= _IDLE:
+            self.over = f"{_IDLE} turns in a row hold no readable call"
         ends = bool(self.over) or turn + 1 == turns
         return Decision("stops" if ends else "goes on", self.over or (
             f"turn {turn + 1} of {turns} " + (f"called {called}" if called else "held no readable call")))

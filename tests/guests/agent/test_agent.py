@@ -53,7 +53,7 @@ def test_in_text_a_line_calls_a_tool():
                             ("search", {"query": "Spielberg"})]
     assert agent.shown == [(), (1,), (1, 2, 3), (1, 2, 3)]
     assert [m.role for m in agent.calls[-1].messages] == ["system", *["user", "assistant"] * 3, "user"]
-    assert '- open: {"document": text, "page": number (optional)} Open a document.' in agent.text(0)
+    assert 'open: {"document": text, "page": number (optional)} - Open a document.' in agent.text(0)
     assert not any(call.tools for call in agent.calls)
     assert (answer.cited, decisions(answer)[-1]) == ((2,), ("stops", "finish"))
 
@@ -86,19 +86,27 @@ def test_calls_that_cannot_be_read_are_told_and_counted(made):
     answer = agent.ask()
     assert answer.figures == {"unread_calls": 2}
     assert agent.calls[1].messages[-2].content == (
-        "Error: this call could not be read. Call one of these tools, with its arguments as a JSON object: "
-        "search, open.")
+        "Error: no call could be read. Call one of these tools, with its arguments as a JSON object: search, open; or "
+        "finish.")
     assert agent.called == [("search", {"query": "Jaws"})]
     assert decisions(answer)[2] == ("goes on", "turn 2 of 12 held no readable call")
 
 
+def test_a_reply_in_text_without_a_call_is_told_so_and_a_second_one_ends_it():
+    agent = Agent(["It is in Ohio! " * 99, "Thought: hm", ANSWER], protocol="text")
+    answer = agent.ask()
+    assert [call.purpose for call in agent.calls] == ["agent", "agent", "answer"]
+    assert agent.calls[1].messages[-1].content.startswith("Error: no call could be read.")
+    assert len(agent.calls[1].messages[-2].content) == 500
+    assert decisions(answer)[-1] == ("stops", "2 turns in a row hold no readable call")
+
+
 def test_turns_that_only_repeat_calls_end_it():
-    agent = Agent([calls(("search", {"query": "Jaws"}))] * 4 + [ANSWER])
+    agent = Agent([calls(("search", {"query": "Jaws"}))] * 3 + [ANSWER])
     answer = agent.ask()
     assert agent.calls[2].messages[-1].content == (
-        "You made this call before, and it returned the same. Try other words or another tool, or finish.\n"
-        "<documents>\n[1] is shown above.\n</documents>")
-    assert decisions(answer)[-1] == ("stops", "3 turns in a row repeat earlier calls")
+        "You made this call before, so it brings nothing new. Try other words or another tool, or finish.")
+    assert decisions(answer)[-1] == ("stops", "2 turns in a row repeat earlier calls")
 
 
 def test_marks_in_results_and_arguments_are_disarmed():

@@ -20,6 +20,7 @@ def read(text):
     ('search: {\n  "query": "Ada"\n}\nResult: x', [("search", {"query": "Ada"})]),
     ('search: {"query": "Ada", "k": ', [("search", {"query": "Ada"})]),
     ('Action: open(document="My file", page=2)', [("open", {"document": "My file", "page": 2})]),
+    ('Thought: x\nThen search: {"query": "Ada"', [("search", {"query": "Ada"})]),
     ("open[My file]", [("open", {"document": "My file"})]),
     ("**Open:** `My file`", [("open", {"document": "My file"})]),
     ("open: document: My file, page: 2", [("open", {"document": "My file", "page": 2})]),
@@ -30,7 +31,7 @@ def read(text):
     ("open", [("open", None)]), ("search: {}", [("search", None)]),
     ('<tool_call>{"name": "search", "arguments": {"query": "Ada"}}</tool_call>', [("search", {"query": "Ada"})]),
     ("<think>search: no</think>\nsearch: yes", [("search", {"query": "yes"})]),
-    ("I search: no", []), ("Thought: x\nFinish", []), ("", [])])
+    ("I search: no", [("", None)]), ("", [("", None)]), ("Thought: x\nFinish", []), ("Call: finish", [])])
 def test_calls_are_read_from_lines(text, called):
     assert read(text) == called
 
