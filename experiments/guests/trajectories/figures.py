@@ -100,7 +100,7 @@ TRAJECTORY = MetricGroup((
     _count("tool_calls_repeated", "number of calls with the tool and arguments of an earlier call"),
     _count("tool_calls_empty", "number of calls that found nothing"),
     _count("tool_calls_failed", "number of calls that failed or were refused"),
-    _count("steps_to_gold", "number of calls until gold was first found", _SOME),
+    Metric("steps_to_gold", "number of calls until gold was first found", _SOME, low=1.0, high=None, less=True),
     _count("tokens_to_gold", "tokens of the model calls before gold was first found", _SOME),
     _count("steps_after_gold", "over-searching: number of calls after all gold was found", _WHOLE),
     _count("tokens_after_gold", "over-searching: tokens of the model calls that led to these calls", _WHOLE),
