@@ -39,6 +39,7 @@ from ragbed.experiments.benchmarks.base import About, RecordFiles, collect_quest
 from ragbed.experiments.benchmarks.hub import fetch_files
 from ragbed.experiments.guests.datasets.qrels import Qrels, read_qrels
 from ragbed.experiments.guests.pipelines.answer_files.conversion import prediction
+from ragbed.experiments.guests.trajectories.figures import TOOLS
 from ragbed.experiments.metrics import calibration_error
 from ragbed.experiments.question import Benchmark, Gold, Question, Scheme
 from ragbed.experiments.record import Result
@@ -50,8 +51,8 @@ _TITLE = re.compile(r"\A---\s*\n(?:.*\n){0,5}?title:[ \t]*(.+)")
 _CONFIDENCE = re.compile(r"confidence\W{0,9}(\d{1,3}(?:\.\d{1,9})?)", re.IGNORECASE)
 _DOCID = r"[\w.-]+"
 _CITED = re.compile(rf"\[{_DOCID}(?:, ?{_DOCID})*\]|【{_DOCID}】")
-_CALLS = "tool_calls_"  # metrics of calls by tool
-_NO_TOOLS = frozenset(f"{_CALLS}{name}" for name in ("repeated", "empty", "failed"))
+_CALLS = "tool_calls_"  # metrics of calls by tool, of the guest trajectories
+_NO_TOOLS = frozenset(f"{_CALLS}{name}" for name in ("other", "repeated", "empty", "failed"))
 _COMPLETED = ("answered", "refused")
 
 
@@ -160,9 +161,11 @@ def _leaderboard_figures(results: Sequence[Result]) -> tuple[Sequence[Value], Ma
     for one in results:
         calls.update({name.removeprefix(_CALLS): int(count) for name, count in one.scores.items()
                       if name.startswith(_CALLS) and name not in _NO_TOOLS and count})
+    for kind in TOOLS:  # counts tools such as `search_dense` too, which have their own count
+        calls[kind] -= sum(count for name, count in calls.items() if name != kind and name.startswith(kind))
     return (_percent(sum(one.scores.get("right") == 1 for one in results) / len(results)),
             _percent(math.fsum(recalls) / len(recalls)) if recalls else None, *map(_percent, errors)), {
-                name: count / len(results) for name, count in calls.items()}
+                name: count / len(results) for name, count in calls.items() if count}
 
 
 def _percent(share: float | None) -> float | None:

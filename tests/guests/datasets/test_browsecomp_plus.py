@@ -126,3 +126,23 @@ def test_run_files_of_other_agents_cite_documents_by_id(tmp_path):
         "answer": "It was sold [2, 1]. Exact Answer: Aster [2024] Confidence: 30%",
         "contexts": [{"document": "5"}, {"document": "9"}]}, "")
     assert second.failure == "the run file has no final answer; its status is incomplete"
+
+
+def test_an_agents_calls_and_confidence_are_in_the_figures_and_in_its_files(ragbed, serve, load, tmp_path):
+    """Each question makes one search and two greps, and answers with a confidence of 85 %."""
+    load(ROW, {**ROW, "query_id": "8"})
+    lines = ["Thought: look.\nsearch: light", 'Thought: look.\ngrep: {"pattern": "sold"}',
+             'Thought: again.\ngrep: {"pattern": "reef"}', "Thought: seen.\nfinish",
+             "<Answer>Aster Point [1]</Answer>\nConfidence: 85"]
+    server = serve(lambda body: lines[sum(message["role"] == "assistant" for message in body["messages"])])
+    agent = {"kind": "agent", "tools": ["search", "grep"], "protocol": "text", "confidence": True}
+    (tmp_path / "run.yaml").write_text(json.dumps({
+        "benchmark": {"kind": "browsecomp_plus", "path": str(tmp_path / "decrypted.jsonl")}, "retriever": "bm25",
+        "models": f"{server.url}#m", "reasoning": agent, "name": "made", "out": str(tmp_path / "runs")}))
+    ragbed.json("run", tmp_path / "run.yaml")
+    found = figures(ragbed, tmp_path / "runs" / "made")
+    assert (found["accuracy"], found["recall"], found["calls: search"], found["calls: grep"]) == (100.0, 50.0, 1.0, 2.0)
+    ragbed("export", tmp_path / "runs" / "made", tmp_path / "submitted", "--as", "browsecomp_plus")
+    run = json.loads((tmp_path / "submitted" / "run_0001_769.json").read_text())
+    assert run["tool_call_counts"] == {"search": 1, "grep": 2}
+    assert run["result"] == [{"type": "output_text", "output": "Aster Point [1]\nConfidence: 85%"}]
