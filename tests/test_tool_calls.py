@@ -247,3 +247,21 @@ def test_a_dry_run_counts_the_calls_of_an_agent_and_says_which_limit_it_reaches(
         most.append(json.loads(out)["cells"][0]["calls"]["most"])
     assert (status, most) == (0, [6 * 4, 6 * 3])  # three turns and the answer; a turn may make several calls of tools
     assert any("limit of 10 tool calls per question" in note for note in json.loads(out)["notes"])
+
+
+def test_a_cassette_replays_the_tools_of_an_agent_without_its_server_or_documents(town, serve, ragbed):
+    def reply(body):
+        asked = "\n".join(message["content"] or "" for message in body["messages"])
+        return "<Answer>555 people [1]</Answer>" if "[1]" in asked else 'grep: {"pattern": "Town"}'
+
+    strategy = {"kind": "agent", "tools": ["grep"], "turns": 2, "protocol": "text"}
+    path = town.config(serve(reply).url, reasoning=[strategy])
+    assert ragbed("run", path)[0] == 0
+    calls = [step["purpose"] for step in town.records()[0]["result"]["trace"] if step["kind"] == "tool"]
+    assert calls[0] == "grep"
+    results = json.loads((town.run / "summary.json").read_bytes())["results"]
+    assert ragbed("cassette", "export", town.run, "--out", town.folder / "c.gz")[0] == 0
+    assert ragbed("run", "--replay", town.folder / "c.gz", "--name", "again", "--set",
+                  f"out={town.folder / 'runs'}")[0] == 0
+    again = json.loads((town.folder / "runs" / "again" / "summary.json").read_bytes())
+    assert again["results"] == results

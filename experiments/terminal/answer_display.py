@@ -6,6 +6,7 @@ import contextlib
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from functools import partial
+from json import dumps
 from typing import TYPE_CHECKING, Any
 
 from ragbed.agents.model_settings import PROMPT_CUT
@@ -79,6 +80,10 @@ def _line(event: dict[str, Any]) -> str:
             return f"-- searches for {event['query']!r}"
         case "search":
             return f"-- found {event['found']}{failed}"
+        case "calling":
+            return f"-- calls {event['tool']} {dumps(event['arguments'], ensure_ascii=False)}"
+        case "tool":
+            return f"-- {event['tool']} found {event['found']}, {event['characters']:,} characters{failed}"
         case "asking":
             return f"-- call {event['call']}: {event['purpose']}, documents shown {event['shown']}"
         case "retry":
