@@ -61,8 +61,8 @@ _LANGUAGE = re.compile(r"(?<![a-z])(en|english|zh|cn|chinese)(?![a-z])", re.IGNO
 _SOURCE = "detective_qa"  # its name in MemoryAgentBench
 _EMPTY = Row(Path(), 0, {})
 _OPTION = re.compile(r"""(?<!\w)["'(]?([A-Z])["']?\s?[.):：、](?!\w\.)\s*["']?""")
-_OPTION_LINE = re.compile(rf"^\s*{_OPTION.pattern}", re.MULTILINE)
-_LABEL = re.compile(r"(?:\b(?:options|choices))?[\s:{(\[]*$", re.IGNORECASE)
+_OPTION_LINE = re.compile(rf"^[ \t]{{0,20}}{_OPTION.pattern}", re.MULTILINE)
+_LABEL = re.compile(r"(?:\b(?:options|choices))?[\s:{(\[]{0,20}$", re.IGNORECASE)
 _STATED = re.compile(r"""["']answer["']\s*:\s*["']([^"']+)""")
 _CJK = re.compile(r"[\u3400-\u9fff]")
 

@@ -142,6 +142,7 @@ def test_an_agents_calls_and_confidence_are_in_the_figures_and_in_its_files(ragb
     ragbed.json("run", tmp_path / "run.yaml")
     found = figures(ragbed, tmp_path / "runs" / "made")
     assert (found["accuracy"], found["recall"], found["calls: search"], found["calls: grep"]) == (100.0, 50.0, 1.0, 2.0)
+    assert found["calibration error"] is found["all bins"] is None
     ragbed("export", tmp_path / "runs" / "made", tmp_path / "submitted", "--as", "browsecomp_plus")
     run = json.loads((tmp_path / "submitted" / "run_0001_769.json").read_text())
     assert run["tool_call_counts"] == {"search": 1, "grep": 2}
