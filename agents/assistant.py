@@ -270,7 +270,7 @@ class Assistant:
                     exemplars=self.settings.exemplars, tools=self.tools.specs if self.tools else ())
         runtime = Runtime(self.searcher, self.model.ask, self.model.key, self.index.chunk, self.settings.limits)
         if self.tools and (corpus := self._corpus):
-            runtime = replace(runtime, tools=self.tools.over(corpus, "", {"search": self.searcher}),
+            runtime = replace(runtime, tools=self.tools.over(corpus, "", {"search": self.searcher}).call,
                               span=lambda document, *place: Chunk.of(corpus.document(document), *place))
         play = Session(task, self._reasoning, runtime)
         if results := state.get("results"):

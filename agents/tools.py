@@ -7,6 +7,7 @@ import re
 from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager
+from contextvars import ContextVar
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any, Protocol
@@ -88,6 +89,21 @@ class Toolbox(Protocol):
 ToolFunction = Callable[[ToolCall], Awaitable[ToolOutput]]
 
 
+@dataclass(frozen=True, slots=True)
+class QuestionTools:
+    """The tools of one question: their specifications, a hash of all that determines their results, how to call them,
+    and at most how often. Errors of the question's searches are raised; other failures are outputs."""
+
+    specs: tuple[ToolSpec, ...]
+    content: str
+    call: ToolFunction
+    most: int = 0
+
+
+QUESTION_TOOLS: ContextVar[QuestionTools | None] = ContextVar("QUESTION_TOOLS", default=None)
+"""The tools of the question that the current task plays, for a pipeline that calls them by itself."""
+
+
 def tools_name(tools: Tools) -> str:
     """Return the name of a strategy's tools in a run. Settings of tools, such as of servers, are only hashed."""
     return ", ".join(one if isinstance(one, str) else digest(repr(one))[:8] for one in tools)
@@ -136,9 +152,9 @@ class StoredTools:
         """Return the specifications of the tools; none if a replay does not find them."""
         return tuple(ToolSpec(**one) for one in self._described["specs"])
 
-    def over(self, corpus: Any, content: str, searches: Mapping[str, SearchFunction]) -> ToolFunction:
-        """Return a function that calls a tool for a question. `content` is a hash of its documents and searches. Equal
-        calls are made once. Errors of the question's searches, such as a CallError, are raised."""
+    def over(self, corpus: Any, content: str, searches: Mapping[str, SearchFunction]) -> QuestionTools:
+        """Return the tools for a question. `content` is a hash of its documents and searches. Equal calls are made
+        once."""
 
         async def call(action: ToolCall) -> ToolOutput:
             request = {"tool": action.tool, "arguments": action.arguments, "of": content,
@@ -152,7 +168,7 @@ class StoredTools:
                     self._store.keep(request, found)
             return _to_output(found)
 
-        return call
+        return QuestionTools(self.specs, digest(self.content, content), call)
 
 
 async def _call(toolbox: Toolbox, call: ToolCall, corpus: Any,

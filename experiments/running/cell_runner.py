@@ -17,6 +17,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from ragbed.agents.graph import QuestionPlayer, runtime_of
+from ragbed.agents.tools import QUESTION_TOOLS
 from ragbed.agents.types import Answer, Cost, DecisionStep, GenerateStep, SearchStep, Step, ToolStep
 from ragbed.experiments.benchmarks.fields import fill_references
 from ragbed.experiments.record import Record, Result, StoredMessage, StoredPassage, StoredStep, StoredSub, Timing
@@ -80,10 +81,10 @@ class CellRunner:
 
         async def call(action: ToolCall) -> ToolOutput:
             assert tools is not None
-            output = await tools(action)
+            output = await tools.call(action)
             return replace(output, parts=tuple(one for one in output.parts if isinstance(one, str) or stays(one)))
 
-        less = replace(shown, search=search, tools=tools and call)
+        less = replace(shown, search=search, tools=tools and replace(tools, call=call))
         return await self._play(self.tasks.whole(question), less, numbers)
 
     async def answer_part(self, question: Question, place: int, text: str, evidence: Evidence) -> Answer:
@@ -93,9 +94,15 @@ class CellRunner:
         return await self._play(self.tasks.part(question, place, text, evidence), shown)
 
     async def _play(self, task: Task, shown: ShownSearch, numbers: Mapping[str, int] = _NO_NUMBERS) -> Answer:
-        runtime = runtime_of(shown.search, self.model, self.tasks.settings.limits, shown.tools)
-        task = replace(task, tools=shown.specs)
-        return await self._player.play(task, self.tasks.reasoning, runtime, numbers, self._direct)
+        limits = self.tasks.settings.limits
+        tools = shown.tools and replace(shown.tools, most=limits.tools)
+        runtime = runtime_of(shown.search, self.model, limits, tools.call if tools else None)
+        token = QUESTION_TOOLS.set(tools)
+        try:
+            return await self._player.play(replace(task, tools=tools.specs if tools else ()), self.tasks.reasoning,
+                                           runtime, numbers, self._direct)
+        finally:
+            QUESTION_TOOLS.reset(token)
 
 
 class StoredChunks:

@@ -262,7 +262,8 @@ class Tasks:
     @property
     def tools(self) -> Tools:
         """Return the tools of the cell's strategies. Raises SettingsError if two have different tools."""
-        return common_tools(self.strategies)
+        pipeline = self.plan.pipelines.get(self.cell.model)
+        return pipeline.called_tools if pipeline else common_tools(self.strategies)
 
     @property
     def reasoning(self) -> Reasoning:

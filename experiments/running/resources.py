@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ragbed.agents.search import FoundHits, Searcher, SearchFunction, fixed_chunks
-from ragbed.agents.tools import StoredTools, ToolFunction, make_by_guest, search_tool, searches_of, tools_name
+from ragbed.agents.tools import QuestionTools, StoredTools, make_by_guest, search_tool, searches_of, tools_name
 from ragbed.documents.errors import ReplayMiss
 from ragbed.documents.types import Chunk, Document, Format, digest
 from ragbed.experiments.cells import PIPELINE
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from ragbed.experiments.question import Gold, Question
     from ragbed.experiments.record import Level
     from ragbed.experiments.running.plan import Plan
-    from ragbed.strategies.types import Search, ToolSpec
+    from ragbed.strategies.types import Search
 
 
 class PoolChange(NamedTuple):
@@ -70,13 +70,12 @@ class Pooled:
 @dataclass(frozen=True, slots=True)
 class ShownSearch:
     """A question's search function, with notes for its record and the score of each chunk that was found, by its id.
-    Both are complete after the last search. `tools` calls the tools that `specs` describes."""
+    Both are complete after the last search."""
 
     search: SearchFunction
     notes: list[str] = field(default_factory=list)
     scores: dict[str, float] = field(default_factory=dict)
-    specs: tuple[ToolSpec, ...] = ()
-    tools: ToolFunction | None = None
+    tools: QuestionTools | None = None
 
 
 class Resources:
@@ -258,7 +257,7 @@ class Resources:
             content = digest(content, tool, self._corpus(other, question)[1])
         if cell.change.moves:  # what a search finds then depends on the question
             content = digest(content, str(cell.change), str(cell.seed), question.id)
-        return replace(shown, specs=stored.specs, tools=stored.over(corpus, content, searches))
+        return replace(shown, tools=stored.over(corpus, content, searches))
 
     def over_passages(self, cell: Cell, chunks: Sequence[Chunk]) -> ShownSearch:
         """Return the same for a question that is asked over fixed chunks."""
@@ -267,7 +266,7 @@ class Resources:
             return ShownSearch(search)
         corpus = self._documents_of(chunks)
         searches = dict.fromkeys(["search", *searches_of(stored.tools)], search)
-        return ShownSearch(search, specs=stored.specs, tools=stored.over(corpus, corpus.hash, searches))
+        return ShownSearch(search, tools=stored.over(corpus, corpus.hash, searches))
 
     def _corpus(self, cell: Cell, question: Question) -> tuple[Any, str]:
         """Return the documents that a question's tools may read, and a hash of them and of how they are searched."""

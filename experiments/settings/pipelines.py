@@ -12,7 +12,7 @@ from ragbed.agents.model_settings import PIPELINE_PREFIX
 from ragbed.experiments.cells import OWN, PIPELINE
 from ragbed.guests import load_kinds
 from ragbed.retrieval.tagged_union import tagged_union
-from ragbed.strategies.types import Reasoning, Rules
+from ragbed.strategies.types import Reasoning, Rules, Tools
 
 if TYPE_CHECKING:
     from ragbed.agents.client import ModelClient
@@ -61,6 +61,11 @@ class PipelineSettings(BaseModel):
     def takes_documents(self) -> bool:
         """Return whether ragbed sends the documents to the pipeline. If not, the pipeline retrieves by itself."""
         raise NotImplementedError
+
+    @property
+    def called_tools(self) -> Tools:
+        """Return the tools that the pipeline may call."""
+        return Tools()
 
     @property
     def identity(self) -> str:

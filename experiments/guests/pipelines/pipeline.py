@@ -3,20 +3,23 @@ from __future__ import annotations
 
 import contextlib
 import json
+import operator
 import re
 from collections.abc import AsyncIterator, Mapping, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass
-from functools import lru_cache
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from functools import lru_cache, partial
+from typing import TYPE_CHECKING, Annotated, Any, Self, cast
 
-from pydantic import AfterValidator, Field, ValidationError
+from pydantic import AfterValidator, BeforeValidator, Field, ValidationError, model_validator
 
 from ragbed.agents.client import Completion, ModelClient
 from ragbed.agents.model_settings import PIPELINE_PREFIX
 from ragbed.agents.models import NoCalls
 from ragbed.agents.replies import OnEvent, fixed_price
+from ragbed.agents.tools import QUESTION_TOOLS, make_by_guest
 from ragbed.agents.types import redact_reply
-from ragbed.documents.errors import MissingExtra
+from ragbed.documents.errors import MissingExtra, SettingsError
 from ragbed.documents.http import MAX_REPLY_BYTES, Address, BadReply
 from ragbed.documents.json import loads
 from ragbed.documents.types import digest
@@ -29,7 +32,7 @@ from ragbed.experiments.guests.pipelines.recipe import (
 )
 from ragbed.experiments.settings.pipelines import PipelineSettings
 from ragbed.strategies.reading import REFUSAL, fold
-from ragbed.strategies.types import Generate, Reply, Usage
+from ragbed.strategies.types import Generate, Reply, Tools, Usage
 
 if TYPE_CHECKING:
     import jsonpath
@@ -39,12 +42,14 @@ if TYPE_CHECKING:
     from ragbed.agents.openai_chat import Chat
     from ragbed.documents.http import Response
     from ragbed.documents.types import Chunk, Document
+    from ragbed.experiments.guests.pipelines.tool_server import ToolServer, ToolSession
     from ragbed.experiments.question import Question
     from ragbed.experiments.record import Level
     from ragbed.strategies.types import Evidence, Reasoning
 
-FIELDS = ("id", "question", "options", "history", "documents")
+FIELDS = ("id", "question", "options", "history", "documents", "tools")
 _FIELD = re.compile(r"\{(" + "|".join(FIELDS) + r")\}")
+_DEFAULT_TOOLS = ["search", "list", "grep", "open"]
 _TEXT = ("text", "content", "page_content", "passage")  # names of a context's text, the usual one first
 _DOCUMENT = ("document", "document_id", "doc_id", "docid", "source", "file_path", "url", "id")
 
@@ -80,6 +85,17 @@ def _check_request(request: Any) -> Any:
 
 JSONPath = Annotated[str, AfterValidator(_check_path)]
 Request = Annotated[Any, AfterValidator(_check_request)]
+_session: ContextVar[ToolSession | None] = ContextVar("session", default=None)
+
+
+def _check_tools(tools: Any) -> Any:
+    try:
+        return make_by_guest("check", _DEFAULT_TOOLS if tools == "mcp" else tools) if tools else ()
+    except SettingsError as error:
+        raise ValueError(str(error)) from None
+
+
+ToolList = Annotated[tuple[Any, ...], BeforeValidator(_check_tools)]
 
 
 class JSONPipeline(PipelineSettings):
@@ -87,8 +103,10 @@ class JSONPipeline(PipelineSettings):
 
     Attributes:
         request: the JSON to send. `{question}`, `{options}`, `{history}`, `{documents}` and `{id}` are filled in
-            wherever they occur in a string; a string that is only a field becomes its value. With `{documents}`, the
-            pipeline has a cell per condition. Without, it retrieves by itself, and has a single cell.
+            wherever they occur in a string; a string that is only a field becomes its value. With `{documents}` or
+            `{tools}`, the pipeline has a cell per condition. Without, it retrieves by itself, and has a single cell.
+        tools: tools of ragbed that the pipeline may call, as for the strategy `agent`; `mcp` stands for search, list,
+            grep and open. `{tools}` in the request becomes the address of an MCP server for the question.
         answer, contexts, citations, refused, prompt_tokens, completion_tokens, price: where to find each in the reply,
             as JSONPath (RFC 9535). A value that is missing is unknown. A bare string or number is the answer.
         refusals: beginnings of the pipeline's refusals, such as `I don't know`; case and punctuation are ignored.
@@ -103,11 +121,28 @@ class JSONPipeline(PipelineSettings):
     completion_tokens: JSONPath = "$.completion_tokens"
     price: JSONPath = "$.price"
     refusals: tuple[str, ...] = ()
+    tools: ToolList = Field(default=(), exclude_if=operator.not_)
+
+    @model_validator(mode="after")
+    def _check_tools(self) -> Self:
+        if self.tools and (self.recorded or "{tools}" not in json.dumps(self.request)):
+            raise ValueError("tools: the pipeline does not get their address; write {tools} in its `request`, or give "
+                             "your function a parameter `tools`")
+        if self.tools and "{documents}" in json.dumps(self.request):
+            raise ValueError("request: {documents} and {tools} cannot be combined: the tools find the documents")
+        if not self.tools and "{tools}" in json.dumps(self.request):
+            raise ValueError("request: {tools} is the address of tools, but there are none; add tools: mcp")
+        return self
+
+    @property
+    def called_tools(self) -> Tools:
+        """Return the tools that the pipeline may call."""
+        return Tools(self.tools)
 
     @property
     def takes_documents(self) -> bool:
-        """Return whether the request has a place for documents."""
-        return "{documents}" in json.dumps(self.request)
+        """Return whether the request has a place for documents, or for tools that read them."""
+        return bool(self.tools) or "{documents}" in json.dumps(self.request)
 
     def match_contexts(self, evidence: Evidence, question: Question, documents: Mapping[str, Document],
                        gold: Sequence[Chunk]) -> tuple[Evidence, Mapping[int, Level | None]]:
@@ -130,7 +165,7 @@ class JSONPipeline(PipelineSettings):
     @property
     def recipe(self) -> Reasoning:
         """Return the recipe that all these pipelines share."""
-        return ask_pipeline
+        return partial(ask_pipeline, documents="{documents}" in json.dumps(self.request) or not self.tools)
 
     def open(self, limits: CallLimits) -> Channel:
         """Open the connection to the pipeline. Raises UserError if it cannot be opened."""
@@ -148,7 +183,9 @@ class JSONPipeline(PipelineSettings):
 
     def fill(self, fields: Mapping[str, Any]) -> Any:
         """Return the request filled in with a question's fields."""
-        return _fill(self.request, {**fields, "id": opaque_id(fields["id"])})
+        if (session := _session.get()) is not None:
+            session.begin()
+        return _fill(self.request, {**fields, "id": opaque_id(fields["id"]), "tools": session.url if session else ""})
 
     def read(self, content: Any, fields: Mapping[str, Any]) -> PipelineReply:
         """Read the reply to a question's fields. Raises BadReply if it has no answer, or a value of another type."""
@@ -223,6 +260,7 @@ class PipelineClient(ModelClient):
             limits = limits.model_copy(update={"concurrency": pipeline.concurrency})
         at = NoCalls("this pipeline was opened for a replay, which makes no calls") if channel is None else \
             Address(channel.url, channel.key)
+        self._server = _open_server() if channel is not None and pipeline.tools else None
         super().__init__(pipeline.cell_model, identity, pipeline.name, at,
                          (lambda *tokens: None) if prices is None else fixed_price(prices), limits)
         self._pipeline = pipeline
@@ -240,24 +278,47 @@ class PipelineClient(ModelClient):
         return True
 
     def parameters(self, action: Generate, max_tokens: int, repeat: int = 0) -> dict[str, Any]:
-        """Return the repeat if it is not the first. A pipeline's other parameters are part of its identity."""
-        return {"repeat": repeat} if repeat else {}
+        """Return the repeat if it is not the first, and a hash of the question's tools. A pipeline's other parameters
+        are part of its identity."""
+        tools = QUESTION_TOOLS.get()
+        return {**({"repeat": repeat} if repeat else {}), **({"tools": tools.content} if tools else {})}
 
     async def complete(self, action: Generate, *, max_tokens: int, deadline: float | None = None, repeat: int = 0,
                        tell: OnEvent | None = None) -> Completion:
         """Make one call without streaming. Raises the same errors as `ModelClient.complete`."""
-        return await super().complete(action, max_tokens=max_tokens, deadline=deadline, repeat=repeat)
+        server, tools = self._server, QUESTION_TOOLS.get()
+        with server.session(tools) if server and tools else contextlib.nullcontext() as session:
+            token = _session.set(session)
+            try:
+                return await super().complete(action, max_tokens=max_tokens, deadline=deadline, repeat=repeat)
+            finally:
+                _session.reset(token)
+
+    async def aclose(self) -> None:
+        """Close the connection, and the server of the tools."""
+        if self._server is not None:
+            await self._server.close()
+        await super().aclose()
 
     def _read(self, answer: Response, at: Address, action: Generate,
               way: StreamMode) -> tuple[Reply, Mapping[str, Any]]:
         if len(answer.body) > MAX_REPLY_BYTES:
             raise BadReply(f"it returned more than {MAX_REPLY_BYTES >> 20} MB")
         returned = self._pipeline.read(loads(answer.body, mend=True), parse_fields(action.messages[0].content))
+        if (session := _session.get()) is not None:
+            returned = returned.model_copy(update={"called": tuple(session.log)})
         tokens = returned.prompt_tokens, returned.completion_tokens
         price = returned.price if returned.price is not None else self.price_of(*tokens)
         reply = Reply(returned.model_dump_json(exclude_defaults=True),
                       parsed=returned.model_dump(mode="json", exclude_defaults=True), usage=Usage(*tokens, 0, 1, price))
         return redact_reply(reply, at.key), {}
+
+
+def _open_server() -> ToolServer:
+    MissingExtra.check("serve", "uvicorn")
+    MissingExtra.check("mcp", "mcp")
+    from ragbed.experiments.guests.pipelines.tool_server import ToolServer
+    return ToolServer()
 
 
 def parse_fields(content: str) -> dict[str, Any]:

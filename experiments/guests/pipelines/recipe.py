@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from ragbed.documents.types import Chunk, chunk_id, digest
 from ragbed.strategies.reading import renumber_citations
-from ragbed.strategies.types import Contexts, Draft, Evidence, Generate, Message, Recipe, Task
+from ragbed.strategies.types import Contexts, Draft, Evidence, Generate, Message, Passage, Recipe, Task, ToolCall
 
 MAX_CONTEXTS = 1_000
 _SCHEMA = {"type": "object", "properties": {"answer": {"type": "string"}}}  # parses the reply as JSON
@@ -41,6 +42,7 @@ class PipelineReply(BaseModel):
             something else. Numbers in brackets in the answer count too.
         refused: whether it refused; if None, the wording of the answer decides.
         price: US dollars; None if unknown.
+        called: ragbed's tools that it called, each with the arguments.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
@@ -52,20 +54,36 @@ class PipelineReply(BaseModel):
     prompt_tokens: int = Field(default=0, ge=0)
     completion_tokens: int = Field(default=0, ge=0)
     price: float | None = Field(default=None, ge=0, allow_inf_nan=False)
+    called: tuple[tuple[str, dict[str, Any]], ...] = ()
 
 
-def ask_pipeline(task: Task) -> Recipe:
-    """Ask the pipeline in one call. The evidence is its contexts or, if it lists none, the documents sent."""
-    sent = yield from task.gather(task.question)
+def ask_pipeline(task: Task, documents: bool = True) -> Recipe:
+    """Ask the pipeline in one call. The evidence is what the tools that it called returned, its contexts or, if there
+    are none, the documents sent.
+
+    The calls of tools are made again after the reply, so that they have steps and evidence numbers. Their results are
+    stored already.
+
+    Args:
+        documents: whether to search for documents to send.
+    """
+    sent = (yield from task.gather(task.question)) if documents else ()
     numbers = tuple(passage.number for passage in sent)
     reply = yield Generate((Message("user", tuple(_request(task, sent))),), "answer", numbers, schema=_SCHEMA,
                            counted=False)
     returned = PipelineReply.model_validate(reply.parsed or {}, strict=False)
-    if returned.contexts:
+    if returned.called:
+        seen: dict[Passage, None] = {}
+        for tool, arguments in returned.called:
+            result = yield ToolCall(tool, arguments)
+            seen |= dict.fromkeys(result.passages)
+        yield Contexts(tuple(passage.chunk for passage in seen))
+        numbers = tuple(passage.number for passage in seen)  # 1, 2, ..., as the results had them
+    elif returned.contexts:
         shown = yield Contexts(tuple(_chunk(one, sent) for one in returned.contexts))
         numbers = tuple(passage.number for passage in shown)
-    beyond = max(numbers, default=0)  # an unknown citation becomes a number above all known ones
     number_of = dict(enumerate(numbers, start=1))
+    beyond = max(numbers, default=0)  # an unknown citation becomes a number above all known ones
     renumbered = replace(reply, parsed={
         "answer": renumber_citations(returned.answer, number_of, beyond), "refused": returned.refused,
         "citations": [number_of.get(place, beyond + max(place, 1)) for place in returned.citations]})
