@@ -95,7 +95,7 @@ class ToolServer:
             place = socket.create_server(("127.0.0.1", 0), backlog=512)
             self._port = place.getsockname()[1]
             self._server = _Uvicorn(uvicorn.Config(self._answer, log_config=None, log_level="critical", lifespan="off",
-                                                   access_log=False, ws="none"))
+                                                   access_log=False, ws="none", interface="asgi3"))
             self._task = asyncio.create_task(self._serve(self._server, place))
 
     async def _serve(self, server: uvicorn.Server, place: socket.socket) -> None:
