@@ -75,6 +75,7 @@ def compile_pattern(pattern: str) -> Any:
     options.log_errors = False
     options.case_sensitive = any(map(str.isupper, _NO_CASE.sub("", pattern)))
     try:
+        re2.compile(pattern, options)  # so that its error shows the pattern as given
         compiled = re2.compile(f"(?m){pattern}", options)
     except re2.error as error:
         why = error.args[0].decode(errors="replace") if isinstance(error.args[0], bytes) else str(error)

@@ -1,0 +1,62 @@
+"""A run whose agent uses every tool over an index, replayed without them."""
+import sys
+from pathlib import Path
+
+import pytest
+
+from ragbed.agents.scripted import tool_call_reply
+from ragbed.experiments.guests.agent_tools.processes import ToolPool
+
+ROWS = ("<tr><th>Year</th><th>Number</th></tr><tr><td>2000</td><td>507,467</td></tr>"
+        "<tr><td>2020</td><td>693,494</td></tr>")
+PAGES = {"oslo.html": f"<h1>Oslo</h1><p>Oslo lies on a fjord.</p><table><caption>People</caption>{ROWS}</table>",
+         "rome.html": "<h1>Rome</h1><p>Rome lies on the Tiber.</p>"}
+QUESTION = {"id": "q", "question": "By how many people did Oslo grow?", "answer": "186027",
+            "gold_documents": ["oslo.html"]}
+LOOKUP = '''
+def lookup(town: str) -> str:
+    """Look up a town."""
+    return {"Oslo": "known"}[town]
+'''
+SERVER = {"mcp": {"command": [sys.executable, str(Path(__file__).parent / "mcp_test_server.py"), "stdio"]},
+          "only": ["forecast"]}
+TURNS = [[("list", {}), ("grep", {"pattern": "fjord"}), ("search_words", {"query": "Tiber", "k": 1}), ("search", {
+    "query": "Oslo", "k": 1})],
+         [("open", {"document": "oslo.html", "lines": "1-3"}), ("sql", {"query": "SELECT max(number) AS n FROM people"})],
+         [("calculate", {"expression": "693,494 - 507,467"}), ("lookup", {"town": "Rome"}),
+          ("forecast", {"city": "Oslo"}), ("grep", {"pattern": "("})]]
+
+
+def say(body):
+    turn = sum(message["role"] == "assistant" for message in body["messages"])
+    if turn == len(TURNS) or body.get("tool_choice") == "none":
+        return "<Answer>186027 [1]</Answer>"
+    calls = tool_call_reply(TURNS[turn], id=f"call_{turn}_").tool_calls
+    return {"message": {"role": "assistant", "content": None, "tool_calls": list(calls)}, "finish_reason": "tool_calls"}
+
+
+@pytest.mark.slow
+def test_an_agent_uses_every_tool_and_a_replay_starts_none(town, serve, ragbed, own_cache, monkeypatch):
+    server = serve(say)
+    (town.folder / "my.py").write_text(LOOKUP)
+    tools = ["list", "grep", "search", "search_words", "open", "sql", "calculate", f"{town.folder}/my.py:lookup"]
+    path = town.config(server.url, benchmark=town.own(QUESTION, pages=PAGES),
+                       reasoning=[{"kind": "agent", "tools": [*tools, SERVER]}], retriever=["bm25", {"kind": "bm25", "k": 3, "name": "words"}])
+    assert ragbed("run", path)[0] == 0
+    first = town.records()[0]["result"]
+    steps = [(step["purpose"], len(step["found"]), bool(step["failure"]))
+             for step in first["trace"] if step["kind"] == "tool"]
+    assert steps == [("list", 0, False), ("grep", 1, False), ("search_words", 1, False), ("search", 1, False),
+                     ("open", 1, False), ("sql", 1, False), ("calculate", 0, False), ("lookup", 0, True),
+                     ("forecast", 0, False), ("grep", 0, True)]
+    results = [message["content"] for message in server.requests[3][0]["messages"] if message["role"] == "tool"]
+    assert results[1] == ("<documents>\n1 matching line in oslo.html (1).\n\noslo.html, line 3:\n\n[1]\nOslo lies on a "
+                          "fjord.\n</documents>")
+    assert results[6] == "<documents>\n186027\n</documents>"
+    assert (first["outcome"], first["shown"]) == ("answered", [1, 2, 3, 4, 5])
+    summary = (town.run / "summary.json").read_bytes()
+    server.requests.clear()
+    monkeypatch.setattr(ToolPool, "start", None)
+    assert ragbed("run", path, "--journal", "replay")[0] == 0
+    assert (town.run / "summary.json").read_bytes() == summary
+    assert not server.requests
