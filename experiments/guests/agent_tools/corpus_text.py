@@ -1,22 +1,29 @@
 """The documents of a corpus by name, and their text in one buffer."""
 from __future__ import annotations
 
+import json
 import re
 from bisect import bisect_right
 from collections import OrderedDict
 from collections.abc import Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import astuple, dataclass
 from functools import cached_property
+from mmap import ACCESS_READ, mmap
 from threading import Lock
+from typing import Any
 
 from ragbed.documents.errors import did_you_mean
-from ragbed.documents.types import Chunk, Document, Format
+from ragbed.documents.paths import cache_dir
+from ragbed.documents.types import Chunk, Document, Format, digest
 from ragbed.experiments.formatting import visible
 from ragbed.experiments.guests.agent_tools.arguments import ToolFailure
 from ragbed.experiments.guests.agent_tools.corpora import Corpus
+from ragbed.retrieval.storage.files import mark_new, mark_used, write_atomically
 from ragbed.strategies.prompting import frame_content
 
 _MAX_NAME = 200  # characters of a document's name in a result
+_LARGE, _LENGTH = 8_000_000, 20  # bytes of a text that is kept; digits at the end of its file
 _KEPT = 32  # corpora whose text is kept in memory
 _MAX_HEADINGS = 100_000
 _headings: dict[tuple[str, str], str] = {}
@@ -40,12 +47,12 @@ class CorpusText:
     """The documents of a corpus in order.
 
     Attributes:
-        data: their renderings as UTF-8, each followed by a line end.
-        starts: where each document begins in `data`, and the end of `data`.
+        data: their renderings as UTF-8, each followed by a line end: bytes, or a file that has more after them.
+        starts: where each document begins in `data`, and where the last one ends.
     """
 
     entries: Sequence[Entry]
-    data: bytes
+    data: Any
     starts: Sequence[int]
 
     def document_at(self, place: int) -> int:
@@ -89,6 +96,14 @@ def read_corpus(corpus: Corpus) -> CorpusText:
 
 
 def _read(corpus: Corpus) -> CorpusText:
+    """Read the documents. A large text is kept in the cache, because reading it from an index takes a second."""
+    kept = cache_dir() / "texts" / digest("1", corpus.hash, corpus.format)
+    with suppress(OSError, ValueError):
+        with kept.open("rb") as file:
+            mapped = mmap(file.fileno(), 0, access=ACCESS_READ)
+        listed, ends = json.loads(mapped[int(mapped[-_LENGTH:]):-_LENGTH])
+        mark_used(kept)
+        return CorpusText([Entry(*one) for one in listed], mapped, ends)
     entries, texts, starts = [], [], [0]
     for document in map(corpus.document, corpus.ids):
         text = document.text(corpus.format)
@@ -96,7 +111,14 @@ def _read(corpus: Corpus) -> CorpusText:
         entries.append(Entry(document.id, document.source, document.title, len(document.pages), len(text)))
         texts.append(encoded)
         starts.append(starts[-1] + len(encoded) + 1)
-    return CorpusText(entries, b"\n".join((*texts, b"")), starts)
+    data = b"\n".join((*texts, b""))
+    if len(data) > _LARGE:
+        with suppress(OSError):  # without a writable cache, the documents are read again
+            kept.parent.mkdir(parents=True, exist_ok=True)
+            footer = json.dumps([[*map(astuple, entries)], starts]).encode()
+            write_atomically(kept, data + footer + b"%*d" % (_LENGTH, len(data)))
+            mark_new(kept)
+    return CorpusText(entries, data, starts)
 
 
 def show(text: str) -> str:

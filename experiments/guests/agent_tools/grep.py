@@ -27,6 +27,11 @@ _COUNTED, _SHOWN, _SHOWN_EACH = 1_000, 30, 5  # lines that are counted, shown, a
 _NAMED = 20  # documents whose matches are counted by name
 _MAX_LINE = 600  # characters of a line; of a longer one, the part around the match is shown
 _NO_CASE = re.compile(r"\\[pP]\{?\^?\w+\}?|\\.|\(\?P?<\w+>|\[:\w+:\]")  # parts of a pattern whose case has a meaning
+_MAX_MISSED = 2_000  # lines with a required text that do not match, after which it is not looked for
+_UNREAD = re.compile(r"\\[^\WbBdDwWsSAz]|\(\?[^:]")  # what `find_required_text` does not read
+_TOKEN = re.compile(
+    r"(?P<other>\[\^?\]?(?:\\.|\[:\w+:\]|[^\]\\])*\]|\\\w|[.^$])|(?P<open>\((?:\?:)?)|(?P<close>\))|(?P<bar>\|)"
+    r"|(?P<repeat>[*+?]|\{\d*,?\d*\})|(?P<character>\\?.)", re.DOTALL)
 
 Match = tuple[int, int]
 """The bytes of the first match in a line."""
@@ -41,7 +46,7 @@ def grep(within: ToolContext,
     """Find the lines of the documents that match a regular expression."""
     text = read_corpus(within.corpus)
     only = text.find(document) if document else None
-    first, end = (0, len(text.data)) if only is None else (text.starts[only], text.starts[only + 1])
+    first, end = (0, text.starts[-1]) if only is None else (text.starts[only], text.starts[only + 1])
     found: dict[int, list[Match]] = {}
     count, ended = 0, ""
     for match in find_lines(compile_pattern(pattern), text.data, first, end, time.monotonic() + _SECONDS):
@@ -66,35 +71,66 @@ def grep(within: ToolContext,
     return ToolOutput((f"{counted}.{left}{ended}", *parts))
 
 
-def compile_pattern(pattern: str) -> Any:
-    """Compile a pattern that matches within lines. Raises ToolFailure if it is not valid or too large."""
+def compile_pattern(pattern: str) -> tuple[Any, Any]:
+    """Compile a pattern that matches within lines, and a text that every match contains; None without such a text.
+    Raises ToolFailure if the pattern is not valid or too large."""
     import re2
 
     options = re2.Options()
     options.never_nl = options.never_capture = True
     options.log_errors = False
-    options.case_sensitive = any(map(str.isupper, _NO_CASE.sub("", pattern)))
+    plain = pattern.removeprefix("(?i)")
+    options.case_sensitive = plain == pattern and any(map(str.isupper, _NO_CASE.sub("", pattern)))
     try:
-        re2.compile(pattern, options)  # so that its error shows the pattern as given
-        compiled = re2.compile(f"(?m){pattern}", options)
+        re2.compile(pattern, options)  # its error shows the pattern as given
+        compiled = re2.compile(f"(?m){plain}", options)
     except re2.error as error:
         why = error.args[0].decode(errors="replace") if isinstance(error.args[0], bytes) else str(error)
         raise ToolFailure(f"argument pattern: {why[:120]}; RE2 has no look-around and no back-references") from None
     if compiled.programsize > _MAX_PROGRAM:
         raise ToolFailure("argument pattern: it is too large; use fewer or smaller repetitions")
-    return compiled
+    required = find_required_text(plain)
+    return compiled, re2.compile(re2.escape(required), options) if required else None
 
 
-def find_lines(compiled: Any, data: bytes, first: int, end: int, until: float) -> Iterator[Match | None]:
+def find_required_text(pattern: str) -> str:
+    """Return a text of three or more characters that every match of a pattern contains. It is empty if none is found,
+    or if the pattern begins with it, because RE2 then finds it by itself."""
+    if _UNREAD.search(pattern):
+        return ""
+    best, run, depth = "", "", 0
+    for token in _TOKEN.finditer(pattern):
+        kind = token.lastgroup
+        if kind == "character" and not depth:
+            run += token[0][-1]
+            continue
+        if kind == "bar" and not depth:
+            return ""
+        depth += (kind == "open") - (kind == "close")
+        run = run[:-1] if kind == "repeat" and token[0][0] != "+" else run
+        best, run = max(best, run, key=len), ""
+    best = max(best, run, key=len).lstrip("ksKS")  # letters with a third form, which RE2 cannot skip to
+    return best if len(best) > 2 and not pattern.startswith(best) else ""
+
+
+def find_lines(compiled: tuple[Any, Any], data: Any, first: int, end: int, until: float) -> Iterator[Match | None]:
     """Yield the first match of each matching line that is not blank, or None and stop if the time `until` has come."""
+    pattern, required = compiled
+    missed = 0
     while first < end:
         if time.monotonic() > until:
             yield None
             return
         stop = data.find(b"\n", min(first + _BLOCK, end) - 1, end) + 1 or end  # a block ends with a line
-        found = compiled.search(data, first, stop)
+        if required is not None and missed < _MAX_MISSED:
+            if (near := required.search(data, first, end)) is None:
+                return
+            first = data.rfind(b"\n", first, near.start()) + 1 or first
+            stop = data.find(b"\n", near.end(), end) + 1 or end
+        found = pattern.search(data, first, stop)
         if found is None or found.start() >= stop:
             first = stop
+            missed += 1
             continue
         line_end = data.find(b"\n", found.start(), stop)
         first = (stop if line_end < 0 else line_end) + 1

@@ -1,9 +1,16 @@
 """The tools that read documents: list, grep, open, search and calculate."""
+import math
+from collections import OrderedDict
+
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 from toy_corpus import ToyCorpus, ask, spans, text_document, texts, use
 
 from ragbed.documents.errors import SettingsError
 from ragbed.documents.types import Chunk
+from ragbed.experiments.guests.agent_tools.arguments import ToolFailure
+from ragbed.experiments.guests.agent_tools.grep import compile_pattern, find_lines, find_required_text
 from ragbed.experiments.guests.agent_tools.toolbox import check_tools
 
 MANUAL = text_document("manuals/x200.txt", "The X200.\nIts warranty lasts two years.\n\nCafé: três anos de garantia.\n")
@@ -63,6 +70,27 @@ def test_of_a_long_line_the_words_around_the_match_are_shown():
     assert end - start <= 600
 
 
+@given(st.text("ab(|)*+?.[]^$\\ {2}", max_size=12), st.text("abkAB \n", max_size=60))
+@example("abab|b", "b")
+@example("(?:aba)?bb*", "b ab")
+@example("a[bab]aba?", "aab\nabab")
+def test_a_required_text_does_not_change_which_lines_match(pattern, text):
+    try:
+        compiled, required = compile_pattern(f"{pattern}aab")
+    except ToolFailure:
+        return
+    data = text.encode()
+    assert [*find_lines((compiled, required), data, 0, len(data), math.inf)] == [
+        *find_lines((compiled, None), data, 0, len(data), math.inf)]
+
+
+@pytest.mark.parametrize(("pattern", "text"), [
+    (r"\bwarranty", "warranty"), (r"\d+ years? of", " year"), ("[a-z]+ing soon", "ing soon"), ("warranty", ""),
+    ("(?:two|three) years", " years"), ("two|three", ""), (r"\x41bcd", ""), (r"\pLabcd", ""), (".(?i)abcd", "")])
+def test_a_text_that_every_match_contains_is_found(pattern, text):
+    assert find_required_text(pattern) == text
+
+
 def test_grep_shows_some_lines_of_each_document_and_counts_the_rest():
     corpus = ToyCorpus(text_document("a.txt", "hit\n" * 40), text_document("b.txt", "hit\n" * 3))
     found = ask("grep", corpus, pattern="hit")
@@ -75,6 +103,19 @@ def test_counting_ends_at_a_thousand_lines():
     found = ask("grep", ToyCorpus(text_document("a.txt", "hit\n" * 1_500)), pattern="hit")
     assert texts(found)[0] == ("1,000 matching lines in a.txt (1000). Shown: 5, at most 5 of each document. There are "
                                "more; use a longer pattern.")
+
+
+def test_a_large_text_is_kept_in_the_cache_and_found_again(own_cache, tmp_path, monkeypatch):
+    corpus = ToyCorpus(*(text_document(f"{number}.txt", "é" * 1_000_000 + f"\nneedle {number}\n")
+                         for number in range(5)))
+    first = ask("grep", corpus, pattern=r"needle|\[\[")
+    (kept,) = (tmp_path / "cache" / "texts").iterdir()
+    monkeypatch.setattr("ragbed.experiments.guests.agent_tools.corpus_text._texts", OrderedDict())
+    assert ask("grep", corpus, pattern=r"needle|\[\[") == first
+    assert spans(first)[4] == ("id-4.txt", 1_000_001, 1_000_009)
+    kept.write_bytes(b"damaged")
+    monkeypatch.setattr("ragbed.experiments.guests.agent_tools.corpus_text._texts", OrderedDict())
+    assert ask("grep", corpus, pattern=r"needle|\[\[") == first
 
 
 def test_open_shows_the_beginning_a_page_or_lines_and_says_what_is_around_them():
