@@ -5,7 +5,6 @@ is full, and when to stop. Each is a parameter, so that a run can compare them (
 """
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import replace
@@ -16,7 +15,7 @@ from pydantic import Field
 
 from ragbed.experiments.guests.agent.context import Context
 from ragbed.experiments.guests.agent.conversation import Loop, ProtocolName, Talk, TurnProtocol
-from ragbed.experiments.guests.agent.protocols import STOP_OF_CALLS, Native, Text, properties, read_lines
+from ragbed.experiments.guests.agent.protocols import STOP_OF_CALLS, Native, Text, example_call, properties, read_lines
 from ragbed.experiments.guests.agent.results import DeliveredTools, Delivery
 from ragbed.strategies.answering import answer, answer_form, draft
 from ragbed.strategies.prompting import fill, first_message, system_message, template
@@ -47,7 +46,7 @@ def agent(task: Task, *, tools: Tools = _SEARCH, turns: Annotated[int, Field(ge=
     if protocol != "text":
         attempts.append((Native(specs, called.accept), _open(task, template("agent_tools"))))
     if protocol != "native":
-        listed = fill("agent_first", tools="\n".join(map(_describe, specs)), example=_example(specs[0]))
+        listed = fill("agent_first", tools="\n".join(map(_describe, specs)), example=example_call(specs[0]))
         attempts.append((Text("agent", partial(read_lines, specs=specs), STOP_OF_CALLS), _open(task, listed)))
     loop = Loop(task, "agent", called, turns, context.make_room if context else None, plan)
     last, talk = yield from loop.play(attempts)
@@ -75,11 +74,6 @@ def _describe(spec: ToolSpec) -> str:
 def _kind(schema: Any) -> str:
     kind = schema.get("type") if isinstance(schema, Mapping) else None
     return _KINDS.get(str(kind), "value")
-
-
-def _example(spec: ToolSpec) -> str:
-    fields = dict.fromkeys(spec.parameters.get("required") or [*properties(spec)][:1], "...")
-    return f"{spec.name}: {json.dumps(fields)}"
 
 
 def _draft(call: Generate, task: Task) -> Recipe:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
+from ragbed.documents.types import replace_surrogates
 from ragbed.experiments.guests.agent.conversation import FINISH, MAX_CALLS, Call, ReadReply, Talk
 from ragbed.strategies.parts.conversation import assistant_message
 from ragbed.strategies.prompting import neutralize_turns, template
@@ -141,13 +142,8 @@ def _sent_calls(reply: Reply, turn: int) -> Iterator[Call]:
         if not isinstance(function, Mapping) or not isinstance(name, str) or not _NAME.fullmatch(name):
             yield Call(own, "unknown")
             continue
-        arguments = function.get("arguments")
-        if isinstance(arguments, str):
-            try:
-                arguments = json.loads(arguments[:_MAX_ARGUMENTS])
-            except (ValueError, RecursionError):
-                arguments = None
-        yield Call(own, name, arguments if isinstance(arguments, Mapping) else None)
+        sent = function.get("arguments")
+        yield Call(own, name, _clean(sent) if isinstance(sent, Mapping) else _object(str(sent).strip(), whole=True)[0])
 
 
 def read_written(text: str, specs: Sequence[ToolSpec], id: str) -> list[Call]:
@@ -165,19 +161,28 @@ def _written_arguments(text: str, spec: ToolSpec | None) -> Mapping[str, Any]:
     return (_object(text[found.end():])[0] if found else None) or _pairs(text, spec)
 
 
-def _object(text: str) -> tuple[Mapping[str, Any] | None, int]:
-    """Read the JSON object at the beginning of a text; return it and its length."""
+def _object(text: str, whole: bool = False) -> tuple[Mapping[str, Any] | None, int]:
+    """Read the JSON object at the beginning of a text, which with `whole` ends there; return it and its length."""
     try:
         value, end = json.JSONDecoder().raw_decode(text[:_MAX_ARGUMENTS])
     except (ValueError, RecursionError):
         return None, 0
-    return (value, end) if isinstance(value, Mapping) else (None, 0)
+    return (_clean(value), end) if isinstance(value, Mapping) and (end == len(text) or not whole) else (None, 0)
+
+
+def _clean(value: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """Return arguments as every server takes them back: without lone surrogates, and None if they hold NaN."""
+    try:
+        cleaned: dict[str, Any] = json.loads(replace_surrogates(json.dumps(value, ensure_ascii=False, allow_nan=False)))
+    except (ValueError, RecursionError):
+        return None
+    return cleaned
 
 
 def _pairs(text: str, spec: ToolSpec | None) -> Mapping[str, Any]:
     """Read the fields of an object that is not valid JSON, such as one that was cut off."""
     known = properties(spec) if spec else {}
-    return {one[1]: _value(one[2]) for one in _PAIR.finditer(text[:_MAX_ARGUMENTS]) if one[1] in known}
+    return _clean({one[1]: _value(one[2]) for one in _PAIR.finditer(text[:_MAX_ARGUMENTS]) if one[1] in known}) or {}
 
 
 def _value(text: str) -> Any:
@@ -191,6 +196,12 @@ def properties(spec: ToolSpec) -> Mapping[str, Any]:
     """Return the schemas of a tool's arguments by name."""
     found = spec.parameters.get("properties")
     return found if isinstance(found, Mapping) else {}
+
+
+def example_call(spec: ToolSpec) -> str:
+    """Return a call as a line of text, such as `search: {"query": "..."}`."""
+    fields = dict.fromkeys(spec.parameters.get("required") or [*properties(spec)][:1], "...")
+    return f"{spec.name}: {json.dumps(fields)}"
 
 
 @lru_cache(maxsize=256)
@@ -236,7 +247,7 @@ def _line_arguments(spec: ToolSpec, text: str, act: re.Match[str]) -> tuple[Mapp
     if text.startswith("{", start):
         read, length = _object(text[start:])
         line_end = text.find("\n", start + length)
-        return read or _pairs(line, spec) or None, line_end + 1 or len(text)
+        return _pairs(line, spec) or None if read is None else read, line_end + 1 or len(text)
     line = line.removesuffix(")" if act[2] == "(" else "]" if act[2] == "[" else "").strip()
     if (pair := _ASSIGNED.match(line)) and pair[1] in known:
         return {one[1]: _typed(one[2], known[one[1]]) for one in _ASSIGNED.finditer(line) if one[1] in known}, act.end()

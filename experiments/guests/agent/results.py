@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from ragbed.experiments.guests.agent.conversation import Call, Result
+from ragbed.experiments.guests.agent.protocols import example_call
 from ragbed.strategies.parts.merging import concatenate
 from ragbed.strategies.prompting import fill, frame_content, template
 from ragbed.strategies.types import Action, Asked, Decision, Evidence, Passage, Task, ToolCall, ToolResult, ToolSpec
@@ -62,7 +63,9 @@ class DeliveredTools:
             one = (yield from self._open(call.arguments or {}, shown)) if call.tool == READ else \
                 self._deliver(next(returned), shown)
             if again:  # what is in view already need not be listed
-                note, known = template("agent_repeated"), one.evidence and {*one.evidence} <= {*shown}
+                note = " ".join([template("agent_repeated"), *(
+                    fill("agent_other", call=example_call(spec)) for spec in self.specs if spec.name != call.tool)][:2])
+                known = one.evidence and {*one.evidence} <= {*shown}
                 one = Result(note if known else f"{one.text}\n{note}", one.evidence)
             results.append(one)
             shown = concatenate((shown, one.evidence))

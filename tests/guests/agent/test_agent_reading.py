@@ -28,7 +28,7 @@ def read(text):
     ("search: Ada\nfinish", [("search", {"query": "Ada"})]),
     ("list", [("list", {})]), ("list: docs", [("list", {"path": "docs"})]),
     (r'search: {"query": "\d+ \w"}', [("search", {"query": r"\d+ \w"})]),
-    ("open", [("open", None)]), ("search: {}", [("search", None)]),
+    ("open", [("open", None)]), ("search: {}", [("search", {})]), ("list: {}", [("list", {})]),
     ('<tool_call>{"name": "search", "arguments": {"query": "Ada"}}</tool_call>', [("search", {"query": "Ada"})]),
     ("<think>search: no</think>\nsearch: yes", [("search", {"query": "yes"})]),
     ("I search: no", [("", None)]), ("", [("", None)]), ("Thought: x\nFinish", []), ("Call: finish", [])])
