@@ -314,6 +314,7 @@ def call_milvus(uri: str, collection: str, name: str, **options: Any) -> Any:
 
 def _milvus() -> Any:
     MissingExtra.check("milvus", "pymilvus")
+    os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # otherwise gRPC writes about its connections to stderr
     before = dict(os.environ)
     os.environ["PYTHON_DOTENV_DISABLED"] = "1"  # otherwise the client reads a .env file of any parent folder
     try:
