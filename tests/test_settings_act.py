@@ -124,6 +124,7 @@ ELSEWHERE = {
     "RunSettings.race": "guests/early_stopping", "RunSettings.limits": "test_budget", "RunSettings.calls": "test_run",
     "RunSettings.cache": "guests/call_cache", "RunSettings.budget": "test_budget", "SearchSettings.over": "test_pool",
     "Limits": "test_graph", "Limits.max_tokens": "test_budget", "ModelSettings": "test_model_client",
+    "Limits.tools": "test_tool_calls",
     "ModelSettings.local": "guests/local_models", "ModelSettings.models": "test_model_settings",
     "ModelConfig": "test_model_settings",
     "ModelSettings.prices": "test_budget",
