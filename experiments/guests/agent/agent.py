@@ -47,7 +47,8 @@ def agent(task: Task, *, tools: Tools = _SEARCH, turns: Annotated[int, Field(ge=
         attempts.append((Native(specs, called.accept), _open(task, template("agent_tools"))))
     if protocol != "native":
         listed = fill("agent_first", tools="\n".join(map(_describe, specs)), example=example_call(specs[0]))
-        attempts.append((Text("agent", partial(read_lines, specs=specs), STOP_OF_CALLS), _open(task, listed)))
+        following = partial(fill, "agent_next", question=task.question)
+        attempts.append((Text(following, partial(read_lines, specs=specs), STOP_OF_CALLS), _open(task, listed)))
     loop = Loop(task, "agent", called, turns, context.make_room if context else None, plan)
     last, talk = yield from loop.play(attempts)
     asks = "agent_confidence_field" if answer_form(task) == "fields" else "agent_confidence"

@@ -101,9 +101,9 @@ class ReadTurn:
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """Calls as lines of text, read by `reader`. The prompt `<name>_next` asks for the next turn."""
+    """Calls as lines of text, read by `reader`. `following` returns the prompt for the next turn."""
 
-    name: str
+    following: Callable[[], str]
     reader: Callable[[str], ReadTurn]
     stop: tuple[str, ...] = ()
 
@@ -114,7 +114,7 @@ class Text:
     def messages(self, talk: Talk, last: str = "") -> tuple[Message, ...]:
         said = [*talk.opening]
         for place, turn in enumerate(talk.turns, 1):
-            prompt = last if last and place == len(talk.turns) else turn.prompt or template(f"{self.name}_next")
+            prompt = last if last and place == len(talk.turns) else turn.prompt or self.following()
             results = "".join(f"{one.text}\n\n" for one in turn.results)
             said += [turn.reply, Message("user", (results, prompt) if results else (prompt,))]
         return tuple(said) if talk.turns else _add_last(said, last)
