@@ -36,9 +36,9 @@ def main() -> None:
         with suppress(UserError):  # the answer reports it
             find_parser(request["relative"], request["ocr"])
         say({"ready": True})
-        _alarm(int(request["deadline"]) + 10)
+        set_alarm(int(request["deadline"]) + 10)
         say(answer(request))
-        _alarm(0)
+        set_alarm(0)
 
 
 def answer(request: dict[str, Any]) -> dict[str, Any]:
@@ -73,18 +73,18 @@ def read(path: Path, max_bytes: int, span: Sequence[int] | None = None) -> bytes
     return data
 
 
-def limit_memory() -> None:
-    """Limit this process's memory, in case a document expands without bound."""
+def limit_memory(most: int = _MAX_MEMORY) -> None:
+    """Limit this process's memory, in bytes, in case a document expands without bound."""
     if sys.platform == "win32":
         return
     import resource
 
     _, hard = resource.getrlimit(resource.RLIMIT_AS)
-    limit = _MAX_MEMORY if hard == resource.RLIM_INFINITY else min(_MAX_MEMORY, hard)
+    limit = most if hard == resource.RLIM_INFINITY else min(most, hard)
     resource.setrlimit(resource.RLIMIT_AS, (limit, hard))
 
 
-def _alarm(seconds: int) -> None:
+def set_alarm(seconds: int) -> None:
     """Have the kernel end this process after `seconds`, even if the parent is gone; 0 cancels the alarm."""
     if sys.platform != "win32":
         signal.alarm(seconds)

@@ -11,7 +11,6 @@ import inspect
 import json
 import os
 import re
-import signal
 import sys
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -20,6 +19,7 @@ from typing import Any
 
 from ragbed.documents.errors import RagbedError
 from ragbed.documents.user_code import UserCode
+from ragbed.documents.worker import limit_memory, set_alarm
 from ragbed.experiments.guests.agent_tools.arguments import ToolFailure, describe_tool, read_arguments
 
 _MAX_MEMORY = 2 * 1024**3  # bytes; DuckDB's own limit does not count all that a query allocates
@@ -50,7 +50,7 @@ def main() -> None:
         if job["job"] == "mcp":
             from ragbed.experiments.guests.agent_tools.mcp_child import serve
 
-            limit_memory()
+            limit_memory(_MAX_MEMORY)
             serve(job, read, say)
             return
         handle, answer = (_load_function if job["job"] == "function" else _open_database)(job)
@@ -66,23 +66,6 @@ def main() -> None:
         except (MemoryError, RecursionError) as error:
             answer = {"failure": f"it failed: {type(error).__name__}"}
         say(answer)
-
-
-def set_alarm(seconds: int) -> None:
-    """Have the kernel end this process after `seconds`, even if the parent is gone; 0 cancels the alarm."""
-    if hasattr(signal, "alarm"):
-        signal.alarm(seconds)
-
-
-def limit_memory() -> None:
-    """Limit the memory of this process, in case a query or an answer grows without bound."""
-    if sys.platform == "win32":
-        return
-    import resource
-
-    _, hard = resource.getrlimit(resource.RLIMIT_AS)
-    limit = _MAX_MEMORY if hard == resource.RLIM_INFINITY else min(_MAX_MEMORY, hard)
-    resource.setrlimit(resource.RLIMIT_AS, (limit, hard))
 
 
 def _load_function(job: Json) -> tuple[Callable[[Any], Json], Json]:
@@ -124,7 +107,7 @@ def _open_database(job: Json) -> tuple[Callable[[Any], Json], Json]:
     """Load tables into a database in memory, which can reach nothing else."""
     import duckdb
 
-    limit_memory()
+    limit_memory(_MAX_MEMORY)
     database = duckdb.connect(":memory:", config={
         "enable_external_access": False, "autoload_known_extensions": False, "autoinstall_known_extensions": False,
         "allow_community_extensions": False, "python_enable_replacements": False, "threads": 1,

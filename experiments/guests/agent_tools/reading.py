@@ -39,7 +39,8 @@ def search_tool(name: str) -> Callable[..., Awaitable[ToolOutput]]:
     """Return the tool that searches with the question's search of this name."""
 
     async def search(within: ToolContext, query: Annotated[str, Field(min_length=1, max_length=2_000)],
-                     k: Annotated[int, Field(ge=1, le=20, description="Number of passages.")] = 5) -> ToolOutput:
+                     k: Annotated[int | None, Field(ge=1, le=20, description="Number of passages.")] = None
+                     ) -> ToolOutput:
         """Search the documents. Returns the passages that fit the query best."""
         if name not in within.searches:
             raise ToolFailure(f"there is no search of this name; there are: {', '.join(within.searches)}")
