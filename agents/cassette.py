@@ -113,6 +113,12 @@ class FoundLine(_Line):
     sources: dict[str, str]
     parts: list[TextHash | int] | None = Field(default=None, exclude_if=lambda parts: parts is None)
 
+    @model_validator(mode="after")
+    def _check_parts(self) -> Self:
+        if any(isinstance(one, int) and not 0 <= one < len(self.hits) for one in self.parts or ()):
+            raise ValueError("a part of the result is missing")
+        return self
+
 
 class SearchLine(_Line):
     """A search request with its key and result."""

@@ -177,7 +177,8 @@ class Session:
         calls, results = self.pending_tools(), list[ToolResult]()
         for call, output in zip(calls, outputs, strict=True):
             failure = Failure(TOOL_FAILED, output.failure) if output.failure else None
-            parts = tuple(part if isinstance(part, str) else self._number([part])[0] for part in output.parts)
+            passages = iter(self._number([part for part in output.parts if isinstance(part, Chunk)]))
+            parts = tuple(part if isinstance(part, str) else next(passages) for part in output.parts)
             results.append(ToolResult(parts, failure))
             self.trace.append(ToolStep(call.tool, call.arguments, tuple(
                 part if isinstance(part, str) else part.number for part in parts), failure))

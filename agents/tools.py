@@ -8,13 +8,15 @@ from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager
 from contextvars import ContextVar
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from typing import Any, Protocol
 from weakref import WeakValueDictionary
 
-from ragbed.agents.search import FoundHits, SearchFunction, SearchStore, request_json, request_key, search_miss
-from ragbed.documents.errors import RecipeFailed
+from pydantic import TypeAdapter, ValidationError
+
+from ragbed.agents.search import FoundHits, SearchFunction, SearchStore, request_key, search_miss
+from ragbed.documents.errors import RecipeFailed, RunError
 from ragbed.documents.types import Chunk, digest, replace_surrogates
 from ragbed.documents.user_code import UserCode
 from ragbed.guests import entries, load
@@ -119,6 +121,15 @@ def searches_of(tools: Tools) -> set[str]:
     return {one for one in tools if isinstance(one, str) and re.fullmatch("search_[a-z0-9_]+", one)}
 
 
+@dataclass(frozen=True, slots=True)
+class _Described:
+    specs: tuple[ToolSpec, ...] = ()
+    hashes: Mapping[str, str] = field(default_factory=dict)
+
+
+_DESCRIBED = TypeAdapter(_Described)
+
+
 class StoredTools:
     """The tools of a strategy in a run, whose results are stored like those of searches: under the hash of the tool,
     its arguments and all that it reads.
@@ -134,23 +145,25 @@ class StoredTools:
     def __init__(self, tools: Tools, toolbox: Toolbox | None, store: SearchStore, content: str = "") -> None:
         self.tools, self._toolbox, self._store = tools, toolbox, store
         self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
-        self._text = "" if toolbox is None else request_json(
-            {"specs": [asdict(one) for one in toolbox.specs], "hashes": toolbox.hashes})
+        self._text = "" if toolbox is None else json.dumps(  # in the order of a tool's arguments
+            asdict(_Described(toolbox.specs, dict(toolbox.hashes))))
         self.content = content if toolbox is None else digest(self._text)
 
     @cached_property
-    def _described(self) -> dict[str, Any]:
+    def _described(self) -> _Described:
         request = {"toolbox": tools_name(self.tools), "of": self.content}
         if self._text:
             self._store.keep(request, FoundHits((), parts=[self._text]))
         known = [self._text] if self._text else (self._store.find(request) or FoundHits(())).parts
-        found: dict[str, Any] = json.loads(str(known[0])) if known else {"specs": [], "hashes": {}}
-        return found
+        try:
+            return _DESCRIBED.validate_json(str(known[0])) if known else _Described()
+        except ValidationError as error:
+            raise RunError(f"the recorded tools {tools_name(self.tools)} are damaged; record the run again") from error
 
     @property
     def specs(self) -> tuple[ToolSpec, ...]:
         """Return the specifications of the tools; none if a replay does not find them."""
-        return tuple(ToolSpec(**one) for one in self._described["specs"])
+        return self._described.specs
 
     def over(self, corpus: Any, content: str, searches: Mapping[str, SearchFunction]) -> QuestionTools:
         """Return the tools for a question. `content` is a hash of its documents and searches. Equal calls are made
@@ -158,7 +171,7 @@ class StoredTools:
 
         async def call(action: ToolCall) -> ToolOutput:
             request = {"tool": action.tool, "arguments": action.arguments, "of": content,
-                       "hash": self._described["hashes"].get(action.tool, "")}
+                       "hash": self._described.hashes.get(action.tool, "")}
             async with self._turns.setdefault(request_key(request), asyncio.Lock()):
                 found = self._store.find(request)
                 if found is None:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, get_args
 
 from ragbed.documents.errors import RecipeFailed
+from ragbed.documents.types import replace_surrogates
 from ragbed.strategies.types import Action, Decision, Draft, Generate, Message, Role, Search, ToolCall
 
 MAX_DECISIONS = 5_000
@@ -31,7 +32,13 @@ def list_actions(asked: Any) -> list[Action]:
                 (f"for {one.k!r:.40} chunks", one.k is None or (type(one.k) is int and one.k >= 1))))
         else:
             _check_call(one)
-    return actions
+    return [_storable(one) if isinstance(one, ToolCall) else one for one in actions]
+
+
+def _storable(call: ToolCall) -> ToolCall:
+    """Return a call without lone surrogates and infinite numbers, which a model may write and no store can hold."""
+    text = replace_surrogates(json.dumps(call.arguments, ensure_ascii=False))
+    return ToolCall(replace_surrogates(call.tool), json.loads(text, parse_constant=lambda name: None))
 
 
 def check_asked(asked: Any) -> None:
@@ -102,7 +109,7 @@ def _are_objects(values: Any) -> bool:
     if not isinstance(values, tuple) or not all(isinstance(value, dict) for value in values):
         return False
     try:
-        json.dumps(values)
+        json.dumps(values, sort_keys=True)
     except (TypeError, ValueError, RecursionError):
         return False
     return True

@@ -265,3 +265,19 @@ def test_a_cassette_replays_the_tools_of_an_agent_without_its_server_or_document
                   f"out={town.folder / 'runs'}")[0] == 0
     again = json.loads((town.folder / "runs" / "again" / "summary.json").read_bytes())
     assert again["results"] == results
+
+
+def test_a_call_with_characters_that_no_store_can_hold_is_kept_and_replayed(town, serve, ragbed):
+    (town.folder / "odd.py").write_text("""
+from ragbed.strategies import ToolCall, Tools, answer
+
+def recipe(task, *, tools: Tools):
+    yield ToolCall("grep", {"pattern": "\\ud800"})
+    return (yield from answer(task, "direct", (), thinks=False))
+""")
+    strategy = {"kind": f"{town.folder / 'odd.py'}:recipe", "tools": ["grep"]}
+    path = town.config(serve(town.reply).url, reasoning=[strategy])
+    assert ragbed("run", path)[0] == 0
+    hashes = town.hashes()
+    assert ragbed("run", path, "--journal", "replay")[0] == 0
+    assert town.hashes() == hashes
