@@ -145,8 +145,8 @@ class StoredTools:
     def __init__(self, tools: Tools, toolbox: Toolbox | None, store: SearchStore, content: str = "") -> None:
         self.tools, self._toolbox, self._store = tools, toolbox, store
         self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
-        self._text = "" if toolbox is None else json.dumps(  # in the order of a tool's arguments
-            asdict(_Described(toolbox.specs, dict(toolbox.hashes))))
+        self._text = "" if toolbox is None else replace_surrogates(json.dumps(  # in the order of a tool's arguments
+            asdict(_Described(toolbox.specs, dict(toolbox.hashes))), ensure_ascii=False))
         self.content = content if toolbox is None else digest(self._text)
 
     @cached_property
