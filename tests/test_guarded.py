@@ -50,7 +50,7 @@ def asks_text(task: Task, query: str) -> Gathering:
     yield query
     return ()
 '''
-SAID = {"text": "the strategy yielded 'text'; yield searches or calls",
+SAID = {"text": "the strategy yielded 'text'; yield searches, calls of the model or calls of tools",
         "mixes": "the strategy yielded [Search(query='first', k=None), Generate(",
         "no_draft": "the strategy returned str, not a Draft",
         "gathers": "the strategy returned a draft with gathered, which only search_only may set",
@@ -100,7 +100,7 @@ def test_a_strategy_that_asks_for_nothing_without_end_is_ended_inside_others_too
 
 @pytest.mark.parametrize("around", ["", "corrective", "multi_query", "step_back", "decompose", "iterative"])
 @pytest.mark.parametrize(("function", "said"), [("numbers", "it must return the evidence"),
-                                                ("asks_text", "yield searches or calls")])
+                                                ("asks_text", "yield searches, calls of the model or calls")])
 def test_so_is_a_retrieval_strategy(bad, around, function, said):
     kind = f"{bad}:{function}"
     message = ended("direct", {"kind": around, "over": kind} if around else kind)

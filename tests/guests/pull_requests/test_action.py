@@ -83,6 +83,7 @@ def pull_request(head="me/shop"):
                              "base": {"repo": {"full_name": "me/shop"}}}}
 
 
+@pytest.mark.slow
 def test_the_action_keeps_one_comment_and_asks_nothing_for_forks(tmp_path, ragbed, serve, github):
     server = serve(reply_with(lambda text, number: digit(number) < (8 if "Think" in text else 2)))
     branches = Branches(tmp_path, ragbed, server, questions=40)
