@@ -131,7 +131,7 @@ def _cut(piece: _Piece, first: int, last: int) -> Chunk:
     first, last, chunk = max(first, 0), min(last, len(piece.text)), piece.chunk
     if last - first == len(piece.text):
         return chunk
-    content, end = piece.text[first:last], chunk.end - len(piece.text) + last
-    start = end - len(content)
+    content, start = piece.text[first:last], max(chunk.start, chunk.end - len(piece.text)) + first
+    end = start + len(content)
     return replace(chunk, id=chunk_id(chunk.document, chunk.format, start, end, content), start=start, end=end,
                    content=content, prefix="")
