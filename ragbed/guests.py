@@ -118,7 +118,7 @@ BUILT_IN: tuple[Guest, ...] = (
                     "prompts": {"agent": f"{_IN}.agent:PROMPTS"}}),
     Guest("agent_tools", {"toolbox": {
         "check": f"{_IN}.agent_tools.toolbox:check_tools", "open": f"{_IN}.agent_tools.toolbox:open_toolbox",
-        "index": f"{_IN}.agent_tools.corpora:IndexCorpus", "chunks": f"{_IN}.agent_tools.corpora:ChunkCorpus"}}),
+        "index": f"{_IN}.agent_tools.corpora:IndexCorpus", "chunks": f"{_IN}.agent_tools.corpora:open_chunks"}}),
     Guest("more_strategies", {
         "reasoning": {name: f"{_MORE}.reasoning.{name}:{name}" for name in (
             "self_consistency", "native", "semi_structured", "tree_of_thought", "self_ask", "ircot",

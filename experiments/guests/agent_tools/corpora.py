@@ -1,6 +1,8 @@
 """The documents that tools may read: those of an index, or those that are made of a question's chunks."""
 from __future__ import annotations
 
+import operator
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -92,12 +94,22 @@ class ChunkCorpus:
 
     def __init__(self, chunks: Sequence[Chunk], describe: Callable[[str], tuple[str, str]]) -> None:
         self.chunks, self._describe = chunks, describe
-        self.hash = digest("chunks", *(chunk.id for chunk in chunks))
         self.format: Format = chunks[0].format if chunks else "plain"
-        self._of: dict[str, list[Chunk]] = {}
-        for chunk in sorted(chunks, key=lambda chunk: (chunk.start, chunk.end)):
-            self._of.setdefault(chunk.document, []).append(chunk)
-        self.ids = tuple(dict.fromkeys(chunk.document for chunk in chunks))
+
+    @cached_property
+    def hash(self) -> str:
+        return digest("chunks", *(chunk.id for chunk in self.chunks))
+
+    @cached_property
+    def ids(self) -> Sequence[str]:
+        return tuple(self._of)
+
+    @cached_property
+    def _of(self) -> dict[str, list[Chunk]]:
+        found: dict[str, list[Chunk]] = {}
+        for chunk in self.chunks:
+            found.setdefault(chunk.document, []).append(chunk)
+        return found
 
     def document(self, id: str) -> Document:
         text, pages = "", dict[int, Page]()
@@ -113,7 +125,7 @@ class ChunkCorpus:
 
     def _pieces(self, id: str) -> Iterator[_Piece]:
         at, reached = 0, 0
-        for chunk in self._of[id]:
+        for chunk in sorted(self._of[id], key=lambda chunk: (chunk.start, chunk.end)):
             text = chunk.content.removeprefix(chunk.prefix)
             if len(text) == chunk.end - chunk.start:  # drop what the chunk before it has, too
                 text = text[max(reached - chunk.start, 0):] if at else text
@@ -124,6 +136,18 @@ class ChunkCorpus:
             if text:
                 yield _Piece(at, chunk, text)
                 at += len(text)
+
+
+_opened: deque[ChunkCorpus] = deque(maxlen=8)
+
+
+def open_chunks(chunks: Sequence[Chunk], describe: Callable[[str], tuple[str, str]]) -> ChunkCorpus:
+    """Return the documents of chunks. Many questions may search the same ones, so the last corpora are kept."""
+    for one in tuple(_opened):
+        if len(one.chunks) == len(chunks) and all(map(operator.is_, one.chunks, chunks)):
+            return one
+    _opened.append(ChunkCorpus(chunks, describe))
+    return _opened[-1]
 
 
 def _cut(piece: _Piece, first: int, last: int) -> Chunk:

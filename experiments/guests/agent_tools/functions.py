@@ -120,7 +120,7 @@ class McpTools:
         self._job = {"job": "mcp", "command": server.command, "url": server.url, "env": server.env,
                      "headers": {name: fill_header(value) for name, value in server.headers.items()}}
         self._pool = ToolPool(_PROCESSES, secrets=True)
-        self._place = server.url or " ".join(server.command)
+        self._place = server.url or server.command[0]
         try:
             self._listing = self._pool.start(self._job)
         except ToolFailure as error:
@@ -129,7 +129,7 @@ class McpTools:
         if unknown := next((name for name in only if name not in listed), None):
             raise SettingsError(f"tools: MCP server {self._place!r:.200} has no tool {unknown!r:.60}; "
                                 f"{did_you_mean(unknown, listed)}it has: {clean(', '.join(listed), 500)}")
-        self.hash = digest(self._place, json.dumps(self._listing, sort_keys=True))
+        self.hash = digest(server.url, *server.command, json.dumps(self._listing, sort_keys=True))
         self._names = {_tool_name(name): name for name in only or listed}
         self.specs = tuple(ToolSpec(name, clean(" ".join(listed[theirs]["description"].split()), _MAX_DESCRIPTION),
                                     _schema(listed[theirs]["parameters"])) for name, theirs in self._names.items())

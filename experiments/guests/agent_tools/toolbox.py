@@ -39,6 +39,7 @@ _SEARCH = re.compile(r"search(_[A-Za-z0-9_-]{1,50})?")
 _BUILT_IN: Mapping[str, Callable[..., Any]] = {
     "list": list_documents, "grep": grep, "open": open_document, "calculate": calculate}
 _EXTRAS = {"grep": "re2", "sql": "duckdb"}
+_RESERVED = ("finish", "read_result")  # tools that agents add by themselves
 _threads = ThreadPoolExecutor(2, "documents")
 
 Call = Callable[[ToolContext, Mapping[str, Any]], Awaitable[ToolOutput]]
@@ -125,7 +126,7 @@ class AgentToolbox:
         self._opened.close()
 
     def _add(self, spec: ToolSpec, hash: str, call: Call) -> None:
-        if spec.name in self._calls:
+        if spec.name in (*self._calls, *_RESERVED):
             raise SettingsError(f"tools: two tools have the name {spec.name!r}; leave one out, or rename your function")
         self.specs = (*self.specs, spec)
         self.hashes[spec.name], self._calls[spec.name] = digest(_VERSION, hash), call
