@@ -55,7 +55,7 @@ class Chunks:
     """Chunks as a collection, as far as BM25 asks for it."""
 
     chunks: Sequence[Chunk]
-    wording: str
+    text_hash: str
     among: None = None
 
     def texts(self) -> Iterator[str]:

@@ -125,10 +125,11 @@ def _values(field: Field, sections: Mapping[str, str]) -> str:
         return " or ".join(dict.fromkeys(part for part in parts if part != "list of " + parts[0]))
     if "enum" in field or "const" in field:
         return _listed(field.get("enum", [field.get("const")]))
-    kind = {"string": "text", "boolean": "true, false", "null": "", "object": "values by name", "array": "list of ",
+    kind = {"string": "text", "boolean": "true, false", "null": "", "object": "values by name",
             "number": "number", "integer": "integer"}.get(field.get("type", ""), "")
     if field.get("type") == "array":
-        return kind + _values(field.get("items") or field["prefixItems"][0], sections)
+        first = field["items"] if "items" in field else field["prefixItems"][0]
+        return f"list of {_values(first, sections) or 'any values'}"
     bounds = ", ".join(f"{words} {field[name]:,}" for name, words in _BOUNDS if name in field)
     bounds = re.sub("at least (.*), at most", r"\1 to", bounds)
     return f"{kind} {bounds}".strip()
