@@ -14,8 +14,9 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from ragbed.experiments.guests.agent.context import Context
-from ragbed.experiments.guests.agent.conversation import Loop, ProtocolName, Talk, TurnProtocol
-from ragbed.experiments.guests.agent.protocols import STOP_OF_CALLS, Native, Text, example_call, properties, read_lines
+from ragbed.experiments.guests.agent.conversation import Loop, TurnProtocol
+from ragbed.experiments.guests.agent.protocols import STOP_OF_CALLS, Native, ProtocolName, Talk, Text
+from ragbed.experiments.guests.agent.reading import example_call, properties, read_lines
 from ragbed.experiments.guests.agent.results import DeliveredTools, Delivery
 from ragbed.strategies.answering import answer, answer_form, draft
 from ragbed.strategies.prompting import fill, first_message, system_message, template

@@ -8,7 +8,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
 
-from ragbed.experiments.guests.agent.conversation import Loop, Result, Talk, Turn, TurnProtocol
+from ragbed.experiments.guests.agent.conversation import Loop, TurnProtocol
+from ragbed.experiments.guests.agent.protocols import Result, Talk, Turn
 from ragbed.strategies.parts.conversation import assistant_message
 from ragbed.strategies.prompting import template
 from ragbed.strategies.reading import strip_thinking

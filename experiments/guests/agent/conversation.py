@@ -1,100 +1,23 @@
 """The loop of an agent: the model's turn, the calls of tools in it, their results, and the next turn.
 
-The conversation is append-only unless its context fills up, so serving engines compute each part once. A `TurnProtocol`
-says how calls and results are written, a `TurnTools` what the calls do.
+A protocol, `Native` or `Text`, says how calls and results are written. A `TurnTools` says what the calls do.
 """
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, Protocol
+from typing import Any, Protocol
 
+from ragbed.experiments.guests.agent.protocols import Native, ReadReply, Result, Talk, Text, Turn
+from ragbed.experiments.guests.agent.reading import FINISH, MAX_CALLS, Call
 from ragbed.strategies.answering import ask_for_answer_in, form_instruction
 from ragbed.strategies.parts.conversation import assistant_message
-from ragbed.strategies.parts.merging import concatenate
 from ragbed.strategies.prompting import fill, template
 from ragbed.strategies.reading import strip_thinking
-from ragbed.strategies.types import Asked, Decision, Evidence, Failure, Generate, Message, Reply, Task
+from ragbed.strategies.types import Asked, Decision, Evidence, Failure, Generate, Reply, Task
 
-MAX_CALLS = 4  # calls of tools that are performed per turn
-FINISH = "finish"  # the tool that ends the loop
-ProtocolName = Literal["auto", "native", "text"]
-
-
-@dataclass(frozen=True, slots=True)
-class Call:
-    """A call of a tool, as read from a reply. Its arguments are None if they, or the tool's name, are not valid."""
-
-    id: str
-    tool: str
-    arguments: Mapping[str, Any] | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Result:
-    """The result of a call as prompts show it, and the evidence whose text it contains."""
-
-    text: str
-    evidence: Evidence = ()
-    call_id: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class ReadReply:
-    """What a protocol reads from a reply.
-
-    Attributes:
-        kept: the part that stays in the conversation.
-        calls: at most `MAX_CALLS`; `left_out` is the number of further ones.
-        why: why the loop ends after these calls, for the trace; empty if it continues.
-    """
-
-    kept: Message
-    calls: tuple[Call, ...] = ()
-    why: str = ""
-    left_out: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Turn:
-    """A turn of the model. `prompt` asks for the next one instead of the protocol's usual prompt."""
-
-    reply: Message
-    results: tuple[Result, ...] = ()
-    prompt: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Talk:
-    """A conversation: its first messages, with the evidence that they show, and the turns after them."""
-
-    opening: tuple[Message, ...]
-    evidence: Evidence = ()
-    turns: tuple[Turn, ...] = ()
-    ended: str = ""  # why the loop ended: `answer`, `turns`, `idle` or `context`
-
-    @property
-    def shown(self) -> Evidence:
-        return concatenate((self.evidence, *(result.evidence for turn in self.turns for result in turn.results)))
-
-
-class TurnProtocol(Protocol):
-    """How calls and results are written."""
-
-    @property
-    def tools(self) -> tuple[Mapping[str, Any], ...]:
-        """Return the tools as the server expects them, or nothing if the prompts describe them."""
-        ...
-
-    @property
-    def stop(self) -> tuple[str, ...]: ...
-
-    def messages(self, talk: Talk, last: str = "") -> tuple[Message, ...]:
-        """Write a conversation. It ends with the prompt for the next turn, or with `last`."""
-        ...
-
-    def read(self, reply: Reply, turn: int) -> ReadReply: ...
+TurnProtocol = Native | Text
 
 
 class TurnTools(Protocol):

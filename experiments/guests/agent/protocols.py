@@ -1,34 +1,82 @@
-"""The two ways to write calls of tools: the server's tool calls, or lines of text for models without them."""
+"""The two ways to write calls of tools and their results: the server's tool calls, or lines of text for other models.
+
+A conversation is append-only unless its context fills up, so serving engines compute each part once.
+"""
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
-from typing import Any
+from typing import Any, Literal
 
-from ragbed.documents.types import replace_surrogates
-from ragbed.experiments.guests.agent.conversation import FINISH, MAX_CALLS, Call, ReadReply, Talk
+from ragbed.experiments.guests.agent.reading import (
+    FINISH,
+    MAX_ARGUMENTS,
+    MAX_CALLS,
+    Call,
+    ReadTurn,
+    read_sent,
+    read_written,
+)
 from ragbed.strategies.parts.conversation import assistant_message
+from ragbed.strategies.parts.merging import concatenate
 from ragbed.strategies.prompting import neutralize_turns, template
 from ragbed.strategies.reading import strip_thinking
-from ragbed.strategies.types import Message, Reply, ToolSpec
+from ragbed.strategies.types import Evidence, Message, Reply, ToolSpec
 
 STOP = ("\nResult:", "\nObservation:", "\nDocuments:", "\n<documents>")  # what a model makes up after a call in text
 STOP_OF_CALLS = (*STOP, "}\n")  # small models go on after a call to make up its result
-MAX_TEXT = 20_000  # only this many characters of a reply are read
-_MAX_ARGUMENTS = 4_000  # longest arguments of a call, in characters
-_MAX_PROSE = 500  # characters of a reply without a call that are kept
-_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
-_ID = re.compile(r"[A-Za-z0-9_.:-]{1,128}")
-_WRITTEN = re.compile(r'"name"\s?:\s?"([A-Za-z0-9_-]{1,64})"')
-_OBJECT = re.compile(r'"(?:arguments|parameters)"\s?:\s?(?=\{)')
-_PAIR = re.compile(r'"(\w{1,64})"\s?:\s?("(?:[^"\\\n]|\\.)*"|-?\d{1,9}|true|false)')
-_ASSIGNED = re.compile(r"""(\w{1,64})\s?[=:]\s?("[^"\n]*"|'[^'\n]*'|[^,;\n]*)[,;\s]*""")
-_QUOTES = "\"'`*"
 
+ProtocolName = Literal["auto", "native", "text"]
 Accept = Callable[[str, Mapping[str, Any]], Mapping[str, Any] | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """The result of a call as prompts show it, and the evidence whose text it contains."""
+
+    text: str
+    evidence: Evidence = ()
+    call_id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ReadReply:
+    """What a protocol reads from a reply.
+
+    Attributes:
+        kept: the part that stays in the conversation.
+        calls: at most `MAX_CALLS`; `left_out` is the number of further ones.
+        why: why the loop ends after these calls, for the trace; empty if it continues.
+    """
+
+    kept: Message
+    calls: tuple[Call, ...] = ()
+    why: str = ""
+    left_out: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """A turn of the model. `prompt` asks for the next one instead of the protocol's usual prompt."""
+
+    reply: Message
+    results: tuple[Result, ...] = ()
+    prompt: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Talk:
+    """A conversation: its first messages, with the evidence that they show, and the turns after them."""
+
+    opening: tuple[Message, ...]
+    evidence: Evidence = ()
+    turns: tuple[Turn, ...] = ()
+    ended: str = ""  # why the loop ended: `answer`, `turns`, `idle` or `context`
+
+    @property
+    def shown(self) -> Evidence:
+        return concatenate((self.evidence, *(result.evidence for turn in self.turns for result in turn.results)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +108,8 @@ class Native:
 
     def read(self, reply: Reply, turn: int) -> ReadReply:
         """Read the tool calls of a reply. If the server found none, read calls that the model wrote as JSON in its
-        text. A call without a valid id gets one made from the turn and its position."""
-        calls = [*_sent_calls(reply, turn)] or read_written(reply.text, self.specs, f"call_{turn}_")
+        text."""
+        calls = [*read_sent(reply, turn)] or read_written(reply.text, self.specs, f"call_{turn}_")
         calls = [self._checked(call) for call in calls]
         made = tuple(calls[:MAX_CALLS])
         ends = any(call.tool == FINISH for call in made)
@@ -74,7 +122,7 @@ class Native:
         return Call(call.id, call.tool, None if call.arguments is None else self.accept(call.tool, call.arguments))
 
     def _kept(self, reply: Reply, calls: Sequence[Call]) -> Message:
-        text = neutralize_turns(strip_thinking(reply.text)[:_MAX_ARGUMENTS].strip())
+        text = neutralize_turns(strip_thinking(reply.text)[:MAX_ARGUMENTS].strip())
         if not calls:
             return assistant_message(text)
         # Arguments are always sent as an object, since servers refuse anything else. Calls written in the text are
@@ -82,21 +130,6 @@ class Native:
         sent = tuple({"id": call.id, "type": "function", "function": {"name": call.tool, "arguments": neutralize_turns(
             json.dumps(call.arguments or {}, ensure_ascii=False))}} for call in calls)
         return Message("assistant", (text,) if text and reply.tool_calls else (), sent)
-
-
-@dataclass(frozen=True, slots=True)
-class ReadTurn:
-    """What is read from a reply in text: the part that stays in the conversation, and the calls in it. Without calls,
-    `why` says why the loop ends."""
-
-    kept: str
-    calls: tuple[Call, ...] = ()
-    why: str = ""
-
-    @property
-    def query(self) -> str:
-        """Return the query of the first call; empty if there is none."""
-        return str((self.calls[0].arguments or {}).get("query", "")) if self.calls else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,136 +163,3 @@ def _add_last(said: list[Message], last: str) -> tuple[Message, ...]:
     if last and said[-1].role == "user":
         return (*said[:-1], Message("user", (*said[-1].parts, f"\n\n{last}")))
     return (*said, Message("user", (last,))) if last else tuple(said)
-
-
-def _sent_calls(reply: Reply, turn: int) -> Iterator[Call]:
-    ids: set[str] = set()
-    for place, raw in enumerate(reply.tool_calls):
-        id, function = raw.get("id"), raw.get("function")
-        own = id if isinstance(id, str) and _ID.fullmatch(id) and id not in ids else f"call_{turn}_{place}"
-        ids.add(own)
-        name = function.get("name") if isinstance(function, Mapping) else None
-        if not isinstance(function, Mapping) or not isinstance(name, str) or not _NAME.fullmatch(name):
-            yield Call(own, "unknown")
-            continue
-        sent = function.get("arguments")
-        yield Call(own, name, _clean(sent) if isinstance(sent, Mapping) else _object(str(sent).strip(), whole=True)[0])
-
-
-def read_written(text: str, specs: Sequence[ToolSpec], id: str) -> list[Call]:
-    """Read calls that a model wrote as JSON in its text, of these tools and of `finish`."""
-    text = strip_thinking(text)[:MAX_TEXT]
-    known = {spec.name: spec for spec in specs}
-    found = [one for one in _WRITTEN.finditer(text) if one[1] in known or one[1] == FINISH]
-    ends = [*(one.start() for one in found[1:]), len(text)]
-    return [Call(f"{id}{place}", one[1], _written_arguments(text[one.end():end], known.get(one[1])))
-            for place, (one, end) in enumerate(zip(found, ends, strict=False))]
-
-
-def _written_arguments(text: str, spec: ToolSpec | None) -> Mapping[str, Any]:
-    found = _OBJECT.search(text)
-    return (_object(text[found.end():])[0] if found else None) or _pairs(text, spec)
-
-
-def _object(text: str, whole: bool = False) -> tuple[Mapping[str, Any] | None, int]:
-    """Read the JSON object at the beginning of a text, which with `whole` ends there; return it and its length."""
-    try:
-        value, end = json.JSONDecoder().raw_decode(text[:_MAX_ARGUMENTS])
-    except (ValueError, RecursionError):
-        return None, 0
-    return (_clean(value), end) if isinstance(value, Mapping) and (end == len(text) or not whole) else (None, 0)
-
-
-def _clean(value: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """Return arguments as every server takes them back: without lone surrogates, and None if they hold NaN."""
-    try:
-        cleaned: dict[str, Any] = json.loads(replace_surrogates(json.dumps(value, ensure_ascii=False, allow_nan=False)))
-    except (ValueError, RecursionError):
-        return None
-    return cleaned
-
-
-def _pairs(text: str, spec: ToolSpec | None) -> Mapping[str, Any]:
-    """Read the fields of an object that is not valid JSON, such as one that was cut off."""
-    known = properties(spec) if spec else {}
-    return _clean({one[1]: _value(one[2]) for one in _PAIR.finditer(text[:_MAX_ARGUMENTS]) if one[1] in known}) or {}
-
-
-def _value(text: str) -> Any:
-    try:
-        return json.loads(text, strict=False)
-    except ValueError:  # such as "\d+", which a model wrote for a pattern
-        return text[1:-1]
-
-
-def properties(spec: ToolSpec) -> Mapping[str, Any]:
-    """Return the schemas of a tool's arguments by name."""
-    found = spec.parameters.get("properties")
-    return found if isinstance(found, Mapping) else {}
-
-
-def example_call(spec: ToolSpec) -> str:
-    """Return a call as a line of text, such as `search: {"query": "..."}`."""
-    fields = dict.fromkeys(spec.parameters.get("required") or [*properties(spec)][:1], "...")
-    return f"{spec.name}: {json.dumps(fields)}"
-
-
-@lru_cache(maxsize=256)
-def action_pattern(names: tuple[str, ...], alone: bool = False) -> re.Pattern[str]:
-    """Return a pattern for a line that calls a tool, such as `Search: Ada`, `Action: search[Ada]` or `finish`. The
-    groups are the name, the mark after it, its arguments, and `finish`. `alone`: a name without arguments is a call."""
-    end = r"|(?=[ \t]*(?:\n|\Z))" if alone else ""
-    listed = "|".join(map(re.escape, sorted(names, key=len, reverse=True)))
-    return re.compile(rf"^[ \t>*#_`-]{{0,8}}(?:then )?(?:(?:action|call)[*_`]{{0,3}} ?\d{{0,2}} ?[:：][ \t*_`]{{0,4}})?"
-                      rf"(?:({listed})[*_`]{{0,3}} ?([:：(\[]{end})([^\n]*)|({FINISH})\b[^\n]*)\n?",
-                      re.IGNORECASE | re.MULTILINE)
-
-
-def read_lines(text: str, specs: Sequence[ToolSpec]) -> ReadTurn:
-    """Read the first action of a reply, and further calls in the lines directly after it. Keep the reply up to there,
-    since the model makes up what follows. A reply without an action is a call that cannot be read."""
-    text = strip_thinking(text)[:MAX_TEXT]
-    text += "}" if text.count("{") > text.count("}") else ""  # servers leave the stop sequence out of the reply
-    known = {spec.name.casefold(): spec for spec in specs}
-    pattern = action_pattern(tuple(known), alone=True)
-    calls: list[Call] = []
-    act, end = pattern.search(text), 0
-    while act and len(calls) < MAX_CALLS:
-        if act[4]:
-            if not calls:  # after a call, the model cannot know yet whether it is the last one
-                return ReadTurn(text[:act.end()], why=FINISH)
-            break
-        spec = known[act[1].casefold()]
-        arguments, end = _line_arguments(spec, text, act)
-        calls.append(Call("", spec.name, arguments))
-        act = pattern.match(text, end)
-    calls = calls or [call for call in read_written(text, specs, "") if call.tool != FINISH][:MAX_CALLS]
-    if not calls:
-        return ReadTurn(text[:_MAX_PROSE], (Call("", ""),))
-    return ReadTurn(text[:end or None], tuple(calls))
-
-
-def _line_arguments(spec: ToolSpec, text: str, act: re.Match[str]) -> tuple[Mapping[str, Any] | None, int]:
-    """Read the arguments after a tool's name: a JSON object, `name=value` pairs, or words for the first argument.
-    Return them, or None if there are none, with their end in the text."""
-    known, line = properties(spec), act[3].strip()
-    start = act.start(3) + len(act[3]) - len(act[3].lstrip(" \t*_`"))
-    if text.startswith("{", start):
-        read, length = _object(text[start:])
-        line_end = text.find("\n", start + length)
-        return _pairs(line, spec) or None if read is None else read, line_end + 1 or len(text)
-    line = line.removesuffix(")" if act[2] == "(" else "]" if act[2] == "[" else "").strip()
-    if (pair := _ASSIGNED.match(line)) and pair[1] in known:
-        return {one[1]: _typed(one[2], known[one[1]]) for one in _ASSIGNED.finditer(line) if one[1] in known}, act.end()
-    required = spec.parameters.get("required")
-    first = next(iter(required if isinstance(required, list) else ()), "") or next(iter(known), "")
-    words = line.strip("*").strip()
-    return {first: _typed(words, known.get(first))} if words and first else None if required else {}, act.end()
-
-
-def _typed(words: str, schema: Any) -> Any:
-    words = words.strip()
-    kind = schema.get("type") if isinstance(schema, Mapping) else None
-    if kind == "integer" and re.fullmatch(r"-?\d{1,9}", words.strip(_QUOTES)):
-        return int(words.strip(_QUOTES))
-    return words[1:-1] if len(words) > 1 and words[0] == words[-1] and words[0] in _QUOTES else words

@@ -11,8 +11,8 @@ from typing import Annotated
 
 from pydantic import Field
 
-from ragbed.experiments.guests.agent.conversation import ProtocolName
-from ragbed.experiments.guests.agent.protocols import MAX_TEXT, STOP, ReadTurn, action_pattern
+from ragbed.experiments.guests.agent.protocols import STOP, ProtocolName
+from ragbed.experiments.guests.agent.reading import MAX_TEXT, ReadTurn, action_pattern
 from ragbed.experiments.guests.agent.searching import SEARCH, converse, search_call
 from ragbed.strategies.parts.reading import to_query
 from ragbed.strategies.reading import strip_thinking

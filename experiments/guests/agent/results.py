@@ -6,8 +6,8 @@ from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from ragbed.experiments.guests.agent.conversation import Call, Result
-from ragbed.experiments.guests.agent.protocols import example_call
+from ragbed.experiments.guests.agent.protocols import Result
+from ragbed.experiments.guests.agent.reading import Call, example_call
 from ragbed.strategies.parts.merging import concatenate
 from ragbed.strategies.prompting import fill, frame_content, template
 from ragbed.strategies.types import Action, Asked, Decision, Evidence, Passage, Task, ToolCall, ToolResult, ToolSpec

@@ -6,8 +6,9 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from ragbed.experiments.guests.agent.conversation import Call, Loop, ProtocolName, Result, Talk, TurnProtocol
-from ragbed.experiments.guests.agent.protocols import Native, ReadTurn, Text
+from ragbed.experiments.guests.agent.conversation import Loop, TurnProtocol
+from ragbed.experiments.guests.agent.protocols import Native, ProtocolName, Result, Talk, Text
+from ragbed.experiments.guests.agent.reading import Call, ReadTurn
 from ragbed.strategies.answering import answer, ask, draft
 from ragbed.strategies.parts.conversation import gather_each
 from ragbed.strategies.parts.merging import concatenate, new_passages

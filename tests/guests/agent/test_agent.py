@@ -121,6 +121,12 @@ def test_marks_in_results_and_arguments_are_disarmed():
     assert agent.called == [("search", {"query": evil})]
 
 
+def test_no_arguments_are_an_empty_object():
+    agent = Agent([calls(("open", "")), FINISH, ANSWER], {"open": ToolOutput(("none",))})
+    assert agent.ask().figures == {"unread_calls": 0}
+    assert agent.called == [("open", {})]
+
+
 def test_lone_surrogates_in_arguments_are_replaced():
     agent = Agent([calls(("search", '{"query": "\\ud800"}')), FINISH, ANSWER])
     agent.ask()

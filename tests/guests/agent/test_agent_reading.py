@@ -3,7 +3,7 @@ import pytest
 from agent_scene import OPEN, SEARCH
 from growth import grows_linearly
 
-from ragbed.experiments.guests.agent.protocols import read_lines
+from ragbed.experiments.guests.agent.reading import read_lines
 from ragbed.strategies import ToolSpec
 
 LIST = ToolSpec("list", "List documents.", {"type": "object", "properties": {"path": {"type": "string"}}})

@@ -11,8 +11,8 @@ from ragbed.agents.checkpoint import restore
 from ragbed.agents.journal import call_key
 from ragbed.agents.session import Runtime, Session
 from ragbed.experiments.guests.agent.conversation import refuses_tools
-from ragbed.experiments.guests.agent.protocols import read_written
 from ragbed.experiments.guests.agent.react import read_action as action
+from ragbed.experiments.guests.agent.reading import read_written
 from ragbed.strategies import Failure, Reply, Task, ToolSpec
 from ragbed.strategies.settings.strategy_config import reasoning as chosen
 from ragbed.strategies.settings.strategy_config import retrieval

@@ -11,7 +11,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from ragbed.experiments.guests.agent.protocols import ReadTurn
+from ragbed.experiments.guests.agent.reading import ReadTurn
 from ragbed.experiments.guests.agent.searching import converse, search_call
 from ragbed.strategies.parts.reading import to_query
 from ragbed.strategies.reading import strip_thinking
