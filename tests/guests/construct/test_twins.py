@@ -1,13 +1,12 @@
 """Literal and paraphrased twins of computed questions: grep finds the first and none of the second."""
 import json
-import re
 from pathlib import Path
 
 import pytest
+from exact_agent import reply, words_of
 
 BUNDLED = Path(__file__).parents[3] / "experiments" / "data" / "twins"
 PAGES = {file.name: file.read_text(encoding="utf-8") for file in sorted((BUNDLED / "pages").iterdir())}
-SMALL = {"a", "and", "as", "at", "by", "does", "for", "from", "given", "in", "is", "of", "on", "the", "to", "what"}
 
 
 def construct(*more, pages=BUNDLED / "pages", synonyms=BUNDLED / "synonyms.json"):
@@ -37,8 +36,7 @@ def grep(word):
 def answer_by_grep(question):
     """What an exact agent with grep answers: it greps for what the question quotes, or else for all of its words, and
     reads the value where the line of a name meets the column of a field."""
-    words = re.findall("“([^”]+)”", question) or [
-        word for word in re.findall(r"[\w'’]+", question) if word.casefold() not in SMALL]
+    words = words_of(question)
     hits = [grep(word) for word in words]
     for page in set.intersection(*map(set, hits)):
         lines = {line for found in hits for line in found[page]}
@@ -59,8 +57,7 @@ def test_grep_finds_every_literal_question_and_no_paraphrased_one(built):
         assert answer_by_grep(item["question"]) == (item["answers"][0] if literal else None), item["question"]
         if not literal:
             gold = {one["document"] for one in item["gold_documents"]}
-            words = {word for word in re.findall(r"[\w'’]+", item["question"]) if word.casefold() not in SMALL}
-            assert [word for word in words if gold & set(grep(word))] == [], item["question"]
+            assert [word for word in words_of(item["question"]) if gold & set(grep(word))] == [], item["question"]
 
 
 def test_twins_share_answer_evidence_and_documents(built):
@@ -130,31 +127,14 @@ class Perfect:
 
 
 def test_agents_with_grep_and_with_a_perfect_retriever_differ_as_known_beforehand(ragbed, serve, built, tmp_path):
-    """The scripted model greps for what a question quotes, or else for its words, or searches with the question. It
-    answers rightly if the value was shown, which is unique in the pages."""
     answers = {item["question"]: item["answers"][0] for item in items(built)}
-
-    def reply(body):
-        shown = [str(message["content"]) for message in body["messages"]]
-        question = max((one for one in answers if one in shown[1]), key=len)
-        if len(shown) == 2:
-            words = re.findall("“([^”]+)”", question) or [
-                word for word in re.findall(r"[\w'’]+", question) if word.casefold() not in SMALL]
-            call = f'grep: {{"pattern": "{"|".join(words)}"}}' if "- grep:" in shown[1] else \
-                f"search: {json.dumps({'query': question})}"
-            return f"Thought: look.\n{call}"
-        if len(shown) == 4:
-            return "Thought: seen.\nfinish"
-        found = re.search(rf"\b{answers[question]}\b", "\n".join(shown[2:]))
-        return f"<Answer>{answers[question] if found else 'five thousand'}</Answer>"
-
     (tmp_path / "perfect.py").write_text(PERFECT, encoding="utf-8")
     agents = [{"kind": "agent", "tools": [tool], "protocol": "text"} for tool in ("grep", "search")]
     own = {"kind": "jsonl", "path": str(built / "questions.jsonl"), "corpus": str(BUNDLED / "pages")}
-    settings = {"benchmark": own,
-                "models": f"{serve(reply).url}#m", "reasoning": agents, "conditions": "retrieved", "name": "twins",
+    model = f"{serve(lambda body: reply(body, answers)).url}#m"
+    settings = {"benchmark": own, "models": model, "reasoning": agents, "conditions": "retrieved", "name": "twins",
                 "retriever": {"kind": "external", "factory": f"{tmp_path / 'perfect.py'}:Perfect",
-                              "options": {"answers": answers}}, "out": str(tmp_path / "runs"), "rules": "open"}
+                              "options": {"answers": answers}}, "out": str(tmp_path / "runs")}
     (tmp_path / "run.yaml").write_text(json.dumps(settings), encoding="utf-8")
     views = {view["name"]: view for view in ragbed.json("run", tmp_path / "run.yaml")["views"]}
     assert [(pairs, *(figure["mean"] for figure in figures)) for _, pairs, *figures in views["twins"]["rows"]] == [
