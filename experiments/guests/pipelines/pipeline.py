@@ -95,7 +95,7 @@ def _check_tools(tools: Any) -> Any:
         raise ValueError(str(error)) from None
 
 
-ToolList = Annotated[tuple[Any, ...], BeforeValidator(_check_tools)]
+ToolList = Annotated[tuple[str | dict[str, Any], ...], BeforeValidator(_check_tools)]
 
 
 class JSONPipeline(PipelineSettings):
