@@ -45,7 +45,8 @@ def matrix(town, serve, monkeypatch):
 
     def write(file="town", **settings):
         benchmark = {"kind": "crest", "path": str(town.crest), "limit": 3}
-        return town.config(server.url, file, benchmark=benchmark, reasoning={"kind": "agent", "tools": ["grep", "open"]}, pipelines=[
+        agent = {"kind": "agent", "tools": ["grep", "open"]}
+        return town.config(server.url, file, benchmark=benchmark, reasoning=agent, pipelines=[
             {"kind": "command", "name": name, "tools": ["grep", "open"],
              "argv": [str(FOLDER / name / "bin" / "python"), "-E", f"{name}_agent.py", server.url, "m"],
              "request": {"question": "{question}", "tools": "{tools}"}} for name in NAMES], **settings)
