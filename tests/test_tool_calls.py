@@ -265,6 +265,8 @@ def test_a_cassette_replays_the_tools_of_an_agent_without_its_server_or_document
                   f"out={town.folder / 'runs'}")[0] == 0
     again = json.loads((town.folder / "runs" / "again" / "summary.json").read_bytes())
     assert again["results"] == results
+    status, out, _ = ragbed("rescore", town.run, "--json")
+    assert (status, json.loads(out)["read"]) == (0, {"same": 6, "changed": 0, "skipped": 0})
 
 
 def test_a_call_with_characters_that_no_store_can_hold_is_kept_and_replayed(town, serve, ragbed):

@@ -12,7 +12,8 @@ from dataclasses import dataclass, field, replace
 from ragbed.agents.database import text_hash
 from ragbed.agents.replies import parse_object
 from ragbed.agents.scripted import drive
-from ragbed.agents.tools import TOOL_FAILED, ToolOutput
+from ragbed.agents.search import SearchStore
+from ragbed.agents.tools import TOOL_FAILED, StoredTools, ToolOutput, tools_name
 from ragbed.agents.types import Answer, CallOutcome
 from ragbed.agents.watchdog import watchdog
 from ragbed.documents.errors import RecipeMismatch, SettingsError, UserError
@@ -28,6 +29,7 @@ from ragbed.experiments.metrics.scoring import DECLARED
 from ragbed.experiments.query_variations import NOT_PARAPHRASED
 from ragbed.experiments.question import Question, Scheme
 from ragbed.experiments.record import Result, StoredStep, Verdict
+from ragbed.experiments.running.fingerprint import content_name
 from ragbed.experiments.running.gold import PLACING
 from ragbed.experiments.running.plan import Plan
 from ragbed.experiments.runs.finished import Finished
@@ -92,6 +94,10 @@ class Rereader:
         played = [cell for cell in plan.cells if cell.id not in self.hindered]
         plan = plan.loading({family: {getattr(cell, family) for cell in played} for family in FAMILIES})
         self._tasks = {cell.id: plan.tasks(cell) for cell in played}
+        pins, store = folder.pins(), SearchStore()
+        store.begin(folder.database, "record")
+        self._tools = {id: StoredTools(tasks.tools, None, store, pins.get(
+            content_name("tools", tools_name(tasks.tools)), "")).specs for id, tasks in self._tasks.items()}
 
     def read(self, result: Result, question: Question) -> Result | None:
         """Parse the replies of a result with this version of ragbed. Return None if the strategy would now send other
@@ -147,7 +153,8 @@ class Rereader:
 
         try:
             asked = replace(question, text=result.asked or question.text)
-            return drive(tasks.reasoning, tasks.whole(asked), lambda calls: list(map(replied, calls)),
+            task = replace(tasks.whole(asked), tools=self._tools[result.cell])
+            return drive(tasks.reasoning, task, lambda calls: list(map(replied, calls)),
                          lambda searches: list(map(found, searches)), self._limits,
                          lambda calls: list(map(called, calls)))
         except RecipeMismatch:
