@@ -160,6 +160,8 @@ def test_whatever_the_nesting_every_word_is_in_both_renderings_once(
     ("<mroot><mi>x</mi><mn>5</mn></mroot>", "root(5, x)"), ("<msub><mi>x</mi><mn>12</mn></msub>", "x_12"),
     ("<mfrac><mrow><mi>a</mi><mo>+</mo><mi>b</mi></mrow><mi>c</mi></mfrac>", "(a+b)/c"),
     ("<msup><mn>10</mn><mrow><mo>-</mo><mn>3</mn></mrow></msup><mi>kg</mi>", "10^-3 kg"),
+    ("<mi>y</mi><mmultiscripts><mi>C</mi><mprescripts/><none/><mn>14</mn></mmultiscripts>", "y ^14C"),
+    ("<mmultiscripts><mi>He</mi><mn>7</mn><none/><mprescripts/><mn>2</mn><mn>4</mn></mmultiscripts>", "_2^4He_7"),
     ("<mrow><mi>E</mi><mo>=</mo><mi>m</mi><msup><mi>c</mi><mn>2</mn></msup></mrow>", "E=mc^2"),
     ("<munderover><mo>∑</mo><mrow><mi>i</mi><mo>=</mo><mn>1</mn></mrow><mi>n</mi></munderover><mi>i</mi>",
      "∑_(i=1)^n i"),

@@ -149,6 +149,7 @@ HALF = part("f", num="1", den="2")
     (part("sSup", e="10", sup="3"), "10^3"), (HALF, "1/2"), (symbol("3") + HALF, "3 1/2"),
     (HALF + symbol("x"), "1/2 x"),
     (part("f", num="a+b", den="c"), "(a+b)/c"), (part("sSub", e="x", sub="1"), "x_1"),
+    (part("bar", e="y") + part("sPre", sub="2", sup="4", e="He"), "y _2^4He"),
     (part("sSubSup", e="x", sub="1", sup="2"), "x_1^2"), (part("rad", deg="3", e="x"), "∛x"),
     ('<m:rad><m:radPr><m:degHide m:val="1"/></m:radPr><m:deg/><m:e>' + symbol("x+1") + "</m:e></m:rad>", "√(x+1)"),
     ('<m:nary><m:naryPr><m:chr m:val="∑"/></m:naryPr>' + part("sub", x="i=1").replace("m:x>", "m:box>")

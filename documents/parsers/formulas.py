@@ -40,7 +40,7 @@ def _mathml(element: Any, tree: FormulaTree, depth: int) -> Part:
     name = tree.name(element)
     if name in _UNSEEN:
         return Part("")
-    children = [child for child in tree.children(element) if tree.name(child) not in _UNSEEN]
+    children = [child for child in tree.children(element) if name == "mmultiscripts" or tree.name(child) not in _UNSEEN]
     if not children or depth > MAX_DEPTH:
         text = tree.text(element)
         if name == "mtext" or (text.isalpha() and len(text) > 1):
@@ -59,8 +59,11 @@ def _mathml(element: Any, tree: FormulaTree, depth: int) -> Part:
         begin, end = tree.attribute(element, "open"), tree.attribute(element, "close")
         return Part(("(" if begin is None else begin) + f"{marks} ".join(texts) + (")" if end is None else end))
     if name == "mmultiscripts":
-        return Part(write_scripts(wrap_part(texts[0]), *[*texts[1:3], "", ""][:2]) + "".join(
-            f" {text}" for text in texts[3:] if text))
+        at = next((at for at, child in enumerate(children) if tree.name(child) == "mprescripts"), len(children))
+        below, above = [*texts[1:at], "", ""][:2]
+        before = write_prescripts(*[*texts[at + 1:], "", ""][:2])
+        more = "".join(f" {text}" for text in [*texts[3:at], *texts[at + 3:]] if text)
+        return Part(before + write_scripts(wrap_part(texts[0]), below, above) + more)
     if name == "mtable":
         return Part(f"[{'; '.join(texts)}]")
     if name in ("mtr", "mlabeledtr"):
@@ -83,6 +86,12 @@ def write_part(kind: str, texts: list[str]) -> str:
 def write_scripts(base: str, below: str, above: str) -> str:
     primes = above.strip("\u2032\u2033'*†°") == ""  # these marks are raised by themselves
     return base + (f"_{wrap_part(below)}" if below else "") + (above if primes else f"^{wrap_part(above)}")
+
+
+def write_prescripts(below: str, above: str) -> str:
+    """Return what stands below and above the line in front of a base, after a space, so that it is not taken for that
+    of the base before it."""
+    return " " + write_scripts("", below, above) if below or above else ""
 
 
 def wrap_part(text: str) -> str:

@@ -10,6 +10,7 @@ from ragbed.documents.parsers.formulas import (
     join_parts,
     wrap_part,
     write_part,
+    write_prescripts,
     write_scripts,
 )
 
@@ -46,7 +47,7 @@ def _office(element: Any, tree: FormulaTree, depth: int) -> Part:
         kind, names = _OFFICE[name]
         return Part(write_part(kind, [read(parts.get(each)) for each in names]))
     if name == "sPre":
-        return Part(write_scripts("", read(parts.get("sub")), read(parts.get("sup"))) + wrap_part(read(parts.get("e"))))
+        return Part(write_prescripts(read(parts.get("sub")), read(parts.get("sup"))) + wrap_part(read(parts.get("e"))))
     if name == "nary":
         sign = tree.attribute(element, "chr")
         head = write_scripts("∫" if sign is None else sign, read(parts.get("sub")), read(parts.get("sup")))
