@@ -17,6 +17,7 @@ from ragbed.strategies.reading import find_citations, text_outside_answer
 
 _MAX_QUOTE = 2_000  # characters of a passage shown with an answer; the document view shows all of it
 _MAX_REPLY = 8_000  # characters of a call's reply; the record holds all of it
+_MAX_TOOL = 100  # characters of a tool's name, which a model may have made up
 _SOURCES_LIST = re.compile(r"\n\nSources:(?:\n- \[\d+\] \[[^\n]*>\))+\s*\Z")
 
 AnswerJson = Mapping[str, Any]
@@ -52,7 +53,7 @@ def answer_json(answer: Answer, text: str, index: Index, **fields: Any) -> dict[
             "sources": list(sources.values()), "usage": asdict(answer.used),
             "invalid_citations": list(answer.invalid_citations), "notes": list(answer.notes),
             "seconds": round(answer.cost.seconds, 3),
-            "reasoning": _reasoning(answer), "steps": [_step(step) for step in answer.trace],
+            "reasoning": _reasoning(answer), "steps": [step_json(step) for step in answer.trace],
             "failure": asdict(answer.failure) if answer.failure else None}
 
 
@@ -94,7 +95,16 @@ def _reasoning(answer: Answer) -> str:
     return replace_surrogates("\n\n".join(filter(None, [*(call.reasoning for call in calls), before])))
 
 
-def _step(step: Step) -> dict[str, Any]:
+def call_json(tool: str, arguments: Mapping[str, Any]) -> dict[str, str]:
+    """Return a call of a tool, which a model wrote, as a name and JSON of bounded length."""
+    text = json.dumps(arguments, ensure_ascii=False)
+    if len(text) > _MAX_REPLY:
+        text = json.dumps({"cut": text[:_MAX_REPLY]}, ensure_ascii=False)
+    return {"tool": replace_surrogates(tool[:_MAX_TOOL]), "arguments": replace_surrogates(text)}
+
+
+def step_json(step: Step) -> dict[str, Any]:
+    """Return a step of a question as JSON."""
     if isinstance(step, DecisionStep):
         return {"kind": "decision", "what": replace_surrogates(step.what), "why": replace_surrogates(step.why)}
     failure = step.failure.message if step.failure else None
@@ -102,9 +112,9 @@ def _step(step: Step) -> dict[str, Any]:
         return {"kind": "search", "query": replace_surrogates(step.query), "found": list(step.found),
                 "failure": failure}
     if isinstance(step, ToolStep):
-        return {"kind": "tool", "tool": step.tool, "arguments": replace_surrogates(json.dumps(step.arguments)),
-                "found": list(step.found), "failure": failure, "text": replace_surrogates(
-                    "\n".join(f"[{part}]" if isinstance(part, int) else part for part in step.parts)[:_MAX_REPLY])}
+        return {"kind": "tool", **call_json(step.tool, step.arguments), "found": list(step.found), "failure": failure,
+                "text": replace_surrogates("\n".join(
+                    f"[{part}]" if isinstance(part, int) else part for part in step.parts)[:_MAX_REPLY])}
     return {"kind": "call", "purpose": step.purpose, "shown": list(step.shown),
             "text": replace_surrogates(step.text[:_MAX_REPLY]), "prompt_tokens": step.usage.prompt_tokens,
             "completion_tokens": step.usage.completion_tokens, "failure": failure}
@@ -115,11 +125,20 @@ def _escape_markdown(title: str) -> str:
     return "".join(f"\\{sign}" if sign in "\\`*_{}[]()<>#+!|~&" else sign for sign in " ".join(title.split()))
 
 
+def _address(chunk: Chunk, index: Index) -> str:
+    """Return the id of a chunk of the index, or the place of another span of a document, which a tool found."""
+    try:
+        index.chunks.row(chunk.id)
+    except KeyError:
+        return f"{chunk.format}:{chunk.start}-{chunk.end}"
+    return chunk.id
+
+
 def _source(number: int, chunk: Chunk, index: Index, cited: bool) -> dict[str, Any]:
     name = visible(index.source_of(chunk.document))
     pages = chunk.pages
     anchor = f"page={pages[0]}" if pages else "passage"
-    url = f"/documents/{quote(chunk.document, safe='')}?{urlencode({'chunk': chunk.id})}#{anchor}"
+    url = f"/documents/{quote(chunk.document, safe='')}?{urlencode({'chunk': _address(chunk, index)})}#{anchor}"
     where = "" if not pages else f", page {pages[0]}" if pages[0] == pages[1] else f", pages {pages[0]}-{pages[1]}"
     return {"n": number, "title": name + where, "url": url, "text": chunk.content[:_MAX_QUOTE],
             "document": chunk.document, "chunk": chunk.id, "name": name,

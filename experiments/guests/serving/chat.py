@@ -36,6 +36,7 @@ from ragbed.retrieval.filters.terms import terms_of
 from ragbed.strategies.types import Failure, Turn
 
 _MAX_CONDITIONS = 200  # in the filter of one request
+_MAX_STATUS = 200  # characters of a status of Open WebUI
 _TASK = "### Task:"  # how Open WebUI's own requests begin: titles, tags, follow-up questions
 
 
@@ -212,10 +213,16 @@ def usage_json(answer: AnswerJson) -> dict[str, Any]:
 
 def ragbed_json(answer: AnswerJson, ignored: Sequence[str]) -> dict[str, Any]:
     """Return the fields of an answer that OpenAI's API does not have."""
-    evidence = [{name: source[name] for name in ("n", "document", "name", "pages", "start", "end", "cited")}
-                for source in answer["sources"]]
+    tools = [{name: step[name] for name in ("tool", "arguments", "found", "failure")}
+             for step in answer["steps"] if step["kind"] == "tool"]
     return {"outcome": answer["outcome"], "record": answer["record"], "strategy": answer["configuration"],
-            "evidence": evidence, "invalid_citations": answer["invalid_citations"], "ignored": list(ignored)}
+            "evidence": _evidence_json(answer["sources"]), **({"tools": tools} if tools else {}),
+            "invalid_citations": answer["invalid_citations"], "ignored": list(ignored)}
+
+
+def _evidence_json(sources: Sequence[AnswerJson]) -> list[dict[str, Any]]:
+    return [{name: source[name] for name in ("n", "document", "name", "pages", "start", "end", "cited")}
+            for source in sources]
 
 
 class _ChatWriter:
@@ -250,10 +257,22 @@ class _ChatWriter:
                 yield self._chunk({"content": event["text"]})
             elif event["event"] == "reasoning" and self._given.include_reasoning:
                 yield self._chunk({"reasoning_content": event["text"]})
+            elif event["event"] in ("calling", "tool"):
+                yield self._step(event)
             elif event["event"] == "answer":
                 for one in self._end(event):
                     yield one
         yield b"data: [DONE]\n\n"
+
+    def _step(self, event: Event) -> bytes:
+        """Return the beginning or the end of a tool's call: as a status of Open WebUI, or in the field `ragbed`."""
+        if self._openwebui:
+            words, done = f"{event['tool']} {event['arguments']}"[:_MAX_STATUS], event["event"] == "tool"
+            found = event["failure"] or f"{event['characters']:,} characters" if done else ""
+            return sse_event({"event": {"type": "status", "data": {
+                "description": f"{words}: {found}" if found else words, "done": done}}})
+        return self._chunk({}, ragbed={"step": {**event, **(
+            {"passages": _evidence_json(event["passages"])} if "passages" in event else {})}})
 
     def _end(self, answer: Event) -> list[bytes]:
         if error := answer_error(answer):

@@ -105,7 +105,8 @@ async def _load_turns(server: ServerState, request: Request, id: str) -> Sequenc
 class _ResponseWriter:
     """Writes an answer as a response, whole or as a stream.
 
-    A stream has up to two items: the reasoning, if it was requested and arrives before the text, and the message.
+    Its items are the calls of tools, as those of an MCP server; the reasoning, if it was requested and arrives before
+    the text; and the message.
     """
 
     def __init__(self, turn: ChatTurn, given: ResponseRequest, base_url: str, ignored: Sequence[str],
@@ -114,15 +115,19 @@ class _ResponseWriter:
         self._annotated, self._listed = citations != "markdown", citations != "annotations"
         self._with_summary = given.reasoning is not None and given.reasoning.summary is not None
         self._created, self._sent = int(time.time()), count()
-        self._reasoned, self._in_message = "", False
+        self._items: list[dict[str, Any]] = []
+        self._reasoned = ""  # text of the reasoning that is the last item, while it is written
+        self._place: int | None = None  # of the message, once it has begun
 
     def response(self, answer: Event) -> dict[str, Any]:
         """Return the whole answer. Raises HTTPException if the question failed."""
         if error := answer_error(answer):
             raise error
         reasoning = answer["reasoning"] if self._with_summary else ""
-        return self._completed_response(answer, [*([self._reasoning(reasoning)] if reasoning else ()),
-                                                 self._message(self._part(answer))])
+        items = [self._call(place, step) for place, step in enumerate(
+            step for step in answer["steps"] if step["kind"] == "tool")]
+        items += [self._reasoning(len(items), reasoning)] if reasoning else []
+        return self._completed_response(answer, [*items, self._message(self._part(answer))])
 
     async def stream(self, events: AsyncIterator[Event]) -> AsyncIterator[bytes]:
         """Yield the answer as server-sent events."""
@@ -130,10 +135,12 @@ class _ResponseWriter:
         yield self._event("response.created", response=started)
         yield self._event("response.in_progress", response=started)
         async for event in events:
-            if event["event"] == "reasoning" and self._with_summary and not self._in_message:
+            if event["event"] == "reasoning" and self._with_summary and self._place is None:
                 written = self._write_reasoning(event["text"])
             elif event["event"] == "text":
                 written = self._write_text(event["text"])
+            elif event["event"] in ("calling", "tool"):
+                written = self._begin_call(event) if event["event"] == "calling" else self._end_call(event)
             elif event["event"] == "answer":
                 written = self._end(event)
             else:
@@ -143,25 +150,44 @@ class _ResponseWriter:
 
     def _write_reasoning(self, text: str) -> Iterator[bytes]:
         if not self._reasoned:
-            yield self._event("response.output_item.added", output_index=0,
-                              item={**self._reasoning(""), "summary": [], "status": "in_progress"})
+            yield self._open({**self._reasoning(len(self._items), ""), "summary": []})
             yield self._summary("part.added", part={"type": "summary_text", "text": ""})
         self._reasoned += text
         yield self._summary("text.delta", delta=text)
 
     def _write_text(self, text: str) -> Iterator[bytes]:
-        if not self._in_message:
-            if self._reasoned:
-                item = self._reasoning(self._reasoned)
-                yield self._summary("text.done", text=self._reasoned)
-                yield self._summary("part.done", part=item["summary"][0])
-                yield self._event("response.output_item.done", output_index=0, item=item)
-            self._in_message = True
-            yield self._event("response.output_item.added", output_index=int(bool(self._reasoned)),
-                              item={**self._message(), "status": "in_progress"})
+        if self._place is None:
+            yield from self._end_reasoning()
+            self._place = len(self._items)
+            yield self._open(self._message())
             yield self._content("content_part.added", part={"type": "output_text", "text": "", "annotations": []})
         if text:
             yield self._content("output_text.delta", delta=text, logprobs=[])
+
+    def _end_reasoning(self) -> Iterator[bytes]:
+        if self._reasoned:
+            item = self._reasoning(len(self._items) - 1, self._reasoned)
+            yield self._summary("text.done", text=self._reasoned)
+            yield self._summary("part.done", part=item["summary"][0])
+            yield self._close(len(self._items) - 1, item)
+            self._reasoned = ""
+
+    def _begin_call(self, event: Event) -> Iterator[bytes]:
+        yield from self._end_reasoning()
+        place = len(self._items)
+        item = self._call(place, event)
+        yield self._open(item)
+        yield self._event("response.mcp_call.in_progress", item_id=item["id"], output_index=place)
+        yield self._event("response.mcp_call_arguments.done", item_id=item["id"], output_index=place,
+                          arguments=item["arguments"])
+
+    def _end_call(self, event: Event) -> Iterator[bytes]:
+        begun = self._call(0, event)
+        place = next(place for place, item in enumerate(self._items) if item["status"] == "in_progress" and all(
+            item.get(name) == begun[name] for name in ("name", "arguments")))
+        item = self._call(place, event)
+        yield self._event(f"response.mcp_call.{item['status']}", item_id=item["id"], output_index=place)
+        yield self._close(place, item)
 
     def _end(self, answer: Event) -> Iterator[bytes]:
         if error := answer_error(answer):
@@ -177,23 +203,38 @@ class _ResponseWriter:
         message = self._message(part)
         yield self._content("output_text.done", text=part["text"], logprobs=[])
         yield self._content("content_part.done", part=part)
-        yield self._event("response.output_item.done", output_index=int(bool(self._reasoned)), item=message)
-        items = [self._reasoning(self._reasoned), message] if self._reasoned else [message]
-        yield self._event("response.completed", response=self._completed_response(answer, items))
+        assert self._place is not None
+        yield self._close(self._place, message)
+        yield self._event("response.completed", response=self._completed_response(answer, self._items))
 
     def _event(self, kind: str, **fields: Any) -> bytes:
         return sse_event({"type": kind, "sequence_number": next(self._sent), **fields}, kind)
 
     def _summary(self, kind: str, **fields: Any) -> bytes:
-        return self._event(f"response.reasoning_summary_{kind}", item_id=f"rs_{self._turn.record}", output_index=0,
-                           summary_index=0, **fields)
+        return self._event(f"response.reasoning_summary_{kind}", item_id=self._items[-1]["id"],
+                           output_index=len(self._items) - 1, summary_index=0, **fields)
 
     def _content(self, kind: str, **fields: Any) -> bytes:
-        return self._event(f"response.{kind}", item_id=f"msg_{self._turn.record}",
-                           output_index=int(bool(self._reasoned)), content_index=0, **fields)
+        return self._event(f"response.{kind}", item_id=f"msg_{self._turn.record}", output_index=self._place,
+                           content_index=0, **fields)
 
-    def _reasoning(self, text: str) -> dict[str, Any]:
-        return {"id": f"rs_{self._turn.record}", "type": "reasoning", "status": "completed",
+    def _open(self, item: dict[str, Any]) -> bytes:
+        self._items.append({**item, "status": "in_progress"})
+        return self._event("response.output_item.added", output_index=len(self._items) - 1, item=self._items[-1])
+
+    def _close(self, place: int, item: dict[str, Any]) -> bytes:
+        self._items[place] = item
+        return self._event("response.output_item.done", output_index=place, item=item)
+
+    def _call(self, place: int, step: Event) -> dict[str, Any]:
+        why = step.get("failure")
+        error = {"type": "mcp_tool_execution_error", "content": [{"type": "text", "text": why}]} if why else None
+        return {"id": f"mcp_{self._turn.record}_{place}", "type": "mcp_call", "server_label": "ragbed",
+                "name": step["tool"], "arguments": step["arguments"], "output": None if why else step.get("text"),
+                "error": error, "status": "failed" if why else "completed", "approval_request_id": None}
+
+    def _reasoning(self, place: int, text: str) -> dict[str, Any]:
+        return {"id": f"rs_{self._turn.record}_{place}", "type": "reasoning", "status": "completed",
                 "summary": [{"type": "summary_text", "text": text}]}
 
     def _message(self, *parts: dict[str, Any]) -> dict[str, Any]:

@@ -5,18 +5,19 @@ import asyncio
 import contextlib
 import re
 import time
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import count, islice
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from pydantic_core import from_json
 
-from ragbed.agents.types import Answer, failed_answer
+from ragbed.agents.types import Answer, ToolStep, failed_answer
 from ragbed.documents.errors import CallError, SettingsError, UserError
 from ragbed.documents.keys import redact_keys
 from ragbed.documents.types import replace_surrogates
-from ragbed.experiments.guests.serving.answer_json import answer_json, display_text, passage_json
+from ragbed.experiments.guests.serving.answer_json import answer_json, call_json, display_text, passage_json, step_json
 from ragbed.experiments.guests.serving.turns import ChatTurn
 from ragbed.strategies.reading import strip_thinking
 from ragbed.strategies.types import Failure, Form, Generate, Message, Reply, Turn
@@ -155,6 +156,7 @@ class ChatSessions:
     async def _answer(self, turn: ChatTurn, text: AnswerStream, emit: Callable[[Event], None]) -> Answer:
         """Play a turn to its end. If it is cancelled, return an answer marked as stopped, with the steps so far."""
         session: Session | None = None
+        called = count()
         assistant, id = turn.assistant, turn.thread if turn.history is None else turn.record
         if id in self._threads:
             return failed_answer(Failure("settings", "a question is being answered; wait for its answer"))
@@ -168,7 +170,7 @@ class ChatSessions:
                     if isinstance(event, Answer):
                         return event
                     session = session or assistant.live_session(id)
-                    for one in _served_events(event, text, assistant, session):
+                    for one in _served_events(event, text, assistant, session, called):
                         emit(one)
         except (UserError, CallError) as error:
             return failed_answer(Failure(getattr(error, "kind", "settings"), redact_keys(str(error))))
@@ -212,9 +214,16 @@ def _cancel_once(task: asyncio.Task[None]) -> None:
         task.cancel()
 
 
-def _served_events(event: Event, text: AnswerStream, assistant: Assistant, session: Session | None) -> list[Event]:
-    """Return the event as JSON, with its passages if it is a search, and the new text of the answer."""
-    if event["event"] == "search" and session is not None:
+def _served_events(event: Event, text: AnswerStream, assistant: Assistant, session: Session | None,
+                   called: Iterator[int]) -> list[Event]:
+    """Return the event as JSON, and the new text of the answer. The end of a search or a tool's call comes with the
+    passages found, and that of a tool's call with its text. `called` counts them."""
+    if event["event"] == "calling":
+        event = {**event, **call_json(event["tool"], event["arguments"])}
+    elif event["event"] == "tool" and session is not None:
+        steps = (step for step in session.trace if isinstance(step, ToolStep))
+        event = {**event, **step_json(next(islice(steps, next(called), None)))}
+    if event["event"] in ("search", "tool") and session is not None:
         event = {**event, "passages": [passage_json(passage.number, passage.chunk, assistant.index)
                                        for passage in session.passages if passage.number in event["found"]]}
     reasoning, new = text.feed(event)

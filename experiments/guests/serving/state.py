@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import AsyncIterator, Awaitable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
@@ -11,8 +12,10 @@ from fastapi import HTTPException, Request
 from pydantic import BaseModel, model_validator
 from starlette.responses import StreamingResponse
 
+from ragbed.documents.types import Chunk
+
 if TYPE_CHECKING:
-    from ragbed.documents.types import Chunk, Document
+    from ragbed.documents.types import Document
     from ragbed.experiments.guests.serving.configurations import Configuration
     from ragbed.experiments.guests.serving.prometheus import Metrics
     from ragbed.experiments.guests.serving.sessions import ChatSessions
@@ -20,6 +23,7 @@ if TYPE_CHECKING:
 
 Citations = Literal["annotations", "markdown", "both"]
 Result = TypeVar("Result")
+_PLACE = re.compile(r"(html|plain):(\d{1,9})-(\d{1,9})")
 LIVE = "live"  # clients that request this model get the configuration assigned to their thread
 FAILED_STATUS: Mapping[str, int] = {"error": 502, "timeout": 504, "budget": 503, "too_long": 400}  # status by outcome
 
@@ -60,7 +64,7 @@ class ServerState:
         """Return a document with its index, and the chunk if its id is given; None if no index holds the document."""
         for index in dict.fromkeys(one.assistant.index for one in self.configurations.values()):
             try:
-                passage = index.chunk(chunk) if chunk else None
+                passage = _find_chunk(index, document, chunk) if chunk else None
                 if passage is None or passage.document == document:
                     return index, index.document(document), passage
             except KeyError:
@@ -70,6 +74,13 @@ class ServerState:
     def base_url(self, request: Request) -> str:
         """Return the URL that links start with."""
         return self.url or str(request.base_url).rstrip("/")
+
+
+def _find_chunk(index: Index, document: str, name: str) -> Chunk:
+    """Return a chunk of the index by its id, or a span of the document by its place, such as `plain:0-90`."""
+    place = _PLACE.fullmatch(name)
+    return Chunk.of(index.document(document), "html" if place[1] == "html" else "plain", int(place[2]),
+                    int(place[3])) if place else index.chunk(name)
 
 
 def request_owner(request: Request) -> str:

@@ -324,3 +324,49 @@ def test_it_fits_a_phone_and_can_be_read(page_of, index, scheme):
     page.keyboard.press("Escape")
     page.wait_for_function("getComputedStyle(document.getElementById('threads')).visibility === 'hidden'")
     assert min(page.locator(readable).evaluate_all(CONTRASTS)) >= 4.5
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_calls_of_tools_are_steps_while_they_are_made_and_in_the_trace(page_of, index, width):
+    """With RAGBED_PICTURE=FOLDER, pictures of them are made there."""
+    goes_on, attack = threading.Event(), HOSTILE.replace('"', "'")
+    table = "SELECT vessel, price FROM board_minutes_july_2025"
+    turns = iter([streamed(f'grep: {{"pattern": "Cormorant|Petrel"}}\nsql: {{"query": "{table}"}}'),
+                  streamed(f'open: {{"document": "{attack}"}}\nlist'),
+                  {"pieces": [goes_on, delta(content="finish"), *ending()]},
+                  streamed("<Answer>The Petrel cost 2,900,000 euros [4].</Answer>")])
+    tools = {"kind": "agent", "tools": ["grep", "sql", "open", "list"], "protocol": "text"}
+    page = page_of(lambda body: next(turns), lambda url: [direct(index, f"{url}#m", "agent", reasoning=tools)],
+                   viewport={"width": width, "height": 780})
+
+    def picture(name):
+        if "RAGBED_PICTURE" in os.environ:
+            page.screenshot(path=f"{os.environ['RAGBED_PICTURE']}/{name}-{width}.png")
+
+    page.locator("#question").fill("What did the ferry that replaced the Cormorant cost?")
+    page.keyboard.press("Enter")
+    page.get_by_text("Called list").wait_for()
+    grep, sql, opened, listed = page.locator(".progress li", has_text="Called").all()
+    assert grep.inner_text() == "Called grep\nCormorant|Petrel\n4 passages in 2 documents"
+    assert sql.inner_text() == f"Called sql\n{table}\n1 passage in 1 document"
+    assert "failed" in opened.get_attribute("class")
+    assert opened.locator("q").inner_text() == f"{attack[:200]}…"
+    assert "there is no document" in opened.locator(".soft").inner_text()
+    assert listed.inner_text().startswith("Called list\n2 documents. - aster-2025.pdf")
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    picture("steps")
+    settle(page, goes_on.set)
+    assert page.locator(".took").inner_text().startswith("4 tool calls · 4 calls")
+    page.locator(".took").click()
+    steps = page.locator(".path li.tool, .path li.failed")
+    assert steps.locator("b").all_inner_texts() == ["grep", "sql", "open", "list"]
+    for result in steps.locator("summary").all():
+        result.click()
+    assert "Petrel | 2900000" in steps.nth(1).inner_text()
+    assert attack[200:220] in steps.nth(2).inner_text()
+    assert page.locator("#pane img, #pane script, .progress img").count() == 0
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    picture("trace")
+    page.locator("#pane-close").click()
+    page.locator(".words .chip").click()
+    page.frame_locator("#pane iframe").locator("mark").first.wait_for()

@@ -3,10 +3,14 @@ import { post } from "./api.js";
 import { el, icon, plural, settle, tell, tool } from "./dom.js";
 import { chipOf, openParts } from "./pane.js";
 import { rendered } from "./text.js";
-import { purpose, summary, traceParts } from "./trace.js";
+import { argued, purpose, summary, traceParts } from "./trace.js";
 
 const REFUSED = "Not in the documents";
+const LONG = 200; // characters of a tool's arguments or result while the answer is written; the trace has the rest
 const FAILED = { timeout: "Timed out", budget: "Limit reached", too_long: "Too much text for the model", malformed: "The model's reply could not be read", stopped: "Stopped" };
+
+const cut = (text) => (text.length > LONG ? `${text.slice(0, LONG)}…` : text);
+const keyOf = ({ tool: name, arguments: given }) => `${name} ${given}`;
 
 export class Answer {
   // again: asks the question again. label: the configuration, if there are several. labelOf: returns the label of a
@@ -29,6 +33,8 @@ export class Answer {
     if (kind === "begun") this.record = event.record;
     else if (kind === "searching") this.begin("Searching for", event.query);
     else if (kind === "search") this.searched(event);
+    else if (kind === "calling") this.begin(`Calling ${event.tool}`, cut(argued(event.arguments)), keyOf(event));
+    else if (kind === "tool") this.called(event);
     else if (kind === "asking") this.begin(purpose(event.purpose), "", event.call);
     else if (kind === "reply") this.finish(this.steps.find((step) => step.call === event.call), event.failure);
     else if (kind === "decision") this.finish(this.begin(event.what));
@@ -54,10 +60,23 @@ export class Answer {
     const step = this.steps.find((one) => one.query === query && one.own.classList.contains("under-way")) ?? this.begin("Searching for", query);
     this.finish(step, failure);
     step.own.firstChild.data = "Searched for";
-    for (const one of passages ?? []) this.passages.set(one.n, one);
-    const documents = new Set((passages ?? []).map((one) => one.document)).size;
-    const words = found.length ? `${plural(found.length, "passage")}${documents ? ` in ${plural(documents, "document")}` : ""}` : "nothing found";
-    step.own.append(el("span", { class: "soft" }, failure ?? words));
+    step.own.append(el("span", { class: "soft" }, failure ?? this.foundWords(found, passages)));
+  }
+
+  called(event) {
+    const { tool: name, found, failure, passages, text } = event;
+    const step = this.steps.find((one) => one.call === keyOf(event) && one.own.classList.contains("under-way"))
+      ?? this.begin("", cut(argued(event.arguments)));
+    this.finish(step, failure);
+    step.own.firstChild.data = `Called ${name}`;
+    const words = this.foundWords(found, passages);
+    step.own.append(el("span", { class: "soft", dir: "auto" }, cut(failure ?? (found.length ? words : text || words))));
+  }
+
+  foundWords(found, passages = []) {
+    for (const one of passages) this.passages.set(one.n, one);
+    const documents = new Set(passages.map((one) => one.document)).size;
+    return found.length ? `${plural(found.length, "passage")}${documents ? ` in ${plural(documents, "document")}` : ""}` : "nothing found";
   }
 
   write(text) {

@@ -1,4 +1,4 @@
-// The trace of an answer: each search, call and decision, and the cost.
+// The trace of an answer: each search, call of a tool, call of the model and decision, and the cost.
 import { el, plural } from "./dom.js";
 
 const count = (steps, kind) => steps.filter((step) => step.kind === kind).length;
@@ -6,6 +6,7 @@ const count = (steps, kind) => steps.filter((step) => step.kind === kind).length
 export function summary({ steps, usage, seconds }) {
   const parts = [];
   if (count(steps, "search")) parts.push(plural(count(steps, "search"), "search", "searches"));
+  if (count(steps, "tool")) parts.push(plural(count(steps, "tool"), "tool call"));
   if (usage.calls) parts.push(plural(usage.calls, "call"));
   parts.push(`${seconds.toFixed(1)} s`);
   return parts.join(" · ");
@@ -34,6 +35,11 @@ function stepOf(step, passages, chip) {
     return [el("b", null, "Search"), el("p", { class: "query", dir: "auto" }, step.query), failure(step),
       el("p", { class: "found" }, step.found.length ? step.found.map((n) => chipOr(n, passages, chip)) : "nothing found")];
   }
+  if (step.kind === "tool") {
+    return [el("b", { dir: "auto" }, step.tool), el("p", { class: "query", dir: "auto" }, argued(step.arguments)), failure(step),
+      step.found.length ? el("p", { class: "found" }, step.found.map((n) => chipOr(n, passages, chip))) : null,
+      step.text ? el("details", null, el("summary", null, "Result"), el("p", { class: "long", dir: "auto" }, step.text)) : null];
+  }
   const { prompt_tokens: sent, completion_tokens: said } = step;
   return [el("b", null, purpose(step.purpose)), failure(step),
     sent || said ? el("p", { class: "soft" }, `${plural(sent, "token")} read, ${said.toLocaleString("en")} written`) : null,
@@ -42,6 +48,13 @@ function stepOf(step, passages, chip) {
 
 const failure = ({ failure: why }) => (why ? el("p", { class: "why", dir: "auto" }, why) : null);
 const chipOr = (n, passages, chip) => (passages.has(n) ? chip([n]) : el("span", { class: "chip", title: "not shown to the model" }, String(n)));
+
+// Return the arguments of a tool's call for people: the value of a single one, or names and values.
+export function argued(text) {
+  const read = Object.entries(JSON.parse(text));
+  const shown = (value) => (typeof value === "string" ? value : JSON.stringify(value));
+  return read.length === 1 ? shown(read[0][1]) : read.map(([name, value]) => `${name}: ${shown(value)}`).join(", ");
+}
 
 // Return a call's purpose for people.
 export const purpose = (name) => { const words = name.replaceAll("_", " "); return words[0]?.toUpperCase() + words.slice(1); };
