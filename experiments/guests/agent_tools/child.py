@@ -113,11 +113,11 @@ def _open_database(job: Json) -> tuple[Callable[[Any], Json], Json]:
         "allow_community_extensions": False, "python_enable_replacements": False, "threads": 1,
         "memory_limit": "256MB", "temp_directory": ""})
     for table in job["tables"]:
-        columns = ", ".join(f"{_quote(name)} {kind}" for name, kind in table["columns"])
+        columns = ", ".join(f"{_quote(name)} {kind}" for name, kind, _ in table["columns"])
+        marks = ", ".join("unnest(?)" for _ in table["columns"])
         database.execute(f"CREATE TABLE {_quote(table['name'])} ({columns})")
-        if table["rows"]:
-            marks = ", ".join("?" * len(table["columns"]))
-            database.executemany(f"INSERT INTO {_quote(table['name'])} VALUES ({marks})", table["rows"])  # noqa: S608
+        database.execute(f"INSERT INTO {_quote(table['name'])} SELECT {marks}",
+                         [values for *_, values in table["columns"]])
     database.execute("SET lock_configuration = true")
 
     def handle(request: Json) -> Json:

@@ -27,10 +27,14 @@ _MAX_DIGITS, _MAX_WORDS, _MAX_SLUG = 18, 8, 60  # digits of a number; words and 
 _CITED, _MAX_CITED = 3, 2_000  # tables that are shown as passages; characters of each
 _KEPT = 16  # corpora whose tables are kept
 _INDEX = "tables"  # the table of tables
+_INDEX_COLUMNS = (("name", "VARCHAR"), ("document", "VARCHAR"), ("title", "VARCHAR"), ("page", "INTEGER"),
+                  ("rows", "INTEGER"), ("columns", "VARCHAR"))
 _EMPTY = re.compile(r"[-—–−.\s]*|n/?a", re.IGNORECASE)
 _WORD = re.compile(r"[^\W_]+")
 
 Job = Mapping[str, Any]
+Column = tuple[str, str, list[str | None]]
+"""The name, type and values of a column."""
 
 
 class TableDatabase:
@@ -71,44 +75,39 @@ class TableDatabase:
 
 
 def _read_tables(corpus: Corpus) -> tuple[Job, Mapping[str, SourceTable]]:
+    """Return the job that loads the tables of a corpus, and the tables by name."""
     sources: dict[str, SourceTable] = {}
     tables: list[Job] = []
-    index: list[list[Any]] = []
+    index: list[tuple[str, str, str, int | None, int, str]] = []
     cells = 0
-    for document in map(corpus.document, corpus.ids):
-        for table in find_tables(document) if "<table" in document.html else ():
-            cells += len(table.rows) * len(table.header)
-            if len(tables) == _MAX_TABLES or cells > _MAX_CELLS:
-                return _job(tables, index, "the other tables of the documents are left out"), sources
-            name = _unique(_slug(table.caption) or _slug(document.title) or "table", {*sources, _INDEX})
-            sources[name] = table
-            columns, notes = _read_columns(table)
-            tables.append({"name": name, "columns": [(title, kind) for title, kind, _ in columns],
-                           "rows": [list(row) for row in zip(*(values for _, _, values in columns), strict=True)]})
-            scale = find_scale(" ".join((table.caption, *table.header)))
-            index.append([name, document.source, table.caption or document.title, table.page, len(table.rows),
-                          ", ".join(notes) + (f"; in {scale}s" if scale else "")])
-    return _job(tables, index), sources
+    found = ((document, table) for document in map(corpus.document, corpus.ids) if "<table" in document.html
+             for table in find_tables(document))
+    for document, table in found:
+        cells += len(table.rows) * len(table.header)
+        if len(tables) == _MAX_TABLES or cells > _MAX_CELLS:
+            index.append(("(the other tables are left out)", "", "", None, 0, ""))
+            break
+        name = _unique(_slug(table.caption) or _slug(document.title) or "table", {*sources, _INDEX})
+        sources[name] = table
+        columns, notes = _read_columns(table)
+        tables.append({"name": name, "columns": columns})
+        index.append((name, document.source, table.caption or document.title, table.page, len(table.rows), notes))
+    about = [(name, kind, [row[place] for row in index]) for place, (name, kind) in enumerate(_INDEX_COLUMNS)]
+    return {"job": "sql", "tables": [*tables, {"name": _INDEX, "columns": about}]}, sources
 
 
-def _job(tables: Sequence[Job], index: Sequence[Sequence[Any]], note: str = "") -> Job:
-    kinds = [("name", "VARCHAR"), ("document", "VARCHAR"), ("title", "VARCHAR"), ("page", "INTEGER"),
-             ("rows", "INTEGER"), ("columns", "VARCHAR")]
-    rows = [*index, *([[note, "", "", None, None, ""]] if note else [])]
-    return {"job": "sql", "tables": [*tables, {"name": _INDEX, "columns": kinds, "rows": rows}]}
-
-
-def _read_columns(table: SourceTable) -> tuple[list[tuple[str, str, list[str | None]]], list[str]]:
-    """Return the name, type and values of each column, and a note on each for the table of tables."""
-    columns: list[tuple[str, str, list[str | None]]] = []
+def _read_columns(table: SourceTable) -> tuple[list[Column], str]:
+    """Return the columns, and a line on them for the table of tables."""
+    columns: list[Column] = []
     notes: list[str] = []
     for place, title in enumerate(table.header):
         texts = [None if _EMPTY.fullmatch(text := row.cells[place].text) else text for row in table.rows]
-        name = _unique(_slug(title) or f"column_{place + 1}", {one for one, _, _ in columns})
+        name = _unique(_slug(title) or f"column_{place + 1}", {one for one, *_ in columns})
         kind, values, unit = _read_numbers(texts)
         columns.append((name, kind, values))
         notes.append(f"{name} ({unit})" if unit else name)
-    return columns, notes
+    scale = find_scale(" ".join((table.caption, *table.header)))
+    return columns, ", ".join(notes) + (f"; in {scale}s" if scale else "")
 
 
 def _read_numbers(texts: Sequence[str | None]) -> tuple[str, list[str | None], str]:

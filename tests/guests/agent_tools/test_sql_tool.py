@@ -31,6 +31,20 @@ def test_text_stays_text_and_rows_keep_their_order():
     assert texts(ask("sql", CORPUS, query="SELECT 1 WHERE false")) == ["No rows."]
 
 
+def test_tables_that_are_too_many_are_left_out_and_said(monkeypatch):
+    monkeypatch.setattr("ragbed.experiments.guests.agent_tools.sql._MAX_TABLES", 1)
+    found = ask("sql", CORPUS, query="SELECT name FROM tables")
+    assert texts(found)[0] == "name\nrevenue_by_year_in_millions\n(the other tables are left out)"
+
+
+def test_tables_can_be_described():
+    shown, described, explained = use(["sql"], CORPUS, *(("sql", {"query": query}) for query in (
+        "SHOW TABLES", "DESCRIBE report;", "EXPLAIN SELECT 1")))
+    assert texts(shown)[0] == "name\nreport\nrevenue_by_year_in_millions\ntables"
+    assert texts(described)[0].splitlines()[1].startswith("n_2023 | BIGINT | YES")
+    assert not explained.failure
+
+
 def test_a_corpus_without_tables_says_so():
     assert ask("sql", ToyCorpus(text_document("a.txt", "x")), query="SELECT 1").failure == (
         "sql: the documents contain no tables")
