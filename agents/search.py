@@ -23,6 +23,7 @@ from ragbed.strategies.types import Search
 
 SCHEMA = ("CREATE TABLE IF NOT EXISTS searches (key TEXT PRIMARY KEY, request TEXT NOT NULL, found TEXT NOT NULL,"
           " hash TEXT NOT NULL)",)
+_dump = json.JSONEncoder().encode
 _FIND = "SELECT * FROM searches WHERE key = ?"
 _MAX_PARTS = 100_000  # chunks whose JSON is kept in memory
 _MAX_SHOWN = 80  # maximum characters of a query in an error
@@ -52,13 +53,18 @@ class FoundHits:
 
 def store_search(database: Database, request: Request, found: str) -> None:
     """Store a result, as JSON, under the hash of its request."""
-    row = request_key(request), request_json(request), found
+    text = request_json(request)
+    row = _sha256(text), text, found
     database.put("INSERT OR REPLACE INTO searches VALUES (?, ?, ?, ?)", (*row, row_hash(*row)))
 
 
 def request_key(request: Request) -> str:
     """Return the SHA-256 of a request."""
-    return hashlib.sha256(request_json(request).encode()).hexdigest()
+    return _sha256(request_json(request))
+
+
+def _sha256(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def request_json(request: Request) -> str:
@@ -127,20 +133,19 @@ class SearchStore:
             others["parts"] = [self._database.put_text(one) if isinstance(one, str) else one for one in found.parts]
         scores = json.dumps([hit.score for hit in found.hits])[1:-1].split(", ")
         names = {name: json.dumps(name) for name in {hit.found_by for hit in found.hits}}
-        hits = ", ".join(f'{self._chunk_json(hit.chunk, self._database)}, "score": {score}, "found_by": '
-                         f'{names[hit.found_by]}}}' for hit, score in zip(found.hits, scores, strict=bool(found.hits)))
+        parts = [self._parts.get(hit.chunk.id) or self._chunk_json(hit.chunk, self._database) for hit in found.hits]
+        hits = ", ".join(f'{part}, "score": {score}, "found_by": {names[hit.found_by]}}}'
+                         for hit, part, score in zip(found.hits, parts, scores, strict=bool(found.hits)))
         store_search(self._database, request, f'{{"hits": [{hits}], {json.dumps(others)[1:]}')
 
     def _chunk_json(self, chunk: Chunk, database: Database) -> str:
-        """Return the beginning of a hit's JSON. It is made once per chunk, because many searches find the same ones."""
-        part = self._parts.get(chunk.id)
-        if part is None:
-            if len(self._parts) >= _MAX_PARTS:
-                self._parts.clear()
-            part = self._parts[chunk.id] = json.dumps({
-                "id": chunk.id, "document": chunk.document, "format": chunk.format, "start": chunk.start,
-                "end": chunk.end, "text": database.put_text(chunk.content),
-                "prefix": database.put_text(chunk.prefix) if chunk.prefix else "", "pages": chunk.pages})[:-1]
+        """Make the beginning of a hit's JSON. It is made once per chunk, because many searches find the same ones."""
+        if len(self._parts) >= _MAX_PARTS:
+            self._parts.clear()
+        text, prefix = database.put_text(chunk.content), database.put_text(chunk.prefix) if chunk.prefix else ""
+        part = self._parts[chunk.id] = (  # twice as fast as to encode a dictionary
+            f'{{"id": {_dump(chunk.id)}, "document": {_dump(chunk.document)}, "format": "{chunk.format}", "start": '
+            f'{chunk.start}, "end": {chunk.end}, "text": "{text}", "prefix": "{prefix}", "pages": {_dump(chunk.pages)}')
         return part
 
 

@@ -130,8 +130,8 @@ class Answer:
     @property
     def ranked(self) -> Evidence:
         """Return all evidence, with shown evidence first."""
-        shown = set(self.shown)
-        return (*self.in_view, *(passage for passage in self.evidence if passage.number not in shown))
+        by_number = {passage.number: passage for passage in self.evidence}
+        return tuple([by_number[number] for number in dict.fromkeys((*self.shown, *by_number))])
 
 
 def failed_answer(failure: Failure) -> Answer:

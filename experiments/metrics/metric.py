@@ -284,7 +284,7 @@ def may_refuse(rules: Rules) -> bool:
 def make_scored(result: Result, question: Question, rules: Rules, separators: bool, searched: bool) -> Scored:
     """Make the input of metrics from a finished record. This needs neither the evidence's texts nor a model."""
     verdict = result.verdict or (_UNASKED_REFUSAL if result.refused else Verdict(judge=""))
-    marked = _gold_extents(question.gold)
+    marked, in_view = _gold_extents(question.gold), result.in_view
     return Scored(
         outcome=result.outcome, answerable=result.answerable, text=result.text, refused=result.refused,
         tagged=result.tagged, answers=question.answers, question=question.text, options=question.options,
@@ -293,12 +293,12 @@ def make_scored(result: Result, question: Question, rules: Rules, separators: bo
         subs=tuple(Sub(sub.outcome, sub.text, answer)
                    for sub, answer in zip(result.subs, question.sub_answers, strict=bool(result.subs))),
         cited=result.cited, invalid=result.invalid_citations,
-        hits={passage.number: passage.holds for passage in result.in_view}, gold_total=result.gold_total,
+        hits={passage.number: passage.holds for passage in in_view}, gold_total=result.gold_total,
         gold_repeats=question.gold_repeats, rules=rules, separators=separators, searched=searched,
-        grades=result.gold_grades, repeats=frozenset(passage.number for passage in result.in_view if passage.repeats),
-        names=judgement_names(result.in_view, question),
+        grades=result.gold_grades, repeats=frozenset(passage.number for passage in in_view if passage.repeats),
+        names=judgement_names(in_view, question),
         judged={**dict.fromkeys(question.irrelevant, 0), **question.junk},
-        found=_evidence_extents(result.in_view, marked) if marked else (), marked=marked, attack=question.attack,
+        found=_evidence_extents(in_view, marked) if marked else (), marked=marked, attack=question.attack,
         world=question.world, figures=result.figures, support=result.support)
 
 

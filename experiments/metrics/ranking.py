@@ -137,8 +137,11 @@ def new_items(item: Scored) -> tuple[Grades, ...]:
     for number, held in item.hits.items():
         if number in item.repeats:
             continue
-        new.append(tuple(item.grades[one] if item.grades else 1 for one in sorted(set(held) - seen)) if held else ())
-        seen.update(held)
+        grades: Grades = ()
+        if held:
+            grades = tuple(item.grades[one] if item.grades else 1 for one in sorted(set(held) - seen))
+            seen.update(held)
+        new.append(grades)
     while new and not new[-1]:
         new.pop()
     return tuple(new)

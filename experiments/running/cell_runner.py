@@ -10,11 +10,11 @@ The setting `sub_answers` decides how the sub-questions of a multi-hop question 
 """
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ragbed.agents.graph import QuestionPlayer, runtime_of
 from ragbed.agents.tools import QUESTION_TOOLS
@@ -37,10 +37,11 @@ if TYPE_CHECKING:
     from ragbed.experiments.running.gold import GoldView
     from ragbed.experiments.running.plan import Tasks
     from ragbed.experiments.running.resources import Resources, ShownSearch
-    from ragbed.strategies.types import Evidence, Message, Passage, Search, Task, ToolCall
+    from ragbed.strategies.types import Evidence, Message, Search, Task, ToolCall
 
 SourceOf = Callable[[str], str]
 _NO_NUMBERS: Mapping[str, int] = MappingProxyType({})
+_MAX_KNOWN = 100_000  # chunks whose stored form is kept in memory
 _NO_REPLY = ("connection", "timeout")  # other failures of calls, such as a rejected API key, end the run
 
 
@@ -104,19 +105,39 @@ class CellRunner:
             QUESTION_TOOLS.reset(token)
 
 
-def make_result(cell: Cell, question: Question, answerable: bool, answer: Answer, view: GoldView, source_of: SourceOf,
-                database: Database) -> Result:
+class StoredChunks:
+    """Chunks in their stored form, which is made once, because many questions find the same chunks. Their texts are
+    added to the database."""
+
+    def __init__(self, database: Database, source_of: SourceOf) -> None:
+        self.database, self._source_of = database, source_of
+        self._known: dict[str, tuple[Chunk, dict[str, Any]]] = {}
+
+    def fields(self, chunk: Chunk) -> dict[str, Any]:
+        """Return the fields of a `StoredPassage` without gold, in order. The caller copies them."""
+        known, fields = self._known.get(chunk.id, (None, {}))
+        if known is not chunk:
+            fields = {"number": 0, "chunk": chunk.id, "document": chunk.document,
+                      "source": self._source_of(chunk.document), "format": chunk.format, "start": chunk.start,
+                      "end": chunk.end, "pages": chunk.pages, "text": self.database.put_text(chunk.content),
+                      "gold": None, "holds": (), "repeats": False, "grade": None, "aside": False, "score": None}
+            if len(self._known) >= _MAX_KNOWN:
+                self._known.clear()
+            self._known[chunk.id] = chunk, fields
+        return fields
+
+
+def make_result(cell: Cell, question: Question, answerable: bool, answer: Answer, view: GoldView,
+                chunks: StoredChunks) -> Result:
     """Return the answer in its stored form, without verdict and scores. Its texts are added to the database."""
-    shown, scored = set(answer.shown), answer.scores if cell.reasoning == SEARCH_ONLY else {}
     return Result(
         cell=cell.id, question=question.id, answerable=answerable, outcome=answer.outcome,
         text=answer.text, refused=answer.refused, refused_as_published=is_published_refusal(answer.text),
         cited=answer.cited, invalid_citations=answer.invalid_citations, tagged=answer.tagged, notes=answer.notes,
-        evidence=tuple(_stored_passage(passage, shown, scored, view, source_of, database)
-                       for passage in answer.ranked),
+        evidence=tuple(_stored_passages(cell, answer, view, chunks)),
         gold_total=view.total, gold_grades=view.grades,
         gold_in_view=view.gold_among(answer.shown), verdict=None, scores={},
-        usage=answer.used, trace=stored_trace(answer.trace, database), failure=answer.failure,
+        usage=answer.used, trace=stored_trace(answer.trace, chunks.database), failure=answer.failure,
         figures=dict(answer.figures))
 
 
@@ -141,15 +162,15 @@ def stored_trace(trace: Sequence[Step], database: Database) -> tuple[StoredStep,
     return tuple(_stored_step(step, database) for step in trace)
 
 
-def _stored_passage(passage: Passage, shown: Collection[int], scores: Mapping[str, float], view: GoldView,
-                    source_of: SourceOf, database: Database) -> StoredPassage:
-    chunk, number = passage.chunk, passage.number
-    return StoredPassage.build_unchecked({
-        "number": number, "chunk": chunk.id, "document": chunk.document, "source": source_of(chunk.document),
-        "format": chunk.format, "start": chunk.start, "end": chunk.end, "pages": chunk.pages,
-        "text": database.put_text(chunk.content), "gold": view.levels[number],
-        "holds": tuple(sorted(view.hits[number])), "repeats": number in view.repeats, "grade": None,
-        "aside": number not in shown, "score": scores.get(chunk.id)})
+def _stored_passages(cell: Cell, answer: Answer, view: GoldView, chunks: StoredChunks) -> Iterator[StoredPassage]:
+    shown, scores = set(answer.shown), answer.scores if cell.reasoning == SEARCH_ONLY else {}
+    for passage in answer.ranked:
+        number, chunk = passage.number, passage.chunk
+        fields = chunks.fields(chunk) | {"number": number, "repeats": number in view.repeats,
+                                         "aside": number not in shown, "score": scores.get(chunk.id)}
+        if held := view.hits[number]:
+            fields |= {"gold": view.levels[number], "holds": tuple(sorted(held))}
+        yield StoredPassage.build_unchecked(fields)
 
 
 def _stored_step(step: Step, database: Database) -> StoredStep:

@@ -80,20 +80,21 @@ def match(gold: Sequence[Gold], evidence: Iterable[Passage], source_of: SourceOf
         for name in {item.chunk, item.document} - {None}:
             named[str(name)].append(index)
     for passage in evidence:
-        if whole and (passage.chunk.document in seen or passage.chunk.document == itself):
-            repeats.add(passage.number)
-        seen.add(passage.chunk.document)
-        source = source_of(passage.chunk.document)
-        if named.keys().isdisjoint((passage.chunk.id, passage.chunk.document, source)):
-            levels[passage.number], hits[passage.number] = None, _NONE
+        number, chunk = passage.number, passage.chunk
+        if whole and (chunk.document in seen or chunk.document == itself):
+            repeats.add(number)
+        seen.add(chunk.document)
+        source = source_of(chunk.document)
+        if not (chunk.id in named or chunk.document in named or source in named):
+            levels[number], hits[number] = None, _NONE
             continue
-        near = {index for name in (passage.chunk.id, passage.chunk.document, source) if name in named
-                for index in named[name]} if placed.get(passage.number, "chunk") is not None else ()
+        near = {index for name in (chunk.id, chunk.document, source) if name in named
+                for index in named[name]} if placed.get(number, "chunk") is not None else ()
         found = {index: level for index in sorted(near)
-                 if (level := _level(items[index], passage.chunk, source)) is not None}
+                 if (level := _level(items[index], chunk, source)) is not None}
         level = min(found.values(), key=LEVELS.index) if found else None
-        levels[passage.number] = level and placed.get(passage.number, level)
-        hits[passage.number] = frozenset(found)
+        levels[number] = level and placed.get(number, level)
+        hits[number] = frozenset(found)
     grades = tuple(item.relevance for item in items)
     return GoldView(levels, hits, len(items), grades if set(grades) - {1} else (), frozenset(repeats))
 

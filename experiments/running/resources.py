@@ -118,8 +118,8 @@ class Resources:
 
     def source_of(self, document: str) -> str:
         """Return the source path of a document id; the id itself if no source is known."""
-        if document in self.benchmark.documents:
-            return self.benchmark.documents[document].source
+        if (known := self.benchmark.documents.get(document)) is not None:
+            return known.source
         for index in self.opened.values():
             with contextlib.suppress(KeyError):
                 return index.source_of(document)

@@ -25,7 +25,14 @@ from ragbed.experiments.query_variations import AskedQuestion, QueryVariation, v
 from ragbed.experiments.question import Question
 from ragbed.experiments.record import Record, Result, Support, Verdict
 from ragbed.experiments.running.budget import Spending, check_prices
-from ragbed.experiments.running.cell_runner import CellRunner, add_cost, answer_subs, make_record, make_result
+from ragbed.experiments.running.cell_runner import (
+    CellRunner,
+    StoredChunks,
+    add_cost,
+    answer_subs,
+    make_record,
+    make_result,
+)
 from ragbed.experiments.running.fingerprint import identities
 from ragbed.experiments.running.gold import Places, match
 from ragbed.experiments.running.hooks import RunJobs, Schedule, open_control, refresh_metrics
@@ -268,6 +275,7 @@ class JobExecutor:
         self.plan, self.settings, self.folder, self.spending = plan, settings, folder, spending
         self.resources, self.journal, self.callbacks, self.answers = resources, journal, callbacks, answers
         self._runners: dict[tuple[str, int], CellRunner] = {}
+        self._chunks = StoredChunks(folder.database, resources.source_of)
         self._judge_model, self._support_model, self._refusal_model, self._paraphraser = (
             self._model(resources.clients[name]) if name else None for name in settings.judging_models)
         judges = RelevanceJudges(lambda name: self._model(resources.clients[name]), settings.limits)
@@ -311,8 +319,7 @@ class JobExecutor:
         # 2. Match the evidence with the gold.
         view = match(resources.gold(cell, question), answer.ranked, resources.source_of,
                      question.id if scheme.itself_ignored else None, levels)
-        result = make_result(cell, question, resources.answerable(cell, question), answer, view, resources.source_of,
-                             self.folder.database)
+        result = make_result(cell, question, resources.answerable(cell, question), answer, view, self._chunks)
         if settings.grader and self._grader and cell.ranked:
             texts = {passage.number: passage.chunk.content for passage in answer.ranked}
             result = await add_grades(result, question, self._grader, texts, settings.grader.depth)

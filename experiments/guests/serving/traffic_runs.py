@@ -82,12 +82,12 @@ class TrafficRun:
 
     def add(self, question: Question, answer: Answer, source_of: Callable[[str], str]) -> None:
         """Store a question and its answer durably, both or neither. Does nothing if the question is already there."""
-        from ragbed.experiments.running.cell_runner import make_record, make_result
+        from ragbed.experiments.running.cell_runner import StoredChunks, make_record, make_result
 
         database, cell = self.folder.database, self.cell
         with database.transaction():
             view = match(question.gold, answer.ranked, source_of)
-            result = make_result(cell, question, True, answer, view, source_of, database)
+            result = make_result(cell, question, True, answer, view, StoredChunks(database, source_of))
             self.folder.put_question(question, self._count)
             self.folder.put_record(make_record(result, answer.cost), 0)
         self._count += 1
