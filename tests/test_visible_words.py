@@ -28,7 +28,7 @@ def numbered_words(template: str) -> str:
 
 
 PAGE = """<title>#</title><h1># <em>#</em></h1><p>#<br># <a href=x>#</a> <code>#</code> <q>#</q> <mark>#</mark>
-<ins>#</ins>
+<ins>#</ins> <input value="#"> <select><option>zx<option selected>#</select>
 <table><caption>#</caption><tr><th>#<th colspan=2>#<tr><td rowspan=2>#<td>#<td>#<table><tr><td>#</table></table>
 <ul><li>#<ol><li>#</ol></ul><dl><dt>#<dd>#</dl><pre>#</pre><blockquote>#</blockquote>
 <figure><img src=x alt="#"><figcaption>#</figcaption></figure><svg><text>#</text><defs><text>zx</text></defs></svg>

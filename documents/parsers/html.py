@@ -22,13 +22,14 @@ if TYPE_CHECKING:
 # Elements to leave out with everything inside: they are not content, or not safe.
 _DROPPED = frozenset({
     "script", "style", "template", "iframe", "object", "embed", "applet", "frame", "canvas", "audio", "video",
-    "map", "head", "title", "meta", "link", "base", "select", "option", "datalist", "progress",
+    "map", "head", "title", "meta", "link", "base", "option", "datalist", "progress",
     "defs", "symbol", "metadata", "desc", "clippath", "mask"})  # the last six are parts of drawings
 _KEPT = frozenset({*HEADINGS, "ul", "ol", "li", "dl", "dt", "dd", "table", "caption", "thead", "tbody", "tfoot", "tr",
                    "td", "th", "pre", "blockquote"})
 _MEANT = {"b": "strong", "i": "em", "tt": "code", "kbd": "code", "samp": "code", "cite": "em", "var": "em",
           "em": "em", "strong": "strong", "code": "code", "sub": "sub", "sup": "sup"}
 _SAME = {"xmp": "pre", "listing": "pre", "plaintext": "pre", "menu": "ul", "dir": "ul"}
+_FILLED_IN = frozenset({"text", "number", "date", "time", "datetime-local", "month", "week", "email", "tel", "url"})
 _INLINE = frozenset({
     "abbr", "acronym", "bdi", "bdo", "big", "data", "del", "dfn", "font", "ins", "label", "mark", "nobr",
     "noscript", "output", "q", "rb", "rp", "rt", "ruby", "s", "small", "span", "strike", "time", "u", "wbr",
@@ -100,6 +101,8 @@ def _walk(soup: BeautifulSoup, tidy: Tidy) -> None:
                 tidy.hidden += len(child.get_text())
             elif child.name.rpartition(":")[2] == "math":
                 _formula(child, tidy)
+            elif child.name == "select":
+                tidy.text(" ".join(["", *(one.get_text() for one in child.find_all("option", selected=True)), ""]))
             elif child.name not in _DROPPED:
                 stack.append((child, _enter(child, tidy), iter(child.contents)))
         elif isinstance(child, NavigableString) and not isinstance(child, PreformattedString):
@@ -149,6 +152,8 @@ def _enter(tag: Tag, tidy: Tidy) -> bool:
     elif name == "input":
         if tag.get("type") in ("checkbox", "radio"):
             tidy.text(" ☒ " if tag.has_attr("checked") else " ☐ ")
+        elif tag.get("type", "text") in _FILLED_IN:
+            tidy.text(f" {tag.get('value', '')} ")
     elif name in _LINKS:
         tidy.link(str(tag.get("href", "")) if name == "a" else "")
     elif name not in _INLINE:
