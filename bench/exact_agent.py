@@ -1,20 +1,23 @@
 """Record the replies of an agent without mistakes: a program that plays the model, so that cells differ in their tools.
 
-    python bench/exact_agent.py agents.yaml
+    python bench/exact_agent.py
 
-The settings name the model `recorded:FILE`, or `recorded:exact-agent` for the recording that ships. The program knows
-the right answers, and gives one only if a prompt showed it. Otherwise it refuses. Of these tools it uses those that it
-has: `glossary` for the words of the question, `search` with the question, `grep` for the words that the question quotes
-or else for all of its words, and `open` for the document with the most matching lines.
+It makes the recording `exact-agent` with the files of docs/tutorial-agents.md. Run it again when prompts change. The
+program knows the right answers, and gives one only if a prompt showed it. Otherwise it refuses. Of these tools it uses
+those that it has: `glossary` for the words of the question, `search` with the question, `grep` for the words that the
+question quotes or else for all of its words, and `open` for the document with the most matching lines.
 """
 from __future__ import annotations
 
 import json
+import os
 import re
+import subprocess
 import sys
 import threading
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import chdir
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -22,8 +25,9 @@ from typing import Any
 
 from chat_server import completion
 from record_demo import record
+from tutorials import ROOT, steps
 
-from ragbed.agents.cassette import ENDING, RECORDED, SHIPPED
+from ragbed.agents.cassette import ENDING, SHIPPED
 from ragbed.experiments.settings.file import check_settings, read_content
 
 _REFUSAL = "I cannot answer because the question is unanswerable with the documents."
@@ -99,19 +103,26 @@ def _serve(answers: Mapping[str, str]) -> ThreadingHTTPServer:
 
 
 def main() -> None:
-    content = read_content(Path(sys.argv[1]))
-    spec = content["models"].removeprefix(RECORDED)
-    cassette = SHIPPED / f"{spec}{ENDING}" if spec == "exact-agent" else Path(spec)
-    questions = map(json.loads, Path(content["benchmark"]["path"]).read_text(encoding="utf-8").splitlines())
-    server = _serve({one["question"]: one["answers"][0] for one in questions})
+    cassette = (SHIPPED / f"exact-agent{ENDING}").resolve()
     about = {"model": "a program that plays an agent without mistakes"}
-    live = f"http://127.0.0.1:{server.server_address[1]}/v1#exact-agent"
-    with TemporaryDirectory() as out:
-        for model in (live, content["models"]):  # the second time, so that the recording lacks the server's address
-            calls = {"prices": {model: {"prompt": 0, "completion": 0}}} if model == live else {}
-            asked = {**content, "models": model, "out": out, "calls": calls}
-            print(record(check_settings(asked, sys.argv[1]), cassette, about))
-    server.shutdown()
+    with TemporaryDirectory() as folder, chdir(folder):
+        os.symlink(ROOT / "experiments", "experiments")
+        commands = []
+        for said, content in steps(ROOT / "docs" / "tutorial-agents.md"):
+            if isinstance(content, str):
+                Path(said).write_text(content, encoding="utf-8")
+            else:
+                commands.append(said)
+        subprocess.run(f"{sys.executable} -m {commands[0]}", shell=True, check=True, stdout=subprocess.DEVNULL)
+        agents, mine = (read_content(Path(name)) for name in ("agents.yaml", "mine.yaml"))
+        agents["include"] += [{"retriever": mine["retriever"], "reasoning": one} for one in mine["reasoning"][1:]]
+        questions = map(json.loads, Path("twins/questions.jsonl").read_text(encoding="utf-8").splitlines())
+        server = _serve({one["question"]: one["answers"][0] for one in questions})
+        live = f"http://127.0.0.1:{server.server_address[1]}/v1#exact-agent"
+        free = {"prices": {live: {"prompt": 0, "completion": 0}}}
+        for changes in ({"models": live, "calls": free}, {}):  # again, since a recording should not name this server
+            print(record(check_settings({**agents, "out": "runs", **changes}, "agents.yaml"), cassette, about))
+        server.shutdown()
 
 
 if __name__ == "__main__":
