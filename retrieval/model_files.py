@@ -62,6 +62,7 @@ def find_model(name: str, what: str = "embedding model") -> ModelFolder:
         path = fetched
     path = path or _packaged_copy(name)
     if path is None:
+        _refuse_other_folder(name, what, "config.json")
         hub = _hub_name(name)
         raise ModelError(f"{what} {name} was not found; run: " + (
             "ragbed models pull all-minilm-l6-v2" if hub == MINILM else
@@ -76,7 +77,14 @@ def find_static(name: str) -> ModelFolder:
             if (path / WEIGHTS).is_file() and (path / "tokenizer.json").is_file():
                 hashes = [unchanged_sha256(path / file) for file in (WEIGHTS, "tokenizer.json")]
                 return ModelFolder(name, path, f"{hashes[0][:32]}-{digest(*hashes)[:8]}")
+    _refuse_other_folder(name, "static model", f"{WEIGHTS} and tokenizer.json")
     raise ModelError(f"static model {name} was not found; run: hf download {name}, or give the path of its folder")
+
+
+def _refuse_other_folder(name: str, what: str, files: str) -> None:
+    """Raise ModelError if the name is that of a folder, which holds no such model."""
+    if folder := next((place for place in _folders(name) if place.is_dir()), None):
+        raise ModelError(f"{what} {folder}: the folder has no {files}; name the folder of a model")
 
 
 def _hub_name(name: str) -> str:

@@ -206,3 +206,9 @@ def test_an_unknown_model_is_reported_before_anything_is_loaded():
         open_embedder("nobody/nothing")
     with pytest.raises(ModelError, match="static model nobody/nothing was not found"):
         open_embedder("static:nobody/nothing")
+
+
+def test_a_folder_without_a_model_is_called_one(tmp_path):
+    for name, lacks in ((f"{tmp_path}", "config.json"), (f"static:{tmp_path}", "model.safetensors and tokenizer.json")):
+        with pytest.raises(ModelError, match=f"{tmp_path}: the folder has no {lacks}; name the folder of a model"):
+            open_embedder(name)

@@ -148,3 +148,8 @@ def test_metadata_is_read_as_spreadsheets_save_it(tmp_path, name, data):
     (tmp_path / name).write_bytes(data)
     assert read_metadata(tmp_path / name) == {"ä.txt": {"Straße": "Köln; West", "year": "2024"},
                                               "b.txt": {"year": "02023"}}
+
+
+def test_a_number_of_metadata_that_is_too_long_to_be_one_is_text(tmp_path):
+    (tmp_path / "about.csv").write_text(f"source,code\na.txt,{'9' * 5_000}\n")
+    assert read_metadata(tmp_path / "about.csv") == {"a.txt": {"code": "9" * 5_000}}

@@ -16,7 +16,7 @@ from ragbed.documents.types import FieldValue
 
 FieldType = Literal["text", "number", "boolean"]
 
-_NUMBER = re.compile(r"-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?")
+_NUMBER = re.compile(r"-?(0|[1-9]\d{0,99})(\.\d{1,99})?([eE][+-]?\d{1,3})?")
 _BOOLEANS = {"true": True, "false": False}
 
 Metadata = Mapping[str, Mapping[str, FieldValue]]  # fields by source
