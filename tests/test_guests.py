@@ -161,12 +161,13 @@ async def test_its_tool_is_offered_to_mcp_clients(tmp_path, monkeypatch):
     pytest.importorskip("mcp")
     from ragbed import guests
     from ragbed.experiments.guests.serving.mcp_server import create_mcp_server
+    from ragbed.experiments.guests.serving.state import ServerState
 
     (tmp_path / "ferries.py").write_text(FERRIES)
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setattr(guests, "installed", lambda: (guests.Guest("ferries", {
         "tool": {"next_ferry": "ferries:next_ferry"}}),))
-    server = create_mcp_server(None)
+    server = create_mcp_server(ServerState({}, None, None))
     assert "next_ferry" in {tool.name for tool in await server.list_tools()}
 
 

@@ -5,6 +5,7 @@ import asyncio
 import re
 from collections import OrderedDict
 from collections.abc import Collection, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from itertools import count
 from threading import Lock
 from typing import Annotated, Any
@@ -32,6 +33,8 @@ _INDEX_COLUMNS = (("name", "VARCHAR"), ("document", "VARCHAR"), ("title", "VARCH
 _EMPTY = re.compile(r"[-—–−.\s]*|n/?a", re.IGNORECASE)
 _WORD = re.compile(r"[^\W_]+")
 
+_reading = ThreadPoolExecutor(1, "tables")  # of its own: many calls may wait until the tables have been read
+
 Job = Mapping[str, Any]
 Column = tuple[str, str, list[str | None]]
 """The name, type and values of a column."""
@@ -49,7 +52,7 @@ class TableDatabase:
                   ) -> ToolOutput:
         """Query the tables of the documents with SQL (DuckDB). Start with SELECT * FROM tables, which names all
         tables and their columns."""
-        job, sources = await asyncio.get_running_loop().run_in_executor(None, self._read, within.corpus)
+        job, sources = await asyncio.get_running_loop().run_in_executor(_reading, self._read, within.corpus)
         answer = await self._pool.ask(job, {"query": query}, _SECONDS)
         if not answer["rows"]:
             return ToolOutput(("No rows.",))

@@ -33,6 +33,7 @@ from ragbed.experiments.guests.serving.configurations import (
     reload_indexes,
 )
 from ragbed.experiments.guests.serving.documents import document_routes
+from ragbed.experiments.guests.serving.mcp_tools import ServedTools, open_served_tools
 from ragbed.experiments.guests.serving.middleware import GateSettings, Keys, Queue, Rate, RequestGate, session_routes
 from ragbed.experiments.guests.serving.prometheus import Metrics, RequestCounter, metrics_routes
 from ragbed.experiments.guests.serving.responses import response_routes
@@ -64,7 +65,8 @@ async def open_server(settings: Sequence[ConfigurationSettings], traffic: Path, 
         stack.push_async_callback(sessions.aclose)
         reloading = asyncio.create_task(reload_indexes(configurations, checkpointer))
         stack.callback(reloading.cancel)
-        yield ServerState(configurations, sessions, metrics, url.rstrip("/"), citations, explore)
+        tools = await stack.enter_async_context(open_served_tools()) if find_spec("mcp") else ServedTools({})
+        yield ServerState(configurations, sessions, metrics, url.rstrip("/"), citations, explore, tools)
 
 
 def create_app(server: ServerState, settings: GateSettings | None = None) -> FastAPI:

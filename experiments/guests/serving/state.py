@@ -5,7 +5,7 @@ import asyncio
 import json
 import re
 from collections.abc import AsyncIterator, Awaitable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from fastapi import HTTPException, Request
@@ -13,6 +13,7 @@ from pydantic import BaseModel, model_validator
 from starlette.responses import StreamingResponse
 
 from ragbed.documents.types import Chunk
+from ragbed.experiments.guests.serving.mcp_tools import ServedTools
 
 if TYPE_CHECKING:
     from ragbed.documents.types import Document
@@ -45,6 +46,7 @@ class ServerState:
     Attributes:
         url: base URL of links in answers; if empty, the URL of each request.
         citations: how answers list their sources by default.
+        tools: tools of agents that MCP clients may call.
         explore: share of threads assigned to configurations other than the first. If it is above 0, clients can request
             the model `live`.
     """
@@ -55,6 +57,7 @@ class ServerState:
     url: str = ""
     citations: Citations = "annotations"
     explore: float = 0.0
+    tools: ServedTools = field(default_factory=lambda: ServedTools({}))
 
     def requested(self, model: str) -> str | None:
         """Return the configuration that a client's model names; None if the A/B test assigns one."""

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import httpx2 as httpx
 import pytest
+from serving import answering as answering_from
+from serving import index_of
 
 from ragbed.experiments.guests.serving.app import create_app
 from ragbed.experiments.guests.serving.middleware import GateSettings, Keys
@@ -21,6 +23,10 @@ from mcp.client.streamable_http import streamable_http_client  # noqa: E402
 
 QUESTION = "Which country is Oslo the capital of?"
 REPLY = "It is Norway [1]."
+TABLES = {"log.txt": "A calm morning.\nThe Petrel sailed.\n", "ferries.html": (
+    "<title>Ferries</title><table><caption>Ferries</caption><tr><th>vessel</th><th>price</th></tr>"
+    "<tr><td>Cormorant</td><td>410</td></tr><tr><td>Petrel</td><td>2,900</td></tr></table>")}
+TOOLS = ["ask", "search", "list", "grep", "open", "sql"]
 
 
 async def called(client, tool, **arguments):
@@ -39,11 +45,13 @@ async def test_the_tools_have_schemas_and_say_that_documents_are_untrusted(answe
     url, _ = answering()
     async with mcp.Client(f"{url}/mcp") as client:
         tools = {tool.name: tool for tool in (await client.list_tools()).tools}
-    assert list(tools) == ["search", "ask", "open"]
+    assert list(tools) == TOOLS
     assert all("untrusted" in tool.description and tool.annotations.read_only_hint for tool in tools.values())
     assert list(tools["search"].input_schema["properties"]) == ["query", "k", "configuration", "where"]
+    assert list(tools["open"].input_schema["properties"]) == ["document", "page", "lines", "configuration", "where"]
     assert tools["search"].input_schema["required"] == ["query"]
     assert tools["ask"].output_schema["required"] == ["outcome", "text", "citations", "configuration", "record"]
+    assert tools["sql"].output_schema["required"] == ["text", "passages"]
 
 
 @pytest.mark.parametrize("mode", ["auto", "legacy"])  # today's clients, and those that begin with a handshake
@@ -53,9 +61,10 @@ async def test_what_is_found_can_be_opened_and_an_answer_cites_it(answering, mod
         (found,) = (await called(client, "search", query="Oslo", k=1))["passages"]
         assert (found["title"], found["text"], found["pages"]) == ("oslo.txt", "Oslo is the capital of Norway.", None)
         assert found["url"].startswith(f"{url}/documents/{found['document']}?")
-        opened = await called(client, "open", document=found["document"], chunk=found["chunk"])
-        assert (opened["text"], opened["start"], opened["end"], opened["length"]) == (found["text"], 0, 30, 30)
-        assert (await called(client, "open", document=found["document"]))["text"] == found["text"]
+        for name in (found["document"], "oslo.txt"):
+            opened = await called(client, "open", document=name)
+            assert opened["text"] == "oslo.txt, line 1 of 1:\n[1]\nThis is its end."
+            assert [one["text"] for one in opened["passages"]] == [found["text"]]
         answer = await called(client, "ask", question=QUESTION)
     assert (answer["outcome"], answer["text"], answer["configuration"]) == ("answered", REPLY, "direct")
     (cited,) = answer["citations"]
@@ -86,10 +95,66 @@ async def test_what_goes_wrong_is_an_error_of_the_tool(answering):
         for tool, arguments, said in (
                 ("ask", {"question": "  "}, "the question is empty"), ("ask", {"question": QUESTION}, "no such model"),
                 ("ask", {"question": QUESTION, "configuration": "gpt-5"}, "configuration 'gpt-5'; available: direct"),
-                ("search", {"query": "Oslo", "k": 51}, "less than or equal to 50"),
-                ("open", {"document": "x"}, "search again"),
-                ("open", {"document": "../../etc/passwd", "chunk": "y"}, "search again")):
+                ("search", {"query": "Oslo", "k": 21}, "less than or equal to 20"),
+                ("search", {"query": "Oslo", "where": ["year", 3]}, "where"),
+                ("grep", {"pattern": "a(?=b)"}, "RE2 has no look-around"),
+                ("sql", {"query": "SELECT 1"}, "the documents contain no tables"),
+                ("list", {"configuration": "gpt-5"}, "configuration 'gpt-5'; available: direct"),
+                ("open", {"document": "x"}, "there is no document 'x'"),
+                ("open", {"document": "../../etc/passwd", "chunk": "y"}, "unknown argument 'chunk'")):
             assert said in await called(client, tool, **arguments)
+
+
+async def test_documents_are_listed_searched_by_patterns_and_queried(serve, tmp_path):
+    with answering_from(serve, index_of(tmp_path, TABLES), tmp_path) as start:
+        url, _ = start()
+        async with mcp.Client(f"{url}/mcp") as client:
+            listed = await called(client, "list", path="ferries*")
+            assert listed == {"text": "1 document.\n- ferries.html (Ferries): 82 characters", "passages": []}
+            found = await client.call_tool("grep", {"pattern": "sailed"})
+            assert found.content[0].text == (
+                "1 matching line in log.txt (1).\nlog.txt, line 2:\n[1]\nThe Petrel sailed.")
+            (passage,) = found.structured_content["passages"]
+            assert (passage["n"], passage["title"], passage["text"]) == (1, "log.txt", "The Petrel sailed.")
+            assert "<mark" in httpx.get(passage["url"]).text
+            rows = await called(client, "sql", query="SELECT vessel FROM ferries WHERE price > 500")
+            assert rows["text"].startswith("vessel\nPetrel\n")
+            assert "Petrel" in rows["passages"][0]["text"]
+            among = await called(client, "list", where="source = log*")
+            assert among["text"] == "1 document.\n- log.txt: 35 characters"
+            assert "there is no document" in await called(client, "open", document="ferries.html", where="page > 9")
+
+
+async def test_a_tool_whose_package_is_missing_is_left_out(answering, monkeypatch, caplog):
+    monkeypatch.setattr("ragbed.documents.errors.find_spec", lambda name: None if name in ("re2", "duckdb") else name)
+    url, _ = answering()
+    async with mcp.Client(f"{url}/mcp") as client:
+        assert [tool.name for tool in (await client.list_tools()).tools] == ["ask", "search", "list", "open"]
+    assert [record.getMessage() for record in caplog.records if record.name == "ragbed"] == [
+        f"MCP clients do not get the tool {tool}: {package} is not installed; run: pip install 'ragbed[tools]'"
+        for tool, package in (("grep", "re2"), ("sql", "duckdb"))]
+
+
+async def test_expensive_calls_of_many_clients_block_nobody(serve, tmp_path):
+    endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1e9) SELECT max(i) FROM n"
+    with answering_from(serve, index_of(tmp_path, TABLES), tmp_path) as start:
+        url, _ = start(REPLY)
+        async with mcp.Client(f"{url}/mcp") as hostile, mcp.Client(f"{url}/mcp") as client:
+            await called(client, "sql", query="SELECT 1")
+            queries = [asyncio.create_task(called(hostile, "sql", query=endless)) for _ in range(12)]
+            while sum(call.done() for call in queries) < 2:
+                await asyncio.sleep(0.01)
+            assert "too long" in await called(client, "open", document="x" * 900_000)
+            assert "the arguments are too long" in await called(client, "list", path=["x"] * 100_000)
+            assert (await called(client, "search", query="Petrel"))["passages"]
+            assert (await called(client, "grep", pattern="(e?){99}(.{0,30}t){20}"))["text"] == "No line matches."
+            assert (await called(client, "list"))["text"].startswith("2 documents.")
+            assert (await called(client, "ask", question="Which vessel sailed?"))["outcome"] == "answered"
+            assert [call.result() for call in queries if call.done()] == [
+                "sql: too many calls of this tool are waiting; try again in a few seconds"] * 2
+            for call in queries:
+                call.cancel()
+            await asyncio.gather(*queries, return_exceptions=True)
 
 
 async def test_a_client_that_leaves_ends_its_question(answering, tmp_path):
@@ -128,7 +193,7 @@ async def test_a_process_speaks_the_protocol_on_stdout_and_nothing_else(serve, c
                                     env={**os.environ, "PYTHONPATH": str(Path(__file__).parent.parent)})
     with open(tmp_path / "log", "w") as log:
         async with mcp.Client(stdio_client(command, errlog=log)) as client:
-            assert [tool.name for tool in (await client.list_tools()).tools] == ["search", "ask", "open"]
+            assert [tool.name for tool in (await client.list_tools()).tools] == TOOLS
             answer = await called(client, "ask", question=QUESTION)
     assert (answer["text"], answer["citations"][0]["title"], answer["citations"][0]["url"]) == (REPLY, "oslo.txt", "")
     assert (tmp_path / "log").read_text() == ""
