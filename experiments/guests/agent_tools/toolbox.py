@@ -126,6 +126,8 @@ class AgentToolbox:
         self._opened.close()
 
     def _add(self, spec: ToolSpec, hash: str, call: Call) -> None:
+        if not re.fullmatch(r"[A-Za-z0-9_-]{1,64}", spec.name):
+            raise SettingsError(f"tools: model servers do not accept the name {spec.name!r:.80}; rename your function")
         if spec.name in (*self._calls, *_RESERVED):
             raise SettingsError(f"tools: two tools have the name {spec.name!r}; leave one out, or rename your function")
         self.specs = (*self.specs, spec)
