@@ -62,3 +62,23 @@ def test_answers_and_their_sources_arrive_by_every_provider(answering, installed
     rewritten = [body for body, _ in model.requests if rewrites(body)]
     assert len(rewritten) == 3  # also where the answer before is only named, as the SDK does in responses
     assert found["failed"] is True
+
+
+def plays(body):
+    """A model that calls tools in text, then answers."""
+    text = "\n".join(str(message["content"]) for message in body["messages"])
+    said = 'grep: {"pattern": "Oslo is"}\ngrep: (' if "oslo.txt, line 1" not in text else \
+        "<Answer>It is Norway [1].</Answer>" if "finish" in str(body["messages"][-2]["content"])[:20] else "finish"
+    return streamed(said) if body.get("stream") else said
+
+
+def test_the_calls_of_an_agent_disturb_no_provider(answering, installed):
+    url, _ = answering(plays, reasoning={"kind": "agent", "tools": ["grep"], "protocol": "text"})
+    done = subprocess.run(["node", "ai_sdk.js", f"{url}/v1", "direct"], cwd=installed, capture_output=True, text=True,
+                          timeout=120)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    for name in ("chat", "responses", "compatible"):
+        one = found[name]
+        assert (one["whole"]["text"], one["streamed"]["text"], one["further"]) == (REPLY, REPLY, REPLY), name
+        assert one["errors"] == []
