@@ -1,5 +1,8 @@
-"""A run whose agent uses every tool over an index, replayed without them."""
+"""Runs whose agent uses every tool over an index, killed, continued, and replayed without them."""
+import shutil
+import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -28,11 +31,11 @@ TURNS = [[("list", {}), ("grep", {"pattern": "fjord"}), ("search_words", {"query
           ("forecast", {"city": "Oslo"}), ("grep", {"pattern": "("})]]
 
 
-def say(body):
+def say(body, turns=TURNS):
     turn = sum(message["role"] == "assistant" for message in body["messages"])
-    if turn == len(TURNS) or body.get("tool_choice") == "none":
+    if turn == len(turns) or body.get("tool_choice") == "none":
         return "<Answer>186027 [1]</Answer>"
-    calls = tool_call_reply(TURNS[turn], id=f"call_{turn}_").tool_calls
+    calls = tool_call_reply(turns[turn], id=f"call_{turn}_").tool_calls
     return {"message": {"role": "assistant", "content": None, "tool_calls": list(calls)}, "finish_reason": "tool_calls"}
 
 
@@ -62,3 +65,70 @@ def test_an_agent_uses_every_tool_and_a_replay_starts_none(town, serve, ragbed, 
     assert ragbed("run", path, "--journal", "replay")[0] == 0
     assert (town.run / "summary.json").read_bytes() == summary
     assert not server.requests
+
+
+ONE_BY_ONE = [[(name, arguments)] for name, arguments in (
+    ("search", {"query": "Oslo", "k": 1}), ("list", {}), ("grep", {"pattern": "fjord"}),
+    ("open", {"document": "oslo.html", "lines": "1-3"}), ("sql", {"query": MOST}),
+    ("calculate", {"expression": "693,494 - 507,467"}), ("lookup", {"town": "Oslo"}), ("forecast", {"city": "Oslo"}))]
+COUNTED_LOOKUP = '''
+from pathlib import Path
+
+def lookup(town: str) -> str:
+    """Look up a town."""
+    with Path(__file__).with_name("called").open("a") as file:
+        file.write(town + "\\n")
+    return f"{town} is known."
+'''
+
+
+@pytest.mark.slow
+def test_an_agent_killed_after_each_sort_of_call_continues_to_the_same_bytes(
+        town, serve, ragbed, own_cache, monkeypatch):
+    """The model's server holds its reply to the request with the n-th result; the run is then killed."""
+    held, results = threading.Event(), [0]
+
+    def reply(body):
+        shown = sum(message["role"] == "tool" for message in body["messages"])
+        if shown == results[0]:
+            held.set()
+            return {"hold": threading.Event()}
+        return say(body, ONE_BY_ONE)
+
+    (town.folder / "my.py").write_text(COUNTED_LOOKUP)
+    program = shutil.copy(SERVER["mcp"]["command"][1], town.folder / "weather.py")
+    tools = [call[0] for (call,) in ONE_BY_ONE[:6]] + [f"{town.folder}/my.py:lookup", {
+        "mcp": {"command": [sys.executable, str(program), "stdio"]}, "only": ["forecast"]}]
+    other = {**QUESTION, "id": "r", "question": "How much did it grow?"}
+    settings = {"benchmark": town.own(QUESTION, other, pages=PAGES),
+                "reasoning": [{"kind": "agent", "tools": tools, "turns": 9}], "retriever": "bm25", "concurrency": 1}
+    server = serve(reply)
+    path = town.config(server.url, **settings)
+    for results[0] in range(1, 9):
+        held.clear()
+        child = subprocess.Popen([sys.executable, "-m", "ragbed", "run", str(path)], stdout=subprocess.DEVNULL,
+                                 stderr=subprocess.DEVNULL)
+        assert held.wait(60), f"call {results[0]} was not reached"
+        child.kill()
+        child.wait()
+    results[0] = None
+    requests = len(server.requests)
+    assert ragbed("run", path)[0] == 0
+    assert (requests, len(server.requests)) == (16, 16 + 2 + 10)  # only what was held is sent again
+    assert len((town.folder / "called").read_text().split()) <= 2  # a result is durable with the next reply
+    steps = [(step["purpose"], step["failure"]) for step in town.records()[0]["result"]["trace"]
+             if step["kind"] == "tool"]
+    assert steps == [(name, None) for ((name, _),) in ONE_BY_ONE]
+    made = (town.run / "summary.json").read_bytes(), town.hashes()
+
+    program.unlink()
+    server.requests.clear()
+    with monkeypatch.context() as patched:
+        patched.setattr(ToolPool, "start", None)
+        assert ragbed("run", path, "--journal", "replay")[0] == 0
+    assert ((town.run / "summary.json").read_bytes(), town.hashes(), server.requests) == (*made, [])
+
+    shutil.copy(SERVER["mcp"]["command"][1], program)
+    town.run = town.folder / "runs" / "undisturbed"
+    assert ragbed("run", town.config(server.url, file="undisturbed", **settings))[0] == 0
+    assert ((town.run / "summary.json").read_bytes().replace(b'"undisturbed"', b'"town"'), town.hashes()) == made
