@@ -19,7 +19,7 @@ from ragbed.experiments.guests.agent.protocols import STOP_OF_CALLS, Native, Pro
 from ragbed.experiments.guests.agent.reading import example_call, properties, read_lines
 from ragbed.experiments.guests.agent.results import DeliveredTools, Delivery
 from ragbed.strategies.answering import answer, answer_form, draft
-from ragbed.strategies.prompting import fill, first_message, system_message, template
+from ragbed.strategies.prompting import fill, first_message, rule_text, show_exemplars, system_message, template
 from ragbed.strategies.types import Decision, Draft, Generate, Recipe, Reply, Task, Tools, ToolSpec
 
 _CONFIDENCE = re.compile(r"\n?[ \t>*_#`-]{0,8}confidence[*_`]{0,3} ?[:：=][ *_`]{0,3}(\d{1,3}(?:\.\d{1,6})?)"
@@ -53,16 +53,20 @@ def agent(task: Task, *, tools: Tools = _SEARCH, turns: Annotated[int, Field(ge=
     loop = Loop(task, "agent", called, turns, context.make_room if context else None, plan)
     last, talk = yield from loop.play(attempts)
     asks = "agent_confidence_field" if answer_form(task) == "fields" else "agent_confidence"
-    call = loop.ask_for_answer(last, talk, f" {template(asks)}" if confidence else "")
+    # The rules come last: small models that read them first refuse before they call a tool.
+    rules = show_exemplars(task, answer_form(task)) + rule_text(task)
+    prompt = fill("agent_answer", rules=rules, question=task.question)
+    call = loop.ask_for_answer(last, talk, prompt, f" {template(asks)}" if confidence else "")
     made = yield from _draft(call, task) if confidence else draft(call, task, last=True)
     return replace(made, figures={**made.figures, "unread_calls": called.unread_calls})
 
 
 def _open(task: Task, instruction: str) -> Talk:
-    """Begin a conversation without documents. The rules say what the marks around results mean."""
-    first = first_message(task, None, instruction, form=answer_form(task), later=True)
-    quoted = f"{template('framed_datamarked')}\n\n" if task.framing == "datamarked" else ""
-    return Talk((system_message(), replace(first, parts=(quoted, *first.parts))))
+    """Begin a conversation without documents and rules. Only the rule about documents is needed from the beginning."""
+    first = first_message(task, None, instruction, rules=False, form=answer_form(task), later=True)
+    quoted = f"{template('framed_datamarked')}\n" if task.framing == "datamarked" else ""
+    framed = "" if task.framing == "none" else f"{quoted}{template('framed_rule').removeprefix('- ')}\n\n"
+    return Talk((system_message(), replace(first, parts=(framed, *first.parts))))
 
 
 def _describe(spec: ToolSpec) -> str:

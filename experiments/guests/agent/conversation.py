@@ -70,10 +70,10 @@ class Loop:
                         tools=protocol.tools, tool_choice="none" if last and protocol.tools else "auto",
                         stop=() if last else protocol.stop)
 
-    def ask_for_answer(self, protocol: TurnProtocol, talk: Talk, more: str = "") -> Generate:
-        """Build the call for the answer. `more` is added to its prompt. The tools stay in the prompt although none may
-        be called: servers put them first, so without them the cached beginning of the prompt would be lost."""
-        last = fill("iterations_answer", question=self.task.question) + form_instruction(self.task) + more
+    def ask_for_answer(self, protocol: TurnProtocol, talk: Talk, prompt: str, more: str = "") -> Generate:
+        """Build the call for the answer. Its prompt is `prompt`, the form of the answer, and `more`. The tools stay in
+        view although none may be called: servers put them first, so without them the cached beginning would be lost."""
+        last = prompt + form_instruction(self.task) + more
         call = ask_for_answer_in(self.task, protocol.messages(talk, last), talk.shown)
         return replace(call, tools=protocol.tools, tool_choice="none" if protocol.tools else "auto")
 

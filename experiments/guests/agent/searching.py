@@ -48,7 +48,8 @@ def converse(task: Task, turns: int, name: str, reader: Callable[[str], ReadTurn
         attempts.append((Text(partial(template, f"{name}_next"), reader, stop), _open(task, found, f"{name}_first")))
     loop = Loop(task, name, NewSearches(task, found, [fold(task.question)]), turns)
     last, talk = yield from loop.play(attempts)
-    return (yield from draft(loop.ask_for_answer(last, talk), task, last=True))
+    return (yield from draft(loop.ask_for_answer(
+        last, talk, fill("iterations_answer", question=task.question)), task, last=True))
 
 
 def _open(task: Task, found: Evidence, name: str) -> Talk:
