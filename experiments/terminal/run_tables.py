@@ -206,8 +206,8 @@ Grid = tuple[list[str], list[list[str]]]  # header and rows
 
 
 # How early a narrow terminal drops columns of comparisons. The change, the difference and the corrected p are kept.
-_PRIORITIES = {"verdict": 1, "n": 2, "detectable": 3, "p": 4, "before": 5, "after": 5, "baseline's": 5, "cell's": 5,
-               "up": 6, "down": 6, "unpaired": 7, "effect": 8, "test": 9}
+_PRIORITIES = {"verdict": 1, "n": 2, "detectable": 3, "p": 4, "after": 5, "cell's": 5, "before": 6,
+               "baseline's": 6, "down": 7, "up": 8, "unpaired": 9, "effect": 10, "test": 11}
 _WORDS = ("test", "effect", "verdict")  # columns that are aligned to the left
 
 
