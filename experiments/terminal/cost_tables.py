@@ -15,7 +15,7 @@ def show_plan(plan: Mapping[str, Any]) -> None:
     rows = [[cell["name"], *_row(cell, bool(too_long))] for cell in plan["cells"]]
     print_table(["cell", "calls", "prompt tokens", "completion tokens", "price", *too_long],
                 [*rows, ["all", *_row(plan["total"], bool(too_long))]],
-                title=f"{plan['run']}: {len(rows)} cells of {plan['questions']:,} questions")
+                title=f"{plan['run']}: {plural(len(rows), 'cell')} of {plural(plan['questions'], 'question')}")
     _show_judge(plan["judge"])
     say(_detectable(plan["detectable"]))
     for text in plan["notes"]:

@@ -318,7 +318,7 @@ def _show_search(count: int, step: SearchStep, places: PassagePlaces) -> None:
 
 
 def _show_call(count: int, step: GenerateStep, prompts: bool) -> None:
-    say(f"== step {count}: {step.purpose}, {len(step.messages)} messages, documents shown {list(step.shown)}")
+    say(f"== step {count}: {step.purpose}, {plural(len(step.messages), 'message')}, documents shown {list(step.shown)}")
     if prompts:
         for message in step.messages:
             say("\n".join([f"-- {message.role}{f' for {message.call_id}' if message.call_id else ''}",

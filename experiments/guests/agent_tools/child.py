@@ -96,7 +96,7 @@ def _to_json(value: Any) -> Any:
     try:
         written = to_json(value, fallback=None)
     except (PydanticSerializationError, ValueError) as error:
-        raise ToolFailure(f"it returned a {type(value).__name__}, which is neither text nor JSON: {str(error)[:200]}"
+        raise ToolFailure(f"it returned {type(value).__name__!r}, which is neither text nor JSON: {str(error)[:200]}"
                           ) from None
     if len(written) > _MAX_RESULT:
         raise ToolFailure(f"it returned {len(written):,} bytes; at most {_MAX_RESULT:,} can be shown")

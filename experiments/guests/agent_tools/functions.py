@@ -119,7 +119,7 @@ class McpTools:
         self._job = {"job": "mcp", "command": server.command, "url": server.url, "env": server.env,
                      "headers": {name: fill_header(value) for name, value in server.headers.items()}}
         self._pool = ToolPool(_PROCESSES, secrets=True)
-        self._place = server.url or server.command[0]
+        self._place = server.url or " ".join(server.command)
         try:
             self._listing = self._pool.start(self._job)
         except ToolFailure as error:

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import os
 import signal
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -26,6 +27,7 @@ Json = Mapping[str, Any]
 def serve(job: Json, read: Callable[[], Any], say: Callable[[Json], None]) -> None:
     """Connect to the server, answer with its tools, then with the result of each call. After a failure of the
     connection, the process ends, and the next one connects again."""
+    logging.disable()  # the client logs each line of the server that is no message, with a traceback
     try:
         with suppress(asyncio.CancelledError), UserCode(ToolFailure, BaseExceptionGroup, asyncio.CancelledError):
             asyncio.run(_serve(job, read, say))

@@ -74,6 +74,8 @@ def _read_tool(tool: Any) -> str | McpSetting:
             return McpSetting.model_validate(tool)
         except ValidationError as error:
             raise SettingsError(f"tools: {explain(error, McpSetting)}") from None
+    if isinstance(tool, list):
+        raise SettingsError(f"tools: {tool!r:.80} is a list; to compare tools, write one strategy for each list")
     known = sorted((*_BUILT_IN, "sql", "search"))
     if not isinstance(tool, str) or not (tool in known or _SEARCH.fullmatch(tool) or parse_file_kind(tool)):
         raise SettingsError(f"tools: unknown tool {tool!r:.80}; {did_you_mean(str(tool), known)}choose from: "

@@ -60,7 +60,8 @@ def trajectory_lines(result: Result) -> list[Line]:
         lines.append(Line(visible(call.tool[:_LONGEST]), _line(call.arguments), *_brought(call, golden),
                           f"{len(seen)} of {result.gold_total}" if added else "", call.tokens))
     cited = " ".join(_numbered(number, golden) for number in result.cited)
-    lines.append(Line("", f"{result.outcome}{_ENDS.get(made.ended, '')}", f"cites {cited or 'nothing'}", cited or "-",
+    ended = "" if result.failure else _ENDS.get(made.ended, "")
+    lines.append(Line("", f"{result.outcome}{ended}", f"cites {cited or 'nothing'}", cited or "-",
                       f"{len(made.cited)} of {result.gold_total}" if made.cited else "", made.tokens))
     return lines
 

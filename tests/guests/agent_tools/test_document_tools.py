@@ -192,6 +192,8 @@ def test_null_counts_as_left_out_and_numbers_may_be_texts():
 
 
 @pytest.mark.parametrize(("value", "why"), [
+    ([["search"], ["grep", "open"]],
+     "tools: ['search'] is a list; to compare tools, write one strategy for each list"),
     (["grpe"], "tools: unknown tool 'grpe'; did you mean 'grep'? choose from: calculate, grep, "),
     ([], "tools: "), ([3], "tools: "), ([{"mcp": {}}], "an MCP server needs either `command` or `url`"),
     ([{"mcp": {"command": ["x"], "url": "http://x"}}], "either `command` or `url`"),

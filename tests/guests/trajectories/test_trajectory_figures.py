@@ -94,3 +94,11 @@ def test_arguments_are_drawn_in_one_line_without_what_could_steer_a_terminal():
     assert (first.tool, first.text) == ("grep", "a ⟨U+001B⟩[31mb⟨U+202E⟩, context: 2")
     assert (len(second.text), second.brought, last.text) == (301, "nothing", "answered")
     assert max(map(cell_len, draw(acted(turn(1, 1), search("検索" * 90, 1), search("b"), evidence=GOLD), 60))) <= 60
+
+
+def test_the_line_of_a_failed_answer_names_its_failure_and_no_other_limit():
+    made = acted(turn(100, 10), search("a", 1), outcome="budget",
+                 failure=Failure("budget", "limit of 1 tool calls per question reached"))
+    assert trajectory_lines(made)[-1].text == "budget"
+    last = acted(turn(100, 10), search("a", 1), stops("turn 12 of 12 called search"), turn(50, 5, "answer"))
+    assert trajectory_lines(last)[-1].text == "answered, out of turns"
