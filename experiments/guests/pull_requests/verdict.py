@@ -149,6 +149,8 @@ def _decide(made: CellVerdict, pairs: Pairs, stopped: bool, p: float | None, man
     center, error = estimate_difference(pairs, seed)
     half = error * (sequence_quantile(len(pairs.units.sums)) if stopped else Z)
     low, high = center - half, center + half
+    if pairs.share:
+        low, high = max(low, -1.0), min(high, 1.0)
     made = replace(made, low=low, high=high, p=None if p is None else p / 2)
     if -margin <= low <= high <= margin:
         return replace(made, state="equal")
@@ -175,11 +177,12 @@ def sequence_quantile(units: int) -> float:
 
 def questions_needed(difference: float, error: float, n: int, many: int, margin: float) -> int:
     """Return about how many questions would tell, with a power of 80 %, whether there is a difference. If the observed
-    one is larger than the margin, it is taken as the true one. Otherwise there is assumed to be none."""
+    one is larger than the margin, it is taken as the true one. Otherwise there is assumed to be none. They are more
+    than `n`, which could not tell."""
     from scipy.special import ndtri
 
     reach = (-float(ndtri(LEVEL / 2 / max(many, 1))) + _POWER_Z) / abs(difference) if abs(difference) > margin \
         else (Z + _EQUAL_Z) / margin
-    found = math.ceil(n * (error * reach) ** 2)
+    found = max(math.ceil(n * (error * reach) ** 2), n + 1)
     step = 10 ** max(len(str(found)) - 2, 0)
     return int(math.ceil(found / step) * step)

@@ -66,6 +66,14 @@ def test_few_questions_cannot_tell_and_the_text_says_how_many_could(tmp_path, ra
     assert made.gate("--no-race", "--fail", "cannot_tell", reasoning="chain_of_thought")[0] == 1
 
 
+def test_very_few_questions_need_more_than_themselves_and_have_possible_intervals(tmp_path, ragbed, serve):
+    made = Branches(tmp_path, ragbed, serve(reply_with(lambda text, number: "Think" in text)), questions=4)
+    made.run_main()
+    cell, = json.loads(made.gate("--no-race", "--json", reasoning="chain_of_thought")[1])["cells"]
+    # 4 of 4 lost, p 0.0625; the interval begins at 1 / 6 - 5 / 6 - 1.645 x 0.304 = -1.17, and 2.3 questions would tell
+    assert (cell["state"], cell["difference"], cell["low"], cell["needed"]) == ("cannot_tell", -1.0, -1.0, 5)
+
+
 def test_a_change_without_effect_is_equal_if_there_are_enough_questions(tmp_path, ragbed, serve):
     made = Branches(tmp_path, ragbed, serve(reply_with(lambda text, number: "Think" in text and number == 1003)))
     made.run_main()
