@@ -138,6 +138,11 @@ class SearchStore:
                          for hit, part, score in zip(found.hits, parts, scores, strict=bool(found.hits)))
         store_search(self._database, request, f'{{"hits": [{hits}], {json.dumps(others)[1:]}')
 
+    async def durable(self) -> None:
+        """Wait until the results so far are durable."""
+        if self._database is not None:
+            await self._database.durable()
+
     def _chunk_json(self, chunk: Chunk, database: Database) -> str:
         """Make the beginning of a hit's JSON. It is made once per chunk, because many searches find the same ones."""
         if len(self._parts) >= _MAX_PARTS:

@@ -179,6 +179,7 @@ class StoredTools:
                         raise search_miss(request, f"the tool {action.tool}")
                     found = _to_found(action.tool, await _call(self._toolbox, action, corpus, searches))
                     self._store.keep(request, found)
+                    await self._store.durable()  # a call may have effects or a price, so it is not made again
             return _to_output(found)
 
         return QuestionTools(self.specs, digest(self.content, content), call)
