@@ -103,3 +103,16 @@ def test_the_table_of_refusals_is_what_the_recorded_run_gives(ragbed, tmp_path):
         lines.append(" | ".join((f"| {named[cell['reasoning']]}", *shown, f"{tokens} |")))
     print("\n".join(lines))
     assert "\n".join(lines) in (root / "docs/findings.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.slow
+def test_the_table_of_twins_is_what_the_recorded_run_gives(ragbed, tmp_path):
+    root = findings.FILE.parents[1]
+    made = ragbed.json("run", "--replay", root / "docs/findings/agents.cassette.jsonl.gz", "--out", tmp_path)
+    view, = (one for one in made["views"] if one["name"] == "twins")
+    forms = ("z.2f", "z.2f", "+z.2f")
+    lines = [" | ".join((f"| Qwen 1.5B | `{cell}`", str(pairs), *(
+        estimate(figure["mean"], figure["low"], figure["high"], form)
+        for figure, form in zip(figures, forms, strict=True)), "")).strip() for cell, pairs, *figures in view["rows"]]
+    print("\n".join(lines))
+    assert "\n".join(lines) in (root / "docs/findings.md").read_text(encoding="utf-8")
