@@ -94,7 +94,7 @@ def _to_json(value: Any) -> Any:
     from pydantic_core import PydanticSerializationError, to_json
 
     try:
-        written = to_json(value, fallback=None)
+        written = to_json(value, fallback=None, inf_nan_mode="strings")
     except (PydanticSerializationError, ValueError) as error:
         raise ToolFailure(f"it returned {type(value).__name__!r}, which is neither text nor JSON: {str(error)[:200]}"
                           ) from None
