@@ -46,6 +46,7 @@ class _CellMaker:
         self._settings, self._benchmark, self._strategies = settings, benchmark, strategies
         self._retrievers = {name: retrievers[name] for name in dict.fromkeys(one.retriever for one in combinations)}
         self._shows = next((one.condition for one in combinations if one.condition != "closed-book"), None)
+        self._searching = next((one.retrieval for one in combinations if one.retrieval not in ("none", OWN)), "none")
         self._seeded = len({one.seed for one in combinations}) > 1
         self._subs = any(question.sub_questions for question in benchmark.questions)
         self._variations = {name for name in {one.variation for one in combinations} if name == "paraphrase" or any(
@@ -58,6 +59,8 @@ class _CellMaker:
         self._answers_subs = self._subs and settings.sub_answers == "in_prompt" and "chain" in benchmark.scheme.groups
 
     def cell(self, one: Combination) -> Cell:
+        if one.reasoning not in (PIPELINE, SEARCH_ONLY) and not self._strategies["reasoning"][one.reasoning].gathers:
+            one = replace(one, retrieval=self._searching)  # equal cells are merged
         condition = one.condition
         change = effective_change(Perturbation.parse(one.perturbation), condition, one.retrieval, self._benchmark)
         if change.table and self._shows is not None:

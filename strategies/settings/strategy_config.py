@@ -78,6 +78,12 @@ class Strategy:
         return self.kind not in built_in(self.family)
 
     @property
+    def gathers(self) -> bool:
+        """Return whether it may use the retrieval strategy. A built-in function that never does has `gathers = False`.
+        """
+        return self.is_plugin or getattr(_function(self.family, self.kind), "gathers", True)
+
+    @property
     def parts(self) -> tuple[Strategy, ...]:
         """Return this strategy and its nested strategies, as far as they are known without loading plug-ins."""
         inner = (value.parts for value in self.values.values() if isinstance(value, Strategy))

@@ -61,6 +61,9 @@ def agent(task: Task, *, tools: Tools = _SEARCH, turns: Annotated[int, Field(ge=
     return replace(made, figures={**made.figures, "unread_calls": called.unread_calls})
 
 
+agent.gathers = False  # type: ignore[attr-defined]  # so that a run does not ask it once for each retrieval strategy
+
+
 def _open(task: Task, instruction: str) -> Talk:
     """Begin a conversation without documents and rules. Only the rule about documents is needed from the beginning."""
     first = first_message(task, None, instruction, rules=False, form=answer_form(task), later=True)

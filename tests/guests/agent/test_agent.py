@@ -1,4 +1,6 @@
 """agent: turns with tools in both protocols, how it ends, its plan and its confidence."""
+import json
+
 import pytest
 from agent_scene import ANSWER, FINISH, Agent, calls
 from gathering import decisions
@@ -167,3 +169,13 @@ def test_a_confidence_is_a_field_of_a_json_answer():
 def test_closed_book_it_asks_once_without_tools():
     agent = Agent([ANSWER])
     assert agent.ask(rules="closed-book").notes == ("no_search",)
+
+
+def test_a_run_asks_an_agent_once_for_all_retrieval_strategies_because_it_uses_none(town, serve, ragbed):
+    path = town.config(serve(town.reply).url, reasoning=["direct", {"kind": "agent", "protocol": "text"}],
+                       retrieval=["once", "step_back"], retriever="bm25", conditions="retrieved")
+    status, _, err = ragbed("run", path)
+    assert status == 0, err
+    cells = json.loads((town.run / "summary.json").read_text())["cells"]
+    assert [(cell["reasoning"].split("(")[0], cell["retrieval"]) for cell in cells] == [
+        ("direct", "once"), ("agent", "once"), ("direct", "step_back")]
