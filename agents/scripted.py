@@ -182,6 +182,7 @@ def unsatisfied_reply(call: Generate, tokens: int = 0, lists: bool = False, tool
         tools: call tools if the call offers any.
     """
     number = crc32(call.messages[-1].content.encode("utf-8", "replace"), call.sample)
+    number += sum(message.role == "assistant" for message in call.messages)  # later turns may end with equal words
     shown = _FIRST_SHOWN.search("\n".join(message.content for message in call.messages))
     text = numbered_questions(tokens)
     if not lists:

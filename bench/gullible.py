@@ -37,7 +37,7 @@ from ragbed.experiments.guests.injection.loader import FOLDER
 from ragbed.strategies import REFUSAL
 from ragbed.strategies.prompting import prompt_folders
 
-NEED_MORE = ("few_shot",)  # settings that a name alone does not give
+NEED_MORE = ("few_shot", "agent")  # settings or tools that a name alone does not give
 
 ORDERS = re.compile(
     r"\b(?:reply|respond|answer|write|say|print|state|give|begin|end every|cite|copy|repeat|refuse)\b"

@@ -214,7 +214,7 @@ def test_views_without_their_material_are_left_out_and_the_others_are_plain_json
 
 @pytest.mark.parametrize("name", ["heat", "by:", ""])
 def test_an_unknown_view_is_refused_with_the_known_ones(name):
-    with pytest.raises(SettingsError, match="choose from: chain, order, wins, depth, gap or by:TAG"):
+    with pytest.raises(SettingsError, match="choose from: chain, order, wins, depth, gap, browsing, memory or by:TAG"):
         find_view(name)
 
 

@@ -40,6 +40,7 @@ from ragbed.strategies.types import Message
 # What a submission may choose. Everything else must be as in the owner's settings.
 OPEN = ("models", "reasoning", "retrieval", "history", "retriever", "chunkers", "embedders", "formats",
         "answer_formats", "framings", "prompt_variants", "languages", "layout", "calls", "concurrency")
+_MAX_MEMORY = 6 * 1024**3  # bytes that a replay may use
 _FACTORS = {"retrieval": "retrieval", "history": "history", "retriever": "retriever", "chunkers": "chunker",
             "embedders": "embedder", "formats": "format"}  # choices of these are factors, unless no cell uses them
 _PLACES = ("path", "corpus", "novels", "topics")  # where a benchmark's files are, which differs between machines
@@ -284,9 +285,18 @@ def _receive(path: Path, process: Any, receiving: Connection, seconds: int) -> V
         receiving.close()
 
 
+def _memory_in_use() -> int:
+    """Return the bytes of memory that the process has reserved, which it shares with the one that it was forked from;
+    0 if the system does not say."""
+    try:
+        return int(Path("/proc/self/statm").read_text().split()[0]) * os.sysconf("SC_PAGE_SIZE")
+    except OSError:
+        return 0
+
+
 def _work(path: Path, references: Sequence[Reference], seconds: int, sending: Connection) -> None:
     """Check a submission in a process of its own, and send the verdict as JSON."""
-    limit_memory()
+    limit_memory(_MAX_MEMORY + _memory_in_use())
     if hasattr(signal, "alarm"):
         signal.alarm(seconds + 10)
     for name in [name for name in os.environ if name.upper().endswith(("KEY", "TOKEN", "SECRET", "PASSWORD"))]:

@@ -35,6 +35,7 @@ def cluster(own_cache, monkeypatch):
     from ray.cluster_utils import Cluster
 
     folder = tempfile.mkdtemp(prefix="ray", dir="/tmp")  # the paths of Ray's sockets are to be short
+    Path("/tmp/ray").mkdir(exist_ok=True)  # Ray writes a file into it, but makes it only with its default folder
     node = {"num_cpus": 2, "object_store_memory": 80 << 20}
     nodes = Cluster(True, head_node_args={**node, "temp_dir": folder, "include_dashboard": False})
     second = nodes.add_node(**node)
