@@ -198,7 +198,7 @@ class ModelSettings(_Settings):
         return self.models.get(name) or ModelConfig.model_construct(model=name)
 
     def of(self, name: str) -> ModelSettings:
-        """Return these settings with those of one model in the place of the general ones."""
+        """Return these settings with those of one model instead of the general ones."""
         one = self.config(name)
         given = {key: value for key in ("reasoning_effort", "context")
                  if (value := getattr(one, key)) is not None}

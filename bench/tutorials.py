@@ -72,7 +72,7 @@ def _environment(folder: Path) -> dict[str, str]:
 
 
 def renewed(page: Path, shown: list[str], printed: list[str]) -> list[str]:
-    """Return the lines to show in the place of those that are shown.
+    """Return the lines that replace those of the page.
 
     In tutorials `...` stands for lines that are left out, and at the end of a line for the rest of it; in the README a
     table has the columns and the first cells that it shows.

@@ -83,8 +83,8 @@ def summarise(plan: Plan, folder: RunFolder, exemplars: int) -> dict[str, Any]:
 
 def _columns(rows: Sequence[Mapping[str, Any]], results: Sequence[Result], scheme: Scheme,
              failed: Mapping[str, str]) -> dict[str, Any]:
-    """Return the columns, the properties of metrics that are no part of ragbed, so that whoever opens the run knows
-    them, the metrics that failed, and what own judges could not grade."""
+    """Return the columns, the properties of custom metrics, the metrics that failed, and what custom judges could not
+    grade. The properties are stored so that a run can be opened without the metrics' code."""
     used = {name for one in results for found in one.measured.values() if isinstance(found, dict) for name in found}
     used |= {f"{verdict.judge}{end}" for one in results for verdict in one.judgements for end in ("", "_unjudged")}
     ungraded = notes.note_own_judges(results)

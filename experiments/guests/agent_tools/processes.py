@@ -70,7 +70,7 @@ class ToolPool:
             self._idle.pop().end()
 
     def _take(self, job: Json) -> _Child:
-        """Return an idle process with this job, or a new one in the place of another."""
+        """Return an idle process with this job, or start one, which may replace an idle process."""
         with self._lock:
             fits = next((one for one in self._idle if one.job is job and one.end.alive), None)
             other = fits or (self._idle[0] if self._idle else None)

@@ -43,7 +43,7 @@ def search_tool(name: str) -> Callable[..., Awaitable[ToolOutput]]:
                      ) -> ToolOutput:
         """Search the documents. Returns the passages that fit the query best."""
         if name not in within.searches:
-            raise ToolFailure(f"there is no search of this name; there are: {', '.join(within.searches)}")
+            raise ToolFailure(f"this search is not open; choose from: {', '.join(within.searches)}")
         found = await within.searches[name](Search(query, k))
         parts = tuple(part for chunk in found[:k] for part in show_chunk(within.corpus, chunk))
         return ToolOutput(parts or ("Nothing was found. Try other words.",))

@@ -96,7 +96,7 @@ def run_folders(run: Path) -> list[Path]:
     found = [run] if (run / "records.sqlite").is_file() else parts(run) or (
         parts(run.with_suffix("")) if run.suffix == ".shards" else [])
     if not found:
-        raise RunError(f"{run} holds no run, and there are no shards of it; start it with `ragbed run`")
+        raise RunError(f"{run} holds no run and no shards; start one with `ragbed run`")
     return found
 
 

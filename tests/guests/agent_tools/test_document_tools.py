@@ -176,7 +176,7 @@ def test_search_uses_the_search_of_its_name_and_gives_places():
                        ("search", {"query": "x"}), searches={"search_words": words})
     assert texts(found) == ["letter.txt, line 1:", "book.pdf, page 2, line 3:"]
     assert spans(found) == [("id-letter.txt", 0, 20), ("id-book.pdf", 8, 14)]
-    assert other.failure == "search: there is no search of this name; there are: search_words"
+    assert other.failure == "search: this search is not open; choose from: search_words"
 
 
 @pytest.mark.parametrize(("expression", "value"), [
