@@ -24,6 +24,8 @@ from starlette.exceptions import HTTPException
 from ragbed.agents.checkpoint import open_checkpointer
 from ragbed.documents.errors import SettingsError
 from ragbed.experiments.analysis.notes import note_models
+from ragbed.experiments.guests.operations.prometheus import Metrics, RequestCounter, metrics_routes
+from ragbed.experiments.guests.operations.telemetry import open_telemetry
 from ragbed.experiments.guests.serving.chat import chat_routes
 from ragbed.experiments.guests.serving.chat_page import ASSETS, page_routes
 from ragbed.experiments.guests.serving.configurations import (
@@ -35,11 +37,9 @@ from ragbed.experiments.guests.serving.configurations import (
 from ragbed.experiments.guests.serving.documents import document_routes
 from ragbed.experiments.guests.serving.mcp_tools import ServedTools, open_served_tools
 from ragbed.experiments.guests.serving.middleware import GateSettings, Keys, Queue, Rate, RequestGate, session_routes
-from ragbed.experiments.guests.serving.prometheus import Metrics, RequestCounter, metrics_routes
 from ragbed.experiments.guests.serving.responses import response_routes
 from ragbed.experiments.guests.serving.sessions import ChatSessions
 from ragbed.experiments.guests.serving.state import Citations, ServerState, error_json
-from ragbed.experiments.guests.serving.telemetry import open_telemetry
 from ragbed.experiments.guests.serving.traffic import Traffic
 from ragbed.experiments.terminal.display import note, say
 

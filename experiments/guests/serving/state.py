@@ -17,8 +17,8 @@ from ragbed.experiments.guests.serving.mcp_tools import ServedTools
 
 if TYPE_CHECKING:
     from ragbed.documents.types import Document
+    from ragbed.experiments.guests.operations.prometheus import Metrics
     from ragbed.experiments.guests.serving.configurations import Configuration
-    from ragbed.experiments.guests.serving.prometheus import Metrics
     from ragbed.experiments.guests.serving.sessions import ChatSessions
     from ragbed.retrieval.index import Index
 

@@ -1,0 +1,1 @@
+"""Run a server in production: logs, health, metrics, traces, fallback, cache, spending limits."""
