@@ -2,7 +2,7 @@
 
     python bench/peeking.py
 
-The test and the interval are those of A/B tests of served configurations (`experiments/guests/serving/anytime.py`).
+The test and the interval are those of A/B tests of served configurations (`experiments/guests/traffic/anytime.py`).
 They are compared with a z-test of two shares: once looked at after every thread from the 50th on, and once only at the
 end.
 """
@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ragbed.experiments.guests.serving.anytime import blocks_of, log_e_of_test, log_ratios
+from ragbed.experiments.guests.traffic.anytime import blocks_of, log_e_of_test, log_ratios
 
 REPLICATIONS = 2_000
 SHARE = 0.7  # thumbs up of the baseline

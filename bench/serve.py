@@ -158,7 +158,7 @@ def _memory(pid: int) -> float:
 
 
 def _records(traffic: Path) -> int:
-    from ragbed.experiments.guests.serving.traffic_runs import runs_of
+    from ragbed.experiments.guests.traffic.traffic_runs import runs_of
     from ragbed.experiments.runs.store import RunFolder
 
     with contextlib.closing(RunFolder.existing(*runs_of(traffic))) as run:

@@ -219,10 +219,11 @@ BUILT_IN: tuple[Guest, ...] = (
                     "jsonl": f"{_FILES}.plain_jsonl:JSONL"}}),
     Guest("prompt_preview", {"command": {"show-prompt": f"{_IN}.prompt_preview.commands:show_prompt"}}),
     Guest("conformance", {"command": {"check strategy": f"{_IN}.conformance.commands:check_strategy"}}),
-    Guest("serving", {
-        "command": {"serve": f"{_IN}.serving.commands:serve", "questions": f"{_IN}.serving.commands:questions"},
-        "opener": {"traffic.sqlite": f"{_IN}.serving.traffic_runs:open_run_folder"},
-        "comparison": {"traffic.sqlite": f"{_IN}.serving.ab_test:compare_traffic"}}),
+    Guest("serving", {"command": {"serve": f"{_IN}.serving.commands:serve"}}),
+    Guest("traffic", {
+        "command": {"questions": f"{_IN}.traffic.commands:questions"},
+        "opener": {"traffic.sqlite": f"{_IN}.traffic.traffic_runs:open_run_folder"},
+        "comparison": {"traffic.sqlite": f"{_IN}.traffic.ab_test:compare_traffic"}}),
     Guest("doctor", {"command": {"doctor": f"{_IN}.doctor.commands:doctor"},
                      "context": {"ollama": f"{_IN}.doctor.ollama:request_context"}}),
     Guest("milvus", {"vectors": {"milvus": f"{_IN}.milvus.collection:Milvus"}}),

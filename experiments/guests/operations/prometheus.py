@@ -14,7 +14,7 @@ from ragbed.agents.types import Answer, GenerateStep, SearchStep
 
 if TYPE_CHECKING:
     from ragbed.experiments.guests.serving.sessions import TurnTimes
-    from ragbed.experiments.guests.serving.turns import ChatTurn
+    from ragbed.experiments.guests.traffic.turns import ChatTurn
 
 _SECONDS = (0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 40, 80, 160, 320)
 

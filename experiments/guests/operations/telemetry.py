@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from opentelemetry.trace import Span
 
     from ragbed.experiments.guests.serving.sessions import TurnTimes
-    from ragbed.experiments.guests.serving.turns import ChatTurn
+    from ragbed.experiments.guests.traffic.turns import ChatTurn
 
 _ENDPOINTS = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
 _CONTENT = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"

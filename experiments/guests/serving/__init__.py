@@ -1,2 +1,1 @@
-"""Serve the configurations of a run: chat completions and responses APIs, a chat page, threads, feedback and A/B tests.
-"""
+"""Serve the configurations of a run: chat completions and responses APIs, a chat page, and threads."""

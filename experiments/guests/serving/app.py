@@ -40,7 +40,7 @@ from ragbed.experiments.guests.serving.middleware import GateSettings, Keys, Que
 from ragbed.experiments.guests.serving.responses import response_routes
 from ragbed.experiments.guests.serving.sessions import ChatSessions
 from ragbed.experiments.guests.serving.state import Citations, ServerState, error_json
-from ragbed.experiments.guests.serving.traffic import Traffic
+from ragbed.experiments.guests.traffic.traffic import Traffic
 from ragbed.experiments.terminal.display import note, say
 
 _GRACE_SECONDS = 30  # seconds that running answers have when the server stops

@@ -30,7 +30,7 @@ from ragbed.experiments.guests.serving.state import (
     sse_event,
     unless_disconnected,
 )
-from ragbed.experiments.guests.serving.turns import ChatTurn
+from ragbed.experiments.guests.traffic.turns import ChatTurn
 from ragbed.retrieval.filters.parser import Where, parse_conditions
 from ragbed.retrieval.filters.terms import terms_of
 from ragbed.strategies.types import Failure, Turn

@@ -23,7 +23,7 @@ from ragbed.experiments.guests.serving.state import (
     sse_event,
     unless_disconnected,
 )
-from ragbed.experiments.guests.serving.turns import ChatTurn
+from ragbed.experiments.guests.traffic.turns import ChatTurn
 from ragbed.strategies.types import Turn
 
 

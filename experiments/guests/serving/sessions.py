@@ -18,7 +18,7 @@ from ragbed.documents.errors import CallError, SettingsError, UserError
 from ragbed.documents.keys import redact_keys
 from ragbed.documents.types import replace_surrogates
 from ragbed.experiments.guests.serving.answer_json import answer_json, call_json, display_text, passage_json, step_json
-from ragbed.experiments.guests.serving.turns import ChatTurn
+from ragbed.experiments.guests.traffic.turns import ChatTurn
 from ragbed.strategies.reading import strip_thinking
 from ragbed.strategies.types import Failure, Form, Generate, Message, Reply, Turn
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from ragbed.agents.assistant import Assistant
     from ragbed.agents.session import Session
     from ragbed.experiments.guests.serving.configurations import Configuration
-    from ragbed.experiments.guests.serving.traffic import Traffic
+    from ragbed.experiments.guests.traffic.traffic import Traffic
 
 Event = dict[str, Any]
 _TASK_TOKENS = 256  # limit of a reply that is not an answer, such as a title

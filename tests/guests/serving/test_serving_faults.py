@@ -21,7 +21,7 @@ from streamed import DONE, delta, ending, streamed
 from ragbed.agents.model_settings import CallLimits, Limits, ModelSettings
 from ragbed.documents import SettingsError
 from ragbed.experiments.guests.serving.app import create_app, open_server
-from ragbed.experiments.guests.serving.traffic_runs import runs_of
+from ragbed.experiments.guests.traffic.traffic_runs import runs_of
 from ragbed.experiments.runs.store import RunFolder
 
 ROOT = Path(__file__).parent.parent

@@ -15,7 +15,7 @@ from serving import index_of
 
 from ragbed.experiments.guests.serving.app import create_app
 from ragbed.experiments.guests.serving.middleware import GateSettings, Keys
-from ragbed.experiments.guests.serving.traffic_runs import runs_of
+from ragbed.experiments.guests.traffic.traffic_runs import runs_of
 
 mcp = pytest.importorskip("mcp", reason="the extra `mcp` is not installed")
 from mcp.client.stdio import StdioServerParameters, stdio_client  # noqa: E402

@@ -10,7 +10,7 @@ from serving import direct, index_of, served
 
 from ragbed.experiments.guests.serving import configurations
 from ragbed.experiments.guests.serving.app import create_app
-from ragbed.experiments.guests.serving.traffic_runs import runs_of
+from ragbed.experiments.guests.traffic.traffic_runs import runs_of
 from ragbed.experiments.runs.store import RunFolder
 from ragbed.retrieval import build_index
 

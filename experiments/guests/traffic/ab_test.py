@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 from ragbed.documents.errors import RunError
 from ragbed.experiments.analysis.view import View, make_figure
 from ragbed.experiments.formatting import plural
-from ragbed.experiments.guests.serving.anytime import anytime_test
-from ragbed.experiments.guests.serving.traffic import open_traffic
+from ragbed.experiments.guests.traffic.anytime import anytime_test
+from ragbed.experiments.guests.traffic.traffic import open_traffic
 from ragbed.experiments.statistics import holm
 
 # With min(), SQLite takes the other columns from the row that has the minimum.

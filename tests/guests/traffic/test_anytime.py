@@ -4,7 +4,7 @@ import itertools
 import numpy as np
 import pytest
 
-from ragbed.experiments.guests.serving.anytime import anytime_test, blocks_of, log_e_of_test, log_ratios
+from ragbed.experiments.guests.traffic.anytime import anytime_test, blocks_of, log_e_of_test, log_ratios
 
 
 def e_values(blocks, difference=0.0, **more):

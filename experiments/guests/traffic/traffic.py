@@ -26,14 +26,14 @@ from ragbed.agents.database import Database, storable
 from ragbed.agents.types import Answer, failed_answer
 from ragbed.documents.errors import RunError, SettingsError
 from ragbed.documents.types import digest
-from ragbed.experiments.guests.serving.traffic_runs import TRAFFIC, TrafficRun, folder_name
+from ragbed.experiments.guests.traffic.traffic_runs import TRAFFIC, TrafficRun, folder_name
 from ragbed.experiments.question import Question
 from ragbed.experiments.runs.store import lock_run
 from ragbed.strategies.types import Failure, Turn
 
 if TYPE_CHECKING:
     from ragbed.agents.assistant import Assistant
-    from ragbed.experiments.guests.serving.turns import ChatTurn
+    from ragbed.experiments.guests.traffic.turns import ChatTurn
 
 
 T = TypeVar("T")

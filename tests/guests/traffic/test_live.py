@@ -9,7 +9,7 @@ from test_traffic import asking, index, reply, runs_of, served
 
 from ragbed.experiments.benchmarks.jsonl import read_questions
 from ragbed.experiments.guests.review.items import open_set
-from ragbed.experiments.guests.serving.traffic import assign_variant
+from ragbed.experiments.guests.traffic.traffic import assign_variant
 from ragbed.strategies.types import Turn
 
 __all__ = ["index"]

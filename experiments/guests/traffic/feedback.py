@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from ragbed.documents.errors import SettingsError
-from ragbed.experiments.guests.serving.traffic import open_traffic, question_of
-from ragbed.experiments.guests.serving.traffic_runs import question_line
+from ragbed.experiments.guests.traffic.traffic import open_traffic, question_of
+from ragbed.experiments.guests.traffic.traffic_runs import question_line
 from ragbed.experiments.record import Result
 from ragbed.experiments.runs.store import RunFolder
 from ragbed.strategies.reading import strip_citations

@@ -15,9 +15,9 @@ import pytest
 from ragbed.agents import Answer, Assistant, AssistantSettings
 from ragbed.agents.types import failed_answer
 from ragbed.documents import RunError, SettingsError
-from ragbed.experiments.guests.serving.traffic import Traffic
-from ragbed.experiments.guests.serving.traffic_runs import open_run_folder, runs_of
-from ragbed.experiments.guests.serving.turns import ChatTurn
+from ragbed.experiments.guests.traffic.traffic import Traffic
+from ragbed.experiments.guests.traffic.traffic_runs import open_run_folder, runs_of
+from ragbed.experiments.guests.traffic.turns import ChatTurn
 from ragbed.retrieval import build_index
 from ragbed.strategies import REFUSAL
 from ragbed.strategies.types import Failure

@@ -1,0 +1,36 @@
+"""`ragbed questions`."""
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from ragbed.experiments.commands.options import AsJson
+
+
+def questions(
+        source: Annotated[Path, typer.Option("--from", metavar="SOURCE", help=(
+            "Folder of `ragbed serve --traffic`, or a file of traces."))],
+        out: Annotated[Path, typer.Option("--out", metavar="FILE", help="JSON Lines file to write; it is replaced.")],
+        thumb: Annotated[Literal["up", "down", "any"], typer.Option(help="Only answers with this thumb.")] = "any",
+        json: AsJson = False) -> None:
+    """Turn user feedback on served answers, or traces, into test questions.
+
+    An answer with a thumb up becomes a candidate for the gold answer, and its citations for the gold evidence. The
+    feedback becomes tags. Traces are JSON of OpenTelemetry, Langfuse or promptfoo; their answers become tags. Check the
+    questions with `ragbed review`, and test a fix with `ragbed run`.
+    """
+    from ragbed.experiments.formatting import plural
+    from ragbed.experiments.guests.question_files.traces import questions_from_traces
+    from ragbed.experiments.guests.traffic.feedback import questions_from_feedback
+    from ragbed.experiments.runs.store import write_lines
+    from ragbed.experiments.terminal.display import print_result
+
+    traffic = source.is_dir() or source.suffix == ".sqlite" or not source.exists()
+    lines = questions_from_feedback(source, thumb) if traffic else questions_from_traces(source)
+    write_lines(out, lines)
+    counts = {name: sum(line["tags"].get("feedback") == name for line in lines) for name in ("up", "down")}
+    print_result(json, {"from": str(source), "questions": str(out), "n": len(lines), **counts}, (
+        f"{out}: {plural(len(lines), 'question')}, {counts['up']} with a thumb up and {counts['down']} with a thumb "
+        f"down; review them with `ragbed review {out} --index INDEX`"))
