@@ -15,8 +15,8 @@ from pathlib import Path
 
 from ragbed.documents.types import Chunk
 from ragbed.experiments.guests.hard_negatives.guard import Guard, RareWords, Thresholds
+from ragbed.experiments.guests.learned_retrievers.late_interaction import LateInteraction
 from ragbed.experiments.question import Question
-from ragbed.retrieval.rerankers import LateInteraction
 from ragbed.retrieval.types import RerankerDeps
 
 

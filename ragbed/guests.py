@@ -31,6 +31,7 @@ A guest fills slots. In each slot, a name refers to an attribute of this type:
     history    a recipe that rewrites a question
     prompts    a folder of `NAME.md`, which `template(NAME)` of ragbed.strategies finds
     retriever  a subclass of `RetrieverKind`; the name is its `kind`
+    reranker   a subclass of `Reranker`; the name is its `kind`
     vectors    a settings class for the vectors of an index; the name is its `kind`
     pipeline   a subclass of `PipelineSettings`; the name is its `kind`
     answers    an `AnswerFormat`, which reads and writes another tool's answer files
@@ -80,10 +81,10 @@ from pathlib import Path
 from typing import Any, Literal, TypeVar, get_args
 
 Slot = Literal["command", "opener", "comparison", "exporter", "table", "analysis", "breakdown", "finding", "setting",
-               "benchmark", "reasoning", "retrieval", "history", "prompts", "retriever", "vectors", "pipeline", "judge",
-               "answers", "metric", "cause", "parser", "records", "ocr", "tool", "toolbox", "scheduler", "follow_up",
-               "grade", "labels", "launcher", "provider", "context", "cache", "refusal", "measure", "partial",
-               "control", "inputs", "run_view", "pair_note", "trajectory"]
+               "benchmark", "reasoning", "retrieval", "history", "prompts", "retriever", "reranker", "vectors",
+               "pipeline", "judge", "answers", "metric", "cause", "parser", "records", "ocr", "tool", "toolbox",
+               "scheduler", "follow_up", "grade", "labels", "launcher", "provider", "context", "cache", "refusal",
+               "measure", "partial", "control", "inputs", "run_view", "pair_note", "trajectory"]
 SLOTS: tuple[Slot, ...] = get_args(Slot)
 GROUP = "ragbed.guests"  # group of the entry points
 _T = TypeVar("_T")
@@ -199,9 +200,10 @@ BUILT_IN: tuple[Guest, ...] = (
         "labels": {"corrected": f"{_IN}.label_correction.commands:label_views"}}),
     Guest("more_retrievers", {"retriever": {"expanded": f"{_IN}.more_retrievers:Expanded",
                                             "mmr": f"{_IN}.more_retrievers:Mmr"}}),
-    Guest("learned_retrievers", {"retriever": {
-        "sparse": f"{_IN}.learned_retrievers:Sparse",
-        "late_interaction": f"{_IN}.learned_retrievers:LateInteractionSearch"}}),
+    Guest("learned_retrievers", {
+        "retriever": {"sparse": f"{_IN}.learned_retrievers:Sparse",
+                      "late_interaction": f"{_IN}.learned_retrievers:LateInteractionSearch"},
+        "reranker": {"late_interaction": f"{_IN}.learned_retrievers.late_interaction:LateInteraction"}}),
     Guest("external_retrievers", {"retriever": {"external": f"{_IN}.external_retrievers:External"}}),
     Guest("pipelines", {
         "command": {"import": f"{_IN}.pipelines.commands:import_"},

@@ -5,7 +5,8 @@ from .index import Index
 from .index_settings import IndexSettings
 from .model_files import find_model
 from .pool import Pool
-from .rerankers import CrossEncoding, JudgeReranker, LateInteraction
+from .rerankers.cross_encoder import CrossEncoding
+from .rerankers.reranker import JudgeReranker
 from .retrievers import Bm25, Dense, Fused, Reranked, RetrieverSettings
 from .types import Hit, Matrix, RerankerDeps, RetrieverKind
 from .vector_index import Auto, Flat, Hnsw, RaBitQ, VectorIndex
@@ -24,7 +25,6 @@ __all__ = [
     "Index",
     "IndexSettings",
     "JudgeReranker",
-    "LateInteraction",
     "Matrix",
     "Nothing",
     "Pool",

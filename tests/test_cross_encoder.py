@@ -6,7 +6,8 @@ import pytest
 import tiny_rerankers
 
 from ragbed.documents import ModelError
-from ragbed.retrieval import CrossEncoding, LateInteraction, RerankerDeps
+from ragbed.experiments.guests.learned_retrievers.late_interaction import LateInteraction
+from ragbed.retrieval import CrossEncoding, RerankerDeps
 
 QUERY, OTHER = "who founded the company", "zebra"
 TEXTS = ["ada founded it in 1999", "zebra eats grass", "the wind and the river"]

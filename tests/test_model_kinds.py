@@ -6,10 +6,11 @@ import pytest
 
 from ragbed.documents import ModelError
 from ragbed.experiments.guests.learned_retrievers import LateInteractionSearch, Sparse
+from ragbed.experiments.guests.learned_retrievers.late_interaction import LateInteraction
 from ragbed.retrieval.embedders import Sentence
 from ragbed.retrieval.embedders.opening import open_embedder
 from ragbed.retrieval.model_files import model_kind
-from ragbed.retrieval.rerankers import CrossEncoding, LateInteraction
+from ragbed.retrieval.rerankers.cross_encoder import CrossEncoding
 from tests import tiny_rerankers as tiny
 
 

@@ -138,7 +138,7 @@ ELSEWHERE = {
     "Nothing": "test_nothing", "CrestSizes": "test_chunkers", "Flat": "test_vectors",
     "Auto": "test_vector_choice", "Hnsw": "test_vectors", "RaBitQ": "test_vectors",
     "Milvus": "guests/milvus", "Reranked": "test_reranked",
-    "CrossEncoding": "test_cross_encoder", "LateInteraction": "test_late_interaction",
+    "CrossEncoding": "test_cross_encoder", "LateInteraction": "guests/learned_retrievers",
     "JudgeReranker": "test_relevance_judge", "Grader": "test_judgements",
     "RubricJudge": "guests/own_judges", "PythonJudge": "guests/own_judges",
     "Grader.max_tokens": "test_relevance_judge", "ModelJudge": "test_judges",

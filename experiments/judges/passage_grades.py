@@ -10,7 +10,7 @@ from ragbed.documents.errors import CallError
 from ragbed.experiments.metrics.metric import judgement_names
 from ragbed.experiments.question import Question
 from ragbed.experiments.record import Result
-from ragbed.retrieval.rerankers import JudgeReranker
+from ragbed.retrieval.rerankers.reranker import JudgeReranker
 
 HELPS = 2  # lowest grade of a passage that answers the question at least in part
 

@@ -4,13 +4,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import isfinite
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from pydantic import Field
 
 from ragbed.documents.errors import ModelError
 from ragbed.documents.types import digest
-from ragbed.retrieval.rerankers import Reranker, RerankerSettings
+from ragbed.guests import load_kinds
+from ragbed.retrieval.rerankers.cross_encoder import CrossEncoding
+from ragbed.retrieval.rerankers.reranker import JudgeReranker, Reranker
+from ragbed.retrieval.tagged_union import tagged_union
 from ragbed.retrieval.types import (
     DECIMALS,
     Collection,
@@ -25,6 +28,10 @@ from ragbed.retrieval.types import (
 
 if TYPE_CHECKING:
     from ragbed.retrieval.types import RetrieverSettings
+
+    RerankerSettings: TypeAlias = Reranker
+else:
+    RerankerSettings = tagged_union([*load_kinds("reranker", Reranker).values(), CrossEncoding, JudgeReranker])
 
 
 class Reranked(RetrieverKind):

@@ -35,14 +35,14 @@ from ragbed.experiments.guests.hard_negatives.selection import (
     rate_hardness,
     to_hardness,
 )
+from ragbed.experiments.guests.learned_retrievers.late_interaction import LateInteraction
 from ragbed.experiments.question import Benchmark, Bucket, Mined
 from ragbed.retrieval.embedders import Sentence
 from ragbed.retrieval.embedders.opening import open_embedder
 from ragbed.retrieval.embedders.prefixes import settings_of
 from ragbed.retrieval.index import Index
 from ragbed.retrieval.pool import Pool
-from ragbed.retrieval.rerankers import JudgeReranker, LateInteraction, Reranker
-from ragbed.retrieval.rerankers.reranker import judges_of
+from ragbed.retrieval.rerankers.reranker import JudgeReranker, Reranker, judges_of
 from ragbed.retrieval.storage.cache import CachedEmbedder
 from ragbed.retrieval.storage.folder import exclusive, replacing
 from ragbed.retrieval.storage.manifest import write_manifest

@@ -16,7 +16,7 @@ from ragbed.experiments.guests.hard_negatives.selection import (
     found_by,
     select,
 )
-from ragbed.retrieval.rerankers import JudgeReranker
+from ragbed.retrieval.rerankers.reranker import JudgeReranker
 from ragbed.retrieval.types import Hit, Progress, Scorer
 
 _FIRST_DEPTH = 20  # candidates of each miner in the first round, or twice the number needed if that is more

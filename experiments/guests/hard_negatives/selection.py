@@ -19,7 +19,7 @@ from ragbed.experiments.judges.passage_grades import HELPS
 from ragbed.experiments.question import Benchmark, Bucket, FoundBy, Mined, Question
 from ragbed.experiments.running.gold import Places, ShownTexts, SourceOf, gold_by_source, match
 from ragbed.retrieval.model_files import MINILM
-from ragbed.retrieval.rerankers import RerankerSettings
+from ragbed.retrieval.retrievers.reranked import RerankerSettings
 from ragbed.retrieval.types import DECIMALS, Hit, Scorer
 from ragbed.strategies.types import Passage
 

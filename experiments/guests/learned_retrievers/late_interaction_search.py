@@ -8,9 +8,8 @@ from typing import Literal
 import numpy as np
 
 from ragbed.documents.errors import SettingsError
+from ragbed.experiments.guests.learned_retrievers.late_interaction import LateInteraction, MaxSim
 from ragbed.retrieval.model_files import MINILM, Precision
-from ragbed.retrieval.rerankers import LateInteraction
-from ragbed.retrieval.rerankers.late_interaction import MaxSim
 from ragbed.retrieval.types import DECIMALS, Collection, Hit, RerankerDeps, RetrieverKind
 
 MAX_CHUNKS = 20_000  # about 4 GB of token vectors

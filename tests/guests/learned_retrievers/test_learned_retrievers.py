@@ -6,11 +6,11 @@ import pytest
 
 from ragbed.documents import Chunk, Document, SettingsError
 from ragbed.experiments.guests.learned_retrievers import LateInteractionSearch, Sparse, late_interaction_search, sparse
+from ragbed.experiments.guests.learned_retrievers.late_interaction import LateInteraction
 from ragbed.retrieval import Fused, Index
 from ragbed.retrieval.embedders.opening import open_embedder
 from ragbed.retrieval.model_files import find_model
 from ragbed.retrieval.pool import Pool
-from ragbed.retrieval.rerankers import LateInteraction
 from ragbed.retrieval.types import RerankerDeps
 from tests import tiny_rerankers as tiny
 

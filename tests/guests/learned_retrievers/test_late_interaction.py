@@ -4,8 +4,8 @@ import pytest
 import tiny_rerankers
 
 from ragbed.documents import digest
-from ragbed.retrieval import LateInteraction, RerankerDeps, find_model
-from ragbed.retrieval.rerankers.late_interaction import MaxSim, TokenVectors, maxsim
+from ragbed.experiments.guests.learned_retrievers.late_interaction import LateInteraction, MaxSim, TokenVectors, maxsim
+from ragbed.retrieval import RerankerDeps, find_model
 from ragbed.retrieval.storage.cache import VectorStore
 
 EAST, NORTH = [1.0, 0.0], [0.0, 1.0]
