@@ -9,7 +9,7 @@ Only `question` is required. Two lines:
 A line with `options` is a multiple-choice question. A line with `sub_questions` and `sub_answers` is a chain. `steps`
 are compared with the model's reasoning. With the setting `support`, the answer is checked for the `nuggets`, each with
 a `text` and an `importance` (vital or okay). `turns`, each with a `question` and an `answer`, are the earlier turns of
-the conversation.
+the conversation. `candidates` are passages that may be gold, which only `ragbed review` uses.
 
 The bundled demo set is such a file: 96 questions over small pages, taken from HotpotQA (CC BY-SA 4.0), ClapNQ
 (Apache-2.0) and TabFact (MIT). `data/demo/ATTRIBUTION.md` names the source of every page and question. A third are
@@ -97,6 +97,7 @@ class _OwnQuestion(_ClosedModel):
     answers: list[_Text] = []
     gold_chunks: list[StrictStr] = []
     gold_documents: list[_GoldDocument] = []
+    candidates: list[_GoldDocument] = []
     answerable: StrictBool = True
     options: list[StrictStr] | dict[str, StrictStr] = []
     sub_questions: list[_Filled] = []

@@ -136,7 +136,8 @@ def _describe_kappa(pair: Mapping[str, Any]) -> str:
 
 
 def accepted_lines(items: Mapping[str, Item], reviews: Reviews, documents: Mapping[str, Document]) -> list[str]:
-    """Return the accepted items, sorted by id, as lines of a questions file. Each has its latest edit."""
+    """Return the accepted items, sorted by id, as lines of a questions file. Each has its latest edit, and the evidence
+    chosen last."""
     lines = []
     for id in sorted(items):
         found = [own[id] for own in reviews.values() if id in own and own[id].decision]
@@ -145,6 +146,8 @@ def accepted_lines(items: Mapping[str, Item], reviews: Reviews, documents: Mappi
             item = replace(items[id], question=edit.question or items[id].question,
                            answers=edit.answers or items[id].answers)
             line = {**question_line(item, documents), **item.made.get("line", {})}
+            chosen = next((one.evidence for one in reversed(found) if one.evidence), ())
+            line["gold_documents"] += [item.made["candidates"][number - 1] for number in chosen]
             lines.append(json.dumps(line, ensure_ascii=False, sort_keys=True))
     return lines
 

@@ -36,6 +36,7 @@ def item_view(item: Item, documents: Mapping[str, Document]) -> dict[str, Any]:
         "measured": [[name, f"{value:.2f}"] for name, value in item.measured.items()],
         "steps": _steps(item),
         "documents": [_mark_document(evidence, documents) for evidence in by_place.values()],
+        "candidates": [_candidate(one, documents) for one in item.made.get("candidates", ())],
         "chunks": [_chunk(chunk, item, documents) for chunk in item.chunks]}
     shown: dict[str, Any] = _make_inert(made)
     return shown
@@ -119,6 +120,16 @@ def _chunk(chunk: Chunk, item: Item, documents: Mapping[str, Document]) -> dict[
     return {"source": document.source if document else chunk.document, "page": _page_label(chunk.pages),
             "holds": any(overlaps(chunk, one) for one in item.evidence),
             "pieces": _strip_leading_blank(_cut_middle(chunk.content, _MAX_CHUNK, 0, chunk.format == "html"))}
+
+
+def _candidate(one: Mapping[str, Any], documents: Mapping[str, Document]) -> dict[str, Any]:
+    """Return a passage that may be evidence, with its text if the document is available."""
+    document = documents.get(one["document"])
+    start, end, format = one.get("start") or 0, one.get("end") or 0, one.get("format") or "plain"
+    text = document.text(format)[start:end] if document else ""
+    return {"source": document.source if document else one["document"],
+            "page": _page_label(document.pages_of(format, start, end) if document else None),
+            "text": _plain_text(text[:_MAX_CHUNK], format == "html")}
 
 
 def _page_label(pages: tuple[int, int] | None) -> str:

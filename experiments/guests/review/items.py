@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -52,7 +52,8 @@ class Item:
         evidence: spans that support the answer.
         chunks: the chunks that the question comes with.
         documents: documents made for this item only, such as edited ones.
-        made: JSON that its kind stores. Solvers see `about` even closed-book.
+        made: JSON that its kind stores. Solvers see `about` even closed-book. `candidates` are passages that may be
+            evidence, in the form of a question's `gold_documents`; a reviewer chooses.
         measured: rates from 0 to 1, such as `solved`.
     """
 
@@ -132,6 +133,9 @@ def open_set(target: str, seed: int = 0, index: Path | None = None) -> ReviewSet
         documents |= index_documents(row.parse_as(_DOCUMENT) for row in read_rows(folder / DOCUMENTS))
     elif folder.is_file():
         items, file = _read_benchmark({"kind": "jsonl", "path": target}, documents, opened), _review_path(folder)
+        items = [replace(item, made={**item.made, "candidates": [
+                {"document": one} if isinstance(one, str) else one for one in row.fields.get("candidates") or ()]})
+                 for item, row in zip(items, read_rows(folder), strict=True)]
     elif kind in BENCHMARKS:
         items = _read_benchmark({"kind": kind, **({"path": path} if colon else {})}, documents, opened)
         file = _review_path(expand_path(path)) if colon and not path.startswith("hub:") else Path(f"{kind}.{FILE}")
@@ -186,7 +190,9 @@ def _make_item(question: Question, documents: Mapping[str, Document], index: Ind
     evidence = tuple(_find_evidence(one, chunks, documents, index) for one in gold)
     tags = {name: list(values) for name, values in question.tags.items()}
     return Item(question.id, question.text, answers, question.answerable, evidence, question.provided,
-                options=tuple(options.values()), made={"line": {**line, "tags": tags}},
+                options=tuple(options.values()),
+                made={"line": {**line, "tags": tags}, "gold": [
+                    f"{one.document} {one.chunk} {one.page} {one.format} {one.start} {one.end}" for one in gold]},
                 tags={name: ", ".join(values) for name, values in tags.items()})
 
 

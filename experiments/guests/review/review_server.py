@@ -88,6 +88,8 @@ class _ReviewPage:
             raise HTTPException(404, "no such item")
         if item.options and given.review.answers and not set(given.review.answers) <= set(item.options):
             raise HTTPException(422, "the answer has to be one of the options")
+        if max(given.review.evidence, default=0) > len(item.made.get("candidates", ())):
+            raise HTTPException(422, "the evidence has to be one of the candidates")
         if not self._file.put(given.reviewer, given.item, given.seen, given.review):
             raise HTTPException(409, "it was reviewed in another window under this name")
         return JSONResponse({"seen": self._file.last_number(given.reviewer, given.item)})

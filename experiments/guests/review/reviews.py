@@ -1,6 +1,7 @@
 """Keep reviews in one SQLite file. Each review is durable before it is acknowledged, and never overwrites another."""
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Literal
@@ -40,6 +41,7 @@ class Review(BaseModel):
         decision: empty if there is only a note.
         reason: for a rejection, one of `REASONS` or the reviewer's own words.
         question, answers: the edited texts, if the item is accepted with edits.
+        evidence: numbers of the candidate passages that the reviewer chose as evidence, from 1.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -49,13 +51,14 @@ class Review(BaseModel):
     note: _Text = ""
     question: _Text = ""
     answers: tuple[_Text, ...] = Field(default=(), max_length=100)
+    evidence: tuple[Annotated[int, Field(ge=1)], ...] = Field(default=(), max_length=100)
 
     @model_validator(mode="after")
     def _check(self) -> Review:
         if (self.decision == "reject") != bool(self.reason.strip()):
             raise ValueError("a rejection needs a reason, and other decisions must not have one")
-        if self.edited and self.decision != "accept":
-            raise ValueError("only an accepted item may be edited")
+        if (self.edited or self.evidence) and self.decision != "accept":
+            raise ValueError("only an accepted item may be edited, or have evidence chosen")
         return self
 
     @property
@@ -70,9 +73,13 @@ class Review(BaseModel):
 
 
 def content_hash(item: Item) -> str:
-    """Return a hash of the reviewed content. If an item changes later, its reviews no longer count."""
+    """Return a hash of the reviewed content. If an item changes later, its reviews no longer count.
+
+    It is the same whether or not the index with the evidence is open: a question of a file names its gold in `made`.
+    """
     return digest(item.question, *item.answers, "", *item.options, "", str(item.answerable),
-                  *(one.text for one in item.evidence))
+                  *item.made.get("gold", [one.text for one in item.evidence]),
+                  *(json.dumps(one, sort_keys=True) for one in item.made.get("candidates", ())))
 
 
 class ReviewFile:

@@ -2,6 +2,7 @@
 import json
 import sqlite3
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 
 import httpx2
@@ -128,6 +129,32 @@ def test_questions_of_ones_own_are_reviewed_with_the_documents_that_they_name(ra
     assert {one.id: one for one in read_questions(tmp_path / "accepted.jsonl")} == {
         one.id: one for one in load_demo().questions}
     ragbed.refuses("review", "nosuch", says=["nosuch: expected the folder of a set"])
+
+
+def test_reviews_stay_with_and_without_the_index_and_candidates_become_gold_only_if_chosen(tmp_path, ragbed):
+    pages = tmp_path / "pages"
+    pages.mkdir()
+    (pages / "terms.txt").write_text("The warranty lasts 24 months from delivery. Repairs take two weeks.")
+    ragbed("index", pages, "--out", tmp_path / "idx", "--embedder", "none")
+    span = {"document": "terms.txt", "format": "plain", "start": 0, "end": 43}
+    lines = [{"id": "known", "question": "How long is the warranty?", "answer": "24 months", "gold_documents": [span]},
+             {"id": "down", "question": "How long do repairs take?", "candidates": [span, {**span, "start": 44, "end": 67}]}]
+    target = tmp_path / "asked.jsonl"
+    target.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    reviewed = open_set(str(target), index=tmp_path / "idx")
+    shown = item_view(reviewed.items["down"], reviewed.documents)
+    assert shown["documents"] == []
+    assert [one["text"] for one in shown["candidates"]] == [
+        "The warranty lasts 24 months from delivery.", "Repairs take two weeks."]
+    with closing(ReviewFile(reviewed.file, reviewed.items)) as file:
+        file.put("Ana", "known", 0, ACCEPT)
+        file.put("Ana", "down", 0, Review(decision="accept", answers=("two weeks",), evidence=(2,)))
+    assert ragbed.json("review", target, "--summary")["stale"] == 0
+    ragbed("review", target, "--export", tmp_path / "reviewed.jsonl")
+    down, known = read_questions(tmp_path / "reviewed.jsonl")
+    assert [(one.document, one.start, one.end) for one in (*known.gold, *down.gold)] == [
+        ("terms.txt", 0, 43), ("terms.txt", 44, 67)]
+    assert down.answers == ("two weeks",)
 
 
 def test_evidence_in_html_is_shown_as_text_with_its_mark():

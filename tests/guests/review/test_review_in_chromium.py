@@ -1,4 +1,5 @@
 """The review page in a real Chromium: by keys alone, blind, inert, and durable at every verdict."""
+import json
 import os
 
 import pytest
@@ -140,3 +141,33 @@ def test_it_fits_a_phone_can_be_read_and_shows_where_the_focus_is(visit, folder,
         assert {style for id, style in reached if id} == {"solid"}
         assert page.evaluate("[...document.querySelectorAll('button')].every((one) => one.innerText.trim() "
                              "|| one.ariaLabel)")
+
+
+def test_passages_of_a_bad_answer_become_evidence_only_if_a_person_chooses_them(visit, tmp_path, ragbed):
+    pages = tmp_path / "pages"
+    pages.mkdir()
+    (pages / "terms.txt").write_text("The warranty lasts 24 months from delivery. Repairs take two weeks.")
+    ragbed("index", pages, "--out", tmp_path / "idx", "--embedder", "none")
+    span = {"document": "terms.txt", "format": "plain", "start": 0, "end": 43}
+    (tmp_path / "asked.jsonl").write_text(json.dumps({
+        "id": "down", "question": "How long do repairs take?", "tags": {"feedback": "down", "given": "24 months [1]"},
+        "candidates": [span, {**span, "start": 44, "end": 67}]}))
+    with serving(tmp_path / "asked.jsonl", "--index", tmp_path / "idx") as (url, _):
+        page = visit(url, "Ana")
+        page.keyboard.press("a")
+        boxes = page.locator("fieldset input")
+        assert [box.is_checked() for box in boxes.all()] == [False, False]
+        if "RAGBED_SHOTS" in os.environ:
+            for width in (1280, 390):
+                page.set_viewport_size({"width": width, "height": 860})
+                page.screenshot(path=f"{os.environ['RAGBED_SHOTS']}/review-{width}.png")
+        boxes.nth(1).check()
+        page.locator("textarea[aria-label=Answer]").fill("two weeks")
+        page.keyboard.press("Control+Enter")
+        page.wait_for_selector(".verdict.accept")
+        if "RAGBED_SHOTS" in os.environ:
+            page.set_viewport_size({"width": 1280, "height": 860})
+            page.screenshot(path=f"{os.environ['RAGBED_SHOTS']}/review-after.png")
+    ragbed("review", tmp_path / "asked.jsonl", "--export", tmp_path / "reviewed.jsonl")
+    line = json.loads((tmp_path / "reviewed.jsonl").read_text())
+    assert (line["answers"], line["gold_documents"]) == (["two weeks"], [{**span, "start": 44, "end": 67}])

@@ -144,7 +144,7 @@ function pairs(title, found) {
     el("div", null, el("dt", null, name), el("dd", null, value)))));
 }
 
-function shown({ documents, chunks, answerable }) {
+function shown({ documents, chunks, candidates, review, answerable }) {
   const boxes = documents.map((one, at) => el("article", { class: "document" },
     el("h3", null, el("bdi", null, one.title), el("span", { class: "where" },
       [one.source !== one.title && one.source, one.page].filter(Boolean).join(", "))),
@@ -155,10 +155,17 @@ function shown({ documents, chunks, answerable }) {
     el("summary", null, el("span", { class: "number" }, String(at + 1)), " ", el("bdi", null, one.source), one.page ? `, ${one.page}` : "",
       one.holds ? el("span", { class: "sign" }, "evidence") : null),
     el("div", { class: "text", dir: "auto" }, one.pieces.map(piece))));
+  const possible = candidates.map((one, at) => el("details", { class: "chunk", open: !documents.length },
+    el("summary", null, candidate(one, at), review.evidence.includes(at + 1) ? el("span", { class: "sign" }, "evidence") : null),
+    one.text ? el("div", { class: "text", dir: "auto" }, one.text) : el("p", { class: "note" }, "This document is not available.")));
   const none = answerable ? "This item has no evidence." : "An unanswerable item has no evidence.";
   return [el("h2", null, "Evidence"), ...(boxes.length ? boxes : [el("p", { class: "none" }, none)]),
+    candidates.length ? el("h2", null, `Passages that a served answer cited (${candidates.length})`) : null,
+    candidates.length ? el("p", { class: "hint" }, "They are not evidence until you choose them: ", el("kbd", null, "e")) : null, ...possible,
     chunks.length ? el("h2", null, `Chunks shown with the question (${chunks.length})`) : null, ...list].filter(Boolean);
 }
+
+const candidate = (one, at) => [el("span", { class: "number" }, String(at + 1)), " ", el("bdi", null, one.source), one.page ? `, ${one.page}` : ""];
 
 function piece({ text: words, mark, gap }) {
   if (gap) return el("span", { class: "gap" }, `${count(gap)} characters left out`);
@@ -226,7 +233,7 @@ function reject() {
 }
 
 function edit() {
-  const { question, answers, answerable, options, review } = page.item;
+  const { question, answers, answerable, options, candidates, review } = page.item;
   const area = (words, label) => el("textarea", { rows: Math.min(8, Math.ceil(words.length / 60) || 1), "aria-label": label, dir: "auto" }, words);
   const asked = area(review.question || question, "Question");
   const known = review.answers.length ? review.answers : answers;
@@ -236,15 +243,20 @@ function edit() {
   } else if (answerable) {
     fields = [...known, ""].map((words, at) => area(words, at ? "Another accepted answer" : "Answer"));
   }
+  const boxes = candidates.map((one, at) => el("input", { type: "checkbox", checked: review.evidence.includes(at + 1) }));
+  const choices = boxes.map((box, at) => el("label", { class: "candidate" }, box, " ", candidate(candidates[at], at),
+    el("span", { class: "text", dir: "auto" }, candidates[at].text.slice(0, 300))));
   open("Edit", [el("h3", null, "Question"), asked, fields.length ? el("h3", null, fields.length > 1 ? "Answers (the first is the key)" : "Answer") : null,
-    ...fields, el("p", { class: "hint" }, el("kbd", null, "Ctrl"), " ", el("kbd", null, "Enter"), " saves"), buttons("Save and accept")].filter(Boolean));
+    ...fields, choices.length ? el("fieldset", null, el("legend", null, "Passages that hold the answer"), choices) : null,
+    el("p", { class: "hint" }, el("kbd", null, "Ctrl"), " ", el("kbd", null, "Enter"), " saves"), buttons("Save and accept")].filter(Boolean));
   asked.focus();
   onSubmit(() => {
     const given = fields.map((field) => field.value.trim()).filter(Boolean);
     const words = asked.value.trim() === question.trim() ? "" : asked.value.trim();
     const same = !given.length || JSON.stringify(given) === JSON.stringify(answers);
+    const evidence = boxes.flatMap((box, at) => box.checked ? [at + 1] : []);
     close();
-    once(() => decide({ decision: "accept", note: review.note, question: words, answers: same ? [] : given },
+    once(() => decide({ decision: "accept", note: review.note, question: words, answers: same ? [] : given, evidence },
       words || !same ? "Accepted with edits." : "Accepted."));
   }, true);
 }
@@ -257,7 +269,7 @@ function note() {
 }
 
 function help() {
-  const keys = [["a", "accept, and go to the next item"], ["d", "reject; 1 to 6 choose the reason, 7 lets you type one"], ["e", "edit the question and the answer, and accept"],
+  const keys = [["a", "accept, and go to the next item"], ["d", "reject; 1 to 6 choose the reason, 7 lets you type one"], ["e", "edit the question and the answer, choose evidence, and accept"],
     ["n", "write a note"], ["← →", "previous and next item, without deciding"], ["s", "next piece of evidence"], ["u", "undo your last review"], ["Esc", "close a dialog"]];
   open("Keys", [el("dl", { class: "keys" }, keys.map(([key, words]) => el("div", null, el("dt", null, el("kbd", null, key)), el("dd", null, words)))),
     el("p", { class: "hint" }, "Items come in random order, the same for everyone. You do not see what others decided. Each review is saved at once."),
@@ -265,7 +277,8 @@ function help() {
 }
 
 const acts = {
-  a: () => once(() => decide({ ...page.item.review, decision: "accept", reason: "" }, "Accepted.")),
+  // What nobody has chosen evidence for is not accepted with one key.
+  a: () => page.item.candidates.length && !page.item.review.evidence.length ? edit() : once(() => decide({ ...page.item.review, decision: "accept", reason: "" }, "Accepted.")),
   d: reject, e: edit, n: note, "?": help,
   u: () => once(async () => {
     const { undone, place } = await ask("undo", { reviewer: page.reviewer });
