@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import zip_longest
 from typing import Any
 
-from ragbed.documents.types import Chunk, Document
+from ragbed.documents.types import Chunk, Document, Format
 from ragbed.experiments.formatting import visible
 from ragbed.experiments.guests.review.items import Evidence, Item, overlaps
 
@@ -125,7 +125,8 @@ def _chunk(chunk: Chunk, item: Item, documents: Mapping[str, Document]) -> dict[
 def _candidate(one: Mapping[str, Any], documents: Mapping[str, Document]) -> dict[str, Any]:
     """Return a passage that may be evidence, with its text if the document is available."""
     document = documents.get(one["document"])
-    start, end, format = one.get("start") or 0, one.get("end") or 0, one.get("format") or "plain"
+    start, end = one.get("start") or 0, one.get("end") or 0
+    format: Format = one.get("format") or "plain"
     text = document.text(format)[start:end] if document else ""
     return {"source": document.source if document else one["document"],
             "page": _page_label(document.pages_of(format, start, end) if document else None),

@@ -1,7 +1,8 @@
 """Turn user feedback on answers into test questions.
 
-An answer with a thumb up becomes a candidate for the gold answer, and the passages that it cites for the gold evidence.
-A refusal with a thumb up makes the question unanswerable. Review them (`ragbed review`) before you use them as gold.
+An answer with a thumb up becomes the gold answer, and the passages that it cites the gold evidence. A refusal with a
+thumb up makes the question unanswerable. The passages of other answers are only candidates, among which reviewers
+choose (`ragbed review`). Review all before you use them as gold.
 """
 from __future__ import annotations
 
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from ragbed.documents.errors import SettingsError
+from ragbed.documents.types import digest
 from ragbed.experiments.guests.traffic.traffic import open_traffic, question_of
 from ragbed.experiments.guests.traffic.traffic_runs import question_line
 from ragbed.experiments.record import Result
@@ -24,7 +26,7 @@ _FEEDBACK = ("SELECT f.record, t.run, t.configuration, f.thumb, f.comment, t.sta
 
 def questions_from_feedback(traffic: Path, thumb: Thumb = "any") -> list[dict[str, Any]]:
     """Return questions with feedback as lines of the benchmark `jsonl`. If a question was asked several times, the
-    last feedback counts.
+    last feedback counts. Ids depend on the question alone, so that reviews stay when the file is written again.
 
     Args:
         thumb: only answers with this thumb; `any` includes those with a comment alone.
@@ -46,7 +48,7 @@ def questions_from_feedback(traffic: Path, thumb: Thumb = "any") -> list[dict[st
                     "standalone": standalone}
             key = " ".join((standalone or line["question"]).casefold().split())
             found.pop(key, None)  # pop first, so that the question moves to the end
-            found[key] = {**line, **_candidates(result, thumb_given),
+            found[key] = {**line, "id": digest(key)[:12], **_candidates(result, thumb_given),
                           "tags": {name: value for name, value in tags.items() if value}}
     lines = [line for line in found.values() if thumb in ("any", line["tags"].get("feedback"))]
     if not lines:
@@ -56,12 +58,14 @@ def questions_from_feedback(traffic: Path, thumb: Thumb = "any") -> list[dict[st
 
 
 def _candidates(result: Result, thumb: str | None) -> Mapping[str, Any]:
-    """Return candidates for gold: the spans of the cited passages and, with a thumb up, the answer's text."""
+    """Return gold to review: the spans of the cited passages and the answer's text. Without a thumb up, the spans are
+    candidates only."""
     cited = {passage.number: passage for passage in result.evidence}
     gold = [{"document": one.source, "format": one.format, "start": one.start, "end": one.end}
             for one in map(cited.__getitem__, result.cited)]
-    evidence = {"gold_documents": gold} if gold else {}
-    if thumb == "up" and result.refused:
+    if thumb != "up":
+        return {"candidates": gold} if gold else {}
+    if result.refused:
         return {"answerable": False}
     text = strip_citations(result.text).strip()
-    return {"answer": text, **evidence} if thumb == "up" and text else evidence
+    return {**({"answer": text} if text else {}), **({"gold_documents": gold} if gold else {})}

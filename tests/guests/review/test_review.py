@@ -138,7 +138,8 @@ def test_reviews_stay_with_and_without_the_index_and_candidates_become_gold_only
     ragbed("index", pages, "--out", tmp_path / "idx", "--embedder", "none")
     span = {"document": "terms.txt", "format": "plain", "start": 0, "end": 43}
     lines = [{"id": "known", "question": "How long is the warranty?", "answer": "24 months", "gold_documents": [span]},
-             {"id": "down", "question": "How long do repairs take?", "candidates": [span, {**span, "start": 44, "end": 67}]}]
+             {"id": "down", "question": "How long do repairs take?",
+              "candidates": [span, {**span, "start": 44, "end": 67}]}]
     target = tmp_path / "asked.jsonl"
     target.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
     reviewed = open_set(str(target), index=tmp_path / "idx")

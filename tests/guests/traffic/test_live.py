@@ -90,21 +90,23 @@ async def test_what_was_said_of_answers_becomes_questions_that_can_be_reviewed_a
     assert follow["turns"] == [{"question": "Where is Oslo?", "answer": "Norway [1] [9]"}]
     assert (follow["tags"]["standalone"], follow["tags"]["comment"]) == ("Who lives in Oslo?", "ask the town")
     assert "answer" not in follow
-    assert oslo == {"id": "again-0", "question": "Where is Oslo?",
-                    "gold_documents": [{"document": "oslo.md", "format": "plain", "start": 0, "end": 40}],
+    assert len({follow["id"], oslo["id"], who["id"]}) == 3
+    assert oslo == {"id": oslo["id"], "question": "Where is Oslo?",
+                    "candidates": [{"document": "oslo.md", "format": "plain", "start": 0, "end": 40}],
                     "tags": {"feedback": "down", "comment": "too short", "given": "Norway [1] [9]",
                              "configuration": "direct"}}
     assert (who["answerable"], who["tags"]["feedback"]) == (False, "up")
     assert read_questions(out)[0].turns == (Turn("Where is Oslo?", "Norway [1] [9]"),)
     items = open_set(str(out), index=index).items
-    assert items["again-0"].evidence[0].text.strip() == "# Oslo\n\nOslo is the capital of Norway."
-    assert items["t-1"].made["line"]["turns"] == [{"question": "Where is Oslo?", "answer": "Norway [1] [9]"}]
+    assert items[oslo["id"]].evidence == ()  # what a bad answer cited is not gold until a person says so
+    assert items[oslo["id"]].made["candidates"] == oslo["candidates"]
+    assert items[follow["id"]].made["line"]["turns"] == [{"question": "Where is Oslo?", "answer": "Norway [1] [9]"}]
     settings = tmp_path / "fix.yaml"
     settings.write_text(yaml.safe_dump({
         "out": str(tmp_path / "runs"), "benchmark": {"kind": "jsonl", "path": str(out)}, "models": f"{server.url}#m",
         "conditions": "retrieved", "retriever": {"index": str(index), "k": 2}, "reasoning": ["direct", "quote_first"]}))
     assert (await asyncio.to_thread(ragbed, "run", settings))[0] == 0
-    assert ragbed.json("show", tmp_path / "runs" / "fix", "t-1")["question"]["turns"]
+    assert ragbed.json("show", tmp_path / "runs" / "fix", follow["id"])["question"]["turns"]
     (run,) = runs_of(folder)
     ragbed.json("report", run)
     assert ragbed.json("verify", run)["agrees"]

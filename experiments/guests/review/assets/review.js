@@ -116,7 +116,7 @@ function asked({ question, answers, answerable, options, steps, tags, measured, 
     })) : null,
     answerable ? (options.length ? null : answerList(key)) : el("p", { class: "refusal" },
       "Unanswerable from the documents. The correct reply is a refusal."),
-    review.answers.length ? was(answers.join(" / ")) : null,
+    review.answers.length && answers.length ? was(answers.join(" / ")) : null,
     review.note ? el("div", { class: "own-note" }, el("h3", null, "Your note"), text(review.note)) : null,
     steps.length ? el("div", null, el("h3", null, "Steps"), el("ol", { class: "steps" }, steps.map((step) => el("li", { dir: "auto" }, step)))) : null,
     pairs("Measured by solvers", measured), pairs("Tags", tags),
@@ -159,7 +159,7 @@ function shown({ documents, chunks, candidates, review, answerable }) {
     el("summary", null, candidate(one, at), review.evidence.includes(at + 1) ? el("span", { class: "sign" }, "evidence") : null),
     one.text ? el("div", { class: "text", dir: "auto" }, one.text) : el("p", { class: "note" }, "This document is not available.")));
   const none = answerable ? "This item has no evidence." : "An unanswerable item has no evidence.";
-  return [el("h2", null, "Evidence"), ...(boxes.length ? boxes : [el("p", { class: "none" }, none)]),
+  return [boxes.length || !candidates.length ? el("h2", null, "Evidence") : null, ...(boxes.length ? boxes : candidates.length ? [] : [el("p", { class: "none" }, none)]),
     candidates.length ? el("h2", null, `Passages that a served answer cited (${candidates.length})`) : null,
     candidates.length ? el("p", { class: "hint" }, "They are not evidence until you choose them: ", el("kbd", null, "e")) : null, ...possible,
     chunks.length ? el("h2", null, `Chunks shown with the question (${chunks.length})`) : null, ...list].filter(Boolean);
