@@ -31,11 +31,16 @@ from ragbed.agents.database import Database
 from ragbed.agents.journal import SCHEMA, Journal, Model
 from ragbed.agents.model_settings import CallLimits, ModelSettings
 from ragbed.agents.models import open_model
+from ragbed.experiments.guests.answer_support.statements import Statement
+from ragbed.experiments.guests.answer_support.support_checks import (
+    Claims,
+    ModelSupport,
+    SupportCheck,
+    ask_support,
+    parse_support,
+)
 from ragbed.experiments.guests.label_correction.agreement import cohen_kappas
-from ragbed.experiments.judges import ModelSupport, SupportCheck, ask_support
-from ragbed.experiments.judges.sentence_support import Claims, parse_support
 from ragbed.experiments.metrics.intervals import wilson
-from ragbed.strategies.support.statements import Statement
 
 RESAMPLES, LEVELS = 1000, ("full", "partial", "none", "unread")
 

@@ -24,7 +24,8 @@ A guest fills slots. In each slot, a name refers to an attribute of this type:
     analysis   a function from `AnalysisInput` to a list of `View`, for the report, the terminal and JSON
     breakdown  like `analysis`, but only for benchmarks whose scheme lists the name in `views`
     finding    a function from `AnalysisInput` to JSON or None; analyses read the result as `run.found[NAME]`
-    setting    a pydantic model, or a function that returns the value or raises ValueError; the name is a settings key
+    setting    a pydantic model, `Annotated[TYPE | None, Field(description=...)]`, or a function that returns the value
+               or raises ValueError; the name is a settings key
     benchmark  a subclass of `Selection`; the name is its `kind`
     reasoning  a recipe, as in docs/strategies.md
     retrieval  a recipe that gathers evidence
@@ -35,7 +36,8 @@ A guest fills slots. In each slot, a name refers to an attribute of this type:
     vectors    a settings class for the vectors of an index; the name is its `kind`
     pipeline   a subclass of `PipelineSettings`; the name is its `kind`
     answers    an `AnswerFormat`, which reads and writes another tool's answer files
-    grade      a function from a text, a gold answer and a question to a `Grade`; the judge `lexical` uses its namesake
+    grade      a function from a text, a gold answer and a question to a `Grade`; the judge `lexical` uses its namesake,
+               and `steps`, a function from reference steps and a reasoning to the indices of those that it contains
     judge      a subclass of `JudgeKind` (ragbed.experiments.judges.judge); the name is its `kind`
     labels     a function from a finished run and label files to a list of `View`, for `ragbed report --labels`
     cause      a `FinerCause` (ragbed.experiments.analysis.causes), which replaces causes in some cases
@@ -135,7 +137,11 @@ BUILT_IN: tuple[Guest, ...] = (
         "run_view": {"pairwise": f"{_IN}.own_judges.stored_pairs:pair_views"},
         "pair_note": {"pairwise": f"{_IN}.own_judges.stored_pairs:note_pairs"},
         "prompts": {"own_judges": f"{_IN}.own_judges:PROMPTS"}}),
-    Guest("answer_grading", {"grade": {"lexical": f"{_IN}.answer_grading.lexical:grade"}}),
+    Guest("answer_support", {
+        "setting": {"support": f"{_IN}.answer_support.support_checks:SupportSetting"},
+        "metric": {name: f"{_IN}.answer_support.support_metrics:{name.upper()}" for name in ("sentences", "nuggets")}}),
+    Guest("answer_grading", {"grade": {"lexical": f"{_IN}.answer_grading.lexical:grade",
+                                       "steps": f"{_IN}.answer_grading.held_steps:find_held_steps"}}),
     Guest("refusals", {
         "refusal": {"read": f"{_IN}.refusals.wording:read_refusal", "sentence": f"{_IN}.refusals.wording:refusal_for",
                     **{name: f"{_IN}.refusals.decision:{name}_refusal" for name in ("settle", "note")}},

@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 from judged import STORY, SUM, graded, play
 
 from ragbed.experiments import Verdict
+from ragbed.experiments.guests.answer_grading.held_steps import find_held_steps
 from ragbed.experiments.guests.answer_grading.lexical import grade
 from ragbed.experiments.judges import Lexical, ModelJudge
-from ragbed.experiments.judges.judge import find_held_steps
 from ragbed.experiments.judges.model_judge import read_grade, read_points, read_steps
 from ragbed.strategies import Failure, Generate, Reply
 

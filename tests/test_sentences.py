@@ -7,7 +7,7 @@ from growth import grows_linearly
 from ragbed.documents.chunkers import Sections
 from ragbed.documents.sentences import sentence_ends
 from ragbed.documents.types import Document
-from ragbed.strategies.support.statements import split_statements
+from ragbed.experiments.guests.answer_support.statements import split_statements
 
 
 def sentences(text):

@@ -16,7 +16,7 @@ from ragbed.experiments.conditions import Perturbation
 from ragbed.experiments.formatting import format_price, join_names
 from ragbed.experiments.metrics import cut_of, may_refuse
 from ragbed.experiments.question import Question
-from ragbed.experiments.record import Result, Support, Verdict
+from ragbed.experiments.record import Result, Verdict
 from ragbed.experiments.settings.retrievers import Finder, kinds_in
 from ragbed.retrieval.retrievers import RetrieverSettings
 from ragbed.strategies.types import Rules, Usage
@@ -103,14 +103,6 @@ def note_judge(judge: str | None, used: Usage) -> list[str]:
         return []
     return [f"The judge {judge} made {used.calls:,} calls with {used.prompt_tokens + used.completion_tokens:,} tokens "
             f"for {format_price(used.price)}. The cells' calls, tokens and prices do not include them."]
-
-
-def note_support(check: str | None, supports: Iterable[Support | None]) -> list[str]:
-    """Note how sentences and nuggets were checked, and how many labels could not be parsed."""
-    labels = [label for one in supports if one is not None for label in one.labels]
-    unread = sum(label.level is None for label in labels)
-    return [] if check is None else [f"{check} checked sentences and nuggets: {len(labels):,} labels, of which "
-                                     f"{unread:,} could not be parsed and count as 0."]
 
 
 def note_gold_filled(filled: str, results: Iterable[Result]) -> list[str]:

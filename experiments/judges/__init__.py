@@ -1,4 +1,4 @@
-"""Judges, which grade answers, and checks of what sentences cite. `__init__.pyi` lists the public names."""
+"""Judges, which grade answers. `__init__.pyi` lists the public names."""
 from ragbed.lazy import attach_stub
 
 __getattr__, __dir__, __all__ = attach_stub(__name__, __file__)

@@ -9,13 +9,6 @@ from .judge import (
     model_of,
 )
 from .model_judge import JudgeSettings, ModelJudge
-from .sentence_support import (
-    ModelSupport,
-    SupportCheck,
-    SupportSettings,
-    ask_support,
-    extract_claims,
-)
 
 __all__ = [
     "GradingInput",
@@ -25,12 +18,7 @@ __all__ = [
     "JudgeSettings",
     "Lexical",
     "ModelJudge",
-    "ModelSupport",
-    "SupportCheck",
-    "SupportSettings",
     "ask_judge",
-    "ask_support",
-    "extract_claims",
     "grading_input",
     "model_of",
 ]

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib import resources
@@ -21,7 +21,6 @@ from pydantic import BaseModel, ConfigDict
 
 from ragbed.agents.journal import Exchange, ExchangeResult, Model, complete_with_repair
 from ragbed.documents.errors import SettingsError
-from ragbed.documents.numbers import find_values
 from ragbed.documents.types import digest
 from ragbed.experiments.cells import short_name
 from ragbed.experiments.metrics.metric import Metric, Scoring, extract_reasoning, text_as_published
@@ -30,8 +29,7 @@ from ragbed.experiments.question import Question, Rubric, Scheme
 from ragbed.experiments.record import Grade, Result, Verdict
 from ragbed.guests import entries, load
 from ragbed.strategies.prompting import fill_untrusted_text
-from ragbed.strategies.reading import fold, strip_citations
-from ragbed.strategies.support.lexical import FUNCTION_WORDS
+from ragbed.strategies.reading import strip_citations
 
 GRADES: tuple[Grade, ...] = get_args(Grade)  # from best to worst
 JudgeExchange = Exchange[Verdict]
@@ -254,34 +252,6 @@ async def ask_judge(judge: Judge, model: Model | None, graded: GradingInput | No
     return ExchangeResult(None) if graded is None else await complete_with_repair(model, judge.judge(graded), deadline)
 
 
-_HELD = 0.6
-_UNSPACED = re.compile("[\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\uac00-\ud7a3]")
-
-
-def find_held_steps(steps: Sequence[str], reasoning: str) -> tuple[int, ...]:
-    """Return the indices of the steps that share at least 60 % of their content words with the reasoning.
-
-    Words are case-folded, function words are ignored, and numbers and dates are compared by value. Chinese, Japanese
-    and Korean text is compared by character bigrams.
-    """
-    reasoned, held = set(_units(reasoning)), []
-    for place, step in enumerate(steps):
-        words = set(_units(step))
-        words = words - FUNCTION_WORDS or words
-        if words and len(words & reasoned) / len(words) >= _HELD:
-            held.append(place)
-    return tuple(held)
-
-
-def _units(text: str) -> Iterator[str]:
-    yield from (value.token for value in find_values(text))
-    for word in fold(text).split():
-        if _UNSPACED.search(word):
-            yield from (word[at:at + 2] for at in range(max(len(word) - 1, 1)))
-        elif not word.isdecimal():
-            yield word
-
-
 _POINTS: dict[Grade, int] = {"Correct": 10, "Partially Correct": 5, "Wrong": 0}
 
 
@@ -297,7 +267,7 @@ class Lexical(JudgeKind):
     def judge(self, graded: GradingInput) -> JudgeExchange:
         """Return the best grade or points over the accepted answers, or the steps that the reasoning contains."""
         if graded.rubric == "steps":
-            return Verdict(judge=self.name, steps=find_held_steps(graded.steps, graded.reasoning))
+            return Verdict(judge=self.name, steps=load(entries("grade")["steps"])(graded.steps, graded.reasoning))
         text = strip_citations(graded.predicted, graded.scoring == "as-published")
         grade = load(entries("grade")[self.kind])
         best = min((grade(text, answer, graded.question) for answer in graded.answers), key=GRADES.index)

@@ -29,7 +29,6 @@ from ragbed.experiments.metrics.metric import (
     text_as_published,
 )
 from ragbed.experiments.metrics.ranking import JUDGEMENTS, RANKING, SPANS
-from ragbed.experiments.metrics.sentences import NUGGETS, SENTENCES
 from ragbed.experiments.question import ANSWERS as ANSWERS_SCHEME
 from ragbed.experiments.question import Question, Scheme
 from ragbed.experiments.record import Result
@@ -43,7 +42,7 @@ T = TypeVar("T")
 _GROUPS: dict[str, MetricGroup] = {
     "answers": ANSWERS, "choice": CHOICE, "points": POINTS, "steps": STEPS, "overlap": OVERLAP,
     "squad": SQUAD, "chain": CHAIN, "support": SUPPORT, "ranking": RANKING, "judgements": JUDGEMENTS, "spans": SPANS,
-    "attack": ATTACK, "worlds": WORLD_GROUP, "form": FORM, "sentences": SENTENCES, "nuggets": NUGGETS}
+    "attack": ATTACK, "worlds": WORLD_GROUP, "form": FORM}
 
 
 class _Registry(Mapping[str, T]):

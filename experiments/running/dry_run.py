@@ -19,7 +19,7 @@ from ragbed.documents.types import Chunk, Format
 from ragbed.experiments.analysis.notes import note_skipped, note_whole_gold
 from ragbed.experiments.analysis.pairs import count_pairs
 from ragbed.experiments.cells import PIPELINE, Cell, label_rows
-from ragbed.experiments.judges import GradingInput, ModelSupport, model_of
+from ragbed.experiments.judges import GradingInput, model_of
 from ragbed.experiments.metrics import Scored, score
 from ragbed.experiments.query_variations import QueryVariation
 from ragbed.experiments.question import Benchmark, Question, Rubric, unique_gold
@@ -268,8 +268,8 @@ def _notes(plan: Plan, planner: _Planner, plans: Sequence[CellPlan]) -> Iterator
         yield "The index is not built yet: its chunks are assumed to have the chunker's size."
     if unpriced := dict.fromkeys(plan.cell.model for plan in plans if plan.most is None):
         yield f"The price of {', '.join(unpriced)} is unknown."
-    if isinstance(settings.support, ModelSupport):
-        yield (f"The support check calls {settings.support.model} for every sentence with a citation, and again if the "
+    if checking := settings.judging_models[1]:
+        yield (f"The support check calls {checking} for every sentence with a citation, and again if the "
                "" "reply cannot be parsed; these calls are not counted here.")
     if further := ", ".join(dict.fromkeys(filter(None, map(model_of, settings.judges)))):
         yield f"{further} grades each answer too, with one or two calls. These calls are not counted here."

@@ -17,7 +17,7 @@ from ragbed.agents.watchdog import watchdog
 from ragbed.documents.errors import RunError, UserError
 from ragbed.documents.shards import Shard
 from ragbed.experiments.cells import Cell
-from ragbed.experiments.judges import ask_judge, ask_support, extract_claims, grading_input
+from ragbed.experiments.judges import ask_judge, grading_input
 from ragbed.experiments.judges.judge import GradingInput, JudgeKind, due_input, model_of, own_verdict
 from ragbed.experiments.judges.passage_grades import add_grades
 from ragbed.experiments.metrics import ScoredRow, may_refuse, score_result
@@ -365,13 +365,14 @@ class JobExecutor:
 
     async def _check_support(self, result: Result, question: Question, cell: Cell,
                              answer: Answer) -> ExchangeResult[Support | None]:
-        check = self.settings.support
+        check = getattr(self.settings, "support", None)
         if check is None:
             return ExchangeResult(None)
         gold = Places(question.own, self.resources.source_of).gold(question.gold) if check.makes_nuggets else ()
         texts = {passage.number: passage.chunk.content for passage in answer.ranked}
-        claims = extract_claims(result, question, cell, texts, check, [chunk.content for chunk in gold])
-        return await ask_support(check, self._support_model, claims, self._deadline)
+        checked: ExchangeResult[Support | None] = await check.check_answer(
+            result, question, cell, texts, [chunk.content for chunk in gold], self._support_model, self._deadline)
+        return checked
 
     def _deadline(self) -> float:
         return time.monotonic() + self.settings.limits.seconds

@@ -72,9 +72,7 @@ def summarise(plan: Plan, folder: RunFolder, exemplars: int) -> dict[str, Any]:
                       *_ranking_notes(plan, by_cell, questions),
                       *notes.note_models(plan.models, settings.calls, known_models(folder.path)),
                       *notes.note_judge(judge, judge_used), *notes.note_refused(refused_parameters(folder.database)),
-                      *notes.note_support(settings.support.name if settings.support else None,
-                                        (result.support for result in results)),
-                      *_refusal_notes(settings, results), *notes.note_gold_filled(settings.filled, results),
+                      *_checker_notes(settings, results), *notes.note_gold_filled(settings.filled, results),
                       *notes.note_unjudged(unjudged), *notes.note_own_judges(results),
                       *(notes.note_rules(cell.rules for cell in cells if not all(
                           one.answerable for one in by_cell[cell.id])) if "answers" in scheme.groups else ())],
@@ -135,8 +133,10 @@ def _unit_notes(pairs: Sequence[Mapping[str, Any]], by_cell: Mapping[str, Sequen
     return [*grouped.notes(len(pairs)), *note_correlation(changes or scores.values(), grouped)]
 
 
-def _refusal_notes(settings: RunSettings, results: Sequence[Result]) -> Sequence[str]:
-    return load(entries("refusal")["note"])(settings, results) if settings.judging_models[2] else ()
+def _checker_notes(settings: RunSettings, results: Sequence[Result]) -> Sequence[str]:
+    support = getattr(settings, "support", None)
+    return [*([support.note(result.support for result in results)] if support else []),
+            *(load(entries("refusal")["note"])(settings, results) if settings.judging_models[2] else ())]
 
 
 def _row(cell: Cell, results: Sequence[Result], settings: RunSettings, judge: str | None,

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Collection
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, get_origin
 
 import yaml
 from pydantic import (
@@ -24,7 +24,7 @@ from pydantic import (
 from ragbed.agents.model_settings import DEFAULT_MODEL, NO_MODEL, Limits, ModelSettings, define_models
 from ragbed.experiments.benchmarks import BENCHMARKS, BenchmarkSettings
 from ragbed.experiments.benchmarks.registry import complete_benchmark
-from ragbed.experiments.judges import JudgeSettings, Lexical, SupportSettings, model_of
+from ragbed.experiments.judges import JudgeSettings, Lexical, model_of
 from ragbed.experiments.judges.judge import add_judge_columns, split_judges
 from ragbed.experiments.judges.passage_grades import Grader
 from ragbed.experiments.metrics import Scoring
@@ -125,10 +125,10 @@ def _guest_fields() -> dict[str, Any]:
     fields: dict[str, Any] = {}
     for name, kind in loaded("setting").items():
         is_model = isinstance(kind, type) and issubclass(kind, BaseModel)
-        value = kind if is_model else Annotated[Any, AfterValidator(kind)]
         about = (kind.__doc__ or "A setting that a guest adds.").partition("\n")[0]
-        fields[name] = value | None if is_model else value, Field(
-            default=None, exclude_if=operator.not_, description=about)
+        described = kind if get_origin(kind) is Annotated else Annotated[
+            kind | None if is_model else Annotated[Any, AfterValidator(kind)], Field(description=about)]
+        fields[name] = described, Field(default=None, exclude_if=operator.not_)
     return fields
 
 
@@ -192,8 +192,6 @@ class RunSettings(_MatrixWithGuests):
         judge: who grades answers: `lexical`, a model, or your own rubric or function. The first judge of a list decides
             which answers are right.
         judges: further judges. Each has a column of its own.
-        support: who checks whether citations support each sentence, and whether the answer contains the question's
-            nuggets: `lexical`, `nli:MODEL`, a model, or settings of one.
         scoring: `corrected`, or `as-published` for the paper's own rules.
         unit: unit of inference for intervals and tests: `question`, `document` for conclusions on new documents, or a
             tag. By default `question`. Questions that belong together, such as turns of a conversation, are one unit.
@@ -242,7 +240,6 @@ class RunSettings(_MatrixWithGuests):
     repeats: matrix.Repeats = 1
     judge: Annotated[JudgeSettings, Field(json_schema_extra=matrix.allow_list)] = Lexical()
     judges: list[JudgeSettings] = Field(default_factory=list, exclude_if=operator.not_)
-    support: SupportSettings | None = Field(default=None, exclude_if=operator.not_)
     grader: Grader | None = Field(default=None, exclude_if=operator.not_)
     scoring: Scoring = "corrected"
     unit: str | None = Field(default=None, min_length=1, exclude_if=operator.not_)
@@ -330,8 +327,8 @@ class RunSettings(_MatrixWithGuests):
         scheme = self.benchmark.scheme_of(questions)
         if self.only_searches:
             scheme = search_scheme(questions, scheme)
-        elif self.support is not None:
-            scheme = self.support.scheme_of(scheme, questions)
+        elif support := getattr(self, "support", None):
+            scheme = support.scheme_of(scheme, questions)
         if own := getattr(self, "metrics", None):
             scheme = own.add_columns(scheme)
         if not self.only_searches:
@@ -361,7 +358,8 @@ class RunSettings(_MatrixWithGuests):
     @property
     def judging_models(self) -> tuple[str | None, ...]:
         """Return the models that judge, check support, tell refusals and paraphrase; None for each without a model."""
-        return *map(model_of, (self.judge, self.support, getattr(self, "refusals", None))), self.paraphrasing_model
+        checking = (getattr(self, name, None) for name in ("support", "refusals"))
+        return *map(model_of, (self.judge, *checking)), self.paraphrasing_model
 
     @property
     def paraphrasing_model(self) -> str | None:

@@ -22,8 +22,8 @@ from ragbed.experiments.guests.answer_grading.notation import (
     read_plainly,
     units_of,
 )
+from ragbed.experiments.guests.answer_support.word_overlap import FUNCTION_WORDS
 from ragbed.experiments.record import Grade
-from ragbed.strategies.support.lexical import FUNCTION_WORDS
 
 _UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
 _TOKEN = re.compile(rf"[{_UNSPACED}]|[^\W_{_UNSPACED}]+[+#]*|(?<=\w)-(?=\w)"

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 from ragbed.documents.numbers import TextValue, find_values
 from ragbed.experiments.guests.answer_grading.lexical import denies_answer, grade
+from ragbed.experiments.guests.answer_support.word_overlap import all_words, content_words
 from ragbed.experiments.guests.construct.llm import LABELS
 from ragbed.experiments.guests.review.items import Item
 from ragbed.strategies.choice import read_choice
 from ragbed.strategies.normalizing import normalize_answer
 from ragbed.strategies.reading import strip_citations
-from ragbed.strategies.support.lexical import all_words, content_words
 from ragbed.strategies.types import Draft
 
 _LONG, _SHARE = 5, 0.8  # a draft must have this share of an answer's content words if there are at least _LONG

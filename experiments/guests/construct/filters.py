@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any, Literal
 
 from ragbed.documents.types import Chunk
+from ragbed.experiments.guests.answer_support.word_overlap import content_words
 from ragbed.experiments.guests.construct.answer_matching import is_correct
 from ragbed.experiments.guests.construct.llm import SOLVER, in_parallel, solve
 from ragbed.experiments.guests.construct.stages import Library
@@ -16,7 +17,6 @@ from ragbed.experiments.guests.review.items import Evidence, Item, overlaps
 from ragbed.experiments.question import Question
 from ragbed.experiments.running.gold import revealing_answers
 from ragbed.strategies.normalizing import normalize_answer
-from ragbed.strategies.support.lexical import content_words
 from ragbed.strategies.types import Draft
 
 _THING = (r"(?:documents?|passages?|texts?|contexts?|tables?|excerpts?|snippets?|articles?|paragraphs?|sections?"

@@ -12,10 +12,10 @@ from typing import NamedTuple
 
 from ragbed.documents.numbers import find_values
 from ragbed.documents.types import digest
+from ragbed.experiments.guests.answer_support.word_overlap import NUMBER_WORDS
 from ragbed.experiments.metrics.matching import contains_answer, is_korean
 from ragbed.experiments.question import Question
 from ragbed.strategies.normalizing import normalize_answer, normalize_values
-from ragbed.strategies.support.lexical import NUMBER_WORDS
 
 _LONG, _SHORT, _ITEM = 10, 5, 4  # most words of a gold answer, and of its items, to change a name, a number, an item
 _SMALL, _TEN_PARTS = 12, 100  # a count up to _SMALL and a number below _TEN_PARTS is changed by 1

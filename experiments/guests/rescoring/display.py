@@ -12,8 +12,8 @@ import typer
 from ragbed.experiments.analysis.notes import describe_unjudged
 from ragbed.experiments.analysis.view import View
 from ragbed.experiments.formatting import estimate
+from ragbed.experiments.guests.answer_support.support_checks import parse_support
 from ragbed.experiments.guests.rescoring.rescore import Again, score_anew
-from ragbed.experiments.judges.sentence_support import parse_support
 from ragbed.experiments.metrics import Scoring, aggregate, may_refuse
 from ragbed.experiments.record import Result
 from ragbed.experiments.runs.finished import Finished, open_finished

@@ -13,19 +13,16 @@ from ragbed.agents.limits import run_bounded
 from ragbed.agents.models import open_model, resolve_model
 from ragbed.agents.types import Cost
 from ragbed.documents.errors import RunError, SettingsError
+from ragbed.experiments.guests.answer_support.support_checks import Claims, ModelSupport, SupportCheck, ask_support
 from ragbed.experiments.judges import (
     GradingInput,
     Lexical,
     ModelJudge,
-    ModelSupport,
-    SupportCheck,
     ask_judge,
-    ask_support,
     grading_input,
     model_of,
 )
 from ragbed.experiments.judges.judge import JudgeKind
-from ragbed.experiments.judges.sentence_support import Claims
 from ragbed.experiments.question import Rubric
 from ragbed.experiments.record import Support, Verdict
 from ragbed.experiments.runs.store import RunFolder

@@ -18,12 +18,12 @@ from ragbed.agents.types import Answer, CallOutcome
 from ragbed.agents.watchdog import watchdog
 from ragbed.documents.errors import RecipeMismatch, SettingsError, UserError
 from ragbed.documents.types import Chunk
-from ragbed.experiments.analysis.notes import note_support
 from ragbed.experiments.cells import Cell
+from ragbed.experiments.guests.answer_support.support_checks import ModelSupport, SupportCheck, extract_claims
 from ragbed.experiments.guests.own_metrics.measuring import Measuring, read_metrics
 from ragbed.experiments.guests.refusals.decision import DECIDED, settle_words
 from ragbed.experiments.guests.rescoring.rejudge import JudgedAnswer, Material, check_support, find_judges, rejudge
-from ragbed.experiments.judges import GradingInput, Lexical, ModelSupport, SupportCheck, extract_claims, grading_input
+from ragbed.experiments.judges import GradingInput, Lexical, grading_input
 from ragbed.experiments.metrics import GROUPS, Scoring, find_metric, score_result
 from ragbed.experiments.metrics.scoring import DECLARED
 from ragbed.experiments.query_variations import NOT_PARAPHRASED
@@ -258,7 +258,7 @@ def _check(again: Again, work: _Work, check: SupportCheck, progress: Progress) -
     again.results = [_score_again(one.model_copy(update={"support": found.get((one.cell, one.question))}),
                                   work.cells[one.cell], run.questions[one.question], work.scheme, work.scoring)
                      for one in again.results]
-    again.notes += note_support(check.name, found.values())
+    again.notes.append(check.note(found.values()))
 
 
 def _add_columns(scheme: Scheme, metrics: Sequence[str]) -> Scheme:

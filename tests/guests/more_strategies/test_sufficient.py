@@ -3,9 +3,9 @@ import pytest
 from disciplined import Told, decided
 from gathering import QUESTION
 
+from ragbed.experiments.guests.answer_support.statements import read_share
 from ragbed.experiments.guests.more_strategies.parts.evidence_checks import Sufficiency, read_sufficiency
 from ragbed.strategies import REFUSAL
-from ragbed.strategies.support.statements import read_share
 
 LIBRARY = {QUESTION: "jaws shark", "birthplace of Steven Spielberg": "spielberg jaws"}
 SHORT = "Missing: birthplace of Steven Spielberg\nSufficiency: 3"

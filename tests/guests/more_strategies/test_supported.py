@@ -3,8 +3,8 @@ import pytest
 from disciplined import TEXTS, Told, decided
 from gathering import QUESTION
 
+from ragbed.experiments.guests.answer_support.statements import read_grades
 from ragbed.strategies import REFUSAL
-from ragbed.strategies.support.statements import read_grades
 
 LIBRARY = {QUESTION: "jaws spielberg shark"}
 GOOD = "Steven Spielberg, who directed Jaws, was born in Cincinnati [1] [2]."

@@ -25,6 +25,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter,
 from ragbed.documents.errors import BenchmarkError, SettingsError
 from ragbed.documents.rows import read_json
 from ragbed.documents.types import Chunk
+from ragbed.experiments.guests.answer_support.word_overlap import FUNCTION_WORDS, all_words, content_words
 from ragbed.experiments.guests.construct import filters
 from ragbed.experiments.guests.construct.counterfactuals import World, apply_to_passage, compute_answers, make_worlds
 from ragbed.experiments.guests.construct.llm import WRITER, ask_structured
@@ -41,7 +42,6 @@ from ragbed.experiments.guests.formats.typed_tables import BLANK, SENTENCE, Type
 from ragbed.experiments.guests.review.items import Evidence, Item
 from ragbed.experiments.metrics.matching import is_korean
 from ragbed.experiments.runs.store import write_lines
-from ragbed.strategies.support.lexical import FUNCTION_WORDS, all_words, content_words
 
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
 _NO_QUOTES = str.maketrans("", "", "“”")

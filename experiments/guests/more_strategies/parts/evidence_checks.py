@@ -6,13 +6,19 @@ from collections.abc import Generator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
+from ragbed.experiments.guests.answer_support.statements import (
+    MAX_REPLY,
+    Statement,
+    read_grades,
+    read_share,
+    read_statements,
+)
+from ragbed.experiments.guests.answer_support.word_overlap import score
 from ragbed.experiments.guests.more_strategies.parts.tracing import EvidenceTrace
 from ragbed.strategies.answering import ask, ask_for_answer, draft, strip_sub_answers
 from ragbed.strategies.parts.reading import says_nothing
 from ragbed.strategies.prompting import fill_untrusted, template
 from ragbed.strategies.reading import fold, read_answer
-from ragbed.strategies.support.lexical import score
-from ragbed.strategies.support.statements import MAX_REPLY, Statement, read_grades, read_share, read_statements
 from ragbed.strategies.types import Asked, Draft, Evidence, Reply, Task
 
 _MAX_STATEMENT, _MAX_QUERY = 2_000, 300  # characters

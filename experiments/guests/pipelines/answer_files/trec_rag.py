@@ -11,9 +11,9 @@ from typing import Any
 
 from ragbed.documents.rows import Row, read_rows
 from ragbed.experiments.answer_files import Answer, AnswerFormat, Prediction
+from ragbed.experiments.guests.answer_support.statements import split_statements
 from ragbed.experiments.guests.pipelines.answer_files.conversion import line_writer, prediction
 from ragbed.strategies.reading import find_citations, strip_citations
-from ragbed.strategies.support.statements import split_statements
 
 
 def _read(file: Path) -> Iterator[Prediction]:

@@ -1,7 +1,7 @@
 """Check whether cited passages support each sentence of an answer, and whether the answer supports each nugget, a fact
 that a good answer contains.
 
-`lexical` compares words, numbers and dates (`strategies/support/lexical.py`). `nli` uses a cross-encoder trained for
+`lexical` compares words, numbers and dates (`word_overlap.py`). `nli` uses a cross-encoder trained for
 entailment, as ALCE does (Gao et al., "Enabling Large Language Models to Generate Text with Citations", EMNLP 2023).
 `model` asks a language model, and repeats the call once if the reply cannot be parsed. If that fails too, the sentence
 has no level, which is different from the level `none`.
@@ -19,13 +19,13 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from ragbed.agents.journal import Exchange, ExchangeResult, Model, complete_with_repair
 from ragbed.documents.types import Chunk
 from ragbed.experiments.cells import Cell
+from ragbed.experiments.guests.answer_support.statements import Statement, read_grades, read_statements
+from ragbed.experiments.guests.answer_support.word_overlap import score
 from ragbed.experiments.judges.judge import fill
 from ragbed.experiments.question import Question, Scheme
 from ragbed.experiments.record import Result, Support, SupportLabel, SupportLevel
 from ragbed.strategies.reading import read_answer, read_citations, strip_citations
 from ragbed.strategies.retrieval.once import none
-from ragbed.strategies.support.lexical import score
-from ragbed.strategies.support.statements import Statement, read_grades, read_statements
 from ragbed.strategies.types import Draft, Failure, Generate, Message, Passage, Task
 
 LevelResult = tuple[SupportLevel | None, str]  # the level, or None and the reason
@@ -93,6 +93,19 @@ class SupportCheck(BaseModel):
                        columns=tuple(dict.fromkeys([*scheme.columns, "sentence_precision / sentence_recall",
                                                     *["nuggets_vital_strict"] * nuggets])))
 
+    def note(self, supports: Iterable[Support | None]) -> str:
+        """Return a sentence on how sentences and nuggets were checked, and how many labels could not be parsed."""
+        labels = [label for one in supports if one is not None for label in one.labels]
+        unread = sum(label.level is None for label in labels)
+        return (f"{self.name} checked sentences and nuggets: {len(labels):,} labels, of which {unread:,} could not be "
+                "parsed and count as 0.")
+
+    async def check_answer(self, result: Result, question: Question, cell: Cell, passages: Mapping[int, str],
+                           gold: Sequence[str], model: Model | None,
+                           deadline: Callable[[], float]) -> ExchangeResult[Support | None]:
+        """Return the labels of an answer, if there is anything to check. `passages` and `gold` are texts."""
+        return await ask_support(self, model, extract_claims(result, question, cell, passages, self, gold), deadline)
+
     def level(self, statement: str, sources: Sequence[str], question: str,
               nugget: bool = False) -> Exchange[LevelResult]:
         """Return how well the sources together support a statement."""
@@ -145,7 +158,7 @@ class _ByValue(SupportCheck):
 
 
 class LexicalSupport(_ByValue):
-    """Compares words, numbers and dates, without a model (`strategies/support/lexical.py`)."""
+    """Compares words, numbers and dates, without a model (`word_overlap.py`)."""
 
     kind: Literal["lexical"] = "lexical"
     full: float = 0.8
@@ -233,6 +246,9 @@ def parse_support(name: str) -> LexicalSupport | NliSupport | ModelSupport:
 SupportSettings = Annotated[
     Annotated[LexicalSupport | NliSupport | ModelSupport, Field(discriminator="kind")],
     BeforeValidator(lambda value: parse_support(value) if isinstance(value, str) else value)]
+SupportSetting = Annotated[SupportSettings | None, Field(
+    description="who checks whether citations support each sentence, and whether the answer contains the question's "
+                "nuggets: `lexical`, `nli:MODEL`, a model, or settings of one.")]
 
 
 async def ask_support(check: SupportCheck, model: Model | None, claims: Claims | None,

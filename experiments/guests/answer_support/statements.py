@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from ragbed.documents.sentences import sentence_ends
+from ragbed.experiments.guests.answer_support.word_overlap import content_words
 from ragbed.strategies.reading import (
     begins_with_refusal,
     is_only_citations,
@@ -13,7 +14,6 @@ from ragbed.strategies.reading import (
     read_citations,
     strip_citations,
 )
-from ragbed.strategies.support.lexical import content_words
 from ragbed.strategies.types import Draft, Task
 
 MAX_STATEMENTS = 40  # the last statement holds the rest of a longer answer, so that everything is checked

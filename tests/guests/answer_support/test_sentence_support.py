@@ -12,11 +12,17 @@ from stored import result
 
 from ragbed.documents import ModelError
 from ragbed.experiments import Question, RunSettings, Support, SupportLabel, find_metric, score
-from ragbed.experiments.judges import ModelSupport, extract_claims
-from ragbed.experiments.judges.sentence_support import Claims, LexicalSupport, NliSupport, parse_support
+from ragbed.experiments.guests.answer_support.statements import Statement
+from ragbed.experiments.guests.answer_support.support_checks import (
+    Claims,
+    LexicalSupport,
+    ModelSupport,
+    NliSupport,
+    extract_claims,
+    parse_support,
+)
 from ragbed.experiments.metrics import Scored
 from ragbed.strategies import Failure, Reply
-from ragbed.strategies.support.statements import Statement
 
 BORN = "Steven Spielberg was born on December 18, 1946, in Cincinnati, Ohio."
 JAWS = "Jaws is a 1975 film directed by Steven Spielberg."

@@ -2,9 +2,9 @@
 import pytest
 
 from ragbed.documents import Chunk
+from ragbed.experiments.guests.answer_support.statements import MAX_STATEMENTS, read_statements
+from ragbed.experiments.guests.answer_support.word_overlap import Score, not_stated, score
 from ragbed.strategies import Draft, Passage, Task
-from ragbed.strategies.support.lexical import Score, not_stated, score
-from ragbed.strategies.support.statements import MAX_STATEMENTS, read_statements
 
 QUESTION = "Where was the director of Jaws born?"
 BORN = "Steven Spielberg was born on December 18, 1946, in Cincinnati, Ohio."
