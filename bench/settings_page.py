@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ragbed.experiments.settings.file import settings_schema
+from ragbed.guests import own_entries
 from ragbed.strategies.types import FAMILIES
 
 PAGE = Path(__file__).parent.parent / "docs" / "settings.md"
@@ -43,7 +44,9 @@ Field = Mapping[str, Any]
 def page() -> str:
     """Return the text of docs/settings.md."""
     schema = settings_schema()
-    defined: dict[str, Field] = {"RunSettings": schema}
+    own = schema["properties"].items()  # what guests add is at the end
+    defined: dict[str, Field] = {"RunSettings": {**schema, "properties": dict(
+        sorted(own, key=lambda item: item[0] in own_entries("setting")))}}
     for name, one in sorted(schema["$defs"].items(), key=lambda item: "settings__retrievers" in item[0]):
         defined[name.rpartition("__")[2]] = one  # a retriever with the keys of a run, and not a part of another one
     kinds = {title: dict(_kinds(where, defined)) for title, where in _SECTIONS.items()}
