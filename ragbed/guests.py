@@ -18,6 +18,8 @@ A guest fills slots. In each slot, a name refers to an attribute of this type:
     comparison a function from a folder and a baseline or None to JSON and views; named like an opener
     control    a context manager from a run's folder and a function for notes to a function that runs jobs (`RunJobs`
                of ragbed.experiments.running.hooks)
+    estimate   a function from the settings of runs, and whether to print JSON, that prints their estimated cost; the
+               name is "run"
     partial    a function from the open folder of an unfinished run to a summary of its answers so far, or None
     exporter   a function from a folder, an output and a format or None to a line of text; named like an opener
     table      a function from a finished run to rows, "records" for `Run.frame`, or to HTML, "html" for notebooks
@@ -86,7 +88,7 @@ Slot = Literal["command", "opener", "comparison", "exporter", "table", "analysis
                "benchmark", "reasoning", "retrieval", "history", "prompts", "retriever", "reranker", "vectors",
                "pipeline", "judge", "answers", "metric", "cause", "parser", "records", "ocr", "tool", "toolbox",
                "scheduler", "follow_up", "grade", "labels", "launcher", "provider", "context", "cache", "refusal",
-               "measure", "partial", "control", "inputs", "run_view", "pair_note", "trajectory"]
+               "measure", "estimate", "partial", "control", "inputs", "run_view", "pair_note", "trajectory"]
 SLOTS: tuple[Slot, ...] = get_args(Slot)
 GROUP = "ragbed.guests"  # group of the entry points
 _T = TypeVar("_T")
@@ -225,6 +227,7 @@ BUILT_IN: tuple[Guest, ...] = (
         "answers": {"trec_rag": f"{_FILES}.trec_rag:TREC_RAG", "inspect": f"{_FILES}.inspect_log:INSPECT",
                     "ragas": f"{_FILES}.ragas:RAGAS", "ragchecker": f"{_FILES}.ragchecker:RAGCHECKER",
                     "jsonl": f"{_FILES}.plain_jsonl:JSONL"}}),
+    Guest("run_estimates", {"estimate": {"run": f"{_IN}.run_estimates.cost_tables:show_estimates"}}),
     Guest("prompt_preview", {"command": {"show-prompt": f"{_IN}.prompt_preview.commands:show_prompt"}}),
     Guest("conformance", {"command": {"check strategy": f"{_IN}.conformance.commands:check_strategy"}}),
     Guest("serving", {"command": {"serve": f"{_IN}.serving.commands:serve"}}),

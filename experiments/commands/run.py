@@ -12,6 +12,7 @@ import typer
 
 from ragbed.experiments.commands.help import MORE
 from ragbed.experiments.commands.options import AsJson, Fresh, Launcher, ShardName, Texts, part_of, refuse
+from ragbed.guests import entries, load
 
 if TYPE_CHECKING:
     from ragbed.documents.shards import Shard
@@ -100,7 +101,7 @@ def run(target: Target = None, path: Files = None, model: Models = None, reasoni
     runs = [one.model_copy(update={"budget": update_budget(one.budget, budget or ()), "probe": probe or one.probe})
             for one in (runs if cassette else _with_models(runs, fresh, journal != "replay", part))]
     if dry:
-        _plan(runs, json)
+        load(entries("estimate")["run"])(runs, json)
     else:
         carry_out_runs(runs, "replay" if cassette else journal, retry, fresh, json, cassette, part, launcher, full)
 
@@ -177,21 +178,6 @@ def carry_out_runs(runs: Sequence[RunSettings], journal: JournalMode, retry: boo
         carry(runs[0], print_json)
     else:
         in_turn(runs, carry, json, fresh, replay=journal == "replay", shard=shard)
-
-
-def _plan(runs: Sequence[RunSettings], json: bool) -> None:
-    from ragbed.experiments.running.dry_run import plan_run
-    from ragbed.experiments.terminal.cost_tables import show_plan, show_total
-    from ragbed.experiments.terminal.display import print_json
-
-    plans = [plan_run(settings) for settings in runs]
-    if json:
-        print_json(plans if len(plans) > 1 else plans[0])
-        return
-    for plan in plans:
-        show_plan(plan)
-    if len(plans) > 1:
-        show_total(plans)
 
 
 def _again(words: Sequence[str], settings: RunSettings, cassette: Replay | None) -> str:

@@ -31,10 +31,10 @@ from ragbed.experiments.guests.label_correction.judge_trial import (
 )
 from ragbed.experiments.guests.label_correction.sheets import read_raters, write_sheet
 from ragbed.experiments.guests.rescoring.rejudge import Material, Rater, find_judges, read_material, rejudge
+from ragbed.experiments.guests.run_estimates.bounds import Use
 from ragbed.experiments.judges import ModelJudge
 from ragbed.experiments.report.packing import as_json
 from ragbed.experiments.report.page import report_run
-from ragbed.experiments.running.bounds import Use
 from ragbed.experiments.running.budget import estimate_prompt_tokens
 from ragbed.experiments.runs.finished import TRIAL, Finished
 from ragbed.experiments.runs.store import RunFolder, lock_run

@@ -96,7 +96,7 @@ def _previews_of_run(path: Path, names: Sequence[str], question: str | None, rep
 
     from ragbed.agents.tools import describe_tools
     from ragbed.experiments.cells import PIPELINE, label_rows
-    from ragbed.experiments.running.dry_run import PlannedEvidence
+    from ragbed.experiments.guests.run_estimates.dry_run import PlannedEvidence
     from ragbed.experiments.running.plan import Plan
     from ragbed.experiments.running.resources import Resources
     from ragbed.experiments.runs.finished import cell_not_found, match_cells

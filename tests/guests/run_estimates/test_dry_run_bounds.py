@@ -10,7 +10,7 @@ import pytest
 from ragbed.agents import Limits, ModelSettings, Scripted
 from ragbed.agents.scripted import unsatisfied_reply
 from ragbed.documents import Chunk
-from ragbed.experiments.running.bounds import estimate_bounds
+from ragbed.experiments.guests.run_estimates.bounds import estimate_bounds
 from ragbed.strategies import ANSWERING, REASONING, REFUSAL, RETRIEVAL, Task
 from ragbed.strategies.settings import strategy_config
 

@@ -6,7 +6,21 @@ from pathlib import Path
 from typing import Any
 
 from ragbed.experiments.formatting import format_price, plural
-from ragbed.experiments.terminal.display import note, print_table, say
+from ragbed.experiments.guests.run_estimates.dry_run import plan_run
+from ragbed.experiments.settings import RunSettings
+from ragbed.experiments.terminal.display import note, print_json, print_table, say
+
+
+def show_estimates(runs: Sequence[RunSettings], json: bool) -> None:
+    """Print what each run would cost, and their sum. Raises UserError if one could not begin."""
+    plans = [plan_run(settings) for settings in runs]
+    if json:
+        print_json(plans if len(plans) > 1 else plans[0])
+        return
+    for plan in plans:
+        show_plan(plan)
+    if len(plans) > 1:
+        show_total(plans)
 
 
 def show_plan(plan: Mapping[str, Any]) -> None:

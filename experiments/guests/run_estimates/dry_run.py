@@ -19,11 +19,11 @@ from ragbed.documents.types import Chunk, Format
 from ragbed.experiments.analysis.notes import note_skipped, note_whole_gold
 from ragbed.experiments.analysis.pairs import count_pairs
 from ragbed.experiments.cells import PIPELINE, Cell, label_rows
+from ragbed.experiments.guests.run_estimates.bounds import Bounds, Use, estimate_bounds
 from ragbed.experiments.judges import GradingInput, model_of
 from ragbed.experiments.metrics import Scored, score
 from ragbed.experiments.query_variations import QueryVariation
 from ragbed.experiments.question import Benchmark, Question, Rubric, unique_gold
-from ragbed.experiments.running.bounds import Bounds, Use, estimate_bounds
 from ragbed.experiments.running.budget import check_prices, estimate_prompt_tokens
 from ragbed.experiments.running.cell_matrix import has_index
 from ragbed.experiments.running.fingerprint import describe_settings, identities

@@ -11,7 +11,7 @@ from ragbed.experiments.running.budget import estimate_tokens
 from ragbed.experiments.running.jobs import SAMPLE, sample_evenly
 from ragbed.strategies import answer, ask, catalogue, template
 
-DATA = Path(__file__).parent / "data"
+DATA = Path(__file__).parents[2] / "data"
 
 
 @pytest.fixture
