@@ -12,6 +12,7 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from itertools import accumulate, islice
 from typing import Any, Generic, Protocol, TypeVar
 
 from ragbed.agents.database import Database, row_hash
@@ -27,6 +28,7 @@ _dump = json.JSONEncoder().encode
 _FIND = "SELECT * FROM searches WHERE key = ?"
 _MAX_PARTS = 100_000  # chunks whose JSON is kept in memory
 _MAX_SHOWN = 80  # maximum characters of a query in an error
+_MAX_BATCH = 8_000  # maximum characters of several queries that are searched together
 
 Request = Mapping[str, Any]
 
@@ -224,7 +226,7 @@ class SearchTimes:
 class Searcher(Generic[Asked]):
     """Searches one retriever for many questions and cells.
 
-    Repeated queries are answered from memory, and queries that arrive during a search are batched into the next one.
+    Repeated queries are answered from memory. Queries that arrive during a search are batched, short ones first.
 
     Args:
         retriever: the retriever to search, or None in a replay, which only returns stored hits.
@@ -280,7 +282,7 @@ class Searcher(Generic[Asked]):
             async with self._turn:
                 if (query, k) in self._found:
                     return self._found[query, k]
-                batch, self._waiting = list(dict.fromkeys([query, *self._waiting])), []
+                batch = self._next_batch(query)
                 try:
                     found = await self._run(batch, k)
                 except CallError:  # the judge failed for an unknown query of the batch, so retry this one alone
@@ -294,6 +296,14 @@ class Searcher(Generic[Asked]):
                 return found[0]
         finally:
             del self._asked[query, k]
+
+    def _next_batch(self, query: Asked) -> list[Asked]:
+        """Take a query and the shortest waiting ones, but few characters in all, so that long texts delay few."""
+        waiting = sorted(dict.fromkeys(one for one in self._waiting if one != query), key=lambda one: len(str(one)))
+        sizes = accumulate((len(str(one)) for one in waiting), initial=len(str(query)))
+        count = sum(size <= _MAX_BATCH for size in islice(sizes, 1, None))
+        self._waiting = waiting[count:]
+        return [query, *waiting[:count]]
 
     def _remember(self, query: Asked, k: int, hits: list[Hit]) -> list[Hit]:
         self._found[query, k] = hits

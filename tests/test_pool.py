@@ -228,6 +228,17 @@ async def test_searches_of_many_questions_go_together_and_equal_ones_once():
     assert len(pages.batches) <= 3
 
 
+async def test_long_queries_are_searched_a_few_at_a_time_and_short_ones_do_not_wait_for_them():
+    pages = Pages()
+    searcher = Searcher(pages, 5)
+    long = [letter * 3_000 for letter in "vwxyz"]
+    await asyncio.gather(*(searcher(Search(query)) for query in [*long, "a", "b"]))
+    searcher.close()
+    (first, *rest) = [[query[0] for query in queries] for queries, _ in pages.batches]
+    assert first == ["v", "a", "b", "w"]  # 6,002 characters
+    assert rest == [["x", "y"], ["z"]]
+
+
 class Failing(Pages):
     """A retriever that asks a model, which fails for one query."""
 

@@ -11,15 +11,7 @@ from typing import Any
 from ragbed.documents.errors import DocumentError
 from ragbed.documents.parsers.clean_html import Close, Event, Open, normalize_text
 from ragbed.documents.parsers.pdf_columns import split_columns
-from ragbed.documents.parsers.pdf_lines import (
-    BROKEN,
-    Box,
-    PdfLine,
-    make_lines,
-    script_events,
-    turn_box,
-    visible_words,
-)
+from ragbed.documents.parsers.pdf_lines import BROKEN, Box, PdfLine, make_lines, script_events, turn_box, visible_words
 from ragbed.documents.parsers.pdf_paragraphs import (
     LayoutHabits,
     PdfParagraph,

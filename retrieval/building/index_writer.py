@@ -20,15 +20,7 @@ from ragbed.retrieval.building.source_plan import DocumentStream, SourcePlan, pa
 from ragbed.retrieval.filters.metadata import field_types
 from ragbed.retrieval.storage.cache import check_fit, naming_source
 from ragbed.retrieval.storage.folder import replacing, write_errors
-from ragbed.retrieval.storage.manifest import (
-    CHUNKS,
-    DOCUMENTS,
-    VERSION,
-    Manifest,
-    Skipped,
-    SourceEntry,
-    write_manifest,
-)
+from ragbed.retrieval.storage.manifest import CHUNKS, DOCUMENTS, VERSION, Manifest, Skipped, SourceEntry, write_manifest
 from ragbed.retrieval.storage.parquet import ChunkWriter, DocumentWriter, canonical
 from ragbed.retrieval.types import Matrix, Progress
 from ragbed.retrieval.vectors import BuiltVectors, VectorTask

@@ -8,11 +8,7 @@ from collections.abc import Callable, Generator, Hashable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Generic
 
-from ragbed.strategies.prompting import (
-    fill_untrusted,
-    neutralize_turns,
-    system_message,
-)
+from ragbed.strategies.prompting import fill_untrusted, neutralize_turns, system_message
 from ragbed.strategies.reading import read_answer
 from ragbed.strategies.types import (
     Action,

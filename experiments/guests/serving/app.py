@@ -39,6 +39,7 @@ from ragbed.experiments.guests.serving.mcp_tools import ServedTools, open_served
 from ragbed.experiments.guests.serving.middleware import GateSettings, Keys, Queue, Rate, RequestGate, session_routes
 from ragbed.experiments.guests.serving.responses import response_routes
 from ragbed.experiments.guests.serving.sessions import ChatSessions
+from ragbed.experiments.guests.serving.size_limits import SizeLimits, TooLong
 from ragbed.experiments.guests.serving.state import Citations, ServerState, error_json
 from ragbed.experiments.guests.traffic.traffic import Traffic
 from ragbed.experiments.terminal.display import note, say
@@ -48,8 +49,8 @@ _GRACE_SECONDS = 30  # seconds that running answers have when the server stops
 
 @contextlib.asynccontextmanager
 async def open_server(settings: Sequence[ConfigurationSettings], traffic: Path, threads: str | None = None, *,
-                      url: str = "", citations: Citations = "annotations",
-                      explore: float = 0.0) -> AsyncIterator[ServerState]:
+                      url: str = "", citations: Citations = "annotations", explore: float = 0.0,
+                      sizes: SizeLimits | None = None) -> AsyncIterator[ServerState]:
     """Open configurations, traffic and threads, and close them at the end. The arguments are the options of `ragbed
     serve`. Raises UserError if an index, model, strategy or folder cannot be opened."""
     async with contextlib.AsyncExitStack() as stack:
@@ -61,7 +62,7 @@ async def open_server(settings: Sequence[ConfigurationSettings], traffic: Path, 
         configurations = await stack.enter_async_context(open_configurations(settings, checkpointer))
         store = await stack.enter_async_context(Traffic.open(traffic, list(configurations), explore))
         metrics, telemetry = Metrics(), stack.enter_context(open_telemetry())
-        sessions = ChatSessions(configurations, store, [metrics, *telemetry])
+        sessions = ChatSessions(configurations, store, [metrics, *telemetry], sizes)
         stack.push_async_callback(sessions.aclose)
         reloading = asyncio.create_task(reload_indexes(configurations, checkpointer))
         stack.callback(reloading.cancel)
@@ -94,6 +95,11 @@ def create_app(server: ServerState, settings: GateSettings | None = None) -> Fas
     async def on_http_error(request: Request, error: HTTPException) -> JSONResponse:
         detail = error.detail if isinstance(error.detail, dict) else error_json(error.detail)
         return JSONResponse(detail, error.status_code, error.headers)
+
+    @app.exception_handler(TooLong)
+    async def on_too_long(request: Request, error: TooLong) -> JSONResponse:
+        param = {"/api/ask": "question", "/v1/responses": "input"}.get(request.scope["path"], "messages")
+        return JSONResponse(error_json(str(error), "string_above_max_length", param), 400)
 
     @app.exception_handler(RequestValidationError)
     async def on_invalid_request(request: Request, error: RequestValidationError) -> JSONResponse:

@@ -2,7 +2,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from itertools import islice
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Request
@@ -37,6 +38,7 @@ from ragbed.strategies.types import Failure, Turn
 
 _MAX_CONDITIONS = 200  # in the filter of one request
 _MAX_STATUS = 200  # characters of a status of Open WebUI
+_MAX_IGNORED, _MAX_NAME = 50, 100  # fields that `ragbed.ignored` lists, and characters of each
 _TASK = "### Task:"  # how Open WebUI's own requests begin: titles, tags, follow-up questions
 
 
@@ -181,8 +183,8 @@ async def _complete(server: ServerState, given: ChatRequest, request: Request, o
             raise http_error(502, reply.message, "error")
         return _task_response(given, reply.text)
     turn = await start_turn(server, request, given.model, messages, given.where)
-    ignored = sorted({*(given.model_extra or {}), *(f"{one.role} message" for one in given.messages
-                                                    if one.role not in ("user", "assistant"))})
+    ignored = ignored_names({*(given.model_extra or {}), *(
+        f"{one.role} message" for one in given.messages if one.role not in ("user", "assistant"))})
     writer = _ChatWriter(turn, given, server.base_url(request), ignored, openwebui, server.citations)
     if given.stream:
         return event_stream(writer.stream(server.sessions.play(turn)))
@@ -201,6 +203,11 @@ def _task_response(given: ChatRequest, reply: str) -> Any:
     return {**common, "object": "chat.completion",
             "choices": [{"index": 0, "finish_reason": "stop", "message": message}],
             "usage": {"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0}}
+
+
+def ignored_names(names: Iterable[str]) -> list[str]:
+    """Return what `ragbed.ignored` lists: the first names, each cut to a bounded length."""
+    return sorted(name[:_MAX_NAME] for name in islice(names, _MAX_IGNORED))
 
 
 def usage_json(answer: AnswerJson) -> dict[str, Any]:

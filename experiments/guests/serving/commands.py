@@ -43,6 +43,8 @@ def serve(
         concurrency: Annotated[int, typer.Option(min=1, rich_help_panel=MORE, help="Maximum concurrent answers.")] = 64,
         queue: Annotated[int, typer.Option(min=0, rich_help_panel=MORE, help=(
             "Maximum waiting requests; more get HTTP 429."))] = 64,
+        max_question: Annotated[int, typer.Option(min=1, rich_help_panel=MORE, help=(
+            "Maximum characters of a question."))] = 4000,
         timeout: Annotated[float, typer.Option(min=1, rich_help_panel=MORE, help="Seconds that a request may take.")
                            ] = 900,
         mcp: Annotated[bool, typer.Option("--mcp", help="Serve the MCP tools over stdin and stdout instead.")] = False,
@@ -60,9 +62,10 @@ def serve(
     if mcp:
         MissingExtra.check("mcp", "mcp")
     from ragbed.experiments.guests.serving.app import serve as run
+    from ragbed.experiments.guests.serving.size_limits import SizeLimits
 
     given: dict[str, Any] = given_settings(model=model, reasoning=reasoning, retrieval=retrieval, retriever=retriever,
                                            where=where, k=k)
     run(target, given, host=host, port=port, url=url, traffic=traffic, threads=threads, citations=citations,
-        explore=explore, keys=keys, names=names or (), rate=rate,
+        explore=explore, sizes=SizeLimits(max_question), keys=keys, names=names or (), rate=rate,
         limits={"concurrency": concurrency, "queue": queue, "seconds": timeout}, mcp=mcp)

@@ -14,7 +14,7 @@ from mcp.server.transport_security import TransportSecuritySettings
 from mcp_types import CallToolResult, TextContent, Tool, ToolAnnotations
 from pydantic import BaseModel, Field, ValidationError
 
-from ragbed.documents.errors import CallError, SettingsError, UserError
+from ragbed.documents.errors import CallError, UserError
 from ragbed.documents.types import replace_surrogates
 from ragbed.experiments.guests.serving.answer_json import AnswerJson, passage_json
 from ragbed.experiments.guests.serving.chat import ServedFilter
@@ -134,6 +134,8 @@ class _Tools:
         """Call a tool of agents. Its result has the same passages as text, for models, and with links, for programs."""
         own = {key: arguments[key] for key in arguments if key in Choice.model_fields}
         try:
+            if name == "search":
+                self._server.sessions.limits.check_question(str(arguments.get("query")), "the query")
             choice = Choice.model_validate(own)
             assistant = self._server.configurations[self._configuration(choice.configuration)].assistant
             if choice.where:
@@ -163,7 +165,7 @@ class _Tools:
         try:
             turn = await self._server.sessions.start(owner, question, self._configuration(configuration),
                                                      history=() if where else None, where=where or ())
-        except SettingsError as error:
+        except UserError as error:
             raise ToolError(str(error)) from error
         answer = await self._server.sessions.answer(turn)
         if answer_error(answer):

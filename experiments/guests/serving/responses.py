@@ -10,7 +10,14 @@ from fastapi import APIRouter, Request
 from pydantic import ConfigDict, Field
 
 from ragbed.experiments.guests.serving.answer_json import AnswerJson, markdown_sources, url_citations
-from ragbed.experiments.guests.serving.chat import Content, ServedFilter, ragbed_json, start_turn, text_of
+from ragbed.experiments.guests.serving.chat import (
+    Content,
+    ServedFilter,
+    ignored_names,
+    ragbed_json,
+    start_turn,
+    text_of,
+)
 from ragbed.experiments.guests.serving.sessions import Event
 from ragbed.experiments.guests.serving.state import (
     Citations,
@@ -85,7 +92,7 @@ def response_routes(server: ServerState) -> APIRouter:
             else:
                 ignored.add(item.name)
         turn = await start_turn(server, request, given.model, messages, given.where, earlier)
-        writer = _ResponseWriter(turn, given, server.base_url(request), sorted(ignored),
+        writer = _ResponseWriter(turn, given, server.base_url(request), ignored_names(ignored),
                                  given.citations or server.citations)
         if given.stream:
             return event_stream(writer.stream(server.sessions.play(turn)))

@@ -18,6 +18,7 @@ from ragbed.documents.errors import CallError, SettingsError, UserError
 from ragbed.documents.keys import redact_keys
 from ragbed.documents.types import replace_surrogates
 from ragbed.experiments.guests.serving.answer_json import answer_json, call_json, display_text, passage_json, step_json
+from ragbed.experiments.guests.serving.size_limits import SizeLimits
 from ragbed.experiments.guests.traffic.turns import ChatTurn
 from ragbed.strategies.reading import strip_thinking
 from ragbed.strategies.types import Failure, Form, Generate, Message, Reply, Turn
@@ -69,9 +70,10 @@ Observer = Callable[[ChatTurn, Answer, TurnTimes], None]  # called with every an
 class ChatSessions:
     """Answers turns with the served configurations, and records them."""
 
-    def __init__(self, configurations: dict[str, Configuration], traffic: Traffic,
-                 observers: Sequence[Observer] = ()) -> None:
+    def __init__(self, configurations: dict[str, Configuration], traffic: Traffic, observers: Sequence[Observer] = (),
+                 limits: SizeLimits | None = None) -> None:
         self.configurations, self.traffic, self._observers = configurations, traffic, observers
+        self.limits = limits or SizeLimits()
         self._threads: set[str] = set()
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -88,14 +90,17 @@ class ChatSessions:
         chunks to search.
 
         Raises SettingsError if the configuration, the thread or a field in `where` is unknown, the question is empty,
-        or the thread is already being answered.
+        or the thread is already being answered. Raises TooLong if the question or its history is too long.
         """
         if requested is not None and requested not in self.configurations:
             raise SettingsError(f"no configuration {requested!r:.100}; available: {', '.join(self.configurations)}")
         if not question.strip():
             raise SettingsError("the question is empty")
+        self.limits.check_question(question)
+        self.limits.check_history(history or ())
         is_new = thread is None or history is not None
         position = len(history or ()) if is_new else await self.traffic.position(str(thread), owner)
+        self.limits.check_position(position)
         thread = thread or uuid4().hex
         name, probability = await self.traffic.choose(thread, requested)
         record = f"{thread}-{position}" if history is None else uuid4().hex

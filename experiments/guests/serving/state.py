@@ -97,10 +97,10 @@ def error_json(message: str, code: str | None = None, param: str | None = None,
     return {"error": {"message": message, "type": kind, "param": param, "code": code}}
 
 
-def http_error(status: int, message: str, code: str) -> HTTPException:
+def http_error(status: int, message: str, code: str, param: str | None = None) -> HTTPException:
     """Return an HTTP error in the form of OpenAI's API."""
     kind = "invalid_request_error" if status < 500 else "server_error"
-    return HTTPException(status, error_json(message, code, kind=kind))
+    return HTTPException(status, error_json(message, code, param, kind))
 
 
 def answer_error(answer: Mapping[str, Any]) -> HTTPException | None:
