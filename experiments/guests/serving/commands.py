@@ -8,46 +8,47 @@ import typer
 
 from ragbed.experiments.commands.help import MORE
 
+
+def _more(*names: str, **options: Any) -> Any:
+    """Return an option that the help shows under further options."""
+    return typer.Option(*names, rich_help_panel=MORE, **options)
+
+
 Target = Annotated[Path, typer.Argument(metavar="TARGET", help="A finished run, a settings file, or an index.")]
-Where = Annotated[list[str] | None, typer.Option("--where", rich_help_panel=MORE, help=(
-    "Filter, if TARGET is an index, e.g. 'page >= 3'."))]
-Threads = Annotated[str | None, typer.Option("--threads", metavar="PLACE", rich_help_panel=MORE, help=(
+Model = Annotated[str | None, typer.Option(help="Model, if TARGET is an index; see `ragbed ask`.")]
+Reasoning = Annotated[str | None, typer.Option(help="Reasoning strategy, if TARGET is an index.")]
+Retrieval = Annotated[str | None, typer.Option(help="Retrieval strategy, if TARGET is an index.")]
+Retriever = Annotated[str | None, typer.Option(help="Retriever, if TARGET is an index.")]
+ChunksPerSearch = Annotated[int | None, typer.Option("-k", min=1, help="Chunks per search, if TARGET is an index.")]
+Where = Annotated[list[str] | None, _more("--where", help="Filter, if TARGET is an index, e.g. 'page >= 3'.")]
+Host = Annotated[str, typer.Option(help="Address to listen on; other machines need --keys.")]
+Port = Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on; 0 for any free one.")]
+BaseUrl = Annotated[str, typer.Option(help="Base URL of document links. Default: that of the request.")]
+TrafficFolder = Annotated[Path, typer.Option("--traffic", metavar="DIR", help=(
+    "Folder for questions, answers and feedback."))]
+Threads = Annotated[str | None, _more("--threads", metavar="PLACE", help=(
     "Where to store conversations: a file or postgresql://..."))]
-HostNames = Annotated[list[str] | None, typer.Option("--name", metavar="HOST", rich_help_panel=MORE, help=(
-    "Additional host name of the server."))]
+CitationForm = Annotated[str, typer.Option(help="How answers name sources: annotations, markdown, both.")]
+Explore = Annotated[float, typer.Option(min=0, max=1, help=(
+    "A/B test: share of conversations given to cells other than the first."))]
+KeyFile = Annotated[Path | None, typer.Option("--keys", metavar="FILE", help=(
+    "File of API keys, one NAME KEY per line. Default: RAGBED_KEYS."))]
+HostNames = Annotated[list[str] | None, _more("--name", metavar="HOST", help="Additional host name of the server.")]
+QuestionRate = Annotated[str, _more("--rate", help="Questions per key, such as 10/second.")]
+Concurrency = Annotated[int, _more(min=1, help="Maximum concurrent answers.")]
+Waiting = Annotated[int, _more("--queue", min=0, help="Maximum waiting requests; more get HTTP 429.")]
+MaxQuestion = Annotated[int, _more(min=1, help="Maximum characters of a question.")]
+Timeout = Annotated[float, _more(min=1, help="Seconds that a request may take.")]
+Stdio = Annotated[bool, typer.Option("--mcp", help="Serve the MCP tools over stdin and stdout instead.")]
 
 
 def serve(
-        target: Target,
-        model: Annotated[str | None, typer.Option(help="Model, if TARGET is an index; see `ragbed ask`.")] = None,
-        reasoning: Annotated[str | None, typer.Option(help="Reasoning strategy, if TARGET is an index.")] = None,
-        retrieval: Annotated[str | None, typer.Option(help="Retrieval strategy, if TARGET is an index.")] = None,
-        retriever: Annotated[str | None, typer.Option(help="Retriever, if TARGET is an index.")] = None,
-        k: Annotated[int | None, typer.Option("-k", min=1, help="Chunks per search, if TARGET is an index.")] = None,
-        where: Where = None,
-        host: Annotated[str, typer.Option(help="Address to listen on; other machines need --keys.")] = "127.0.0.1",
-        port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on; 0 for any free one.")] = 8700,
-        url: Annotated[str, typer.Option(help="Base URL of document links. Default: that of the request.")] = "",
-        traffic: Annotated[Path, typer.Option("--traffic", metavar="DIR", help=(
-            "Folder for questions, answers and feedback."))] = Path("traffic"),
-        threads: Threads = None,
-        citations: Annotated[str, typer.Option(help="How answers name sources: annotations, markdown, both.")
-                             ] = "annotations",
-        explore: Annotated[float, typer.Option(min=0, max=1, help=(
-            "A/B test: share of conversations given to cells other than the first."))] = 0.0,
-        keys: Annotated[Path | None, typer.Option("--keys", metavar="FILE", help=(
-            "File of API keys, one NAME KEY per line. Default: RAGBED_KEYS."))] = None,
-        names: HostNames = None,
-        rate: Annotated[str, typer.Option("--rate", rich_help_panel=MORE, help=(
-            "Questions per key, such as 10/second."))] = "60/minute",
-        concurrency: Annotated[int, typer.Option(min=1, rich_help_panel=MORE, help="Maximum concurrent answers.")] = 64,
-        queue: Annotated[int, typer.Option(min=0, rich_help_panel=MORE, help=(
-            "Maximum waiting requests; more get HTTP 429."))] = 64,
-        max_question: Annotated[int, typer.Option(min=1, rich_help_panel=MORE, help=(
-            "Maximum characters of a question."))] = 4000,
-        timeout: Annotated[float, typer.Option(min=1, rich_help_panel=MORE, help="Seconds that a request may take.")
-                           ] = 900,
-        mcp: Annotated[bool, typer.Option("--mcp", help="Serve the MCP tools over stdin and stdout instead.")] = False,
+        target: Target, model: Model = None, reasoning: Reasoning = None, retrieval: Retrieval = None,
+        retriever: Retriever = None, k: ChunksPerSearch = None, where: Where = None, host: Host = "127.0.0.1",
+        port: Port = 8700, url: BaseUrl = "", traffic: TrafficFolder = Path("traffic"), threads: Threads = None,
+        citations: CitationForm = "annotations", explore: Explore = 0.0, keys: KeyFile = None,
+        names: HostNames = None, rate: QuestionRate = "60/minute", concurrency: Concurrency = 64,
+        queue: Waiting = 64, max_question: MaxQuestion = 4000, timeout: Timeout = 900, mcp: Stdio = False,
 ) -> None:
     """Serve configurations: an OpenAI-compatible API and a chat page.
 
