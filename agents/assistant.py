@@ -185,8 +185,8 @@ class Assistant:
         """Return the state of a new question. Without a checkpointer, `turns` are its earlier turns."""
         if not question.strip():
             raise SettingsError("the question is empty")
-        return {"id": thread or uuid4().hex,
-                "question": _remove_unstorable(question),
+        asked = _remove_unstorable(question)
+        return {"id": thread or uuid4().hex, "question": asked, "asked": asked,
                 "options": [[*map(_remove_unstorable, option)] for option in options],
                 "turns": [{"question": _remove_unstorable(turn.question), "answer": _remove_unstorable(turn.answer)}
                           for turn in turns or ()], "results": [], "made": self.made}
@@ -244,9 +244,7 @@ class Assistant:
             return
         config: RunnableConfig = {"configurable": {"thread_id": thread}}
         # Pass the whole state, because the graph does not have that of a question stopped before its first step.
-        # Leave out the results, because they would be appended.
-        whole = {name: value for name, value in kept.items() if name != "results" or not value}
-        whole["answer"] = answer_to_json(failed_answer(_LEFT))
+        whole = {**kept, "asked": kept["question"], "answer": answer_to_json(failed_answer(_LEFT))}
         await self.graph.aupdate_state(config, whole, as_node="finish")
 
     def live_session(self, id: str) -> Session | None:

@@ -85,6 +85,7 @@ class SavedState(_Saved):
     id: str
     made: dict[str, Any]
     question: str = Field(min_length=1)
+    asked: str = ""
     options: list[Annotated[list[str], Field(min_length=2, max_length=2)]]
     turns: list[Turn] = []
     results: list[SavedStep]
@@ -117,8 +118,9 @@ def restore(play: Session, results: Sequence[Mapping[str, Any]]) -> None:
         wanted = [*map(action_hash, play.pending_searches()), *map(action_hash, play.pending_tools()),
                   *map(play.runtime.key, play.pending_calls())]
         if not _OF_NODE.get(play.node, set()) & entry.keys() or wanted != entry["actions"]:
-            raise RecipeMismatch(f"question {play.task.id}: step {len(play.trace) + 1} of the strategy differs "
-                                 "from what was recorded; the strategy, its files or its prompts have changed since")
+            raise RecipeMismatch(f"question {play.task.id}: step {len(play.trace) + 1} of the strategy differs from "
+                                 "what was recorded; the strategy, its files or its prompts have changed since, or "
+                                 "a step was edited without removing those after it")
         try:
             found = [[*map(play.runtime.chunk, ids)] for ids in entry.get("found", ())]
             called = [ToolOutput(tuple(part if isinstance(part, str) else play.runtime.span(*part)
@@ -142,8 +144,9 @@ class PlainJson:
     """Serialises the states in LangGraph's checkpointers as JSON, so that reading constructs no classes."""
 
     def dumps_typed(self, value: Any) -> tuple[str, bytes]:
-        """Write a value. Types that JSON lacks, such as errors, become text."""
-        return "json", json.dumps(value, default=str).encode()
+        """Write a value. Messages of LangChain become objects; other types that JSON lacks become text."""
+        return "json", json.dumps(value, default=lambda one: (
+            one.model_dump() if isinstance(one, BaseModel) else str(one))).encode()
 
     def loads_typed(self, data: tuple[str, bytes]) -> Any:
         """Read what `dumps_typed` wrote. Raises SettingsError for anything else."""

@@ -9,9 +9,11 @@ even in another process. To inspect each step before the next:
 
     config = {"configurable": {"thread_id": "mine"}, "recursion_limit": 100}
     await graph.ainvoke({"question": "Who founded it?"}, config, interrupt_after=["search", "generate"])
-    (await graph.aget_state(config)).values["results"]  # searches and replies so far
-    await graph.ainvoke(None, config, interrupt_after=["search", "generate"])  # the next step
+    found = (await graph.aget_state(config)).values["results"]  # searches and replies so far
+    found[0]["found"] = [["the id of a better chunk"]]
+    await graph.aupdate_state(config, {"results": found})  # optional: answer over other passages
     await graph.ainvoke(None, config)  # the remaining steps
+    await graph.ainvoke({"question": "When?"}, config)  # the thread's next question, which knows the turns before
 
 Streaming yields events as plain JSON:
 
@@ -47,14 +49,15 @@ from ragbed.agents.search import SearchFunction
 from ragbed.agents.session import Node, Runtime, Session, cannot_restore, evidence_of
 from ragbed.agents.tools import ToolFunction
 from ragbed.agents.types import Answer, CallOutcome, DecisionStep, SearchStep, ToolStep, failure_from_error
-from ragbed.documents.errors import CallError
+from ragbed.documents.errors import CallError, SettingsError
 from ragbed.strategies.types import Failure, Generate, Reasoning, Reply, Task
 
 if TYPE_CHECKING:
     from langchain_core.runnables import RunnableConfig
     from langgraph.graph.state import CompiledStateGraph
-    from langgraph.types import Command, StreamWriter
+    from langgraph.types import StreamWriter
 
+    CompiledGraph = CompiledStateGraph[Any, None, Any, Any]
     Perform = Callable[[Session, StreamWriter], Awaitable[dict[str, Any]]]  # performs a session's pending actions
 
 Event = dict[str, Any]
@@ -108,19 +111,21 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 
-def append_results(results: list[dict[str, Any]], more: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Append results to a question's earlier results. An empty list starts the next question of its thread."""
-    return [*results, *more] if more else []
+def append_results(results: list[dict[str, Any]], more: Any) -> list[dict[str, Any]]:
+    """Append the result of a step. A list, such as one that a person edited, replaces all results."""
+    return more if isinstance(more, list) else [*results, more]
 
 
 class State(TypedDict, total=False):
-    """State of the graph. Input is `question`, and optionally `id`, `options` and the earlier `turns`.
+    """State of the graph. Input is `question`, and optionally `id`, `options` and, without a checkpointer, `turns`.
 
-    `made` records the settings that the question was started with; see `agents.checkpoint.check_mark`."""
+    `made` records the settings that the question was started with; see `agents.checkpoint.check_mark`. `results` and
+    `answer` belong to the question `asked`."""
 
     id: str
     made: Mapping[str, Any]
     question: str
+    asked: str
     options: list[list[str]]
     turns: list[dict[str, str]]  # mappings with `question` and `answer`
     results: Annotated[list[dict[str, Any]], append_results]
@@ -133,42 +138,62 @@ class SessionStore(Protocol):
     def session(self, state: State) -> Session: ...
 
 
+def next_turn(state: State) -> State:
+    """Return the update that starts a thread's next question, with the last one among its `turns`; empty if the input
+    continues the last one. Raises SettingsError if there is no question."""
+    asked, answer, question = state.get("asked"), state.get("answer"), state.get("question")
+    if not isinstance(question, str) or not question.strip():
+        raise SettingsError("there is no question; the input of the graph is {'question': '...'}")
+    if not answer and (asked == question or (asked is None and state.get("results"))):
+        return {}
+    last = [{"question": asked, "answer": answer["text"] if answer else ""}] if asked else []
+    return {"asked": question, "turns": [*state.get("turns", ()), *last], "results": [], "answer": {}}
+
+
 def build_graph(player: SessionStore, checkpointer: Any = None, made: Mapping[str, Any] | None = None,
-                ) -> CompiledStateGraph[State, None, State, State]:
+                schema: type[State] = State, begin: Callable[[Any], State] = next_turn,
+                reply: Callable[[Answer], Mapping[str, Any]] = lambda answer: {}) -> CompiledGraph:
     """Compile the graph. `player` provides the sessions, which have strategy, model and retriever.
 
     Args:
         checkpointer: LangGraph checkpointer that saves the state after each step.
-        made: default for states without `made`.
+        made: stored with each question that is started.
+        schema: the state, with further fields that `begin` reads from the input and `reply` adds to an answer.
     """
     from langgraph.graph import END, START, StateGraph  # takes 0.4 s, and direct play does not need it
-    from langgraph.types import Command
+
+    async def start(state: Any) -> Any:
+        started = begin(state)
+        return {**started, "made": made} if started and made else started
 
     def node(perform: Perform) -> Any:
-        async def step(state: State, writer: StreamWriter) -> Command[Node]:
+        async def step(state: State, writer: StreamWriter) -> dict[str, Any]:
             play = player.session(state)
-            if play.end_if_over_budget():
-                return Command(goto="finish")
             entry = await perform(play, writer)
             emit_steps(play, writer)
-            mark = {"made": made} if made and "made" not in state else {}
-            return Command(update={"results": [entry], **mark}, goto=play.node)
+            return {"results": entry}
 
         return step
 
-    async def finish(state: State, writer: StreamWriter) -> State:
+    async def finish(state: State, writer: StreamWriter) -> dict[str, Any]:
         play = player.session(state)
         emit_steps(play, writer)
-        return {"answer": answer_to_json(play.answer())}
+        answer = play.answer()
+        return {"answer": answer_to_json(answer), "asked": state["question"], **reply(answer)}
 
-    async def first(state: State) -> Node:  # LangGraph would run a plain function in a thread
-        return player.session(state).node
+    async def next_node(state: State) -> Node:  # LangGraph would run a plain function in a thread
+        play = player.session(state)
+        play.end_if_over_budget()
+        return play.node
 
-    graph = StateGraph(State)
+    graph: StateGraph[Any, None, Any, Any] = StateGraph(schema)
+    graph.add_node("begin", start, input_schema=schema)
     for name, perform in _PERFORM.items():
-        graph.add_node(name, node(perform), destinations=get_args(Node))
+        graph.add_node(name, node(perform))
     graph.add_node("finish", finish)
-    graph.add_conditional_edges(START, first, [*get_args(Node)])
+    graph.add_edge(START, "begin")
+    for name in ("begin", *_PERFORM):
+        graph.add_conditional_edges(name, next_node, [*get_args(Node)])
     graph.add_edge("finish", END)
     return graph.compile(checkpointer=checkpointer)
 
@@ -264,7 +289,7 @@ class QuestionPlayer:
         self._live: dict[str, Session] = {}
 
     @cached_property
-    def _graph(self) -> CompiledStateGraph[State, None, State, State]:
+    def _graph(self) -> CompiledGraph:
         return build_graph(self)
 
     def session(self, state: State) -> Session:

@@ -131,23 +131,6 @@ def _settings(index: Path, model: str | None, reasoning: str, retrieval: str, k:
                              calls=calls)
 
 
-def given_settings(**options: Any) -> dict[str, Any]:
-    """Return the assistant settings that were given as options, by name."""
-    from ragbed.experiments.settings.file import parse_model, parse_retriever, parse_spec
-    from ragbed.strategies.settings.strategy_config import parse_strategy
-
-    given = {name: value for name, value in options.items() if value is not None}
-    if "model" in given:
-        given["model"], calls = parse_model(given["model"])
-        given |= {"calls": calls} if calls.models else {}
-    for family in ("reasoning", "retrieval"):
-        if family in given:
-            given[family] = parse_strategy(family, parse_spec(given[family], f"--{family}")).spec
-    if "retriever" in given or "where" in given:
-        given["retriever"], given["where"] = parse_retriever(given.get("retriever", "dense"), given.get("where", []))
-    return given
-
-
 def _turns(file: Path) -> tuple[Turn, ...]:
     from ragbed.documents.rows import read_rows
     from ragbed.strategies.history import read_turns

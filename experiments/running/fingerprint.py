@@ -108,15 +108,6 @@ def _count_changed(plan: Plan, folder: RunFolder) -> str:
     return f"questions: {', '.join(f'{count} {what}' for what, count in counts.items() if count) or 'other documents'}"
 
 
-def describe_changes(path: Path, known: str, config: str, manifest: Mapping[str, Any]) -> str | None:
-    """Describe the first difference between the run in a folder and a new run; return None if they are the same. For
-    `known`, `config` and `manifest` see `list_changes`."""
-    made, now = read_manifest(path), Made.model_validate(manifest)
-    if difference := describe_settings(path, known, config, manifest["benchmark"]["hash"]):
-        return difference
-    return next(changed_inputs(made, now), None)
-
-
 def describe_settings(path: Path, known: str, config: str, questions: str) -> str | None:
     """Describe how a folder's run differs in settings or questions; return None if both are the same. `questions` is
     the hash of the new run's questions."""

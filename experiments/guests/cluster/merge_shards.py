@@ -16,11 +16,11 @@ from typing import Any
 from ragbed.documents.errors import DocumentError, IndexFolderError, RunError
 from ragbed.documents.shards import Shard
 from ragbed.experiments.cells import Cell
-from ragbed.experiments.running.fingerprint import describe_changes
+from ragbed.experiments.running.fingerprint import describe_settings
 from ragbed.experiments.running.plan import Plan
 from ragbed.experiments.running.preflight import OWN_FILES
 from ragbed.experiments.running.summary import summarise
-from ragbed.experiments.runs.run_manifest import Made, read_config, read_manifest
+from ragbed.experiments.runs.run_manifest import Made, changed_inputs, read_config, read_manifest
 from ragbed.experiments.runs.store import RunFolder, lock_run, read_run_file, remove
 from ragbed.retrieval.building.chunked_documents import BuildJob, ChunkedDocument, LazyEmbedder
 from ragbed.retrieval.building.index_writer import BuildReport, write_index
@@ -140,7 +140,7 @@ def merged_run(paths: Sequence[Path], out: Path, fresh: bool = False) -> Iterato
         folder = RunFolder(out, lock)
         opened.callback(folder.close)
         known = None if folder.is_empty() else read_config(out)
-        if known and (changes := describe_changes(out, known, first.config, manifest)):
+        if known and (changes := _describe_changes(out, known, first.config, manifest)):
             raise RunError(f"{out} holds a run with {changes}; merge into another folder, or start again with --fresh")
         for name, content in first.folder.pins().items():
             folder.pin(name, content)
@@ -169,7 +169,7 @@ def _check(part: _Part, first: _Part) -> None:
     """Raise RunError if `part` belongs to another run than `first`, or is incomplete."""
     there, other = first.folder.path, part.folder.path
     anew = "rerun one of them with --fresh"
-    if changes := describe_changes(there, first.config, part.config, part.made.model_dump(mode="json")):
+    if changes := _describe_changes(there, first.config, part.config, part.made.model_dump(mode="json")):
         raise RunError(f"{other} belongs to a different run from {there}: {changes}; {anew}")
     if (part.folder.pins(), part.folder.origin()) != (first.folder.pins(), first.folder.origin()):
         raise RunError(f"{other} searched a different index or different chunks from {there}; {anew}")
@@ -177,3 +177,12 @@ def _check(part: _Part, first: _Part) -> None:
     wanted = {(str(cell["id"]), id) for cell in part.made.cells for id in questions}
     if missing := wanted - part.folder.done():
         raise RunError(f"{other} lacks {len(missing):,} of its {len(wanted):,} records; rerun its command")
+
+
+def _describe_changes(path: Path, known: str, config: str, manifest: Mapping[str, Any]) -> str | None:
+    """Describe the first difference between the run in a folder and a new run; return None if they are the same. For
+    `known`, `config` and `manifest` see `list_changes`."""
+    made, now = read_manifest(path), Made.model_validate(manifest)
+    if difference := describe_settings(path, known, config, manifest["benchmark"]["hash"]):
+        return difference
+    return next(changed_inputs(made, now), None)

@@ -57,7 +57,6 @@ def serve(
     run.
     """
     from ragbed.documents.errors import MissingExtra
-    from ragbed.experiments.commands.ask import given_settings
 
     MissingExtra.check("serve", "fastapi", "prometheus_client", "uvicorn")
     if mcp:
@@ -65,8 +64,25 @@ def serve(
     from ragbed.experiments.guests.serving.app import serve as run
     from ragbed.experiments.guests.serving.size_limits import SizeLimits
 
-    given: dict[str, Any] = given_settings(model=model, reasoning=reasoning, retrieval=retrieval, retriever=retriever,
+    given: dict[str, Any] = _given_settings(model=model, reasoning=reasoning, retrieval=retrieval, retriever=retriever,
                                            where=where, k=k)
     run(target, given, host=host, port=port, url=url, traffic=traffic, threads=threads, citations=citations,
         explore=explore, sizes=SizeLimits(max_question), keys=keys, names=names or (), rate=rate,
         limits={"concurrency": concurrency, "queue": queue, "seconds": timeout}, mcp=mcp)
+
+
+def _given_settings(**options: Any) -> dict[str, Any]:
+    """Return the assistant settings that were given as options, by name."""
+    from ragbed.experiments.settings.file import parse_model, parse_retriever, parse_spec
+    from ragbed.strategies.settings.strategy_config import parse_strategy
+
+    given = {name: value for name, value in options.items() if value is not None}
+    if "model" in given:
+        given["model"], calls = parse_model(given["model"])
+        given |= {"calls": calls} if calls.models else {}
+    for family in ("reasoning", "retrieval"):
+        if family in given:
+            given[family] = parse_strategy(family, parse_spec(given[family], f"--{family}")).spec
+    if "retriever" in given or "where" in given:
+        given["retriever"], given["where"] = parse_retriever(given.get("retriever", "dense"), given.get("where", []))
+    return given

@@ -7,7 +7,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 
 from ragbed.agents import AssistantSettings
 from ragbed.documents import SettingsError
-from ragbed.experiments.guests.serving.studio import open_graph, settings_of_environment
+from ragbed.experiments.guests.chat_graph.studio import open_graph, settings_of_environment
 from ragbed.retrieval import build_index
 
 ROOT = Path(__file__).parents[3]
@@ -62,6 +62,7 @@ async def test_the_graph_that_the_server_opens_answers_and_can_be_looked_at(envi
     assert [event["event"] for event in events] == ["searching", "search", "asking", "token", "reply"]
     assert state["answer"]["text"] == "Norway [1]"
     assert state["made"]["retriever"]["kind"] == "bm25"
+    assert [message.text for message in state.pop("messages")] == ["Where is Oslo?", "Norway [1]"]
     assert json.loads(json.dumps(state)) == state
     assert graph.get_input_jsonschema()["properties"]["question"] == {"title": "Question", "type": "string"}
 

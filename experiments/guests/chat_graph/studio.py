@@ -3,8 +3,9 @@
     pip install "langgraph-cli[inmem]"
     RAGBED_INDEX=idx RAGBED_MODEL=openai:gpt-4o-mini langgraph dev
 
-The input is `{"question": "..."}`. The server saves the state after each step, so that a question can be inspected,
-interrupted and continued. The stream mode `custom` has the events of `agents.graph`, including tokens.
+The input is `{"messages": [...]}` or `{"question": "..."}`. The server saves the state after each step, so that a
+question can be inspected, interrupted, edited and continued. The stream mode `custom` has the events of `agents.graph`,
+including tokens.
 
 Environment: `RAGBED_INDEX` is an index folder, and `RAGBED_NAME` any other setting of `AssistantSettings`, as YAML:
 `RAGBED_RETRIEVER='{kind: reranked, of: bm25}'`.
@@ -21,13 +22,14 @@ from pydantic import ValidationError
 
 from ragbed.agents.assistant import Assistant, AssistantSettings
 from ragbed.documents.errors import SettingsError
+from ragbed.experiments.guests.chat_graph.chat_graph import chat_graph
 
 
 @contextlib.asynccontextmanager
 async def open_graph() -> AsyncIterator[Any]:
     """Yield the graph of an assistant with settings from the environment."""
     async with Assistant.open(settings_of_environment()) as assistant:
-        yield assistant.graph
+        yield chat_graph(assistant)
 
 
 def settings_of_environment() -> AssistantSettings:
