@@ -27,6 +27,7 @@ from ragbed.agents.session import Runtime, Session
 from ragbed.agents.tools import StoredTools, make_by_guest, open_toolbox, searches_of
 from ragbed.agents.types import Answer, failed_answer
 from ragbed.documents.errors import SettingsError
+from ragbed.documents.headers import passage_header
 from ragbed.documents.types import Chunk, digest, replace_surrogates
 from ragbed.retrieval.filters.filtered_collection import filter_collection
 from ragbed.retrieval.filters.parser import Where, normalise_filter
@@ -61,6 +62,7 @@ class AssistantSettings(BaseModel):
     rules: Rules = "grounded"
     answer_format: AnswerFormat = "tags"
     framing: Framing = "delimited"
+    headers: bool = Field(default=False, exclude_if=operator.not_)
     prompt_variant: int = Field(default=1, ge=1, le=PROMPT_VARIANTS, exclude_if=lambda number: number == 1)
     language: Language = Field(default="english", exclude_if=lambda language: language == "english")
     layout: Layout = "documents_first"
@@ -267,6 +269,8 @@ class Assistant:
                     layout=self.settings.layout, brief=self.settings.brief,
                     exemplars=self.settings.exemplars, tools=self.tools.specs if self.tools else ())
         runtime = Runtime(self.searcher, self.model.ask, self.model.key, self.index.chunk, self.settings.limits)
+        if self.settings.headers:
+            runtime = replace(runtime, header=lambda chunk: passage_header(self.index.document(chunk.document), chunk))
         if self.tools and (corpus := self._corpus):
             runtime = replace(runtime, tools=self.tools.over(corpus, "", {"search": self.searcher}).call,
                               span=lambda document, *place: Chunk.of(corpus.document(document), *place))

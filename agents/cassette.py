@@ -111,6 +111,7 @@ class FoundLine(_Line):
     hits: list[HitLine]
     notes: list[str]
     sources: dict[str, str]
+    headers: dict[str, str] = Field(default={}, exclude_if=lambda headers: not headers)
     parts: list[TextHash | int] | None = Field(default=None, exclude_if=lambda parts: parts is None)
 
     @model_validator(mode="after")

@@ -47,7 +47,6 @@ from ragbed.agents.limits import run_bounded
 from ragbed.agents.model_settings import Limits
 from ragbed.agents.search import SearchFunction
 from ragbed.agents.session import Node, Runtime, Session, cannot_restore, evidence_of
-from ragbed.agents.tools import ToolFunction
 from ragbed.agents.types import Answer, CallOutcome, DecisionStep, SearchStep, ToolStep, failure_from_error
 from ragbed.documents.errors import CallError, SettingsError
 from ragbed.strategies.types import Failure, Generate, Reasoning, Reply, Task
@@ -317,7 +316,7 @@ class QuestionPlayer:
         return play.answer()
 
 
-def runtime_of(search: SearchFunction, model: Model, limits: Limits, tools: ToolFunction | None = None) -> Runtime:
-    """Return a runtime that sends all calls to one model."""
-    return Runtime(search=search, ask=model.ask, key=model.key, chunk=cannot_restore, limits=limits, tools=tools)
+def runtime_of(search: SearchFunction, model: Model, limits: Limits, **others: Any) -> Runtime:
+    """Return a runtime that sends all calls to one model. `others` are further fields of `Runtime`."""
+    return Runtime(search=search, ask=model.ask, key=model.key, chunk=cannot_restore, limits=limits, **others)
 

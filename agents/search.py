@@ -76,11 +76,13 @@ def request_json(request: Request) -> str:
 
 class SearchStore:
     """Reads and stores results in a database's table `searches`, once `begin` was called. `source_of` returns the
-    source path of a document id."""
+    source path of a document id, and `header_of` the header of a chunk; without it, none are stored."""
 
-    def __init__(self, source_of: Callable[[str], str] | None = None) -> None:
+    def __init__(self, source_of: Callable[[str], str] | None = None,
+                 header_of: Callable[[Chunk], str] | None = None) -> None:
         self.sources: dict[str, str] = {}
-        self._source_of = source_of
+        self.headers: dict[str, str] = {}  # by chunk id, of the results that were read
+        self._source_of, self._header_of = source_of, header_of
         self._database: Database | None = None
         self._reads = self._earlier = self._replayed = False
         self._parts: dict[str, str] = {}
@@ -118,6 +120,7 @@ class SearchStore:
             self._database.used.add(key[0])
         fields = json.loads(row[2])
         self.sources.update(fields["sources"])
+        self.headers.update(fields.get("headers", {}))
         parts = fields.get("parts")
         return FoundHits([_hit(one, rank, self._database) for rank, one in enumerate(fields["hits"], 1)],
                         tuple(fields["notes"]), fields["sources"], None if parts is None else [
@@ -131,6 +134,8 @@ class SearchStore:
             hit.chunk.document for hit in found.hits)} if self._source_of else {}
         others: dict[str, Any] = {"notes": list(found.notes),
                   "sources": {document: source for document, source in sources.items() if source != document}}
+        if self._header_of:
+            others["headers"] = {hit.chunk.id: self._header_of(hit.chunk) for hit in found.hits}
         if found.parts is not None:
             others["parts"] = [self._database.put_text(one) if isinstance(one, str) else one for one in found.parts]
         scores = json.dumps([hit.score for hit in found.hits])[1:-1].split(", ")

@@ -64,6 +64,7 @@ class Runtime:
         ask: makes one model call. Takes the deadline in `time.monotonic` seconds, and a callback for streamed pieces.
         span: returns a span of a document, as `Chunk.of` does, from the document's id; used to resume a question.
         tools: calls a tool; None if no tool is open.
+        header: returns the header with which prompts show a chunk that a search found; empty for none.
     """
 
     search: Callable[[Search], Awaitable[Sequence[Chunk]]]  # returns the chunks of a search, best first
@@ -73,6 +74,7 @@ class Runtime:
     limits: Limits
     span: Callable[[str, Format, int, int, str], Chunk] = cannot_restore
     tools: ToolFunction | None = None
+    header: Callable[[Chunk], str] = lambda chunk: ""
 
 
 _MIN_SECONDS = 2.0  # seconds that a strategy always gets to yield, even after its question's deadline
@@ -166,7 +168,7 @@ class Session:
         searches = self.pending_searches()
         entry = {"actions": [action_hash(search) for search in searches],
                  "found": [[chunk.id for chunk in chunks] for chunks in found], "seconds": self._seconds()}
-        results = [self._number(chunks) for chunks in found]
+        results = [self._number(chunks, self.runtime.header) for chunks in found]
         for search, evidence in zip(searches, results, strict=True):
             self.trace.append(SearchStep(search.query, tuple(passage.number for passage in evidence)))
         self._send(results if self._is_list else results[0])
@@ -292,14 +294,15 @@ class Session:
             value = [] if asked == [] else None
         raise RecipeFailed(f"the strategy made {MAX_DECISIONS} decisions in a row without a search or a call")
 
-    def _number(self, chunks: Sequence[Chunk]) -> tuple[Passage, ...]:
+    def _number(self, chunks: Sequence[Chunk], header: Callable[[Chunk], str] = lambda chunk: "",
+                ) -> tuple[Passage, ...]:
         known = self._passages
         taken = len(self.numbers.keys() | known)
         for chunk in chunks:
             if chunk.id not in known:
                 number = self.numbers.get(chunk.id)
                 taken += number is None
-                known[chunk.id] = Passage(number or taken, chunk)
+                known[chunk.id] = Passage(number or taken, chunk, header(chunk))
         return tuple(known[chunk.id] for chunk in chunks)
 
     def _read(self, contexts: Contexts) -> tuple[Passage, ...]:

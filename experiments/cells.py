@@ -16,16 +16,16 @@ from ragbed.strategies.types import AnswerFormat, Framing, Rules
 Show = Literal["question", "sub_questions"]
 # In the order of table columns.
 FACTORS = ("benchmark", "model", "reasoning", "retrieval", "history", "retriever", "chunker", "embedder", "rules",
-           "condition", "perturbation", "variation", "show", "format", "framing", "answer_format", "prompt_variant",
-           "language", "prompts", "repeat", "seed")
+           "condition", "perturbation", "variation", "show", "format", "framing", "headers", "answer_format",
+           "prompt_variant", "language", "prompts", "repeat", "seed")
 PIPELINE, OWN = "pipeline", "own"  # level of `reasoning` for pipelines, and of `retrieval` if they retrieve themselves
 REPLICATED = ("repeat", "seed")  # factors that repeat a question without changing it
 SEPARATOR = " · "  # separates the values in a cell's label
 
 # Labels name these, as their values alone are unclear.
-_NAMED = (*REPLICATED, "framing", "prompt_variant", "language", "prompts")
+_NAMED = (*REPLICATED, "framing", "headers", "prompt_variant", "language", "prompts")
 # None if they do not affect the prompt.
-_OF_PROMPTS = ("framing", "answer_format", "prompt_variant", "language", "prompts")
+_OF_PROMPTS = ("framing", "headers", "answer_format", "prompt_variant", "language", "prompts")
 _SEARCHED = ("retrieval", "retriever", "chunker", "embedder", "format")
 
 
@@ -44,6 +44,7 @@ class Cell:
         seed: None if the run has only one seed, or nothing is random.
         chunker, embedder: None if the run compares none, or they have no effect.
         framing: None if no document is shown.
+        headers: whether prompts name each document, section and page; None if no prompt of the run does.
         answer_format: None if no answer is requested.
         history: None if no question has earlier turns.
         variation: None if questions are unchanged.
@@ -73,6 +74,7 @@ class Cell:
     prompt_variant: int | None = None
     language: Language | None = None
     prompts: str | None = None
+    headers: bool | None = None
 
     @classmethod
     def of(cls, row: Mapping[str, Any]) -> Cell:
@@ -91,10 +93,11 @@ class Cell:
 
     @property
     def levels(self) -> dict[str, Any]:
-        """Return each factor's level by name, as in a summary: without history, variation, prompt variant,
-        language and prompts if None."""
+        """Return each factor's level by name, as in a summary: without history, variation, prompt variant, language,
+        prompts and headers if None."""
         return {name: value for name, value in asdict(self).items()
-                if name not in ("history", "variation", "prompt_variant", "language", "prompts") or value is not None}
+                if name not in ("history", "variation", "prompt_variant", "language", "prompts", "headers")
+                or value is not None}
 
     @property
     def searched(self) -> bool:

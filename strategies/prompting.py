@@ -23,10 +23,11 @@ from typing import Any
 from ragbed import guests
 from ragbed.documents.types import digest
 from ragbed.strategies.reading import is_refusal, read_citations
-from ragbed.strategies.types import Evidence, Exemplar, Form, Framing, Message, Task
+from ragbed.strategies.types import Evidence, Exemplar, Form, Framing, Message, Passage, Task
 
 _LINE_START = re.compile(r"^", re.MULTILINE)
 _NUMBER_LINE = re.compile(r"^([ \t]*)\[(\d{1,6})\]([ \t]*)$", re.MULTILINE)
+_NUMBER_START = re.compile(r"^([ \t]*)\[(\d{1,6})\](.*)$", re.MULTILINE)  # with headers, text follows the number
 # Marks that begin and end turns in chat templates. Servers would take these for their own marks.
 _CONTROL = re.compile(r"(?=[<＜\[])(?:[<＜](?=[|｜])|[<＜](?=/?(?:(?:start|end)_of_turn|s|bos|eos)>)|\[(?=/?INST\])"
                       r"|<(?=</?SYS>>))", re.IGNORECASE)
@@ -54,13 +55,15 @@ def neutralize_turns(text: str) -> str:
 
 
 @lru_cache(maxsize=512)  # several calls and strategies show the same passages
-def frame_content(content: str, framing: Framing) -> str:
+def frame_content(content: str, framing: Framing, headed: bool = False) -> str:
     """Return a document's content as shown between the marks. The first character of each mark that could end the
-    documents, begin another document or a turn, or imitate answer tags becomes `(`."""
+    documents, begin another document or a turn, or imitate answer tags becomes `(`. `headed`: whether headers follow
+    the numbers of documents."""
     if framing == "none":
         return content
     if any(sign in content for sign in "<＜["):  # most texts have no such sign, so skip the slow patterns
-        content = _NUMBER_LINE.sub(r"\1(\2)\3", _DOCUMENT_MARKS.sub("(", neutralize_turns(content)))
+        content = (_NUMBER_START if headed else _NUMBER_LINE).sub(
+            r"\1(\2)\3", _DOCUMENT_MARKS.sub("(", neutralize_turns(content)))
     return _LINE_START.sub("> ", content.rstrip("\n")) if framing == "datamarked" else content
 
 
@@ -198,18 +201,25 @@ def prompt_names() -> list[str]:
 
 
 def show_documents(task: Task, evidence: Evidence | None) -> str:
-    """Format the documents as every prompt of this question shows them: number and content only. None shows nothing,
-    not even that there are no documents."""
+    """Format the documents as every prompt of this question shows them: number, header if there is one, and content.
+    None shows nothing, not even that there are no documents."""
     if evidence is None or task.rules == "closed-book":
         return ""
     if not evidence:
         return "Documents: none.\n\n"
-    shown = "".join((f"[{passage.number}]\n" if task.separators else "")
-                    + f"{frame_content(passage.chunk.content, task.framing)}\n\n" for passage in evidence)
+    shown = "".join(f"{_document_line(task, passage)}"
+                    f"{frame_content(passage.chunk.content, task.framing, bool(passage.header))}\n\n"
+                    for passage in evidence)
     if task.framing == "none":
         return f"Documents:\n\n{shown}"
     quoted = f"{template('framed_datamarked')} " if task.framing == "datamarked" else ""
     return f"{quoted}{template('framed_documents')}\n\n<documents>\n{shown}</documents>\n\n"
+
+
+def _document_line(task: Task, passage: Passage) -> str:
+    header = frame_content(" ".join(passage.header.split()), "none" if task.framing == "none" else "delimited")
+    line = " ".join(filter(None, [f"[{passage.number}]" if task.separators else "", header]))
+    return f"{line}\n" if line else ""
 
 
 def show_exemplars(task: Task, form: Form, later: bool = False) -> str:

@@ -42,6 +42,7 @@ class Passage:
 
     number: int
     chunk: Chunk
+    header: str = ""  # where the chunk is from, if prompts show it
 
 
 Evidence = tuple[Passage, ...]

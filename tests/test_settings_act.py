@@ -88,7 +88,7 @@ REFUSED = {  # settings that cannot act, and what the refusal says
     "RunSettings.paraphraser": ({"paraphraser": "m"}, "no question is paraphrased"),
     **{f"RunSettings.{key}": ({key: value}, f"{key}: a run that only searches asks for no answers") for key, value in {
         "rules": "open", "layout": "as_published", "brief": True, "sub_answers": "none", "answer_formats": "json",
-        "framings": "datamarked", "prompt_variants": [2], "languages": "auto", "prompts": "mine",
+        "framings": "datamarked", "headers": True, "prompt_variants": [2], "languages": "auto", "prompts": "mine",
         "refusals": {"model": "m"}, "exemplars": "examples.jsonl", "probe": "citations",
         "judge": {"kind": "model", "model": "m"}, "judges": ["lexical", "m"], "support": "lexical"}.items()},
     "RunSettings.filled": ({"filled": "gold"}, "filled: "),
@@ -156,7 +156,7 @@ ELSEWHERE = {
 FACTORS = {
     "answer_formats": ["tags", "json"], "chunkers": ["fixed", "sentences"], "conditions": ["retrieved", "gold"],
     "embedders": ["all-MiniLM-L6-v2", "BAAI/bge-small-en-v1.5"], "formats": ["plain",
-    "html"], "framings": ["delimited", "datamarked"], "languages": ["english", "auto"],
+    "html"], "framings": ["delimited", "datamarked"], "headers": [False, True], "languages": ["english", "auto"],
     "history": ["rewrite", "window"], "models": ["a", "b"], "perturbations": ["none", "shuffle"],
     "prompt_variants": [1, 2], "prompts": ["default", "mine"],
     "questions": ["as_asked", "keywords"], "reasoning": ["direct", "chain_of_thought"],

@@ -53,6 +53,7 @@ class _CellMaker:
             QueryVariation.parse(name).apply(question.text) != question.text for question in benchmark.questions)}
         self._worded = any(one.prompt_variant > 1 for one in combinations)
         self._languages = any(one.language != "english" for one in combinations)
+        self._headers = any(one.headers for one in combinations)
         self._prompts = any(one.prompts != DEFAULT_PROMPTS for one in combinations)
         self._turns = any(question.turns for question in benchmark.questions)
         # If one reply must answer all sub-questions, the prompt shows all of them.
@@ -83,6 +84,7 @@ class _CellMaker:
             history=one.history if self._turns and not is_pipeline else None,
             variation=one.variation if one.variation in self._variations else None,
             framing=one.framing if asked and condition != "closed-book" else None,
+            headers=one.headers if self._headers and asked and condition != "closed-book" else None,
             answer_format=one.answer_format if asked else None,
             language=one.language if self._languages and asked and condition != "closed-book" and may_refuse(
                 one.rules) else None,

@@ -96,7 +96,8 @@ class CellRunner:
     async def _play(self, task: Task, shown: ShownSearch, numbers: Mapping[str, int] = _NO_NUMBERS) -> Answer:
         limits = self.tasks.settings.limits
         tools = shown.tools and replace(shown.tools, most=limits.tools)
-        runtime = runtime_of(shown.search, self.model, limits, tools.call if tools else None)
+        headed = {"header": self._resources.header_of} if self.tasks.cell.headers else {}
+        runtime = runtime_of(shown.search, self.model, limits, tools=tools.call if tools else None, **headed)
         token = QUESTION_TOOLS.set(tools)
         try:
             return await self._player.play(replace(task, tools=tools.specs if tools else ()), self.tasks.reasoning,

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from ragbed.agents.models import resolve_model
 from ragbed.agents.search import FoundHits, Request, SearchStore, StoredRetriever
 from ragbed.documents.errors import SettingsError
-from ragbed.documents.types import digest
+from ragbed.documents.types import Chunk, digest
 from ragbed.experiments.judges.judge import prompts_hash as judge_prompts_hash
 from ragbed.experiments.question import Gold
 from ragbed.experiments.runs.run_manifest import Made, changed_inputs, difference, list_differences, read_manifest
@@ -135,8 +135,9 @@ class SearchCache:
         pins: the recorded content hashes in a replay, keyed by `content_name`; None if the run really searches.
     """
 
-    def __init__(self, indexes: Mapping[IndexKey, Index], source_of: Callable[[str], str]) -> None:
-        self.searches = SearchStore(source_of)
+    def __init__(self, indexes: Mapping[IndexKey, Index], source_of: Callable[[str], str],
+                 header_of: Callable[[Chunk], str] | None = None) -> None:
+        self.searches = SearchStore(source_of, header_of)
         self.pins: Mapping[str, str] | None = None
         self._indexes = indexes
 

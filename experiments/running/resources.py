@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ragbed.agents.search import FoundHits, Searcher, SearchFunction, fixed_chunks
 from ragbed.agents.tools import QuestionTools, StoredTools, make_by_guest, search_tool, searches_of, tools_name
 from ragbed.documents.errors import ReplayMiss
+from ragbed.documents.headers import passage_header
 from ragbed.documents.types import Chunk, Document, Format, digest
 from ragbed.experiments.cells import PIPELINE
 from ragbed.experiments.conditions import Perturbation
@@ -102,7 +103,8 @@ class Resources:
         self.tools: dict[str, StoredTools] = {}
         self.indexing: dict[Path, float] = {}
         self.deps = RerankerDeps()
-        self.cache = SearchCache(self.indexes, self.source_of)
+        headed = self.header_of if any(cell.headers for cell in plan.cells) else None
+        self.cache = SearchCache(self.indexes, self.source_of, headed)
         self._places: dict[IndexKey, Places] = {}
         self._documents: dict[tuple[IndexKey, str], Chunk] = {}
         self._corpora: dict[IndexKey, Any] = {}
@@ -124,6 +126,18 @@ class Resources:
             with contextlib.suppress(KeyError):
                 return index.source_of(document)
         return self.cache.searches.sources.get(document, document)
+
+    def header_of(self, chunk: Chunk) -> str:
+        """Return the header with which prompts show a chunk: made from its document, or recorded with a search. It is
+        empty if neither is known."""
+        headers = self.cache.searches.headers
+        if chunk.id not in headers:
+            document = self.benchmark.documents.get(chunk.document)
+            for index in self.opened.values() if document is None else ():
+                with contextlib.suppress(KeyError):
+                    document = index.document(chunk.document)
+            headers[chunk.id] = passage_header(document, chunk) if document else ""
+        return headers[chunk.id]
 
     def indexed_documents(self) -> set[str]:
         """Return the ids and the source paths of the documents in the indexes."""

@@ -143,6 +143,7 @@ Variations = Annotated[list[Annotated[str, AfterValidator(
 Shows = Annotated[list[Show], Many, Distinct]
 Formats = Annotated[list[Format], Many, Distinct]
 AnswerFormats = Annotated[list[AnswerFormat], Many, Distinct]
+Headers = Annotated[list[bool], Many, Distinct]
 Languages = Annotated[list[Language], Many, Distinct]
 Prompts = Annotated[list[str], Many, AfterValidator(
     lambda folders: folders * bool(_distinct([*map(prompts_label, folders)])))]
@@ -205,6 +206,7 @@ class Combination:
     retriever: str
     rules: Rules
     framing: Framing
+    headers: bool
     variation: str
     retrieval: str
     history: str

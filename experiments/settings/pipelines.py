@@ -136,7 +136,7 @@ def pipeline_lists(one: PipelineSettings, base: Mapping[str, Sequence[Any]]) -> 
     own: dict[str, Sequence[Any]] = {"model": [one.cell_model], "reasoning": [PIPELINE],
                                      "rules": [one.rules] if one.rules else base["rules"][:1],
                                      "show": ["question"], "retrieval": ["once"]}
-    alone = ["framing", "history", "answer_format", "prompt_variant", "language", "prompts"]
+    alone = ["framing", "headers", "history", "answer_format", "prompt_variant", "language", "prompts"]
     if not one.takes_documents:
         own |= {"condition": ["retrieved"], "perturbation": ["none"], "retrieval": [OWN]}
         alone += ["retriever", "format", "chunker", "embedder", "seed"]

@@ -51,7 +51,7 @@ def _value(value: Any) -> str:
 
 # Settings of prompts and answers, which do nothing in a run that calls no model.
 OF_ANSWERS = ("rules", "layout", "brief", "sub_answers", "filled", "exemplars", "judge", "judges", "support",
-              "answer_formats", "framings", "prompt_variants", "languages", "prompts", "refusals", "probe")
+              "answer_formats", "framings", "headers", "prompt_variants", "languages", "prompts", "refusals", "probe")
 _DEPTH = 100  # default k of a run that only searches: the deepest cut in its columns
 # Searches run in batches, and a question's time is that of its whole batch, so the limit is a day.
 _SEARCH_DEFAULTS = {"models": [NO_MODEL], "conditions": ["retrieved"], "history": ["none"],

@@ -81,6 +81,7 @@ class _Part(Matrix):
     formats: matrix.Formats | None = None
     answer_formats: matrix.AnswerFormats | None = None
     framings: matrix.Framings | None = None
+    headers: matrix.Headers | None = None
     prompt_variants: matrix.PromptVariants | None = None
     languages: matrix.Languages | None = None
     prompts: matrix.Prompts | None = None
@@ -176,6 +177,7 @@ class RunSettings(_MatrixWithGuests):
         answer_formats: format in which final answers are requested: in tags, or as a JSON object with a schema.
         framings: how prompts separate documents from instructions: `delimited`, `datamarked`, or `none`, the default of
             the layout `as_published`.
+        headers: whether prompts name the document, section and page of each passage.
         prompt_variants: number of variants of the instruction, up to 5, or a list of variants; 1 is the original. Only
             the strategies of the CReSt paper have several.
         languages: language of the sentence with which prompts ask a model to refuse: `english`, or `auto` for the
@@ -229,6 +231,7 @@ class RunSettings(_MatrixWithGuests):
     formats: matrix.Formats = Field(default=["plain"])
     answer_formats: matrix.AnswerFormats = Field(default=["tags"])
     framings: matrix.Framings = Field(default=["delimited"])
+    headers: matrix.Headers = Field(default=[False], exclude_if=lambda which: which == [False])
     prompt_variants: matrix.PromptVariants = Field(default=[1], exclude_if=lambda which: which == [1])
     languages: matrix.Languages = Field(default=["english"], exclude_if=lambda which: which == ["english"])
     prompts: matrix.Prompts = Field(default=[DEFAULT_PROMPTS], exclude_if=lambda which: which == [DEFAULT_PROMPTS])

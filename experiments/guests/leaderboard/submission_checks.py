@@ -39,7 +39,7 @@ from ragbed.strategies.types import Message
 
 # What a submission may choose. Everything else must be as in the owner's settings.
 OPEN = ("models", "reasoning", "retrieval", "history", "retriever", "chunkers", "embedders", "formats",
-        "answer_formats", "framings", "prompt_variants", "languages", "layout", "calls", "concurrency")
+        "answer_formats", "framings", "headers", "prompt_variants", "languages", "layout", "calls", "concurrency")
 _MAX_MEMORY = 6 * 1024**3  # bytes that a replay may use
 _FACTORS = {"retrieval": "retrieval", "history": "history", "retriever": "retriever", "chunkers": "chunker",
             "embedders": "embedder", "formats": "format"}  # choices of these are factors, unless no cell uses them

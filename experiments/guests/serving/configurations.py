@@ -266,7 +266,7 @@ def _settings(plan: Plan, cell: Cell) -> AssistantSettings | None:
     return AssistantSettings(
         **history, index=index_folder(settings, retriever, cell.format), model=cell.model, reasoning=reasoning.spec,
         retrieval=retrieval.spec, rules=cell.rules, answer_format=cell.answer_format or "tags",
-        framing=cell.framing or "none", prompt_variant=cell.prompt_variant or 1,
+        framing=cell.framing or "none", headers=bool(cell.headers), prompt_variant=cell.prompt_variant or 1,
         language=cell.language or "english", layout=settings.layout, brief=settings.brief, exemplars=plan.exemplars,
         prompts=dict(plan.tasks(cell).prompts),
         k=retriever.k, retriever=own, where=retriever.where, limits=settings.limits, calls=settings.call_settings)

@@ -111,6 +111,7 @@ def run_settings(settings: AssistantSettings, path: Path) -> RunSettings:
         "models": [settings.model], "reasoning": [fields["reasoning"]], "retrieval": [fields["retrieval"]],
         "retriever": [retriever], "rules": [settings.rules], "conditions": ["retrieved"],
         "answer_formats": [settings.answer_format], "framings": [settings.framing], "layout": settings.layout,
+        "headers": [settings.headers],
         "prompt_variants": [settings.prompt_variant], "history": [fields["history"]], "brief": settings.brief,
         "languages": [settings.language if settings.rules == "grounded" else "english"],
         "limits": fields["limits"], "calls": fields["calls"],
