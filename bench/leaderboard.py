@@ -25,8 +25,8 @@ from typing import Any
 
 import ragbed
 from ragbed.agents.database import text_hash
+from ragbed.experiments.guests.exports.cassettes import export_cassette
 from ragbed.experiments.guests.leaderboard.submission_checks import Reference, check_all
-from ragbed.experiments.running.replay import export_cassette
 from ragbed.experiments.runs.finished import open_finished
 from ragbed.experiments.settings import RunSettings
 

@@ -22,7 +22,7 @@ from ragbed.agents.cassette import ENDING, RECORDED, SHIPPED
 from ragbed.agents.models import resolve_model
 from ragbed.experiments.benchmarks import load_demo
 from ragbed.experiments.guests.demo.demo import QUESTIONS
-from ragbed.experiments.running.replay import export_cassette
+from ragbed.experiments.guests.exports.cassettes import export_cassette
 from ragbed.experiments.running.runner import RunCallbacks, run
 from ragbed.experiments.runs.finished import Finished
 from ragbed.experiments.settings import RunSettings

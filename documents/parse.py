@@ -53,9 +53,6 @@ def _clean_fields(fields: Mapping[str, FieldValue]) -> Iterator[tuple[str, Field
             yield (f"own_{named}" if named in INDEX_FIELDS else named), value
 
 
-_MODULES = {"markdown": "text", "csv": "spreadsheets"}
-
-
 def find_parser(source: str, ocr: bool = False) -> Parser:
     """Import the parser for the suffix of a file name; with `ocr`, one that recognises text in pictures. Raises
     DocumentError if there is none."""
@@ -66,7 +63,7 @@ def find_parser(source: str, ocr: bool = False) -> Parser:
     kind = guests.entries("ocr")[suffix] if ocr else parsers_by_suffix()[suffix]
     if ":" in kind:
         return _guest_parser(kind)
-    module = import_module(f"ragbed.documents.parsers.{_MODULES.get(kind, kind)}")
+    module = import_module(f"ragbed.documents.parsers.{'text' if kind == 'markdown' else kind}")
     parser: Parser = getattr(module, f"parse_{kind}")
     return parser
 

@@ -22,7 +22,6 @@ SUFFIXES: dict[str, str] = {
     ".txt": "text", ".text": "text",
     ".md": "markdown", ".markdown": "markdown", ".mdown": "markdown", ".mkd": "markdown", ".mdx": "markdown",
     ".qmd": "markdown", ".rmd": "markdown",
-    ".csv": "csv", ".tsv": "csv",
 }
 """ragbed's own parser for each file suffix (lower case)."""
 

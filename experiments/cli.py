@@ -35,7 +35,7 @@ FIRST = {
 # All commands by panel, as MODULE:FUNCTION. Guests in `ragbed/guests.py` add the commands with an empty value.
 PANELS: dict[str, dict[str, str]] = {
     "Start": {"demo": "", "list": "tools:list_", "models list": "",
-              "models pull": "", "schema": "tools:schema", "new strategy": "tools:new_strategy",
+              "models pull": "", "schema": "tools:schema", "new strategy": "",
               "check strategy": "", "check metric": "", "doctor": ""},
     "Ask": {"index": "index:index", "search": "ask:search", "ask": "ask:ask", "show-prompt": ""},
     "Build": {"construct": "", "questions": "", "review": ""},
@@ -45,8 +45,8 @@ PANELS: dict[str, dict[str, str]] = {
     "Read": {"watch": "", "report": "read:report", "show": "read:show", "compare": "read:compare",
              "effects": "", "dose": "", "diagnose": "read:diagnose"},
     "Retrieval": {"evaluate-retrieval": "", "negatives": ""},
-    "Share": {"export": "", "plot": "", "cassette export": "share:cassette_export",
-              "cassette show": "share:cassette_show", "leaderboard": "", "verify": ""},
+    "Share": {"export": "", "plot": "", "cassette export": "",
+              "cassette show": "", "leaderboard": "", "verify": ""},
 }
 _GROUP_HELP = {"cassette": "Keep a run in one file, and replay it anywhere.", "check": "Check your own code.",
                "models": "List and download local models.", "new": "Create a file to start from."}

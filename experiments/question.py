@@ -29,7 +29,7 @@ class Scheme:
         columns: metrics of a run's table; ` / ` joins metrics that share a column.
         views: names of the breakdowns of a finished run.
         itself_ignored: whether metrics ignore a document with the id of the query, as in BEIR's evaluation.
-        published: names of the paper's tables to show with a run's figures (`experiments.analysis.published`).
+        published: names of the paper's tables to show with a run's figures (`guests/datasets/published_tables.py`).
         unit: what intervals and tests resample (`experiments.statistics.units`): `question`, `document`, or a tag.
     """
 

@@ -151,7 +151,9 @@ BUILT_IN: tuple[Guest, ...] = (
         "prompts": {"refusals": f"{_IN}.refusals:PROMPTS"}}),
     Guest("demo", {"command": {"demo": f"{_IN}.demo.commands:demo"}}),
     Guest("exports", {"command": {"export": f"{_IN}.exports.commands:export",
-                                  "plot": f"{_IN}.exports.commands:plot"},
+                                  "plot": f"{_IN}.exports.commands:plot",
+                                  **{name: f"{_IN}.exports.commands:{name.replace(' ', '_')}"
+                                     for name in ("cassette export", "cassette show")}},
                       "table": {"records": f"{_IN}.exports.record_tables:run_rows",
                                 "html": f"{_IN}.exports.tables:to_html"}}),
     Guest("call_cache", {"setting": {"cache": f"{_IN}.call_cache.cached_calls:CacheSettings"},
@@ -181,6 +183,7 @@ BUILT_IN: tuple[Guest, ...] = (
         "metric": {"own_metrics": f"{_IN}.own_metrics.measuring:GROUP"},
         "measure": {"metrics": f"{_IN}.own_metrics.measuring:refresh"}}),
     Guest("office", {"parser": {
+        **dict.fromkeys((".csv", ".tsv"), f"{_IN}.office.spreadsheets:parse_csv"),
         **dict.fromkeys((".xlsx", ".xlsm"), f"{_IN}.office.workbooks:parse_xlsx"),
         **dict.fromkeys((".docx", ".docm"), f"{_IN}.office.word:parse_docx"),
         **dict.fromkeys((".pptx", ".pptm"), f"{_IN}.office.slides:parse_pptx")}}),
@@ -229,7 +232,8 @@ BUILT_IN: tuple[Guest, ...] = (
                     "jsonl": f"{_FILES}.plain_jsonl:JSONL"}}),
     Guest("run_estimates", {"estimate": {"run": f"{_IN}.run_estimates.cost_tables:show_estimates"}}),
     Guest("prompt_preview", {"command": {"show-prompt": f"{_IN}.prompt_preview.commands:show_prompt"}}),
-    Guest("conformance", {"command": {"check strategy": f"{_IN}.conformance.commands:check_strategy"}}),
+    Guest("conformance", {"command": {"check strategy": f"{_IN}.conformance.commands:check_strategy",
+                                      "new strategy": f"{_IN}.conformance.new_strategy:new_strategy"}}),
     Guest("serving", {"command": {"serve": f"{_IN}.serving.commands:serve"}}),
     Guest("traffic", {
         "command": {"questions": f"{_IN}.traffic.commands:questions"},
@@ -276,6 +280,7 @@ BUILT_IN: tuple[Guest, ...] = (
                       "longmemeval": f"{_DATA}.longmemeval:LongMemEval"},
         "answers": {"browsecomp_plus": f"{_DATA}.browsecomp_plus:RUN_FILES",
                     "longmemeval": f"{_DATA}.longmemeval:HYPOTHESES"},
+        "analysis": {"papers": f"{_DATA}.published_tables:paper_views"},
         "breakdown": {**{name: f"{_DATA}.benchmark_views:{name}" for name in ("order", "wins", "depth", "gap")},
                       "browsing": f"{_DATA}.browsecomp_plus:browsing",
                       "memory": f"{_DATA}.longmemeval:memory"}}),

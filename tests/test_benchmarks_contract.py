@@ -16,9 +16,9 @@ from ragbed.documents import BenchmarkError, Document
 from ragbed.documents.rows import read_rows
 from ragbed.experiments import BENCHMARKS, Question, Step, find_metric
 from ragbed.experiments.analysis.analyses import find_view
-from ragbed.experiments.analysis.published import load_published
 from ragbed.experiments.benchmarks import OwnQuestions
 from ragbed.experiments.benchmarks.base import files_below
+from ragbed.experiments.guests.datasets.published_tables import load_published
 from ragbed.experiments.metrics import GROUPS
 from ragbed.experiments.runs.store import question_json
 

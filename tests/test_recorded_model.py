@@ -3,7 +3,7 @@ import json
 
 import pytest
 
-from ragbed.experiments.running.replay import export_cassette
+from ragbed.experiments.guests.exports.cassettes import export_cassette
 from ragbed.experiments.runs.finished import open_finished
 
 

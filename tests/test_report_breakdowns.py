@@ -20,7 +20,7 @@ from ragbed.experiments import (
     write_report,
 )
 from ragbed.experiments.analysis.inputs import AnalysisInput
-from ragbed.experiments.analysis.published import paper_views
+from ragbed.experiments.guests.datasets.published_tables import paper_views
 from ragbed.experiments.metrics import estimate_share
 from ragbed.experiments.report.cell_table import Figure, table
 

@@ -16,7 +16,6 @@ from ragbed.experiments.analysis.breakdowns import by_tag, chain, history
 from ragbed.experiments.analysis.error_analysis import cause_views
 from ragbed.experiments.analysis.inputs import Analysis, AnalysisInput, Finding
 from ragbed.experiments.analysis.pairs import comparison_views
-from ragbed.experiments.analysis.published import paper_views
 from ragbed.experiments.analysis.replicates import group_replicates, label_groups
 from ragbed.experiments.analysis.tradeoff import refusal_views
 from ragbed.experiments.analysis.view import View
@@ -29,7 +28,6 @@ OF_EVERY_RUN: MappingProxyType[str, Analysis] = MappingProxyType({
     "refusals": lambda run: refusal_views(run.found.get("tradeoff"), run.cells, run.labels, run.correctness_metrics),
     "history": history,
     "comparisons": lambda run: comparison_views(run.found.get("comparisons"), run.cells),
-    "papers": paper_views,
 })
 _BY = "by:"
 _SUMMARY_KEYS = ("format", "name", "seed", "columns", "cells", "views", "published", "correctness_metrics", "notes",

@@ -1,4 +1,4 @@
-"""Commands to start with: lists, models, and a strategy of your own."""
+"""`ragbed list` and `ragbed schema`."""
 from __future__ import annotations
 
 from typing import Annotated, Any, Literal
@@ -37,22 +37,6 @@ def _fields(row: dict[str, Any]) -> list[tuple[str, str]]:
     as_text = {name.replace("_", " "): text(value) for name, value in row.items()}
     return [(name, as_text[name]) for name in ("paper", "licence", "size", "metrics", "judge", "views", "published",
                                                "run as", "as published", "settings", "get", "here") if as_text[name]]
-
-
-def new_strategy(name: Annotated[str, typer.Argument(help="Name of the strategy and its file: letters, digits and _.")],
-                 retrieval: Annotated[bool, typer.Option("--retrieval", help="Create a retrieval strategy instead.")
-                                      ] = False) -> None:
-    """Create a custom strategy and its test in the current folder."""
-    from ragbed.experiments.terminal.display import say
-    from ragbed.experiments.terminal.lists import write_strategy
-
-    family = "retrieval" if retrieval else "reasoning"
-    write_strategy(name, family)
-    say(f"wrote {name}.py and test_{name}.py; next:")
-    say(f"  ragbed check strategy {name}.py:recipe")
-    say(f"  ragbed run demo --limit 5 --name {name} --{family} {name}.py:recipe"
-        f"{' --condition retrieved' if retrieval else ' --reasoning direct'}")
-    say(f"  ragbed report runs/{name}")
 
 
 def schema(exemplars: Annotated[bool, typer.Option("--exemplars", help=(

@@ -1,16 +1,10 @@
-"""Build the rows of `ragbed list`, and write the files of a new strategy."""
+"""Build the rows of `ragbed list`."""
 from __future__ import annotations
 
-import re
-import sys
 from collections.abc import Callable, Mapping
 from functools import partial
-from importlib import resources
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ragbed.documents.errors import SettingsError
-from ragbed.strategies.catalogue import HISTORY, REASONING, RETRIEVAL
 from ragbed.strategies.settings.parameters import fields_schema
 from ragbed.strategies.settings.plugins import installed_plugins
 from ragbed.strategies.settings.strategy_config import built_in
@@ -154,29 +148,3 @@ INVENTORY: dict[str, Callable[[], list[Row]]] = {
     "conditions": partial(_named, CONDITIONS), "rules": partial(_named, RULES),
     "perturbations": partial(_named, PERTURBATIONS),
     "metrics": metrics, "models": models, "guests": guests}
-
-
-def write_strategy(name: str, family: str) -> None:
-    """Write `NAME.py` and `test_NAME.py` into the current folder.
-
-    Raises SettingsError if the name is not allowed, or a file exists.
-    """
-    if not re.fullmatch(r"[a-z][a-z0-9_]{0,39}", name) or name.startswith("test_"):
-        raise SettingsError(f"{name!r:.60} is not a strategy name; use at most 40 lower-case letters, digits and _, "
-                            "such as look_twice")
-    if name in (*REASONING, *RETRIEVAL, *HISTORY):
-        raise SettingsError(f"{name} is a built-in strategy; choose another name")
-    if name in sys.stdlib_module_names:
-        raise SettingsError(f"{name} is a Python module; choose another name")
-    templates = resources.files("ragbed.experiments").joinpath("data", "templates")
-    texts = {Path(file): templates.joinpath(f"{template}.py.txt").read_text(encoding="utf-8")
-             for file, template in ((f"{name}.py", family), (f"test_{name}.py", f"{family}_test"))}
-    there = next((path for path in texts if path.exists()), None)
-    if there is not None:
-        raise SettingsError(f"{there} exists; choose another name, or remove it")
-    for path, text in texts.items():
-        try:
-            with path.open("x", encoding="utf-8") as file:
-                file.write(text.replace("NAME", name))
-        except OSError as error:
-            raise SettingsError(f"{path}: cannot write: {error.strerror}") from error

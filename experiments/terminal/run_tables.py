@@ -5,7 +5,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from ragbed.experiments.analysis.published import load_published
 from ragbed.experiments.analysis.view import View, format_value
 from ragbed.experiments.cells import SEPARATOR, distinguishing_factors, short_name, shorten_models
 from ragbed.experiments.formatting import (
@@ -66,7 +65,9 @@ def print_summary(summary: Mapping[str, Any], full: bool = False) -> None:
     if views := [View.of(one) for one in summary["views"] if one["name"] == "causes" or one["section"] == "Breakdowns"]:
         say("")
         print_views(views, summary["cells"][0]["judge"])
-    for text in [*summary["notes"], *on_published(summary["published"])]:
+    papers = [view["title"].partition(":")[0] for view in summary["views"] if view["name"].startswith("paper:")]
+    also = [f"The report also has the published figures: {'; '.join(papers)}."] if papers else []
+    for text in [*summary["notes"], *also]:
         print_text(text)
 
 
@@ -123,14 +124,6 @@ def run_table(cells: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> tup
     header = [*factors, "n", *shown, *unjudged, "outcomes", "passages", "calls", "tokens", *cached, "price"]
     return header, [_row(cell, factors, columns, bool(unjudged), bool(cached)) for cell in shorten_models(cells)]
 
-
-def on_published(names: Sequence[str]) -> list[str]:
-    """Return a line that names the paper's tables in the report."""
-    by_paper: dict[str, list[str]] = {}
-    for one in map(load_published, names):
-        by_paper.setdefault(one.paper, []).append(one.table)
-    return [f"The report also has the published figures: {paper}, {', '.join(tables)}."
-            for paper, tables in by_paper.items()]
 
 
 def on_failures(folder: RunFolder, retry: str) -> list[str]:

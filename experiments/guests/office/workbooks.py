@@ -12,12 +12,12 @@ from zipfile import ZipFile
 from ragbed.documents.errors import DocumentError, MissingExtra
 from ragbed.documents.parsers.clean_html import Close, Event, Open, normalize_text, write_html
 from ragbed.documents.parsers.plain import write_plain
-from ragbed.documents.parsers.spreadsheets import MAX_CELLS, Cell, Row, write_table
 from ragbed.documents.paths import keep_hidden_text
 from ragbed.documents.types import Document, new_document
 from ragbed.experiments.guests.office.drawings import C, R, parse_xml, read_chart, read_paragraphs, read_relations
 from ragbed.experiments.guests.office.number_formats import format_general, format_number, format_text
 from ragbed.experiments.guests.office.slides import open_archive
+from ragbed.experiments.guests.office.spreadsheets import MAX_CELLS, Cell, Row, write_table
 
 _MAIN = "{http://schemas.openxmlformats.org/spreadsheetml/2006/main}"
 _EMPTY_CELL = re.compile(rb"""<c\s(?=[^<>]*\br=)[^<>]*(?:/>|>\s*</c>)""")

@@ -14,13 +14,14 @@ from ragbed.agents.cassette import is_cassette
 from ragbed.documents.types import digest
 from ragbed.experiments.analysis.causes import find_causes
 from ragbed.experiments.analysis.replicates import ReplicateGroup, group_replicates, label_groups, split_replicates
+from ragbed.experiments.guests.exports.cassettes import export_cassette
 from ragbed.experiments.question import Question
 from ragbed.experiments.report.page import report_run
 from ragbed.experiments.running.cell_matrix import list_strategies
 from ragbed.experiments.running.hooks import Schedule
 from ragbed.experiments.running.jobs import group_results
 from ragbed.experiments.running.plan import Plan
-from ragbed.experiments.running.replay import Replay, check_named, export_cassette, list_misses, portable_settings
+from ragbed.experiments.running.replay import Replay, check_named, list_misses, portable_settings
 from ragbed.experiments.running.runner import RunCallbacks, run
 from ragbed.experiments.runs.finished import Finished, open_finished
 from ragbed.experiments.runs.run_manifest import Made

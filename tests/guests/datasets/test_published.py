@@ -6,7 +6,7 @@ from stored import result
 
 from ragbed.documents import SettingsError
 from ragbed.experiments import METRICS, Question, aggregate
-from ragbed.experiments.analysis.published import list_published, load_published, match_figures
+from ragbed.experiments.guests.datasets.published_tables import list_published, load_published, match_figures
 
 CELL = {"id": "a", "reasoning": "direct", "rules": "grounded", "condition": "provided", "perturbation": None,
         "show": "question", "exemplars": 0}
