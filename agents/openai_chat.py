@@ -128,7 +128,7 @@ def connect(address: Address, served: str, connections: int, rename: Mapping[str
         for name in left_out:
             request.headers.pop(name, None)
 
-    client.event_hooks = {**client.event_hooks, "request": [leave_out]}
+    client.event_hooks = {**client.event_hooks, "request": [*client.event_hooks["request"], leave_out]}
     chat = Chat(model=served, base_url=address.url, api_key=SecretStr(address.key), max_retries=0, timeout=None,
                 default_headers=dict(address.headers) or None, default_query=dict(address.query) or None,
                 use_responses_api=False, openai_proxy=None, http_async_client=client,

@@ -12,10 +12,12 @@ import time
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
 from ipaddress import ip_address
 from math import isfinite
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -29,6 +31,8 @@ if TYPE_CHECKING:
 OPENAI_HOST = "api.openai.com"
 SERVER_SCHEMES = ("openai", "http", "https")  # the part before the colon in the name of a model behind a server
 MAX_REPLY_BYTES = 16 << 20  # per reply; the longest model replies take a few hundred kilobytes
+SENT_ON: ContextVar[Mapping[str, str]] = ContextVar("sent_on", default=MappingProxyType({}))
+"""Headers such as `traceparent`, which calls of models repeat from the request that a server is handling."""
 _in_use: Counter[tuple[str, str]] = Counter()  # open models by general key and host
 _OPENAI_URL = f"https://{OPENAI_HOST}/v1"
 _NO_KEY = "none"  # the OpenAI client always sends some key
@@ -347,6 +351,9 @@ def bounded_client(url: str, connections: int) -> httpx2.AsyncClient:
     class Stream(BoundedStream, httpx2.AsyncByteStream):
         """A bounded stream of the type that the HTTP client requires."""
 
+    async def send_on(request: httpx2.Request) -> None:
+        request.headers.update(SENT_ON.get())
+
     async def bound(response: httpx2.Response) -> None:
         if is_compressed(response.headers):
             raise BadReply("the server compressed its reply, although ragbed did not ask for that")
@@ -357,7 +364,8 @@ def bounded_client(url: str, connections: int) -> httpx2.AsyncClient:
     # Redirects are not followed: they would send the prompts to a host that the user did not name.
     try:
         return httpx2.AsyncClient(timeout=None, limits=limits, trust_env=not is_loopback(url),
-                                  headers={"Accept-Encoding": "identity"}, event_hooks={"response": [bound]})
+                                  headers={"Accept-Encoding": "identity"},
+                                  event_hooks={"request": [send_on], "response": [bound]})
     except (OSError, ValueError, ImportError) as error:
         raise proxy_error(error) from None
 

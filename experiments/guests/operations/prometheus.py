@@ -2,19 +2,20 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from fastapi import APIRouter
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from starlette.responses import Response
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from ragbed.agents.types import Answer, GenerateStep, SearchStep
+from ragbed.agents.types import Answer, GenerateStep, SearchStep, ToolStep
+from ragbed.experiments.guests.operations.request_log import outcome_of
 
 if TYPE_CHECKING:
     from ragbed.experiments.guests.serving.sessions import TurnTimes
     from ragbed.experiments.guests.traffic.turns import ChatTurn
+    from ragbed.strategies.types import ToolSpec
 
 _SECONDS = (0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 40, 80, 160, 320)
 
@@ -36,6 +37,14 @@ class Metrics:
                                ("configuration", "kind"), registry=registry)
         self._price = Counter("ragbed_price_usd", "Price of model calls whose price is known.",
                               ("configuration",), registry=registry)
+        self._unpriced = Counter("ragbed_unpriced_answers", "Answers whose price is unknown, and not in the total.",
+                                 ("configuration",), registry=registry)
+        self._stored = Counter("ragbed_cached_answers", "Answers from the answer cache.", ("configuration",),
+                               registry=registry)
+        self._fallbacks = Counter("ragbed_fallback_answers", "Answers of the fallback model.", ("configuration",),
+                                  registry=registry)
+        self._tools = Counter("ragbed_tool_calls", "Calls of tools by agents and MCP clients.", ("tool", "outcome"),
+                              registry=registry)
         self._searches = Counter("ragbed_searches", "Searches.", ("configuration",), registry=registry)
         self._failures = Counter("ragbed_model_failures", "Model calls that failed.", ("configuration", "kind"),
                                  registry=registry)
@@ -50,7 +59,7 @@ class Metrics:
     def __call__(self, turn: ChatTurn, answer: Answer, times: TurnTimes) -> None:
         """Count an answer, its tokens and its price."""
         name, now = turn.configuration, time.time()
-        self._answers.labels(name, answer.outcome).inc()
+        self._answers.labels(name, "left" if outcome_of(answer) == "left" else answer.outcome).inc()
         self._whole.labels(name).observe(now - times.started)
         if times.first_text is not None:
             self._first.labels(name).observe(times.first_text - times.started)
@@ -58,35 +67,28 @@ class Metrics:
         for kind, tokens in (("prompt", used.prompt_tokens), ("completion", used.completion_tokens),
                              ("cached", used.cached_tokens)):
             self._tokens.labels(name, kind).inc(tokens)
-        self._price.labels(name).inc(used.price or 0.0)
+        if used.price is None:
+            self._unpriced.labels(name).inc()
+        else:
+            self._price.labels(name).inc(used.price)
+        for note, counter in (("cached", self._stored), ("fallback", self._fallbacks)):
+            counter.labels(name).inc(note in answer.notes)
         self._searches.labels(name).inc(sum(isinstance(step, SearchStep) for step in answer.trace))
         for step in answer.trace:
             if isinstance(step, GenerateStep) and step.failure is not None:
                 self._failures.labels(name, step.failure.kind).inc()
+            elif isinstance(step, ToolStep):
+                known = turn.assistant.tools.specs if turn.assistant.tools else ()
+                self.count_tool(tool_label(step.tool, known), step.failure is not None)
+
+    def count_tool(self, tool: str, failed: bool) -> None:
+        """Count a call of a tool, whose name must not come from a client or a model."""
+        self._tools.labels(tool, "failed" if failed else "done").inc()
 
 
-class RequestCounter:
-    """ASGI middleware that counts requests by route, never by path."""
-
-    def __init__(self, app: ASGIApp, requests: Counter) -> None:
-        self._app, self._requests = app, requests
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
-        status = 499  # if the client disconnects before there is a response
-
-        async def counting(message: Message) -> None:
-            nonlocal status
-            if message["type"] == "http.response.start":
-                status = message["status"]
-            await send(message)
-
-        try:
-            await self._app(scope, receive, counting)
-        finally:
-            self._requests.labels(getattr(scope.get("route"), "path", "other"), str(status)).inc()
+def tool_label(tool: str, known: Iterable[ToolSpec]) -> str:
+    """Return the name of a known tool; `unknown` for names that a model or a client made up."""
+    return tool if any(one.name == tool for one in known) else "unknown"
 
 
 def metrics_routes(metrics: Metrics) -> APIRouter:

@@ -1,8 +1,10 @@
 """OpenTelemetry traces of answers, sent only if OTEL_EXPORTER_OTLP_ENDPOINT is set.
 
-Each answer is one trace: a span `invoke_agent` with a span `retrieval` for each search and a span `chat` for each model
-call. Attribute names follow OpenTelemetry's semantic conventions for generative AI, v0.1.0; names that it lacks begin
-with `ragbed.`. Texts of prompts, queries and replies are included only if
+Each answer is one trace: a span `invoke_agent` with a span `retrieval` for each search, `chat` for each model call, and
+`execute_tool` for each call of a tool. It continues the trace of the client's `traceparent`, and the model's server
+gets the id of `invoke_agent` as the parent of its own spans. Attribute names follow OpenTelemetry's semantic
+conventions for generative AI, v0.1.0; names that it lacks begin with `ragbed.`. Texts of prompts, queries and replies
+are included only if
 OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT is `true`, `span_only` or `span_and_event`.
 """
 from __future__ import annotations
@@ -14,13 +16,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
-from ragbed.agents.types import Answer, GenerateStep, SearchStep
+from ragbed.agents.types import Answer, GenerateStep, SearchStep, ToolStep
 from ragbed.documents.errors import MissingExtra
+from ragbed.experiments.guests.operations.prometheus import tool_label
+from ragbed.experiments.guests.operations.request_log import current_request, outcome_of
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import TracerProvider
     from opentelemetry.trace import Span
 
+    from ragbed.experiments.guests.operations.trace_context import TraceContext
     from ragbed.experiments.guests.serving.sessions import TurnTimes
     from ragbed.experiments.guests.traffic.turns import ChatTurn
 
@@ -29,11 +34,16 @@ _CONTENT = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
 _CAPTURED = {"true", "span_only", "span_and_event"}
 
 
+def is_tracing() -> bool:
+    """Tell whether traces are sent."""
+    return any(map(os.environ.get, _ENDPOINTS))
+
+
 @contextlib.contextmanager
 def open_telemetry() -> Iterator[Sequence[Telemetry]]:
     """Yield the observer that sends traces, or nothing if no endpoint is set; flush at the end. Raises MissingExtra if
     the packages are not installed."""
-    if not any(map(os.environ.get, _ENDPOINTS)):
+    if not is_tracing():
         yield ()
         return
     if find_spec("opentelemetry.exporter") is None or find_spec("opentelemetry.exporter.otlp.proto.http") is None:
@@ -44,10 +54,11 @@ def open_telemetry() -> Iterator[Sequence[Telemetry]]:
     from opentelemetry.sdk.trace.export import BatchSpanProcessor
 
     name = {} if os.environ.get("OTEL_SERVICE_NAME") else {SERVICE_NAME: "ragbed"}
-    provider = TracerProvider(resource=Resource.create(name), shutdown_on_exit=False)
+    ids = _request_ids()
+    provider = TracerProvider(resource=Resource.create(name), shutdown_on_exit=False, id_generator=ids)
     provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
     try:
-        yield [Telemetry(provider, os.environ.get(_CONTENT, "").lower() in _CAPTURED)]
+        yield [Telemetry(provider, ids, os.environ.get(_CONTENT, "").lower() in _CAPTURED)]
     finally:
         provider.shutdown()
 
@@ -55,32 +66,43 @@ def open_telemetry() -> Iterator[Sequence[Telemetry]]:
 class Telemetry:
     """Sends a trace of each answer after the answer has ended, so that the client does not wait for it."""
 
-    def __init__(self, provider: TracerProvider, content: bool) -> None:
-        self._tracer, self._content = provider.get_tracer("ragbed"), content
+    def __init__(self, provider: TracerProvider, ids: Any, content: bool) -> None:
+        self._tracer, self._ids, self._content = provider.get_tracer("ragbed"), ids, content
 
     def __call__(self, turn: ChatTurn, answer: Answer, times: TurnTimes) -> None:
         from opentelemetry.trace import set_span_in_context
 
-        assistant, used = turn.assistant, answer.used
+        assistant, used, left = turn.assistant, answer.used, outcome_of(answer) == "left"
+        trace = current_request().trace
+        self._ids.of(trace)
         root = self._start(f"invoke_agent {turn.configuration}", [times.started], {
             "gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": turn.configuration,
             "gen_ai.provider.name": "ragbed", "gen_ai.conversation.id": turn.thread,
             "gen_ai.request.model": assistant.client.name, "gen_ai.usage.input_tokens": used.prompt_tokens,
             "gen_ai.usage.output_tokens": used.completion_tokens,
             "gen_ai.usage.cache_read.input_tokens": used.cached_tokens,
-            "ragbed.record": turn.record, "ragbed.outcome": answer.outcome, "ragbed.calls": used.calls,
-            **_messages(self._content, [("user", turn.question)], answer.text)})
+            "ragbed.record": turn.record, "ragbed.calls": used.calls,
+            "ragbed.outcome": "left" if left else answer.outcome,
+            **({} if used.price is None else {"ragbed.price_usd": used.price}),
+            **_messages(self._content, [("user", turn.question)], answer.text)}, _remote_parent(trace))
         if times.first_text is not None:
             root.add_event("ragbed.first_text", timestamp=_nanoseconds(times.first_text))
         parent = set_span_in_context(root)
         searches = [step for step in answer.trace if isinstance(step, SearchStep)]
         calls = [step for step in answer.trace if isinstance(step, GenerateStep)]
+        tools = [step for step in answer.trace if isinstance(step, ToolStep)]
         for search, at in zip(searches, times.searches, strict=False):
             self._search(search, at, assistant.index.content, parent)
+        for tool, at in zip(tools, times.tools, strict=False):
+            name = tool_label(tool.tool, assistant.tools.specs if assistant.tools else ())
+            span = self._start(f"execute_tool {name}", at, {
+                "gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": name, "ragbed.found": len(tool.found)},
+                parent)
+            _end(span, at, tool.failure.kind if tool.failure else None)
         for number, call in enumerate(calls, 1):
             if number in times.calls:
                 self._call(call, times.calls[number], assistant.client.name, parent)
-        _end(root, [], answer.failure.kind if answer.failure else None)
+        _end(root, [], answer.failure.kind if answer.failure and not left else None)
 
     def _search(self, step: SearchStep, at: Sequence[float], index: str, parent: Any) -> None:
         query = {"gen_ai.retrieval.query.text": step.query} if self._content else {}
@@ -104,8 +126,36 @@ class Telemetry:
         from opentelemetry.context import Context
         from opentelemetry.trace import SpanKind
 
-        return self._tracer.start_span(name, parent or Context(), SpanKind.CLIENT if parent else SpanKind.INTERNAL,
-                                       attributes, start_time=_nanoseconds(at[0]))
+        kind = SpanKind.CLIENT if name.startswith(("chat ", "retrieval")) else SpanKind.INTERNAL
+        return self._tracer.start_span(name, parent or Context(), kind, attributes, start_time=_nanoseconds(at[0]))
+
+
+def _request_ids() -> Any:
+    """Return a generator of ids that gives the first span of an answer the id that the model's server was sent."""
+    from opentelemetry.sdk.trace.id_generator import RandomIdGenerator
+
+    class RequestIds(RandomIdGenerator):
+        def of(self, trace: TraceContext | None) -> None:
+            self._trace = self._span = trace
+
+        def generate_trace_id(self) -> int:
+            trace, self._trace = self._trace, None
+            return int(trace.trace, 16) if trace else super().generate_trace_id()
+
+        def generate_span_id(self) -> int:
+            trace, self._span = self._span, None
+            return int(trace.span, 16) if trace else super().generate_span_id()
+
+    return RequestIds()
+
+
+def _remote_parent(trace: TraceContext | None) -> Any:
+    """Return the context of the client's span; None if the trace starts here."""
+    from opentelemetry.trace import NonRecordingSpan, SpanContext, TraceFlags, TraceState, set_span_in_context
+
+    return set_span_in_context(NonRecordingSpan(SpanContext(
+        int(trace.trace, 16), int(trace.parent, 16), True, TraceFlags(int(trace.sampled)),
+        TraceState.from_header([trace.state])))) if trace and trace.parent else None
 
 
 def _end(span: Span, at: Sequence[float], failure: str | None) -> None:

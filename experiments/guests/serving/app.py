@@ -24,8 +24,10 @@ from starlette.exceptions import HTTPException
 from ragbed.agents.checkpoint import open_checkpointer
 from ragbed.documents.errors import SettingsError
 from ragbed.experiments.analysis.notes import note_models
-from ragbed.experiments.guests.operations.prometheus import Metrics, RequestCounter, metrics_routes
-from ragbed.experiments.guests.operations.telemetry import open_telemetry
+from ragbed.experiments.guests.operations.prometheus import Metrics, metrics_routes
+from ragbed.experiments.guests.operations.readiness import ready_routes
+from ragbed.experiments.guests.operations.request_log import LogStyle, RequestLog, note_answer
+from ragbed.experiments.guests.operations.telemetry import is_tracing, open_telemetry
 from ragbed.experiments.guests.serving.chat import chat_routes
 from ragbed.experiments.guests.serving.chat_page import ASSETS, page_routes
 from ragbed.experiments.guests.serving.configurations import (
@@ -50,7 +52,7 @@ _GRACE_SECONDS = 30  # seconds that running answers have when the server stops
 @contextlib.asynccontextmanager
 async def open_server(settings: Sequence[ConfigurationSettings], traffic: Path, threads: str | None = None, *,
                       url: str = "", citations: Citations = "annotations", explore: float = 0.0,
-                      sizes: SizeLimits | None = None) -> AsyncIterator[ServerState]:
+                      sizes: SizeLimits | None = None, log_texts: bool = False) -> AsyncIterator[ServerState]:
     """Open configurations, traffic and threads, and close them at the end. The arguments are the options of `ragbed
     serve`. Raises UserError if an index, model, strategy or folder cannot be opened."""
     async with contextlib.AsyncExitStack() as stack:
@@ -62,7 +64,7 @@ async def open_server(settings: Sequence[ConfigurationSettings], traffic: Path, 
         configurations = await stack.enter_async_context(open_configurations(settings, checkpointer))
         store = await stack.enter_async_context(Traffic.open(traffic, list(configurations), explore))
         metrics, telemetry = Metrics(), stack.enter_context(open_telemetry())
-        sessions = ChatSessions(configurations, store, [metrics, *telemetry], sizes)
+        sessions = ChatSessions(configurations, store, [metrics, note_answer(log_texts), *telemetry], sizes)
         stack.push_async_callback(sessions.aclose)
         reloading = asyncio.create_task(reload_indexes(configurations, checkpointer))
         stack.callback(reloading.cancel)
@@ -70,26 +72,23 @@ async def open_server(settings: Sequence[ConfigurationSettings], traffic: Path, 
         yield ServerState(configurations, sessions, metrics, url.rstrip("/"), citations, explore, tools)
 
 
-def create_app(server: ServerState, settings: GateSettings | None = None) -> FastAPI:
-    """Return the application that serves these configurations, with its middleware."""
+def create_app(server: ServerState, settings: GateSettings | None = None, log: LogStyle = "off") -> FastAPI:
+    """Return the application that serves these configurations, with its middleware. `log` is the form of the line that
+    it writes for each request."""
     settings = settings or GateSettings()
     queue = Queue(settings.concurrency, settings.queue)
     app = FastAPI(title="ragbed", docs_url=None, redoc_url=None)
     server.metrics.watch_queue(lambda: queue.running, lambda: queue.waiting)
     app.add_middleware(RequestGate, settings=settings, queue=queue)
-    app.add_middleware(RequestCounter, requests=server.metrics.requests)
-    for router in (session_routes(settings.keys), metrics_routes(server.metrics), chat_routes(server),
-                   response_routes(server), page_routes(server), document_routes(server)):
+    app.add_middleware(RequestLog, requests=server.metrics.requests, style=log, tracing=is_tracing())
+    for router in (session_routes(settings.keys), metrics_routes(server.metrics), ready_routes(server),
+                   chat_routes(server), response_routes(server), page_routes(server), document_routes(server)):
         app.include_router(router)
     if find_spec("mcp") is not None:
         from ragbed.experiments.guests.serving.mcp_server import add_mcp
 
         add_mcp(app, server)
     app.mount("/assets", StaticFiles(directory=ASSETS))
-
-    @app.get("/health")
-    async def health() -> dict[str, str]:
-        return {"status": "ok"}
 
     @app.exception_handler(HTTPException)
     async def on_http_error(request: Request, error: HTTPException) -> JSONResponse:
@@ -112,7 +111,7 @@ def create_app(server: ServerState, settings: GateSettings | None = None) -> Fas
 
 def serve(target: Path, given: Mapping[str, Any], *, host: str, port: int, url: str, traffic: Path,
           citations: str, keys: Path | None, names: Sequence[str], rate: str, limits: Mapping[str, Any],
-          mcp: bool, **options: Any) -> None:
+          log: str, mcp: bool, **options: Any) -> None:
     """Serve a target. `open_server` documents `options`, and `GateSettings` documents `limits`.
 
     Raises UserError if the target cannot be opened, the port is taken, or other machines could send requests without a
@@ -122,6 +121,8 @@ def serve(target: Path, given: Mapping[str, Any], *, host: str, port: int, url: 
         return
     if citations not in get_args(Citations):
         raise SettingsError(f"--citations {citations!r:.40}: expected {', '.join(get_args(Citations))}")
+    if log not in get_args(LogStyle):
+        raise SettingsError(f"--log {log!r:.40}: expected {', '.join(get_args(LogStyle))}")
     known = frozenset(name.lower() for name in (host, urlsplit(url).hostname, *names) if name)
     gate = GateSettings(Keys.read(keys, os.environ.get("RAGBED_KEYS")), known, Rate(rate), **limits)
     try:
@@ -134,11 +135,11 @@ def serve(target: Path, given: Mapping[str, Any], *, host: str, port: int, url: 
         if not (gate.keys or ipaddress.ip_address(listening.getsockname()[0]).is_loopback):
             raise SettingsError(f"--host {host} is open to other machines, and there are no keys; add --keys FILE, "
                                 "with a name and a key on each line")
-        asyncio.run(_serve(listening, target, given, traffic, gate, url=url, citations=citations, **options))
+        asyncio.run(_serve(listening, target, given, traffic, gate, log, url=url, citations=citations, **options))
 
 
 async def _serve(listening: socket.socket, target: Path, given: Mapping[str, Any], folder: Path, gate: GateSettings,
-                 **options: Any) -> None:
+                 log: Any, **options: Any) -> None:
     settings = await asyncio.to_thread(read_target, target, given)
     async with open_server(settings, folder, **options) as server:
         for name, one in server.configurations.items():
@@ -151,7 +152,7 @@ async def _serve(listening: socket.socket, target: Path, given: Mapping[str, Any
         say(f"chat page: {at}/   base URL for clients: {at}/v1")
         note(f"questions and answers are kept in {folder}; stop the server with Ctrl-C")
         running = uvicorn.Server(uvicorn.Config(
-            create_app(server, gate), log_level="warning", access_log=False, lifespan="on", server_header=False,
+            create_app(server, gate, log), log_level="warning", access_log=False, lifespan="on", server_header=False,
             timeout_graceful_shutdown=_GRACE_SECONDS))
         running.capture_signals = partial(_stop_on_signals, running)  # type: ignore[method-assign]
         await running.serve([listening])

@@ -40,6 +40,8 @@ Waiting = Annotated[int, _more("--queue", min=0, help="Maximum waiting requests;
 MaxQuestion = Annotated[int, _more(min=1, help="Maximum characters of a question.")]
 Timeout = Annotated[float, _more(min=1, help="Seconds that a request may take.")]
 Stdio = Annotated[bool, typer.Option("--mcp", help="Serve the MCP tools over stdin and stdout instead.")]
+Log = Annotated[str, _more("--log", help="Form of the line per request: text, json or off.")]
+LogTexts = Annotated[bool, _more("--log-texts", help="Write questions and answers into these lines.")]
 
 
 def serve(
@@ -48,7 +50,8 @@ def serve(
         port: Port = 8700, url: BaseUrl = "", traffic: TrafficFolder = Path("traffic"), threads: Threads = None,
         citations: CitationForm = "annotations", explore: Explore = 0.0, keys: KeyFile = None,
         names: HostNames = None, rate: QuestionRate = "60/minute", concurrency: Concurrency = 64,
-        queue: Waiting = 64, max_question: MaxQuestion = 4000, timeout: Timeout = 900, mcp: Stdio = False,
+        queue: Waiting = 64, max_question: MaxQuestion = 4000, timeout: Timeout = 900, log: Log = "text",
+        log_texts: LogTexts = False, mcp: Stdio = False,
 ) -> None:
     """Serve configurations: an OpenAI-compatible API and a chat page.
 
@@ -68,7 +71,8 @@ def serve(
                                            where=where, k=k)
     run(target, given, host=host, port=port, url=url, traffic=traffic, threads=threads, citations=citations,
         explore=explore, sizes=SizeLimits(max_question), keys=keys, names=names or (), rate=rate,
-        limits={"concurrency": concurrency, "queue": queue, "seconds": timeout}, mcp=mcp)
+        limits={"concurrency": concurrency, "queue": queue, "seconds": timeout}, log=log, log_texts=log_texts,
+        mcp=mcp)
 
 
 def _given_settings(**options: Any) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from mcp.server.transport_security import TransportSecuritySettings
 from mcp_types import CallToolResult, TextContent, Tool, ToolAnnotations
 from pydantic import BaseModel, Field, ValidationError
 
-from ragbed.documents.errors import CallError, UserError
+from ragbed.documents.errors import CallError, SettingsError, UserError
 from ragbed.documents.types import replace_surrogates
 from ragbed.experiments.guests.serving.answer_json import AnswerJson, passage_json
 from ragbed.experiments.guests.serving.chat import ServedFilter
@@ -141,11 +141,16 @@ class _Tools:
             if choice.where:
                 assistant = await asyncio.to_thread(assistant.with_filter, choice.where)
             call = ToolCall(name, {key: value for key, value in arguments.items() if key not in own})
-            output = await self._server.tools.call(call, assistant)
+            output = await self._server.tools.call(call, assistant, _owner(context))
         except ValidationError as error:
             raise ToolError(explain(error, Choice)) from error
         except (UserError, CallError) as error:
-            raise ToolError(f"{name}: {error}") from error
+            self._server.metrics.count_tool(name, failed=True)
+            if isinstance(error, SettingsError):
+                raise ToolError(f"{name}: {error}") from error
+            logging.getLogger("ragbed").warning("MCP tool %s: %s", name, error)
+            raise ToolError(f"{name}: the search failed") from error
+        self._server.metrics.count_tool(name, failed=bool(output.failure))
         if output.failure:
             raise ToolError(output.failure)
         numbers = {one.id: number for number, one in enumerate(dict.fromkeys(
@@ -160,10 +165,8 @@ class _Tools:
 
     async def ask(self, question: Annotated[str, Field(min_length=1)], context: Context[Any, Any],
                   configuration: Name = None, where: Filter = None) -> CitedAnswer:
-        request = context.request_context.request
-        owner = request_owner(request) if isinstance(request, Request) else ""
         try:
-            turn = await self._server.sessions.start(owner, question, self._configuration(configuration),
+            turn = await self._server.sessions.start(_owner(context), question, self._configuration(configuration),
                                                      history=() if where else None, where=where or ())
         except UserError as error:
             raise ToolError(str(error)) from error
@@ -186,3 +189,8 @@ class _Tools:
         base = self._server.base_url(request) if isinstance(request, Request) else self._server.url
         return {**{name: source[name] for name in ("n", "document", "chunk", "title", "pages", "text")},
                 "url": base and base + source["url"]}
+
+
+def _owner(context: Context[Any, Any]) -> str:
+    request = context.request_context.request
+    return request_owner(request) if isinstance(request, Request) else ""

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import Counter
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING, Any
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 _NAMES = ("search", "list", "grep", "open", "sql")
 _AT_ONCE = {"search": 64, "sql": 2}  # calls of a tool that run at a time; of other tools one
 _WAITING = 8  # further calls of a tool that wait
+_PER_KEY = 4  # calls that one key may have running and waiting, of all tools except `search`
 
 
 @asynccontextmanager
@@ -48,14 +50,19 @@ class ServedTools:
         self._toolboxes = toolboxes
         self._turns = {name: asyncio.Semaphore(_AT_ONCE.get(name, 1)) for name in toolboxes}
         self._calls = dict.fromkeys(toolboxes, 0)
+        self._owners: Counter[str] = Counter()  # calls by owner
         self._corpora: WeakKeyDictionary[Assistant, Any] = WeakKeyDictionary()
 
-    async def call(self, call: ToolCall, assistant: Assistant) -> ToolOutput:
-        """Call a tool over the documents that an assistant searches. Raises the errors of a search."""
+    async def call(self, call: ToolCall, assistant: Assistant, owner: str = "") -> ToolOutput:
+        """Call a tool over the documents that an assistant searches. `owner` is the name of the client's key; empty if
+        the server needs no key. Raises the errors of a search."""
         name = call.tool
+        if owner and name != "search" and self._owners[owner] >= _PER_KEY:
+            return ToolOutput((), f"{name}: this key has {_PER_KEY} calls of tools; try again when one has ended")
         if self._calls[name] >= _AT_ONCE.get(name, 1) + _WAITING:
             return ToolOutput((), f"{name}: too many calls of this tool are waiting; try again in a few seconds")
         self._calls[name] += 1
+        self._owners[owner] += name != "search"
         try:
             async with self._turns[name]:
                 if (corpus := self._corpora.get(assistant)) is None:
@@ -63,6 +70,7 @@ class ServedTools:
                 return await self._toolboxes[name].call(call, corpus, {"search": assistant.searcher})
         finally:
             self._calls[name] -= 1
+            self._owners[owner] -= name != "search"
 
 
 def _open_corpus(assistant: Assistant) -> Any:

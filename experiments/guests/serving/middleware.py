@@ -25,6 +25,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ragbed.documents.errors import SettingsError
+from ragbed.experiments.guests.operations.request_log import current_request
 from ragbed.experiments.guests.serving.state import RequestModel, http_error
 
 HEADERS = {
@@ -37,7 +38,7 @@ HEADERS = {
 COOKIE = "ragbed_session"
 _SESSION_SECONDS = 12 * 3600  # seconds a cookie is valid
 _MIN_KEY_LENGTH = 16
-_PUBLIC = re.compile(r"/|/health|/favicon\.ico|/assets/.*")  # readable without a key, because they reveal nothing
+_PUBLIC = re.compile(r"/|/health|/ready|/favicon\.ico|/assets/.*")  # need no key, because they reveal nothing
 _UNLIMITED = {"/api/session", "/api/feedback"}  # POST routes that call no model
 _BODY_SECONDS = 30.0  # seconds to wait for a request's body
 _BUSY_SECONDS = 5.0  # `Retry-After` when the queue is full
@@ -191,6 +192,7 @@ class Queue:
 
     async def _wait(self, receive: Receive) -> bool:
         turn, gone = asyncio.get_running_loop().create_future(), asyncio.ensure_future(receive())
+        began = time.monotonic()
         self._turns.append(turn)
         self.waiting += 1
         taken = False
@@ -200,6 +202,7 @@ class Queue:
             return taken
         finally:
             self.waiting -= 1
+            current_request().queue = time.monotonic() - began
             gone.cancel()
             if not turn.done():
                 self._turns.remove(turn)

@@ -14,9 +14,10 @@ from uuid import uuid4
 from pydantic_core import from_json
 
 from ragbed.agents.types import Answer, ToolStep, failed_answer
-from ragbed.documents.errors import CallError, SettingsError, UserError
+from ragbed.documents.errors import CallError, RecipeMismatch, SettingsError, UserError
 from ragbed.documents.keys import redact_keys
 from ragbed.documents.types import replace_surrogates
+from ragbed.experiments.guests.operations.failures import hide_answer, hide_details, hide_event
 from ragbed.experiments.guests.serving.answer_json import answer_json, call_json, display_text, passage_json, step_json
 from ragbed.experiments.guests.serving.size_limits import SizeLimits
 from ragbed.experiments.guests.traffic.turns import ChatTurn
@@ -41,12 +42,13 @@ class TurnTimes:
 
     Attributes:
         first_text: when the first text of the answer was sent.
-        searches, calls: start of each, and its end if it has ended; calls are listed by number.
+        searches, tools, calls: start of each, and its end if it has ended; calls are listed by number.
     """
 
     started: float = field(default_factory=time.time)
     first_text: float | None = None
     searches: list[list[float]] = field(default_factory=list)
+    tools: list[list[float]] = field(default_factory=list)
     calls: dict[int, list[float]] = field(default_factory=dict)
 
     def add(self, event: Event) -> None:
@@ -58,6 +60,10 @@ class TurnTimes:
                 self.searches.append([time.time()])
             case "search":
                 next((one for one in self.searches if len(one) == 1), []).append(time.time())
+            case "calling":
+                self.tools.append([time.time()])
+            case "tool":
+                next((one for one in self.tools if len(one) == 1), []).append(time.time())
             case "asking":
                 self.calls[event["call"]] = [time.time()]
             case "reply":
@@ -134,7 +140,8 @@ class ChatSessions:
         """Send a configuration's model a request that is not about the documents, such as for a title."""
         assistant = self.configurations[configuration].assistant
         call = Generate((Message("user", (text,)),), "aside", max_tokens=_TASK_TOKENS)
-        return (await assistant.model.ask(call, time.monotonic() + assistant.client.limits.seconds)).outcome
+        outcome = (await assistant.model.ask(call, time.monotonic() + assistant.client.limits.seconds)).outcome
+        return hide_details(outcome) if isinstance(outcome, Failure) else outcome
 
     async def _run(self, turn: ChatTurn, on_event: Callable[[Event | None], None]) -> None:
         text, times, answer = AnswerStream(), TurnTimes(), failed_answer(_INTERNAL)
@@ -148,7 +155,7 @@ class ChatSessions:
             answer = await self._answer(turn, text, emit)
         finally:  # an unexpected error gets a record too, before the client can see the end
             try:
-                rest = "" if answer.failure is _STOPPED else text.rest(display_text(answer))
+                rest = "" if answer.failure is _STOPPED else text.rest(display_text(hide_answer(answer)))
                 if rest:
                     times.add({"event": "text"})
                 shown = await self._record(turn, answer, text, times)
@@ -178,7 +185,8 @@ class ChatSessions:
                     for one in _served_events(event, text, assistant, session, called):
                         emit(one)
         except (UserError, CallError) as error:
-            return failed_answer(Failure(getattr(error, "kind", "settings"), redact_keys(str(error))))
+            own = "settings" if isinstance(error, SettingsError | RecipeMismatch) else "server"
+            return failed_answer(Failure(getattr(error, "kind", own), redact_keys(str(error))))
         except asyncio.CancelledError:  # the task goes on, to write its record
             if turn.history is None:
                 await assistant.abandon(id)
@@ -190,9 +198,9 @@ class ChatSessions:
         return failed_answer(_STOPPED)
 
     async def _record(self, turn: ChatTurn, answer: Answer, text: AnswerStream, times: TurnTimes) -> Event:
-        """Store the answer, and return it as JSON."""
-        shown = answer_json(answer, text.sent, turn.assistant.index, record=turn.record, thread=turn.thread,
-                            configuration=turn.configuration, question=turn.question)
+        """Store the answer, and return it as JSON. The record has the details of failures; clients do not get them."""
+        shown = answer_json(hide_answer(answer), text.sent, turn.assistant.index, record=turn.record,
+                            thread=turn.thread, configuration=turn.configuration, question=turn.question)
         for observer in self._observers:
             observer(turn, answer, times)
         await self.traffic.end(turn, answer, shown)
@@ -231,6 +239,7 @@ def _served_events(event: Event, text: AnswerStream, assistant: Assistant, sessi
     if event["event"] in ("search", "tool") and session is not None:
         event = {**event, "passages": [passage_json(passage.number, passage.chunk, assistant.index)
                                        for passage in session.passages if passage.number in event["found"]]}
+    event = hide_event(event)
     reasoning, new = text.feed(event)
     pieces = {"reasoning": reasoning, "text": new}
     return [event, *({"event": kind, "text": piece} for kind, piece in pieces.items() if piece)]

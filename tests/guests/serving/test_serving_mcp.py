@@ -93,7 +93,8 @@ async def test_what_goes_wrong_is_an_error_of_the_tool(answering):
     url, _ = answering({"status": 400, "error": {"message": "no such model"}})
     async with mcp.Client(f"{url}/mcp") as client:
         for tool, arguments, said in (
-                ("ask", {"question": "  "}, "the question is empty"), ("ask", {"question": QUESTION}, "no such model"),
+                ("ask", {"question": "  "}, "the question is empty"),
+                ("ask", {"question": QUESTION}, "failed (http_400)"),
                 ("ask", {"question": QUESTION, "configuration": "gpt-5"}, "configuration 'gpt-5'; available: direct"),
                 ("search", {"query": "Oslo", "k": 21}, "less than or equal to 20"),
                 ("search", {"query": "Oslo", "where": ["year", 3]}, "where"),

@@ -135,6 +135,6 @@ def test_a_failed_model_ends_the_stream_as_failed(client):
     failed = list(ask(started, stream=True))
     assert failed[-1].type == "response.failed"
     assert (failed[-1].response.status, failed[-1].response.error.code) == ("failed", "server_error")
-    assert "no such model" in failed[-1].response.error.message
+    assert "failed (http_400)" in failed[-1].response.error.message
     with pytest.raises(openai.InternalServerError, match="no such model"):
         ask(started)
