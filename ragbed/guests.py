@@ -239,6 +239,7 @@ BUILT_IN: tuple[Guest, ...] = (
         "command": {"questions": f"{_IN}.traffic.commands:questions"},
         "opener": {"traffic.sqlite": f"{_IN}.traffic.traffic_runs:open_run_folder"},
         "comparison": {"traffic.sqlite": f"{_IN}.traffic.ab_test:compare_traffic"}}),
+    Guest("access", {"setting": {"allow": f"{_IN}.access.access_rule:check_rule"}}),
     Guest("doctor", {"command": {"doctor": f"{_IN}.doctor.commands:doctor"},
                      "context": {"ollama": f"{_IN}.doctor.ollama:request_context"}}),
     Guest("milvus", {"vectors": {"milvus": f"{_IN}.milvus.collection:Milvus"}}),

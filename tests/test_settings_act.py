@@ -94,7 +94,8 @@ REFUSED = {  # settings that cannot act, and what the refusal says
     "RunSettings.filled": ({"filled": "gold"}, "filled: "),
 }
 OPERATIONAL = {
-    "RunSettings.name": "names the folder", "RunSettings.out": "the folder of runs",
+    "RunSettings.allow": "who may read what is served", "RunSettings.name": "names the folder",
+    "RunSettings.out": "the folder of runs",
     "RunSettings.concurrency": "how many questions at once", "SearchSettings.name": "a label in tables",
     "LocalSettings.threads": "speed of a local model", "LocalSettings.start_seconds": "a time limit",
     "CallLimits.seconds": "a time limit", "CallLimits.attempts": "retries", "CallLimits.concurrency": "calls at once",

@@ -24,6 +24,7 @@ from starlette.exceptions import HTTPException
 from ragbed.agents.checkpoint import open_checkpointer
 from ragbed.documents.errors import SettingsError
 from ragbed.experiments.analysis.notes import note_models
+from ragbed.experiments.guests.access.access import Access, fields_of_filters
 from ragbed.experiments.guests.operations.prometheus import Metrics, metrics_routes
 from ragbed.experiments.guests.operations.readiness import ready_routes
 from ragbed.experiments.guests.operations.request_log import LogStyle, RequestLog, note_answer
@@ -52,7 +53,8 @@ _GRACE_SECONDS = 30  # seconds that running answers have when the server stops
 @contextlib.asynccontextmanager
 async def open_server(settings: Sequence[ConfigurationSettings], traffic: Path, threads: str | None = None, *,
                       url: str = "", citations: Citations = "annotations", explore: float = 0.0,
-                      sizes: SizeLimits | None = None, log_texts: bool = False) -> AsyncIterator[ServerState]:
+                      sizes: SizeLimits | None = None, log_texts: bool = False, access: Access | None = None,
+                      owner: str = "") -> AsyncIterator[ServerState]:
     """Open configurations, traffic and threads, and close them at the end. The arguments are the options of `ragbed
     serve`. Raises UserError if an index, model, strategy or folder cannot be opened."""
     async with contextlib.AsyncExitStack() as stack:
@@ -64,12 +66,24 @@ async def open_server(settings: Sequence[ConfigurationSettings], traffic: Path, 
         configurations = await stack.enter_async_context(open_configurations(settings, checkpointer))
         store = await stack.enter_async_context(Traffic.open(traffic, list(configurations), explore))
         metrics, telemetry = Metrics(), stack.enter_context(open_telemetry())
-        sessions = ChatSessions(configurations, store, [metrics, note_answer(log_texts), *telemetry], sizes)
+        sessions = ChatSessions(configurations, store, [metrics, note_answer(log_texts), *telemetry], sizes, access)
         stack.push_async_callback(sessions.aclose)
         reloading = asyncio.create_task(reload_indexes(configurations, checkpointer))
         stack.callback(reloading.cancel)
         tools = await stack.enter_async_context(open_served_tools()) if find_spec("mcp") else ServedTools({})
-        yield ServerState(configurations, sessions, metrics, url.rstrip("/"), citations, explore, tools)
+        yield ServerState(configurations, sessions, metrics, url.rstrip("/"), citations, explore, tools,
+                          owner)
+
+
+def access_of(settings: Sequence[ConfigurationSettings], allow: Sequence[str], keys: Keys) -> Access:
+    """Return the rules of a server. Raises SettingsError if one is malformed."""
+    fields = fields_of_filters(condition for one in settings for condition in one.settings.where)
+    return Access([*allow, *(rule for one in settings for rule in one.allow)], keys.claims, fields)
+
+
+def check_access(server: ServerState, keys: Keys) -> list[str]:
+    """Return notes on the server's rules. Raises UserError if a rule cannot take effect or be enforced."""
+    return server.sessions.access.check([one.assistant for one in server.configurations.values()], keys.owners)
 
 
 def create_app(server: ServerState, settings: GateSettings | None = None, log: LogStyle = "off") -> FastAPI:
@@ -111,14 +125,20 @@ def create_app(server: ServerState, settings: GateSettings | None = None, log: L
 
 def serve(target: Path, given: Mapping[str, Any], *, host: str, port: int, url: str, traffic: Path,
           citations: str, keys: Path | None, names: Sequence[str], rate: str, limits: Mapping[str, Any],
-          log: str, mcp: bool, **options: Any) -> None:
+          log: str, mcp: bool, allow: Sequence[str] = (), owner: str = "", **options: Any) -> None:
     """Serve a target. `open_server` documents `options`, and `GateSettings` documents `limits`.
+
+    Args:
+        allow: rules on who may read which documents, in addition to those of the target.
+        owner: owner of a key, whose rights an MCP client over stdio has.
 
     Raises UserError if the target cannot be opened, the port is taken, or other machines could send requests without a
     key."""
     if mcp:
-        asyncio.run(_serve_mcp(target, given, traffic, url=url, **options))
+        asyncio.run(_serve_mcp(target, given, traffic, allow, keys, owner, url=url, **options))
         return
+    if owner:
+        raise SettingsError(f"--as {owner}: clients over HTTP send keys; use it with --mcp")
     if citations not in get_args(Citations):
         raise SettingsError(f"--citations {citations!r:.40}: expected {', '.join(get_args(Citations))}")
     if log not in get_args(LogStyle):
@@ -135,13 +155,17 @@ def serve(target: Path, given: Mapping[str, Any], *, host: str, port: int, url: 
         if not (gate.keys or ipaddress.ip_address(listening.getsockname()[0]).is_loopback):
             raise SettingsError(f"--host {host} is open to other machines, and there are no keys; add --keys FILE, "
                                 "with a name and a key on each line")
-        asyncio.run(_serve(listening, target, given, traffic, gate, log, url=url, citations=citations, **options))
+        asyncio.run(_serve(listening, target, given, traffic, gate, log, allow, url=url, citations=citations,
+                           **options))
 
 
 async def _serve(listening: socket.socket, target: Path, given: Mapping[str, Any], folder: Path, gate: GateSettings,
-                 log: Any, **options: Any) -> None:
+                 log: Any, allow: Sequence[str], **options: Any) -> None:
     settings = await asyncio.to_thread(read_target, target, given)
-    async with open_server(settings, folder, **options) as server:
+    access = access_of(settings, allow, gate.keys)
+    async with open_server(settings, folder, access=access, **options) as server:
+        for line in await asyncio.to_thread(check_access, server, gate.keys):
+            note(line)
         for name, one in server.configurations.items():
             note(f"{name}: {one.description}")
         for line in dict.fromkeys(line for one in settings for line in note_models(
@@ -170,9 +194,16 @@ def _stop_on_signals(server: uvicorn.Server) -> Iterator[None]:
             signal.signal(number, handler)
 
 
-async def _serve_mcp(target: Path, given: Mapping[str, Any], folder: Path, **options: Any) -> None:
+async def _serve_mcp(target: Path, given: Mapping[str, Any], folder: Path, allow: Sequence[str], file: Path | None,
+                     owner: str, **options: Any) -> None:
     from ragbed.experiments.guests.serving.mcp_server import create_mcp_server
 
     settings = await asyncio.to_thread(read_target, target, given)
-    async with open_server(settings, folder, **options) as server:
+    keys = Keys.read(file, os.environ.get("RAGBED_KEYS"))
+    access = access_of(settings, allow, keys)
+    if owner not in keys.owners if access.rules else owner:
+        raise SettingsError(f"--as {owner}: there is no such key; with a rule, --as names the owner of a key, whose "
+                            "documents the MCP client may read; without a rule, leave it out")
+    async with open_server(settings, folder, access=access, owner=owner, **options) as server:
+        await asyncio.to_thread(check_access, server, keys)
         await create_mcp_server(server).run_stdio_async()

@@ -159,15 +159,23 @@ def split_history(messages: Sequence[tuple[str, str]]) -> tuple[str, tuple[Turn,
 
 
 async def start_turn(server: ServerState, request: Request, model: str, messages: Sequence[tuple[str, str]],
-                     where: tuple[str, ...], earlier: Sequence[Turn] = ()) -> ChatTurn:
-    """Start the last question of a conversation that the client keeps; `earlier` is the conversation before it, and
-    `where` a filter on the chunks to search. Raises HTTPException if the question cannot be asked."""
+                     where: tuple[str, ...], earlier: Sequence[Turn] = (), basis: Sequence[str] = ()) -> ChatTurn:
+    """Start the last question of a conversation that the client keeps.
+
+    Args:
+        where: filter on the chunks to search.
+        earlier: the conversation before `messages`.
+        basis: what `earlier` is based on, if the server has rules.
+
+    Raises HTTPException if the question cannot be asked.
+    """
     question, turns = split_history(messages)
     turns = (*earlier, *turns)
     owner = request_owner(request)
     thread = digest(owner, turns[0].question if turns else question)
     try:
-        return await server.sessions.start(owner, question, server.requested(model), thread, turns, where)
+        return await server.sessions.start(owner, question, server.requested(model), thread, turns, where,
+                                           basis)
     except SettingsError as error:
         unknown = server.requested(model) not in (None, *server.configurations)
         status, code = (404, "model_not_found") if unknown else (400, "bad_request")

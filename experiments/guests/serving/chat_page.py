@@ -79,7 +79,7 @@ def page_routes(server: ServerState) -> APIRouter:
 
     @router.get("/api/threads/{thread}")
     async def thread(thread: str, request: Request) -> dict[str, Any]:
-        shown = await traffic.thread(thread, request_owner(request))
+        shown = await server.sessions.thread(thread, request_owner(request))
         if shown is None:
             raise http_error(404, "no such thread", "not_found")
         return shown

@@ -33,6 +33,9 @@ Explore = Annotated[float, typer.Option(min=0, max=1, help=(
     "A/B test: share of conversations given to cells other than the first."))]
 KeyFile = Annotated[Path | None, typer.Option("--keys", metavar="FILE", help=(
     "File of API keys, one NAME KEY per line. Default: RAGBED_KEYS."))]
+Allow = Annotated[list[str] | None, _more("--allow", metavar="RULE", help=(
+    "Who may read which documents, e.g. 'groups in key.groups'."))]
+Owner = Annotated[str, _more("--as", metavar="NAME", help="Owner of the key whose documents --mcp may read.")]
 HostNames = Annotated[list[str] | None, _more("--name", metavar="HOST", help="Additional host name of the server.")]
 QuestionRate = Annotated[str, _more("--rate", help="Questions per key, such as 10/second.")]
 Concurrency = Annotated[int, _more(min=1, help="Maximum concurrent answers.")]
@@ -49,9 +52,9 @@ def serve(
         retriever: Retriever = None, k: ChunksPerSearch = None, where: Where = None, host: Host = "127.0.0.1",
         port: Port = 8700, url: BaseUrl = "", traffic: TrafficFolder = Path("traffic"), threads: Threads = None,
         citations: CitationForm = "annotations", explore: Explore = 0.0, keys: KeyFile = None,
-        names: HostNames = None, rate: QuestionRate = "60/minute", concurrency: Concurrency = 64,
-        queue: Waiting = 64, max_question: MaxQuestion = 4000, timeout: Timeout = 900, log: Log = "text",
-        log_texts: LogTexts = False, mcp: Stdio = False,
+        allow: Allow = None, owner: Owner = "", names: HostNames = None, rate: QuestionRate = "60/minute",
+        concurrency: Concurrency = 64, queue: Waiting = 64, max_question: MaxQuestion = 4000,
+        timeout: Timeout = 900, log: Log = "text", log_texts: LogTexts = False, mcp: Stdio = False,
 ) -> None:
     """Serve configurations: an OpenAI-compatible API and a chat page.
 
@@ -72,7 +75,7 @@ def serve(
     run(target, given, host=host, port=port, url=url, traffic=traffic, threads=threads, citations=citations,
         explore=explore, sizes=SizeLimits(max_question), keys=keys, names=names or (), rate=rate,
         limits={"concurrency": concurrency, "queue": queue, "seconds": timeout}, log=log, log_texts=log_texts,
-        mcp=mcp)
+        mcp=mcp, allow=allow or (), owner=owner)
 
 
 def _given_settings(**options: Any) -> dict[str, Any]:

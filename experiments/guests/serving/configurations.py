@@ -59,11 +59,12 @@ class Measured:
 
 @dataclass(frozen=True)
 class ConfigurationSettings:
-    """A configuration before it is opened."""
+    """A configuration before it is opened, with the rules on who may read which documents."""
 
     name: str
     settings: AssistantSettings
     measured: Measured | None = None
+    allow: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -237,7 +238,8 @@ def _servable(plan: Plan, cells: Mapping[str, Cell], measured: Mapping[str, Meas
         if name in names:
             name = f"{name}-{cell.id[:6]}"
         names.add(name)
-        found[settings.model_dump_json()] = ConfigurationSettings(name, settings, measured.get(cell.id))
+        found[settings.model_dump_json()] = ConfigurationSettings(
+            name, settings, measured.get(cell.id), tuple(filter(None, (getattr(plan.settings, "allow", None),))))
     if not found:
         raise SettingsError(f"{where}: none of its cells can be served; a cell needs `conditions: retrieved` and a "
                             "retriever with an index, such as {kind: dense, index: FOLDER}; to serve a custom "

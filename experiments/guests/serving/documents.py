@@ -13,7 +13,7 @@ from starlette.responses import HTMLResponse, Response
 from ragbed.documents.types import Chunk, Document
 from ragbed.experiments.formatting import visible
 from ragbed.experiments.guests.serving.page_images import MarkedPage, PageImages
-from ragbed.experiments.guests.serving.state import ServerState
+from ragbed.experiments.guests.serving.state import ServerState, request_owner
 from ragbed.retrieval.index import Index
 
 # A sandbox without scripts. It keeps its origin, so that its images can be loaded with a cookie. Browsers do not open a
@@ -48,7 +48,7 @@ def document_routes(server: ServerState) -> APIRouter:
         # The raw path, since an id may have encoded slashes.
         sent = request.scope["raw_path"].decode("latin-1").partition("/documents/")[2]
         parts = list(map(unquote, sent.split("/")))
-        found = server.find(parts[0], chunk)
+        found = server.find(parts[0], chunk, request_owner(request))
         if found is None:
             body = _page(_NOT_FOUND[0], f"<header><h1>{_NOT_FOUND[0]}</h1><p>{_NOT_FOUND[1]}</p></header>")
             return HTMLResponse(body, 404, _HEADERS)

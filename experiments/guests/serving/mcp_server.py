@@ -86,7 +86,8 @@ def create_mcp_server(server: ServerState) -> MCPServer[Any]:
     protocol.add_tool(tools.ask, description=(
         "Answer a question from the documents with citations, or refuse. Ask one complete question that can be "
         f"understood on its own. {_UNTRUSTED}"), annotations=_READS)
-    for name, tool in loaded("tool").items():  # tools of guests, typed by their annotations
+    guests = {} if server.sessions.access.rules else loaded("tool")  # tools of guests do not know the rules
+    for name, tool in guests.items():  # typed by their annotations
         protocol.add_tool(tool, name=name, description=inspect.getdoc(tool))
     return protocol
 
@@ -137,11 +138,12 @@ class _Tools:
             if name == "search":
                 self._server.sessions.limits.check_question(str(arguments.get("query")), "the query")
             choice = Choice.model_validate(own)
-            assistant = self._server.configurations[self._configuration(choice.configuration)].assistant
+            name_of_choice, owner = self._configuration(choice.configuration), self._owner(context)
+            assistant = (await asyncio.to_thread(self._server.narrow, name_of_choice, owner)).assistant
             if choice.where:
                 assistant = await asyncio.to_thread(assistant.with_filter, choice.where)
             call = ToolCall(name, {key: value for key, value in arguments.items() if key not in own})
-            output = await self._server.tools.call(call, assistant, _owner(context))
+            output = await self._server.tools.call(call, assistant, owner)
         except ValidationError as error:
             raise ToolError(explain(error, Choice)) from error
         except (UserError, CallError) as error:
@@ -166,7 +168,7 @@ class _Tools:
     async def ask(self, question: Annotated[str, Field(min_length=1)], context: Context[Any, Any],
                   configuration: Name = None, where: Filter = None) -> CitedAnswer:
         try:
-            turn = await self._server.sessions.start(_owner(context), question, self._configuration(configuration),
+            turn = await self._server.sessions.start(self._owner(context), question, self._configuration(configuration),
                                                      history=() if where else None, where=where or ())
         except UserError as error:
             raise ToolError(str(error)) from error
@@ -177,6 +179,10 @@ class _Tools:
         return CitedAnswer(outcome=answer["outcome"], text=answer["text"], record=turn.record,
                            configuration=turn.configuration,
                            citations=[AnswerCitation(**{**sources[mark["n"]], **mark}) for mark in answer["citations"]])
+
+    def _owner(self, context: Context[Any, Any]) -> str:
+        request = context.request_context.request
+        return request_owner(request) if isinstance(request, Request) else self._server.owner
 
     def _configuration(self, configuration: str | None) -> str:
         name = configuration or next(iter(self._server.configurations))
@@ -189,8 +195,3 @@ class _Tools:
         base = self._server.base_url(request) if isinstance(request, Request) else self._server.url
         return {**{name: source[name] for name in ("n", "document", "chunk", "title", "pages", "text")},
                 "url": base and base + source["url"]}
-
-
-def _owner(context: Context[Any, Any]) -> str:
-    request = context.request_context.request
-    return request_owner(request) if isinstance(request, Request) else ""

@@ -25,6 +25,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ragbed.documents.errors import SettingsError
+from ragbed.experiments.guests.access.key_claims import KEY_ENDS, Claims, read_claims, split_key_line
 from ragbed.experiments.guests.operations.request_log import current_request
 from ragbed.experiments.guests.serving.state import RequestModel, http_error
 
@@ -46,24 +47,24 @@ _PERIODS = {"second": 1.0, "minute": 60.0, "hour": 3600.0, "day": 86400.0}
 
 
 class Keys:
-    """The keys of a server and their owners. Only hashes are kept, and compared in constant time."""
+    """Keys of a server, with their owners and the claims of these. Only hashes are kept, compared in constant time."""
 
     def __init__(self, lines: Iterable[str] = (), where: str = "keys") -> None:
         self._hashes: dict[str, bytes] = {}
+        self.owners: dict[str, Claims] = {}
         self._secret = secrets.token_bytes(32)
         for number, line in enumerate(lines, 1):
-            if line.strip() and not line.lstrip().startswith("#"):
-                self._add(line.split(), f"{where}, line {number}")
+            if (found := line.strip()) and not found.startswith("#"):
+                self._add(found, f"{where}, line {number}")
 
     @classmethod
     def read(cls, path: Path | None, environment: str | None) -> Keys:
         """Read keys from a file, or from the value of RAGBED_KEYS if there is no file.
 
-        Each line holds a name and a key, or a name and `sha256:` followed by the hash of a key. Raises SettingsError
-        for any other line.
-        """
+        A line holds a name, a key or `sha256:` and the hash of one, and claims such as `groups=finance,hr`; or all as a
+        JSON object, with `name` and `key`. Raises SettingsError for any other line."""
         if path is None:
-            return cls(re.split(r"[\n,]", environment or ""), "RAGBED_KEYS")
+            return cls(KEY_ENDS.split(environment or ""), "RAGBED_KEYS")
         try:
             keys = cls(path.read_text(encoding="utf-8").splitlines(), str(path))
         except (OSError, UnicodeDecodeError) as error:
@@ -74,6 +75,10 @@ class Keys:
 
     def __bool__(self) -> bool:
         return bool(self._hashes)
+
+    def claims(self, owner: str) -> Claims:
+        """Return the claims of an owner; none if the owner is unknown."""
+        return self.owners.get(owner, {})
 
     def owner(self, key: str) -> str | None:
         """Return the owner of a key; None if it is unknown."""
@@ -103,10 +108,11 @@ class Keys:
     def _sign(self, content: bytes) -> bytes:
         return hmac.digest(self._secret, content, "sha256")
 
-    def _add(self, words: list[str], where: str) -> None:
-        name, key = words if len(words) == 2 else ("", "")
+    def _add(self, line: str, where: str) -> None:
+        name, key, claims = split_key_line(line)
         if not re.fullmatch(r"[A-Za-z0-9_.@-]{1,64}", name) or name in self._hashes:
             raise SettingsError(f"{where}: expected a unique name and a key, separated by a space")
+        self.owners[name] = read_claims(name, claims, where)
         if key.startswith("sha256:"):
             if not re.fullmatch(r"sha256:[0-9a-f]{64}", key):
                 raise SettingsError(f"{where}: expected 64 hexadecimal digits after sha256:")

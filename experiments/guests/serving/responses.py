@@ -1,6 +1,7 @@
 """OpenAI's responses API. It returns the same answers as `chat`, as items or as a stream of typed events."""
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import AsyncIterator, Iterator, Sequence
 from itertools import count
@@ -82,16 +83,19 @@ def response_routes(server: ServerState) -> APIRouter:
     @router.post("/v1/responses")
     async def respond(given: ResponseRequest, request: Request) -> Any:
         items = [ResponseItem(role="user", content=given.input)] if isinstance(given.input, str) else given.input
-        earlier = await _load_turns(server, request, given.previous_response_id) if given.previous_response_id else ()
+        earlier, basis = (await _load_turns(server, request, given.previous_response_id)
+                          if given.previous_response_id else ((), []))
         messages, ignored = [], {*(given.model_extra or {})}
         for item in items:
             if item.type == "item_reference" and str(item.id).startswith("msg_"):
-                messages.append(("assistant", (await _load_turns(server, request, str(item.id)))[-1].answer))
+                turns, more = await _load_turns(server, request, str(item.id))
+                messages.append(("assistant", turns[-1].answer))
+                basis = [*basis, *more]
             elif item.type == "message" and item.role in ("user", "assistant"):
                 messages.append((item.role, text_of(item.content)))
             else:
                 ignored.add(item.name)
-        turn = await start_turn(server, request, given.model, messages, given.where, earlier)
+        turn = await start_turn(server, request, given.model, messages, given.where, earlier, basis)
         writer = _ResponseWriter(turn, given, server.base_url(request), ignored_names(ignored),
                                  given.citations or server.citations)
         if given.stream:
@@ -101,12 +105,13 @@ def response_routes(server: ServerState) -> APIRouter:
     return router
 
 
-async def _load_turns(server: ServerState, request: Request, id: str) -> Sequence[Turn]:
-    """Return the conversation up to the answer with this response or message id."""
-    turns = await server.sessions.traffic.conversation(id.partition("_")[2], request_owner(request))
-    if turns is None:
+async def _load_turns(server: ServerState, request: Request, id: str) -> tuple[Sequence[Turn], list[str]]:
+    """Return the conversation up to the answer with this response or message id, and what it is based on."""
+    owner, sessions = request_owner(request), server.sessions
+    turns, basis = await sessions.traffic.conversation(id.partition("_")[2], owner) or ((), None)
+    if not turns or not await asyncio.to_thread(sessions.may_see, basis, owner):
         raise http_error(404, f"no answer has the id {id!r:.100}", "previous_response_not_found")
-    return turns
+    return turns, basis or []
 
 
 class _ResponseWriter:

@@ -17,6 +17,7 @@ from ragbed.agents.types import Answer, ToolStep, failed_answer
 from ragbed.documents.errors import CallError, RecipeMismatch, SettingsError, UserError
 from ragbed.documents.keys import redact_keys
 from ragbed.documents.types import replace_surrogates
+from ragbed.experiments.guests.access.access import Access
 from ragbed.experiments.guests.operations.failures import hide_answer, hide_details, hide_event
 from ragbed.experiments.guests.serving.answer_json import answer_json, call_json, display_text, passage_json, step_json
 from ragbed.experiments.guests.serving.size_limits import SizeLimits
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 Event = dict[str, Any]
 _TASK_TOKENS = 256  # limit of a reply that is not an answer, such as a title
 _STOPPED = Failure("stopped", "the client disconnected, or the server was stopped")
+_WITHHELD = Failure("withheld", "it is based on documents that your key may no longer read")
 _INTERNAL = Failure("internal", "internal error; see the server's log")
 
 
@@ -77,9 +79,9 @@ class ChatSessions:
     """Answers turns with the served configurations, and records them."""
 
     def __init__(self, configurations: dict[str, Configuration], traffic: Traffic, observers: Sequence[Observer] = (),
-                 limits: SizeLimits | None = None) -> None:
+                 limits: SizeLimits | None = None, access: Access | None = None) -> None:
         self.configurations, self.traffic, self._observers = configurations, traffic, observers
-        self.limits = limits or SizeLimits()
+        self.limits, self.access = limits or SizeLimits(), access or Access((), lambda owner: {})
         self._threads: set[str] = set()
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -91,12 +93,14 @@ class ChatSessions:
             await asyncio.wait(self._tasks)
 
     async def start(self, owner: str, question: str, requested: str | None = None, thread: str | None = None,
-                    history: Sequence[Turn] | None = None, where: tuple[str, ...] = ()) -> ChatTurn:
+                    history: Sequence[Turn] | None = None, where: tuple[str, ...] = (),
+                    basis: Sequence[str] = ()) -> ChatTurn:
         """Create and keep the next turn of a thread, or the first of a new one. `where` has further conditions on the
-        chunks to search.
+        chunks to search, and `basis` what the history is based on (see `Access.basis`).
 
         Raises SettingsError if the configuration, the thread or a field in `where` is unknown, the question is empty,
-        or the thread is already being answered. Raises TooLong if the question or its history is too long.
+        the thread is already being answered, or the owner may no longer read what it is based on. Raises TooLong if the
+        question or its history is too long.
         """
         if requested is not None and requested not in self.configurations:
             raise SettingsError(f"no configuration {requested!r:.100}; available: {', '.join(self.configurations)}")
@@ -112,14 +116,48 @@ class ChatSessions:
         record = f"{thread}-{position}" if history is None else uuid4().hex
         earlier = None if history is None else tuple(
             Turn(replace_surrogates(one.question), replace_surrogates(one.answer)) for one in history)
+        if not is_new and self.access.rules and thread not in self._threads:
+            basis = await self._basis(thread, owner)
         configuration = self.configurations[name]
-        assistant = configured = configuration.threads if history is None else configuration.assistant
+        narrowed = await asyncio.to_thread(self.access.narrow, configuration, owner)
+        configured, assistant = ((one.threads if history is None else one.assistant)
+                                 for one in (configuration, narrowed))
         if where:  # in a thread, because every chunk's fields are read
-            assistant = await asyncio.to_thread(configured.with_filter, where)
+            assistant = await asyncio.to_thread(assistant.with_filter, where)
         turn = ChatTurn(record, thread, position, owner, replace_surrogates(question), name,
-                        assistant, probability, earlier, where, configured)
+                        assistant, probability, earlier, where, configured, tuple(basis))
         await self.traffic.start(turn)
         return turn
+
+    def may_see(self, basis: Sequence[str] | None, owner: str) -> bool:
+        """Tell whether an owner may still read everything that an answer is based on; None means unknown, which is no.
+        """
+        return self.access.may_see(basis, (one.assistant.index for one in self.configurations.values()), owner)
+
+    async def thread(self, thread: str, owner: str) -> dict[str, Any] | None:
+        """Return a thread as `Traffic.thread` does, with `WITHHELD` instead of answers based on documents that the
+        owner may no longer read."""
+        shown = await self.traffic.thread(thread, owner)
+        for turn in shown["turns"] if shown else ():
+            answer = turn["answer"]
+            if answer and not await asyncio.to_thread(self.may_see, answer.get("basis"), owner):
+                index = next(iter(self.configurations.values())).assistant.index
+                fields = {name: answer[name] for name in ("record", "thread", "configuration", "question")
+                          if name in answer}
+                turn["answer"] = answer_json(failed_answer(_WITHHELD), f"No answer: {_WITHHELD.message}.", index,
+                                             **fields)
+            elif answer:
+                answer.pop("basis", None)
+        return shown
+
+    async def _basis(self, thread: str, owner: str) -> list[str]:
+        """Return what the answers of a thread are based on. Raises SettingsError if the owner may not read all of it.
+        """
+        answers = [turn["answer"] or {} for turn in (await self.traffic.thread(thread, owner) or {})["turns"]]
+        basis = [one.get("basis") for one in answers]
+        if not all([await asyncio.to_thread(self.may_see, one, owner) for one in basis]):
+            raise SettingsError(f"thread {thread}: {_WITHHELD.message}; start a new one")
+        return sorted({document for one in basis for document in one or ()})
 
     def play(self, turn: ChatTurn) -> AsyncGenerator[Event]:
         """Answer a turn in a separate task, and yield its events: steps, pieces of the answer as `text`, and finally
@@ -203,7 +241,8 @@ class ChatSessions:
                             thread=turn.thread, configuration=turn.configuration, question=turn.question)
         for observer in self._observers:
             observer(turn, answer, times)
-        await self.traffic.end(turn, answer, shown)
+        basis = {"basis": self.access.basis(answer, turn.assistant.index, turn.basis)} if self.access.rules else {}
+        await self.traffic.end(turn, answer, {**shown, **basis})
         return shown
 
 

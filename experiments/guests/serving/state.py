@@ -47,6 +47,7 @@ class ServerState:
         url: base URL of links in answers; if empty, the URL of each request.
         citations: how answers list their sources by default.
         tools: tools of agents that MCP clients may call.
+        owner: the owner whose rights an MCP client over stdio has.
         explore: share of threads assigned to configurations other than the first. If it is above 0, clients can request
             the model `live`.
     """
@@ -58,14 +59,21 @@ class ServerState:
     citations: Citations = "annotations"
     explore: float = 0.0
     tools: ServedTools = field(default_factory=lambda: ServedTools({}))
+    owner: str = ""
 
     def requested(self, model: str) -> str | None:
         """Return the configuration that a client's model names; None if the A/B test assigns one."""
         return None if model == LIVE and self.explore else model
 
-    def find(self, document: str, chunk: str | None = None) -> tuple[Index, Document, Chunk | None] | None:
-        """Return a document with its index, and the chunk if its id is given; None if no index holds the document."""
-        for index in dict.fromkeys(one.assistant.index for one in self.configurations.values()):
+    def narrow(self, name: str, owner: str) -> Configuration:
+        """Return a configuration over the documents that an owner may read."""
+        return self.sessions.access.narrow(self.configurations[name], owner)
+
+    def find(self, document: str, chunk: str | None, owner: str) -> tuple[Index, Document, Chunk | None] | None:
+        """Return a document with its index, and the chunk if its id is given; None if no index holds the document, or
+        the owner may not read it."""
+        for whole in dict.fromkeys(one.assistant.index for one in self.configurations.values()):
+            index = self.sessions.access.view(whole, owner)
             try:
                 passage = _find_chunk(index, document, chunk) if chunk else None
                 if passage is None or passage.document == document:

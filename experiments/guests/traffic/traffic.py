@@ -171,8 +171,9 @@ class Traffic:
                            "feedback": {"thumb": thumb, "comment": comment or ""}}
                           for question, shown, where, thumb, comment in rows]} if rows else None
 
-    async def conversation(self, record: str, owner: str) -> tuple[Turn, ...] | None:
-        """Return the turns that a client sent before an answer, and the answer itself as the last one.
+    async def conversation(self, record: str, owner: str) -> tuple[tuple[Turn, ...], list[str] | None] | None:
+        """Return the turns that a client sent before an answer, and the answer itself as the last one. Then return what
+        they are based on; None if it is unknown (see `ChatTurn`).
 
         Returns None if the owner has no such answer, the question failed, or the server stores the thread.
         """
@@ -181,7 +182,8 @@ class Traffic:
             " AND shown IS NOT NULL"), (record, owner))
         for before, question, shown in rows:
             if (answer := json.loads(shown))["failure"] is None:
-                return *(Turn(**turn) for turn in json.loads(before)), Turn(question, answer["text"])
+                turns = *(Turn(**turn) for turn in json.loads(before)), Turn(question, answer["text"])
+                return turns, answer.get("basis")
         return None
 
     async def _do(self, work: Callable[..., T], *given: Any) -> T:

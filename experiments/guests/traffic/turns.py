@@ -21,7 +21,9 @@ class ChatTurn:
         assistant: answers the question, even if the configuration gets a new assistant meanwhile.
         probability: probability of the thread's assignment to this configuration.
         history: earlier turns, sent by a client that keeps the conversation; None if the server stores the thread.
-        configured: the assistant of the configuration, if `assistant` is a copy that applies the filter `where`.
+        configured: the assistant of the configuration, if `assistant` is a copy that applies the filter `where`, or
+            that reaches only some documents.
+        basis: what the history is based on, if the server has rules (`Access.basis`).
     """
 
     record: str
@@ -35,6 +37,7 @@ class ChatTurn:
     history: tuple[Turn, ...] | None = None
     where: tuple[str, ...] = ()
     configured: Assistant | None = None
+    basis: tuple[str, ...] = ()
 
     @property
     def run(self) -> Assistant:
