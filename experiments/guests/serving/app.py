@@ -8,6 +8,7 @@ import os
 import signal
 import socket
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
@@ -37,6 +38,7 @@ from ragbed.experiments.guests.serving.configurations import (
     read_target,
     reload_indexes,
 )
+from ragbed.experiments.guests.serving.connections import Connections, GuardedServer, allowed_connections
 from ragbed.experiments.guests.serving.documents import document_routes
 from ragbed.experiments.guests.serving.mcp_tools import ServedTools, open_served_tools
 from ragbed.experiments.guests.serving.middleware import GateSettings, Keys, Queue, Rate, RequestGate, session_routes
@@ -145,6 +147,7 @@ def serve(target: Path, given: Mapping[str, Any], *, host: str, port: int, url: 
         raise SettingsError(f"--log {log!r:.40}: expected {', '.join(get_args(LogStyle))}")
     known = frozenset(name.lower() for name in (host, urlsplit(url).hostname, *names) if name)
     gate = GateSettings(Keys.read(keys, os.environ.get("RAGBED_KEYS")), known, Rate(rate), **limits)
+    gate = replace(gate, connections=allowed_connections(gate.connections))
     try:
         listening = socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
     except OSError as error:
@@ -175,9 +178,8 @@ async def _serve(listening: socket.socket, target: Path, given: Mapping[str, Any
         at = f"http://{f'[{host}]' if ':' in host else host}:{port}"
         say(f"chat page: {at}/   base URL for clients: {at}/v1")
         note(f"questions and answers are kept in {folder}; stop the server with Ctrl-C")
-        running = uvicorn.Server(uvicorn.Config(
-            create_app(server, gate, log), log_level="warning", access_log=False, lifespan="on", server_header=False,
-            timeout_graceful_shutdown=_GRACE_SECONDS))
+        running = GuardedServer(Connections(gate.connections), create_app(server, gate, log),
+                                timeout_graceful_shutdown=_GRACE_SECONDS)
         running.capture_signals = partial(_stop_on_signals, running)  # type: ignore[method-assign]
         await running.serve([listening])
 

@@ -40,6 +40,8 @@ HostNames = Annotated[list[str] | None, _more("--name", metavar="HOST", help="Ad
 QuestionRate = Annotated[str, _more("--rate", help="Questions per key, such as 10/second.")]
 Concurrency = Annotated[int, _more(min=1, help="Maximum concurrent answers.")]
 Waiting = Annotated[int, _more("--queue", min=0, help="Maximum waiting requests; more get HTTP 429.")]
+MaxConnections = Annotated[int | None, _more("--connections", min=1, help=(
+    "Maximum open connections; half of them from one address. Default: 1000."))]
 MaxQuestion = Annotated[int, _more(min=1, help="Maximum characters of a question.")]
 Timeout = Annotated[float, _more(min=1, help="Seconds that a request may take.")]
 Stdio = Annotated[bool, typer.Option("--mcp", help="Serve the MCP tools over stdin and stdout instead.")]
@@ -53,8 +55,9 @@ def serve(
         port: Port = 8700, url: BaseUrl = "", traffic: TrafficFolder = Path("traffic"), threads: Threads = None,
         citations: CitationForm = "annotations", explore: Explore = 0.0, keys: KeyFile = None,
         allow: Allow = None, owner: Owner = "", names: HostNames = None, rate: QuestionRate = "60/minute",
-        concurrency: Concurrency = 64, queue: Waiting = 64, max_question: MaxQuestion = 4000,
-        timeout: Timeout = 900, log: Log = "text", log_texts: LogTexts = False, mcp: Stdio = False,
+        concurrency: Concurrency = 64, queue: Waiting = 64, connections: MaxConnections = None,
+        max_question: MaxQuestion = 4000, timeout: Timeout = 900, log: Log = "text",
+        log_texts: LogTexts = False, mcp: Stdio = False,
 ) -> None:
     """Serve configurations: an OpenAI-compatible API and a chat page.
 
@@ -74,8 +77,8 @@ def serve(
                                            where=where, k=k)
     run(target, given, host=host, port=port, url=url, traffic=traffic, threads=threads, citations=citations,
         explore=explore, sizes=SizeLimits(max_question), keys=keys, names=names or (), rate=rate,
-        limits={"concurrency": concurrency, "queue": queue, "seconds": timeout}, log=log, log_texts=log_texts,
-        mcp=mcp, allow=allow or (), owner=owner)
+        limits={"concurrency": concurrency, "queue": queue, "seconds": timeout, "connections": connections}, log=log,
+        log_texts=log_texts, mcp=mcp, allow=allow or (), owner=owner)
 
 
 def _given_settings(**options: Any) -> dict[str, Any]:

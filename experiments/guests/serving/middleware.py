@@ -234,6 +234,7 @@ class GateSettings:
         queue: maximum number of waiting requests; further ones get status 429.
         seconds: timeout of a request.
         body: maximum bytes of a request.
+        connections: maximum number of open connections.
     """
 
     keys: Keys = field(default_factory=Keys)
@@ -243,6 +244,7 @@ class GateSettings:
     queue: int = 64
     seconds: float = 900.0
     body: int = 1_000_000
+    connections: int = 1_000
 
 
 class RequestGate:
