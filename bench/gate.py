@@ -20,8 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ragbed.experiments.analysis.replicates import ReplicateGroup, group_replicates, label_groups
+from ragbed.experiments.guests.pull_requests.gate_schedule import GateSchedule
 from ragbed.experiments.guests.pull_requests.policy import GatePolicy
-from ragbed.experiments.guests.pull_requests.schedule import GateSchedule
 from ragbed.experiments.guests.pull_requests.sides import Side
 from ragbed.experiments.guests.pull_requests.verdict import compare_sides, overall
 from ragbed.experiments.metrics import ScoredQuestion

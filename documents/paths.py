@@ -7,7 +7,6 @@ import sys
 from pathlib import Path
 from typing import BinaryIO
 
-import ragbed
 from ragbed.documents.errors import BenchmarkError
 
 _SECRET_ENDINGS = ("_KEY", "_TOKEN", "_SECRET", "_PASSWORD")
@@ -28,7 +27,7 @@ def child_environment(**changes: str) -> dict[str, str]:
     """Return this process's environment without secrets and with `changes`, for a child process that needs no key. The
     child can import ragbed from any folder."""
     kept = {name: value for name, value in os.environ.items() if not name.upper().endswith(_SECRET_ENDINGS)}
-    paths = [str(Path(ragbed.__file__).parent.parent), *filter(None, [os.environ.get("PYTHONPATH")])]
+    paths = [str(Path(__file__).parents[2]), *filter(None, [os.environ.get("PYTHONPATH")])]
     return {**kept, "PYTHONPATH": os.pathsep.join(paths), **changes}
 
 

@@ -34,8 +34,8 @@ FIRST = {
 }
 # All commands by panel, as MODULE:FUNCTION. Guests in `ragbed/guests.py` add the commands with an empty value.
 PANELS: dict[str, dict[str, str]] = {
-    "Start": {"demo": "", "list": "tools:list_", "models list": "",
-              "models pull": "", "schema": "tools:schema", "new strategy": "",
+    "Start": {"demo": "", "list": "listing:list_", "models list": "",
+              "models pull": "", "schema": "listing:schema", "new strategy": "",
               "check strategy": "", "check metric": "", "doctor": ""},
     "Ask": {"index": "index:index", "search": "ask:search", "ask": "ask:ask", "show-prompt": ""},
     "Build": {"construct": "", "questions": "", "review": ""},

@@ -135,7 +135,7 @@ BUILT_IN: tuple[Guest, ...] = (
     Guest("own_judges", {
         "judge": {"rubric": f"{_IN}.own_judges.judges:RubricJudge", "python": f"{_IN}.own_judges.judges:PythonJudge"},
         "metric": {"own_judges": f"{_IN}.own_judges.judges:JUDGEMENTS"},
-        "analysis": {"judges": f"{_IN}.own_judges.views:judge_views"},
+        "analysis": {"judges": f"{_IN}.own_judges.judge_views:judge_views"},
         "run_view": {"pairwise": f"{_IN}.own_judges.stored_pairs:pair_views"},
         "pair_note": {"pairwise": f"{_IN}.own_judges.stored_pairs:note_pairs"},
         "prompts": {"own_judges": f"{_IN}.own_judges:PROMPTS"}}),
@@ -158,10 +158,10 @@ BUILT_IN: tuple[Guest, ...] = (
                                 "html": f"{_IN}.exports.tables:to_html"}}),
     Guest("call_cache", {"setting": {"cache": f"{_IN}.call_cache.cached_calls:CacheSettings"},
                          "cache": {"calls": f"{_IN}.call_cache.cached_calls:open_calls"}}),
-    Guest("cell_inputs", {"inputs": {"run": f"{_IN}.cell_inputs.inputs:inputs_of_run",
-                                     "differences": f"{_IN}.cell_inputs.inputs:find_differences"},
-                          "run_view": {"inputs": f"{_IN}.cell_inputs.inputs:inputs_views"},
-                          "pair_note": {"inputs": f"{_IN}.cell_inputs.inputs:note_differences"}}),
+    Guest("cell_inputs", {"inputs": {"run": f"{_IN}.cell_inputs.cell_identity:inputs_of_run",
+                                     "differences": f"{_IN}.cell_inputs.cell_identity:find_differences"},
+                          "run_view": {"inputs": f"{_IN}.cell_inputs.cell_identity:inputs_views"},
+                          "pair_note": {"inputs": f"{_IN}.cell_inputs.cell_identity:note_differences"}}),
     Guest("effects", {"command": {"effects": f"{_IN}.effects.commands:effects"},
                       "finding": {"effects": f"{_IN}.effects.effects:find_effects"},
                       "analysis": {"effects": f"{_IN}.effects.effects:view_effects"}}),
@@ -171,11 +171,11 @@ BUILT_IN: tuple[Guest, ...] = (
         "metric": {"citation_ablation": f"{_IN}.citation_ablation.ablation_metrics:CITATION_ABLATION"},
         "analysis": {"citation_ablation": f"{_IN}.citation_ablation.ablation_views:ablation_views"}}),
     Guest("trajectories", {
-        "metric": {"trajectory": f"{_IN}.trajectories.figures:TRAJECTORY"},
-        "analysis": {"trajectories": f"{_IN}.trajectories.views:trajectory_views"},
+        "metric": {"trajectory": f"{_IN}.trajectories.trajectory_figures:TRAJECTORY"},
+        "analysis": {"trajectories": f"{_IN}.trajectories.trajectory_views:trajectory_views"},
         "trajectory": {"lines": f"{_IN}.trajectories.drawing:lines_as_json",
                        **{name: f"{_IN}.trajectories.drawing:{name}" for name in ("draw", "show_two")}},
-        "cause": {name: f"{_IN}.trajectories.causes:{name.upper()}" for name in (
+        "cause": {name: f"{_IN}.trajectories.trajectory_causes:{name.upper()}" for name in (
             "gave_up", "never_found", "not_opened", "not_used")}}),
     Guest("own_metrics", {
         "command": {"check metric": f"{_IN}.own_metrics.commands:check_metric"},
@@ -286,7 +286,7 @@ BUILT_IN: tuple[Guest, ...] = (
                       "browsing": f"{_DATA}.browsecomp_plus:browsing",
                       "memory": f"{_DATA}.longmemeval:memory"}}),
     Guest("question_files", {
-        "benchmark": {"questions": f"{_IN}.question_files.benchmark:QuestionFile"},
+        "benchmark": {"questions": f"{_IN}.question_files.question_file:QuestionFile"},
         "answers": dict.fromkeys(("opentelemetry", "langfuse", "promptfoo"), f"{_IN}.question_files.traces:TRACES")}),
     Guest("hard_negatives", {
         "command": {"negatives": f"{_IN}.hard_negatives.commands:negatives",

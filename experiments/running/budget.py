@@ -2,12 +2,9 @@
 from __future__ import annotations
 
 import asyncio
-import json
-import re
 import time
 from collections.abc import AsyncIterator, Collection, Iterable, Iterator
 from contextlib import asynccontextmanager
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 from uuid import uuid4
 
@@ -19,14 +16,13 @@ from ragbed.agents.replies import OnEvent
 from ragbed.documents.errors import BudgetSpent, CallError, SettingsError
 from ragbed.experiments.settings import RunSettings
 from ragbed.experiments.settings.spending import Budget, format_amount
+from ragbed.strategies.token_estimates import estimate_prompt_tokens, estimate_tokens
 from ragbed.strategies.types import Generate, Usage
 
 if TYPE_CHECKING:
     from ragbed.experiments.running.plan import Plan
 
 Item = TypeVar("Item")
-_PIECES = re.compile(r"[A-Za-z]+|\d+|[^\sA-Za-z\d]")
-_WORD, _DIGITS = 5, 2
 _RECORDED = ("SELECT total(json_extract(reply, '$.usage.price')), total(json_extract(reply, '$.usage.prompt_tokens')),"
              " total(json_extract(reply, '$.usage.completion_tokens')) FROM calls WHERE reply IS NOT NULL")
 
@@ -193,28 +189,6 @@ class Metered:
             spending.note(id, usage.tokens, usage.price)
         spending.add(usage)
         return done
-
-
-@lru_cache(maxsize=1024)
-def estimate_tokens(text: str) -> int:
-    """Estimate the tokens of a text: one per five letters of a word, per two digits, or per other character.
-
-    Compared with SmolLM2's tokeniser, the estimate is 0.9 to 1.1 times as high for English prose and web pages. It is
-    0.8 times as high for pages of figures, and 0.4 times for Korean, which that tokeniser splits into bytes.
-    """
-    count = 0
-    for piece in _PIECES.findall(text):
-        if piece.isascii() and piece.isalnum():
-            count -= -len(piece) // (_DIGITS if piece.isdigit() else _WORD)
-        else:
-            count += 1
-    return count
-
-
-def estimate_prompt_tokens(call: Generate) -> int:
-    """Estimate the tokens of a call's messages and tools, plus three for each message."""
-    texts = [text for message in call.messages for text in (*message.parts, *map(json.dumps, message.tool_calls))]
-    return 3 * len(call.messages) + sum(map(estimate_tokens, [*texts, *map(json.dumps, call.tools)]))
 
 
 def check_prices(settings: RunSettings, models: Iterable[str]) -> None:

@@ -15,8 +15,8 @@ from ragbed.experiments.conditions import Perturbation, apply_perturbation, draw
 from ragbed.experiments.metrics.matching import contains_answer
 from ragbed.experiments.question import Benchmark, Gold, Question, unique_gold
 from ragbed.experiments.record import Level
-from ragbed.experiments.running.budget import estimate_tokens
 from ragbed.strategies.normalizing import normalize_answer, normalize_values
+from ragbed.strategies.token_estimates import estimate_tokens
 from ragbed.strategies.types import Passage
 
 SourceOf = Callable[[str], str]

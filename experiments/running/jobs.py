@@ -13,10 +13,10 @@ from ragbed.experiments.cells import PIPELINE, Cell
 from ragbed.experiments.metrics import ScoredRow
 from ragbed.experiments.question import Question
 from ragbed.experiments.record import Result
-from ragbed.experiments.running.budget import estimate_tokens
 from ragbed.experiments.running.plan import Plan
 from ragbed.experiments.running.resources import Resources
 from ragbed.strategies.prompting import show_documents
+from ragbed.strategies.token_estimates import estimate_tokens
 from ragbed.strategies.types import Layout, Passage
 
 SAMPLE = 100  # estimates use this many questions, evenly spread

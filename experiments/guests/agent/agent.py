@@ -13,8 +13,8 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
+from ragbed.experiments.guests.agent.agent_messages import Loop, TurnProtocol
 from ragbed.experiments.guests.agent.context import Context
-from ragbed.experiments.guests.agent.conversation import Loop, TurnProtocol
 from ragbed.experiments.guests.agent.protocols import STOP_OF_CALLS, Native, ProtocolName, Talk, Text
 from ragbed.experiments.guests.agent.reading import example_call, properties, read_lines
 from ragbed.experiments.guests.agent.results import DeliveredTools, Delivery

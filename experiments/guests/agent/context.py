@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
 
-from ragbed.experiments.guests.agent.conversation import Loop, TurnProtocol
+from ragbed.experiments.guests.agent.agent_messages import Loop, TurnProtocol
 from ragbed.experiments.guests.agent.protocols import Result, Talk, Turn
 from ragbed.strategies.parts.conversation import assistant_message
 from ragbed.strategies.prompting import template

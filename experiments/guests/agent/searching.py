@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from ragbed.experiments.guests.agent.conversation import Loop, TurnProtocol
+from ragbed.experiments.guests.agent.agent_messages import Loop, TurnProtocol
 from ragbed.experiments.guests.agent.protocols import Native, ProtocolName, Result, Talk, Text
 from ragbed.experiments.guests.agent.reading import Call, ReadTurn
 from ragbed.strategies.answering import answer, ask, draft

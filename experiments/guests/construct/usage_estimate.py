@@ -15,8 +15,8 @@ from ragbed.experiments.guests.construct.stage_runner import stage_recipe
 from ragbed.experiments.guests.construct.stages import Dropped, Library, Stage
 from ragbed.experiments.guests.review.items import Item
 from ragbed.experiments.guests.run_estimates.bounds import Use
-from ragbed.experiments.running.budget import estimate_prompt_tokens, estimate_tokens
 from ragbed.strategies.catalogue import RETRIEVAL
+from ragbed.strategies.token_estimates import estimate_prompt_tokens, estimate_tokens
 from ragbed.strategies.types import Generate, Reply, Task
 
 SAMPLE = 40  # instances to extrapolate from

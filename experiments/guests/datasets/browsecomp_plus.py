@@ -39,7 +39,7 @@ from ragbed.experiments.benchmarks.base import About, RecordFiles, collect_quest
 from ragbed.experiments.benchmarks.hub import fetch_files
 from ragbed.experiments.guests.datasets.qrels import Qrels, read_qrels
 from ragbed.experiments.guests.pipelines.answer_files.conversion import prediction
-from ragbed.experiments.guests.trajectories.figures import TOOLS
+from ragbed.experiments.guests.trajectories.trajectory_figures import TOOLS
 from ragbed.experiments.metrics import calibration_error
 from ragbed.experiments.question import Benchmark, Gold, Question, Scheme
 from ragbed.experiments.record import Result

@@ -35,7 +35,6 @@ from ragbed.experiments.guests.run_estimates.bounds import Use
 from ragbed.experiments.judges import ModelJudge
 from ragbed.experiments.report.packing import as_json
 from ragbed.experiments.report.page import report_run
-from ragbed.experiments.running.budget import estimate_prompt_tokens
 from ragbed.experiments.runs.finished import TRIAL, Finished
 from ragbed.experiments.runs.store import RunFolder, lock_run
 from ragbed.experiments.settings import RunSettings
@@ -43,6 +42,7 @@ from ragbed.experiments.settings.file import read_settings
 from ragbed.experiments.terminal.display import Bars, note, print_json, print_text, say, stoppable
 from ragbed.experiments.terminal.run_tables import print_views
 from ragbed.retrieval.storage.files import write_atomically
+from ragbed.strategies.token_estimates import estimate_prompt_tokens
 
 
 def show_agreement(path: Path, names: Sequence[str], repeats: int, labels: Sequence[Path], sheet: Path | None,

@@ -12,7 +12,7 @@ Name = Annotated[str, typer.Argument(help="Name from `ragbed models list`, or hf
 
 def list_models(json: AsJson = False) -> None:
     """List local models with size, licence and hash."""
-    from ragbed.experiments.commands.tools import list_
+    from ragbed.experiments.commands.listing import list_
 
     list_("models", json)
 

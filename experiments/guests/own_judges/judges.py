@@ -18,7 +18,7 @@ from ragbed.documents.errors import RecipeFailed, SettingsError
 from ragbed.documents.paths import expand_path
 from ragbed.documents.types import digest
 from ragbed.documents.user_code import UserCode
-from ragbed.experiments.guests.own_judges.replies import read_reply
+from ragbed.experiments.guests.own_judges.judge_replies import read_reply
 from ragbed.experiments.judges.judge import GradingInput, JudgeExchange, JudgeKind, column_name
 from ragbed.experiments.metrics.metric import MetricGroup, Scored, Scores, Scoring
 from ragbed.experiments.record import Verdict

@@ -18,8 +18,8 @@ from ragbed.agents.journal import Exchange, ExchangeResult, Journal, Model, comp
 from ragbed.agents.models import open_model
 from ragbed.documents.errors import RunError, SettingsError
 from ragbed.experiments.formatting import format_price
+from ragbed.experiments.guests.own_judges.judge_replies import read_reply
 from ragbed.experiments.guests.own_judges.judges import RubricJudge
-from ragbed.experiments.guests.own_judges.replies import read_reply
 from ragbed.experiments.guests.own_judges.stored_pairs import keep_pairs, view_pairs
 from ragbed.experiments.guests.rescoring.rejudge import grade_all
 from ragbed.experiments.metrics import Metric, ScoredQuestion, aggregate, declare_metrics

@@ -157,7 +157,7 @@ def preview(label: str, recipe: Reasoning, task: Task, find: Callable[[Search], 
 
 
 def _lines(one: Preview) -> Iterator[str]:
-    from ragbed.experiments.running.budget import estimate_prompt_tokens
+    from ragbed.strategies.token_estimates import estimate_prompt_tokens
 
     before: tuple[Message, ...] = ()
     for number, (call, samples) in enumerate(one.calls, 1):

@@ -10,8 +10,8 @@ from typing import Any
 from ragbed.documents.errors import SettingsError
 from ragbed.experiments.analysis.replicates import ReplicateGroup, group_replicates, label_groups
 from ragbed.experiments.formatting import format_p, join_names, metric_title, plural, visible
+from ragbed.experiments.guests.pull_requests.gate_schedule import GateSchedule, match_cells, shared_questions
 from ragbed.experiments.guests.pull_requests.policy import FAILING, GatePolicy, State
-from ragbed.experiments.guests.pull_requests.schedule import GateSchedule, match_cells, shared_questions
 from ragbed.experiments.guests.pull_requests.sides import Side, ask_head, open_base, read_head
 from ragbed.experiments.guests.pull_requests.verdict import (
     CellVerdict,

@@ -12,15 +12,17 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import get_args
+from typing import TYPE_CHECKING, get_args
 
 from ragbed.documents.errors import RunError, SettingsError
+from ragbed.experiments.guests.pull_requests.gate_schedule import LEVEL, GateSchedule, Z, sequence_rate
 from ragbed.experiments.guests.pull_requests.policy import GatePolicy, State
-from ragbed.experiments.guests.pull_requests.schedule import LEVEL, GateSchedule, Z, sequence_rate
-from ragbed.experiments.guests.pull_requests.sides import Side
 from ragbed.experiments.metrics import METRICS, family_of
 from ragbed.experiments.question import Question
 from ragbed.experiments.statistics import Clusters, Pairs, bootstrap, holm, mcnemar, pair_scores, permutation
+
+if TYPE_CHECKING:
+    from ragbed.experiments.guests.pull_requests.sides import Side
 
 STATES: tuple[State, ...] = get_args(State)
 _POWER_Z, _EQUAL_Z = 0.8416212335729143, 1.2815515655446004  # normal quantiles of 0.8 and 0.9

@@ -25,8 +25,8 @@ from ragbed.agents.types import Answer
 from ragbed.documents.errors import CallTooLong
 from ragbed.documents.types import Chunk
 from ragbed.experiments.question import Question
-from ragbed.experiments.running.budget import estimate_prompt_tokens
 from ragbed.experiments.running.plan import Tasks
+from ragbed.strategies.token_estimates import estimate_prompt_tokens
 from ragbed.strategies.types import Evidence, Failure, Generate, Reply, Search, Task, ToolCall, ToolSpec, Usage
 
 

@@ -24,7 +24,7 @@ from ragbed.experiments.judges import GradingInput, model_of
 from ragbed.experiments.metrics import Scored, score
 from ragbed.experiments.query_variations import QueryVariation
 from ragbed.experiments.question import Benchmark, Question, Rubric, unique_gold
-from ragbed.experiments.running.budget import check_prices, estimate_prompt_tokens
+from ragbed.experiments.running.budget import check_prices
 from ragbed.experiments.running.cell_matrix import has_index
 from ragbed.experiments.running.fingerprint import describe_settings, identities
 from ragbed.experiments.running.jobs import SAMPLE, prefix_notes, sample_evenly
@@ -37,6 +37,7 @@ from ragbed.experiments.settings.retrievers import RetrieverFactor
 from ragbed.experiments.settings.spending import format_amount
 from ragbed.experiments.statistics import Clusters, cluster_questions, describe_assumptions, planned_difference
 from ragbed.experiments.statistics.units import MIN_CLUSTERS
+from ragbed.strategies.token_estimates import estimate_prompt_tokens
 from ragbed.strategies.types import Reply, ToolSpec
 
 _SEEDS = 4  # a dry run plays at most this many of the seeds

@@ -10,7 +10,7 @@ from ragbed.agents import CallOutcome, Limits
 from ragbed.agents.checkpoint import restore
 from ragbed.agents.journal import call_key
 from ragbed.agents.session import Runtime, Session
-from ragbed.experiments.guests.agent.conversation import refuses_tools
+from ragbed.experiments.guests.agent.agent_messages import refuses_tools
 from ragbed.experiments.guests.agent.react import read_action as action
 from ragbed.experiments.guests.agent.reading import read_written
 from ragbed.strategies import Failure, Reply, Task, ToolSpec

@@ -9,8 +9,8 @@ from pydantic import ValidationError
 
 from ragbed.documents import SettingsError
 from ragbed.experiments import RunFolder
+from ragbed.experiments.guests.own_judges.judge_replies import read_reply
 from ragbed.experiments.guests.own_judges.judges import PythonJudge, RubricJudge
-from ragbed.experiments.guests.own_judges.replies import read_reply
 from ragbed.experiments.judges import GradingInput
 from ragbed.strategies import Failure, Reply
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from ragbed.experiments import Question
-from ragbed.experiments.running.budget import estimate_tokens
 from ragbed.experiments.running.jobs import SAMPLE, sample_evenly
 from ragbed.strategies import answer, ask, catalogue, template
+from ragbed.strategies.token_estimates import estimate_tokens
 
 DATA = Path(__file__).parents[2] / "data"
 

@@ -3,7 +3,7 @@ from acted import acted, begins, passage, search, stops, turn
 from stored import cell
 
 from ragbed.experiments.analysis.inputs import AnalysisInput
-from ragbed.experiments.guests.trajectories.views import trajectory_views
+from ragbed.experiments.guests.trajectories.trajectory_views import trajectory_views
 from ragbed.experiments.metrics import aggregate
 from ragbed.experiments.question import Question
 

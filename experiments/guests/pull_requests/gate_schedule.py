@@ -13,7 +13,6 @@ from ragbed.documents.errors import SettingsError
 from ragbed.experiments.analysis.replicates import VARIED, Answers, ReplicateGroup, group_replicates, label_groups
 from ragbed.experiments.guests.early_stopping.schedule import RaceSchedule
 from ragbed.experiments.guests.early_stopping.sequential_test import RaceState, early_p, follow_race, plan_looks
-from ragbed.experiments.guests.pull_requests.sides import Side
 from ragbed.experiments.metrics import METRICS, Scoring, family_of
 from ragbed.experiments.metrics.scoring import is_share
 from ragbed.experiments.question import Question
@@ -21,6 +20,7 @@ from ragbed.experiments.record import Result
 from ragbed.experiments.statistics import Clusters
 
 if TYPE_CHECKING:
+    from ragbed.experiments.guests.pull_requests.sides import Side
     from ragbed.experiments.metrics.metric import Floats
 
 LEVEL = 0.1  # two-sided: 5 % for a false loss and 5 % for a false gain, over all cells together

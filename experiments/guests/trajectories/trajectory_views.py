@@ -7,7 +7,7 @@ from typing import Any
 from ragbed.experiments.analysis.inputs import AnalysisInput, aggregate_cell
 from ragbed.experiments.analysis.pairs import compare_figures
 from ragbed.experiments.analysis.view import Value, View
-from ragbed.experiments.guests.trajectories.figures import ENDS, TOOLS
+from ragbed.experiments.guests.trajectories.trajectory_figures import ENDS, TOOLS
 from ragbed.experiments.metrics import calibration_error, estimate
 from ragbed.experiments.metrics.intervals import bootstrap_interval
 from ragbed.experiments.record import Result
