@@ -58,7 +58,7 @@ def _next_step(question: str, tools: set[str], made: set[str], turns: Sequence[s
     if handle := re.search(r"whole result is in ([^\s:]+):", last):
         return "The result has to be read.", "read_result", {"result": handle[1]}
     if "glossary" in tools:
-        return "Other words may stand in the documents.", "glossary", {"question": question}
+        return "The documents may use other words.", "glossary", {"question": question}
     if "search" in tools:
         return "Search for the question.", "search", {"query": question}
     if "grep" in tools:

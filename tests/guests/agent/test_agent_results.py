@@ -26,7 +26,7 @@ def test_a_file_shows_a_handle_and_its_pages_only_when_they_are_opened():
     agent = Agent([SEARCHED, read(), read(2), FINISH, ANSWER], FOUND, delivery="file")
     answer = agent.ask()
     assert agent.calls[1].messages[-1].content == (
-        "The whole result is in r1: 4027 characters on 2 pages. Read it with `read_result: {\"result\": \"r1\"}`.")
+        'The whole result is in r1: 4027 characters on 2 pages. Read it with `read_result: {"result": "r1"}`.')
     assert agent.calls[2].messages[-1].content == (
         f"Page 1 of 2 of r1:\n<documents>\nTwo documents:\n\n[1]\nText of jaws.\n\n[2]\n{'o' * 2_000}\n</documents>")
     assert agent.shown == [(), (), (1, 2), (1, 2, 3), (1, 2, 3)]
@@ -41,7 +41,7 @@ def test_a_digest_shows_the_first_lines_and_numbers_only_what_is_whole():
     # 14 and 13 of 400 characters are used before the second document
     assert agent.calls[1].messages[-1].content == (
         f"<documents>\nTwo documents:\n\n[1]\nText of jaws.\n\n{'o' * 373}...\n</documents>\n"
-        "The whole result is in r1: 4027 characters on 2 pages. Read it with `read_result: {\"result\": \"r1\"}`.")
+        'The whole result is in r1: 4027 characters on 2 pages. Read it with `read_result: {"result": "r1"}`.')
     assert agent.shown == [(), (1,), (1,)]
     assert answer.invalid_citations == (2,)
 
