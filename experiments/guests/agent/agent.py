@@ -48,8 +48,8 @@ def agent(task: Task, *, tools: Tools = _SEARCH, turns: Annotated[int, Field(ge=
         attempts.append((Native(specs, called.accept), _open(task, template("agent_tools"))))
     if protocol != "native":
         listed = fill("agent_first", tools="\n".join(map(_describe, specs)), example=example_call(specs[0]))
-        following = partial(fill, "agent_next", question=task.question)
-        attempts.append((Text(following, partial(read_lines, specs=specs), STOP_OF_CALLS), _open(task, listed)))
+        attempts.append((Text(partial(_ask_for_next, task.question), partial(read_lines, specs=specs), STOP_OF_CALLS),
+                         _open(task, listed)))
     loop = Loop(task, "agent", called, turns, context.make_room if context else None, plan)
     last, talk = yield from loop.play(attempts)
     asks = "agent_confidence_field" if answer_form(task) == "fields" else "agent_confidence"
@@ -70,6 +70,11 @@ def _open(task: Task, instruction: str) -> Talk:
     quoted = f"{template('framed_datamarked')}\n" if task.framing == "datamarked" else ""
     framed = "" if task.framing == "none" else f"{quoted}{template('framed_rule').removeprefix('- ')}\n\n"
     return Talk((system_message(), replace(first, parts=(framed, *first.parts))))
+
+
+def _ask_for_next(question: str, informed: bool) -> str:
+    """Ask for the next turn. Small models finish as soon as they may, so they may not before they have seen text."""
+    return fill("agent_next" if informed else "agent_next_call", question=question)
 
 
 def _describe(spec: ToolSpec) -> str:

@@ -33,11 +33,16 @@ Accept = Callable[[str, Mapping[str, Any]], Mapping[str, Any] | None]
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """The result of a call as prompts show it, and the evidence whose text it contains."""
+    """The result of a call as prompts show it, and the evidence whose text it contains.
+
+    Attributes:
+        informs: whether it may hold the answer, unlike an error, a handle, a list of documents, or no match.
+    """
 
     text: str
     evidence: Evidence = ()
     call_id: str = ""
+    informs: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,9 +139,10 @@ class Native:
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """Calls as lines of text, read by `reader`. `following` returns the prompt for the next turn."""
+    """Calls as lines of text, read by `reader`. `following` returns the prompt for the next turn; its argument is
+    whether any result so far informs."""
 
-    following: Callable[[], str]
+    following: Callable[[bool], str]
     reader: Callable[[str], ReadTurn]
     stop: tuple[str, ...] = ()
 
@@ -145,9 +151,10 @@ class Text:
         return ()
 
     def messages(self, talk: Talk, last: str = "") -> tuple[Message, ...]:
-        said = [*talk.opening]
+        said, informed = [*talk.opening], bool(talk.evidence)
         for place, turn in enumerate(talk.turns, 1):
-            prompt = last if last and place == len(talk.turns) else turn.prompt or self.following()
+            informed = informed or bool(turn.prompt) or any(one.informs for one in turn.results)
+            prompt = last if last and place == len(talk.turns) else turn.prompt or self.following(informed)
             results = "".join(f"{one.text}\n\n" for one in turn.results)
             said += [turn.reply, Message("user", (results, prompt) if results else (prompt,))]
         return tuple(said) if talk.turns else _add_last(said, last)

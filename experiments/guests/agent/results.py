@@ -2,8 +2,9 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Generator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from ragbed.experiments.guests.agent.protocols import Result
@@ -16,6 +17,8 @@ Delivery = Literal["inline", "digest", "file"]
 READ = "read_result"  # the tool that opens a handle
 _DIGEST, _PAGE = 400, 3_000  # characters of a digest and, at most, of a page; a longer passage has a page of its own
 _IDLE = 2  # the loop ends after this many turns in a row that only repeat earlier calls, or hold no readable call
+
+_READS = re.compile(r"(search\w*|list|grep|open)")  # tools whose results hold passages if they hold an answer
 
 Part = str | Passage
 
@@ -61,12 +64,12 @@ class DeliveredTools:
             again, fresh = key in self._made, fresh or key not in self._made
             self._made.add(key)
             one = (yield from self._open(call.arguments or {}, shown)) if call.tool == READ else \
-                self._deliver(next(returned), shown)
+                self._deliver(next(returned), shown, call.tool)
             if again:  # what is in view already need not be listed
                 note = " ".join([template("agent_repeated"), *(
                     fill("agent_other", call=example_call(spec)) for spec in self.specs if spec.name != call.tool)][:2])
                 known = one.evidence and {*one.evidence} <= {*shown}
-                one = Result(note if known else f"{one.text}\n{note}", one.evidence)
+                one = replace(one, text=note if known else f"{one.text}\n{note}")
             results.append(one)
             shown = concatenate((shown, one.evidence))
         self._repeats = 0 if fresh else self._repeats + 1
@@ -86,14 +89,15 @@ class DeliveredTools:
         return Decision("stops" if ends else "goes on", self.over or (
             f"turn {turn + 1} of {turns} " + (f"called {called}" if called else "held no readable call")))
 
-    def _deliver(self, result: ToolResult, shown: Evidence) -> Result:
+    def _deliver(self, result: ToolResult, shown: Evidence, tool: str) -> Result:
         if result.failure is not None:
             return self._show((f"Error: {result.failure.message}",), shown)
         if not any(part if isinstance(part, str) else True for part in result.parts):
             return Result(template("agent_nothing"))
         length = sum(map(_length, result.parts))
         if self.delivery == "inline" or length <= _DIGEST:
-            return self._show(result.parts, shown)
+            one = self._show(result.parts, shown)
+            return replace(one, informs=bool(one.evidence) or not _READS.fullmatch(tool))
         handle, pages = f"r{len(self._pages) + 1}", _paginate(result.parts)
         self._pages[handle] = pages
         count = f"{len(pages)} page{'s' * (len(pages) > 1)}"
@@ -101,7 +105,7 @@ class DeliveredTools:
         if self.delivery == "file":
             return Result(opens)
         begins = self._show(_beginning(result.parts), shown)
-        return Result(f"{begins.text}\n{opens}", begins.evidence)
+        return replace(begins, text=f"{begins.text}\n{opens}", informs=bool(begins.evidence))
 
     def _open(self, arguments: Mapping[str, Any], shown: Evidence) -> Generator[Asked, Any, Result]:
         handle, page = str(arguments.get("result", "")).strip()[:20], str(arguments.get("page", 1))
@@ -112,7 +116,7 @@ class DeliveredTools:
         yield Decision("opens a result", f"{handle}, page {int(page)} of {len(pages)}")
         one = self._show(pages[int(page) - 1], shown)
         title = fill("agent_page", page=str(int(page)), pages=str(len(pages)), handle=handle)
-        return Result(f"{title}\n{one.text}", one.evidence)
+        return replace(one, text=f"{title}\n{one.text}", informs=True)
 
     def _show(self, parts: Sequence[Part], shown: Evidence) -> Result:
         """Write parts between the marks of documents. Passages that the conversation shows already are only named."""

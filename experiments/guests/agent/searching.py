@@ -3,7 +3,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any
 
 from ragbed.experiments.guests.agent.agent_messages import Loop, TurnProtocol
@@ -45,7 +44,7 @@ def converse(task: Task, turns: int, name: str, reader: Callable[[str], ReadTurn
     if protocol != "text":
         attempts.append((Native((search_tool(),), _accept_search), _open(task, found, f"{name}_tools")))
     if protocol != "native":
-        attempts.append((Text(partial(template, f"{name}_next"), reader, stop), _open(task, found, f"{name}_first")))
+        attempts.append((Text(lambda _: template(f"{name}_next"), reader, stop), _open(task, found, f"{name}_first")))
     loop = Loop(task, name, NewSearches(task, found, [fold(task.question)]), turns)
     last, talk = yield from loop.play(attempts)
     return (yield from draft(loop.ask_for_answer(

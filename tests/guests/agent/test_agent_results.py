@@ -102,3 +102,21 @@ def test_a_context_that_stays_full_ends_it(context):
 def test_a_context_is_checked_before_a_run():
     with pytest.raises(SettingsError, match=r"strategy agent: context.tokens: Input should be greater than or equal"):
         reasoning({"kind": "agent", "context": {"tokens": 10}})
+
+
+def test_in_text_finish_is_offered_only_once_a_result_could_hold_the_answer():
+    agent = Agent(['Thought: look.\nsearch: {"query": "q"}', 'Thought: read.\nread_result: {"result": "r1"}', "finish",
+                   ANSWER], FOUND, protocol="text", delivery="file")
+    agent.ask()
+    asked = [call.messages[-1].content for call in agent.calls]
+    assert ["write `finish`" in one for one in asked] == [False, False, True, False]
+    assert "No text of the documents that could answer it is shown yet." in asked[1]
+
+
+@pytest.mark.parametrize(("output", "offered"), [
+    (ToolOutput(("No line matches.",)), False), (ToolOutput((), "it failed"), False), (ToolOutput(()), False),
+    (ToolOutput(("1 matching line.", chunk("jaws"))), True)])
+def test_in_text_finish_is_not_offered_after_a_tool_found_nothing(output, offered):
+    agent = Agent(['open: {"document": "d"}', "finish", ANSWER], {"open": output}, protocol="text")
+    agent.ask()
+    assert ("write `finish`" in agent.calls[1].messages[-1].content) is offered
