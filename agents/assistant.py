@@ -322,4 +322,7 @@ def resolve_strategies(settings: AssistantSettings) -> Strategies:
     reasoning, retrieval, history = (parse_strategy(family, getattr(settings, family)) for family in FAMILIES)
     if reasoning.kind == SEARCH_ONLY:
         raise SettingsError("reasoning: search_only gives no answer; use `ragbed search`")
+    if retrieval.kind != "once" and not reasoning.gathers:
+        raise SettingsError(f"retrieval: {retrieval.label} has no effect, because {reasoning.label} searches only with "
+                            "its tools; remove it")
     return reasoning, retrieval, history

@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ragbed.agents.model_settings import NO_MODEL
+from ragbed.agents.tools import search_tool
 from ragbed.documents.errors import BenchmarkError, SettingsError
 from ragbed.documents.types import Chunk
 from ragbed.experiments.benchmarks.fields import fill_references
@@ -40,6 +41,9 @@ def expand_matrix(settings: RunSettings, benchmark: Benchmark, combinations: Seq
     return tuple(dict.fromkeys(map(make.cell, combinations)))
 
 
+_OF_CHUNKS = ("index", "build", "over", "where")  # settings of a retriever that also choose what can be read
+
+
 class _CellMaker:
     def __init__(self, settings: RunSettings, benchmark: Benchmark, combinations: Sequence[Combination],
                  retrievers: Mapping[str, RetrieverFactor], strategies: Strategies) -> None:
@@ -60,8 +64,10 @@ class _CellMaker:
         self._answers_subs = self._subs and settings.sub_answers == "in_prompt" and "chain" in benchmark.scheme.groups
 
     def cell(self, one: Combination) -> Cell:
-        if one.reasoning not in (PIPELINE, SEARCH_ONLY) and not self._strategies["reasoning"][one.reasoning].gathers:
-            one = replace(one, retrieval=self._searching)  # equal cells are merged
+        strategy = self._strategies["reasoning"].get(one.reasoning)
+        if strategy is not None and not strategy.gathers:  # equal cells are merged
+            one = replace(one, retrieval=self._searching,
+                          retriever=one.retriever if strategy.searches else self._like(one.retriever))
         condition = one.condition
         change = effective_change(Perturbation.parse(one.perturbation), condition, one.retrieval, self._benchmark)
         if change.table and self._shows is not None:
@@ -106,9 +112,13 @@ class _CellMaker:
             return one.retriever if one.retrieval not in ("none", OWN) else None
         if {"gold": self._benchmark.gives_chunks, "full": self._benchmark.has_whole}.get(one.condition, True):
             return None
-        wanted = self._retrievers[one.retriever]  # retrievers with the same index place the same evidence
-        return next(name for name, other in self._retrievers.items()
-                    if (other.index, other.build) == (wanted.index, wanted.build))
+        return self._like(one.retriever)
+
+    def _like(self, retriever: str) -> str:
+        """Return the first retriever over the same chunks."""
+        wanted = self._retrievers[retriever]
+        return next(name for name, other in self._retrievers.items() if all(
+            getattr(other, field) == getattr(wanted, field) for field in _OF_CHUNKS))
 
 
 def effective_change(change: Perturbation, condition: Condition, retrieval: str, benchmark: Benchmark) -> Perturbation:
@@ -221,6 +231,7 @@ def check_searches(settings: RunSettings, cells: Sequence[Cell], benchmark: Benc
             key = "index" if unused.index else "build" if unused.build.given else "where"
             raise SettingsError(f"retriever {unused.name}: {key} has no effect, because no cell searches or reads an "
                                 "index; remove it, or set conditions: retrieved")
+    _check_agents(settings, cells)
     given: Mapping[str, tuple[Any, Iterable[Any], str]] = {
         "chunkers": (settings.chunkers, (cell.chunker for cell in cells), "no retriever cuts documents"),
         "embedders": (settings.embedders, (cell.embedder for cell in cells), "no retriever embeds chunks"),
@@ -243,6 +254,32 @@ def check_searches(settings: RunSettings, cells: Sequence[Cell], benchmark: Benc
         _check_build(finder.retriever, pooled, embedding, f"retriever {name}")
         if pooled and finder.cut:
             _check_cut(benchmark, name)
+
+
+def _check_agents(settings: RunSettings, cells: Sequence[Cell]) -> None:
+    """Check that no retrieval strategy and no setting of a retriever is meant for agents that do not use it."""
+    strategies = list_strategies(settings)
+    reasoning = {cell: strategies["reasoning"].get(cell.reasoning) for cell in cells if cell.searched}
+    blind = [one for one in reasoning.values() if one is not None and not one.gathers]
+    if not blind:
+        return
+    used = {cell.retrieval for cell, one in reasoning.items() if one is None or one.gathers}
+    idle = next((name for name in strategies["retrieval"] if name not in (*used, "once", "none", OWN)), None)
+    if idle is not None:
+        raise SettingsError(f"retrieval: {idle} has no effect, because {blind[0].label} searches only with its tools; "
+                            "remove it, or add a reasoning strategy that uses it")
+    searched = {cell.retriever for cell, one in reasoning.items() if one is None or one.searches}
+    tools = {tool for one in blind for tool in one.tools if isinstance(tool, str)}
+    usual = settings.benchmark.about.settings.get("retriever", {})
+    for retriever in list_retrievers(settings):
+        if retriever.name in searched or search_tool(retriever.name) in tools:
+            continue
+        own = {key: value for key, value in retriever if key not in ("kind", "name", *_OF_CHUNKS)}
+        key = next((key for key, value in own.items() if value != type(retriever).model_fields[key].default and
+                    usual.get(key) != value), None)
+        if key and any(cell.retriever == retriever.name for cell in cells):
+            raise SettingsError(f"retriever {retriever.name}: {key} has no effect, because no tool of "
+                                f"{blind[0].label} searches; remove it, or add the tool `search`")
 
 
 def _check_build(retriever: RetrieverFactor, pooled: bool, embedding: Collection[tuple[Any, Any]], where: str) -> None:

@@ -84,6 +84,11 @@ class Strategy:
         return self.is_plugin or getattr(_function(self.family, self.kind), "gathers", True)
 
     @property
+    def searches(self) -> bool:
+        """Return whether it may search: with the retrieval strategy, or with a tool."""
+        return self.gathers or any(str(tool).startswith("search") for tool in self.tools)
+
+    @property
     def parts(self) -> tuple[Strategy, ...]:
         """Return this strategy and its nested strategies, as far as they are known without loading plug-ins."""
         inner = (value.parts for value in self.values.values() if isinstance(value, Strategy))

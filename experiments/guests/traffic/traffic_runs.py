@@ -28,6 +28,7 @@ from ragbed.experiments.runs.run_manifest import questions_hash, read_manifest
 from ragbed.experiments.runs.store import RunFolder, lock_run, write_lines, write_text
 from ragbed.experiments.settings import RunSettings
 from ragbed.strategies.prompting import prompts_hash
+from ragbed.strategies.settings.strategy_config import parse_strategy
 from ragbed.strategies.types import Turn
 
 if TYPE_CHECKING:
@@ -104,8 +105,9 @@ class TrafficRun:
 def run_settings(settings: AssistantSettings, path: Path) -> RunSettings:
     """Return the settings of a run that asks a configuration the same questions again."""
     fields = settings.model_dump(mode="json")
-    retriever = {**fields["retriever"], "k": settings.k, "index": str(settings.index.absolute()),
-                 "where": fields["where"]}
+    retriever = {**fields["retriever"], "index": str(settings.index.absolute()), "where": fields["where"]}
+    if parse_strategy("reasoning", fields["reasoning"], execute=False).searches:
+        retriever["k"] = settings.k
     return RunSettings.model_validate({
         "name": path.name, "out": str(path.parent), "benchmark": {"kind": "jsonl", "path": str(path / QUESTIONS)},
         "models": [settings.model], "reasoning": [fields["reasoning"]], "retrieval": [fields["retrieval"]],

@@ -179,3 +179,28 @@ def test_a_run_asks_an_agent_once_for_all_retrieval_strategies_because_it_uses_n
     cells = json.loads((town.run / "summary.json").read_text())["cells"]
     assert [(cell["reasoning"].split("(")[0], cell["retrieval"]) for cell in cells] == [
         ("direct", "once"), ("agent", "once"), ("direct", "step_back")]
+
+
+GREPS = {"kind": "agent", "protocol": "text", "tools": ["grep", "open"]}
+
+
+@pytest.mark.parametrize(("changes", "said"), [
+    ({"retrieval": "step_back"}, "retrieval: step_back has no effect, because agent(protocol=text) searches only with "
+                                 "its tools; remove it, or add a reasoning strategy that uses it"),
+    ({"retrieval": ["once", "step_back"]}, "retrieval: step_back has no effect"),
+    ({"reasoning": GREPS, "retriever": {"kind": "bm25", "k": 9}}, "retriever bm25@9: k has no effect, because no tool "
+     "of agent(tools=[grep, open], protocol=text) searches; remove it, or add the tool `search`"),
+    ({"reasoning": GREPS, "retriever": {"kind": "fused", "of": ["bm25", "dense"]}}, "retriever fused@5: of has no "),
+    ({"reasoning": ["direct"], "include": [{"reasoning": {"kind": "agent", "protocol": "text"},
+                                            "retrieval": "step_back"}]}, "retrieval: step_back has no effect")])
+def test_a_setting_that_agents_alone_would_use_and_do_not_is_refused(town, serve, ragbed, changes, said):
+    settings = {"reasoning": {"kind": "agent", "protocol": "text"}, "retriever": "bm25", "conditions": "retrieved"}
+    status, _, err = ragbed("run", town.config("http://127.0.0.1:9/v1#m", **{**settings, **changes}), "--dry-run")
+    assert (status, said in " ".join(err.split())) == (2, True), err
+
+
+def test_agents_without_search_share_a_cell_whatever_finds_passages(town, serve, ragbed):
+    path = town.config(serve(town.reply).url, reasoning=GREPS, retriever=["bm25", "dense"], conditions="retrieved")
+    status, _, err = ragbed("run", path)
+    assert status == 0, err
+    assert [cell["retriever"] for cell in json.loads((town.run / "summary.json").read_text())["cells"]] == ["bm25@5"]
