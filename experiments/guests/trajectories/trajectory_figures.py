@@ -1,7 +1,8 @@
 """The metric group `trajectory`: what a trajectory found, what it cost, and how it ended.
 
-Over-searching and tokens for each right answer follow Xie et al., "Over-Searching in Search-Augmented Large Language
-Models", 2026 (arXiv 2601.05503).
+The idea of over-searching, and of tokens for each right answer, is that of Xie et al., "Over-Searching in
+Search-Augmented Large Language Models", 2026 (arXiv 2601.05503). Their formula of tokens per correctness may differ:
+here, prompts count in full in each call, and a search has no price of its own.
 """
 from __future__ import annotations
 

@@ -1,6 +1,8 @@
 """Figures of trajectories: each equals the one that is counted by hand."""
+from dataclasses import replace
+
 import pytest
-from acted import acted, begins, passage, search, stops, tool, turn
+from acted import TWO_HOPS, acted, begins, passage, search, stops, tool, turn
 from rich.cells import cell_len
 
 from ragbed.experiments.guests.trajectories.drawing import draw, trajectory_lines
@@ -102,3 +104,11 @@ def test_the_line_of_a_failed_answer_names_its_failure_and_no_other_limit():
     assert trajectory_lines(made)[-1].text == "budget"
     last = acted(turn(100, 10), search("a", 1), stops("turn 12 of 12 called search"), turn(50, 5, "answer"))
     assert trajectory_lines(last)[-1].text == "answered, out of turns"
+
+
+def test_a_right_refusal_counts_as_a_right_answer_and_a_prompt_in_each_call_that_sends_it():
+    nobody = replace(TWO_HOPS, answers=(), gold=(), answerable=False)
+    refused = acted(turn(100, 20), search("a"), turn(150, 30), question=nobody, answerable=False, outcome="refused",
+                    refused=True, grade="Correct")
+    wrong = acted(turn(100, 20), search("a", 2), evidence=GOLD)
+    assert aggregate([refused, wrong])["tokens_per_right"]["mean"] == (100 + 20 + 150 + 30) + (100 + 20)
