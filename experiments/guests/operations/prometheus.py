@@ -27,6 +27,7 @@ class Metrics:
         self.registry = registry = CollectorRegistry()
         self.requests = Counter("ragbed_requests", "Requests by route and status.", ("route", "status"),
                                 registry=registry)
+        self.unknown_keys = Counter("ragbed_unknown_keys", "Unknown keys that clients sent.", registry=registry)
         self._answers = Counter("ragbed_answers", "Answers by outcome.", ("configuration", "outcome"),
                                 registry=registry)
         self._first = Histogram("ragbed_first_text_seconds", "Time from the question to the first text of its answer.",

@@ -30,6 +30,7 @@ from ragbed.experiments.guests.operations.prometheus import Metrics, metrics_rou
 from ragbed.experiments.guests.operations.readiness import ready_routes
 from ragbed.experiments.guests.operations.request_log import LogStyle, RequestLog, note_answer
 from ragbed.experiments.guests.operations.telemetry import is_tracing, open_telemetry
+from ragbed.experiments.guests.serving.api_keys import Keys, session_routes
 from ragbed.experiments.guests.serving.chat import chat_routes
 from ragbed.experiments.guests.serving.chat_page import ASSETS, page_routes
 from ragbed.experiments.guests.serving.configurations import (
@@ -41,7 +42,7 @@ from ragbed.experiments.guests.serving.configurations import (
 from ragbed.experiments.guests.serving.connections import Connections, GuardedServer, allowed_connections
 from ragbed.experiments.guests.serving.documents import document_routes
 from ragbed.experiments.guests.serving.mcp_tools import ServedTools, open_served_tools
-from ragbed.experiments.guests.serving.middleware import GateSettings, Keys, Queue, Rate, RequestGate, session_routes
+from ragbed.experiments.guests.serving.middleware import GateSettings, Queue, Rate, RequestGate
 from ragbed.experiments.guests.serving.responses import response_routes
 from ragbed.experiments.guests.serving.sessions import ChatSessions
 from ragbed.experiments.guests.serving.size_limits import SizeLimits, TooLong
@@ -95,6 +96,7 @@ def create_app(server: ServerState, settings: GateSettings | None = None, log: L
     queue = Queue(settings.concurrency, settings.queue)
     app = FastAPI(title="ragbed", docs_url=None, redoc_url=None)
     server.metrics.watch_queue(lambda: queue.running, lambda: queue.waiting)
+    settings.keys.logins.on_failure = server.metrics.unknown_keys.inc
     app.add_middleware(RequestGate, settings=settings, queue=queue)
     app.add_middleware(RequestLog, requests=server.metrics.requests, style=log, tracing=is_tracing())
     for router in (session_routes(settings.keys), metrics_routes(server.metrics), ready_routes(server),

@@ -85,7 +85,7 @@ class Connections:
     def admit(self, connection: GuardedProtocol, host: str) -> bool:
         """Count a connection from a host, and return whether it may stay. Closes one that waits if there are too many.
         """
-        address = _group_of(host)
+        address = network_of(host)
         if self._counts[address] >= (self.per_address or max(self.limit // 2, 1)) and not self.trusted(host):
             admitted = self._evict(one for one in self._waiting if self._open[one] == address)
         else:
@@ -242,10 +242,10 @@ def _place_of(error: BaseException | None) -> tuple[str, int]:
     return type(error).__name__, place.tb_lineno if place else 0
 
 
-def _group_of(host: str) -> str:
-    """Return the address that connections are counted by: of IPv6 the network, of which a client has a whole one."""
+def network_of(host: str) -> str:
+    """Return an IPv4 address, or the network of an IPv6 address, of which a client has a whole one; otherwise empty."""
     try:
         address = ipaddress.ip_address(host)
     except ValueError:
-        return host
+        return ""
     return str(ipaddress.ip_network((address, 64), strict=False)) if address.version == 6 else host

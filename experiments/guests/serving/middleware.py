@@ -2,32 +2,25 @@
 from __future__ import annotations
 
 import asyncio
-import base64
 import contextlib
-import hashlib
-import hmac
 import ipaddress
 import json
-import math
 import re
-import secrets
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
-from pathlib import Path
 from urllib.parse import urlsplit
 
-from fastapi import APIRouter, HTTPException, Request
+from fastapi import HTTPException, Request
 from fastapi.responses import JSONResponse
-from pydantic import ConfigDict, Field
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ragbed.documents.errors import SettingsError
-from ragbed.experiments.guests.access.key_claims import KEY_ENDS, Claims, read_claims, split_key_line
 from ragbed.experiments.guests.operations.request_log import current_request
-from ragbed.experiments.guests.serving.state import RequestModel, http_error
+from ragbed.experiments.guests.serving.api_keys import COOKIE, Keys
+from ragbed.experiments.guests.serving.state import http_error, retry_later
 
 HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
@@ -36,117 +29,12 @@ HEADERS = {
     "Cache-Control": "no-store", "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin", "Referrer-Policy": "no-referrer",
     "X-Content-Type-Options": "nosniff"}
-COOKIE = "ragbed_session"
-_SESSION_SECONDS = 12 * 3600  # seconds a cookie is valid
-_MIN_KEY_LENGTH = 16
 _PUBLIC = re.compile(r"/|/health|/ready|/favicon\.ico|/assets/.*")  # need no key, because they reveal nothing
 _UNLIMITED = {"/api/session", "/api/feedback"}  # POST routes that call no model
 _BODY_SECONDS = 30.0  # seconds to wait for a request's body
+_LOGIN_BYTES = 10_000  # maximum bytes of a request without a key
 _BUSY_SECONDS = 5.0  # `Retry-After` when the queue is full
 _PERIODS = {"second": 1.0, "minute": 60.0, "hour": 3600.0, "day": 86400.0}
-
-
-class Keys:
-    """Keys of a server, with their owners and the claims of these. Only hashes are kept, compared in constant time."""
-
-    def __init__(self, lines: Iterable[str] = (), where: str = "keys") -> None:
-        self._hashes: dict[str, bytes] = {}
-        self.owners: dict[str, Claims] = {}
-        self._secret = secrets.token_bytes(32)
-        for number, line in enumerate(lines, 1):
-            if (found := line.strip()) and not found.startswith("#"):
-                self._add(found, f"{where}, line {number}")
-
-    @classmethod
-    def read(cls, path: Path | None, environment: str | None) -> Keys:
-        """Read keys from a file, or from the value of RAGBED_KEYS if there is no file.
-
-        A line holds a name, a key or `sha256:` and the hash of one, and claims such as `groups=finance,hr`; or all as a
-        JSON object, with `name` and `key`. Raises SettingsError for any other line."""
-        if path is None:
-            return cls(KEY_ENDS.split(environment or ""), "RAGBED_KEYS")
-        try:
-            keys = cls(path.read_text(encoding="utf-8").splitlines(), str(path))
-        except (OSError, UnicodeDecodeError) as error:
-            raise SettingsError(f"--keys {path}: cannot be read: {getattr(error, 'strerror', error)}") from error
-        if not keys:
-            raise SettingsError(f"--keys {path}: holds no key; write one line per owner, with a name and a key")
-        return keys
-
-    def __bool__(self) -> bool:
-        return bool(self._hashes)
-
-    def claims(self, owner: str) -> Claims:
-        """Return the claims of an owner; none if the owner is unknown."""
-        return self.owners.get(owner, {})
-
-    def owner(self, key: str) -> str | None:
-        """Return the owner of a key; None if it is unknown."""
-        given, found = hashlib.sha256(key.encode("utf-8", "replace")).digest(), None
-        for name, hash in self._hashes.items():  # compare all keys, so that the time taken reveals nothing
-            if hmac.compare_digest(given, hash):
-                found = name
-        return found
-
-    def create_session(self, owner: str) -> str:
-        """Return a cookie that replaces an owner's key until it expires or the server stops."""
-        content = f"{owner} {int(time.time()) + _SESSION_SECONDS}".encode()
-        return ".".join(base64.urlsafe_b64encode(part).decode().rstrip("=")
-                        for part in (content, self._sign(content)))
-
-    def session_owner(self, cookie: str) -> str | None:
-        """Return the owner of a cookie; None if this server did not sign it, or it has expired."""
-        try:
-            content, sign = (base64.urlsafe_b64decode(f"{part}{'=' * (-len(part) % 4)}") for part in cookie.split("."))
-        except ValueError:
-            return None
-        if not hmac.compare_digest(self._sign(content), sign):
-            return None
-        owner, end = content.decode().split(" ")
-        return owner if float(end) > time.time() else None
-
-    def _sign(self, content: bytes) -> bytes:
-        return hmac.digest(self._secret, content, "sha256")
-
-    def _add(self, line: str, where: str) -> None:
-        name, key, claims = split_key_line(line)
-        if not re.fullmatch(r"[A-Za-z0-9_.@-]{1,64}", name) or name in self._hashes:
-            raise SettingsError(f"{where}: expected a unique name and a key, separated by a space")
-        self.owners[name] = read_claims(name, claims, where)
-        if key.startswith("sha256:"):
-            if not re.fullmatch(r"sha256:[0-9a-f]{64}", key):
-                raise SettingsError(f"{where}: expected 64 hexadecimal digits after sha256:")
-            self._hashes[name] = bytes.fromhex(key[7:])
-        elif len(key) < _MIN_KEY_LENGTH:
-            raise SettingsError(f"{where}: a key needs at least {_MIN_KEY_LENGTH} characters")
-        else:
-            self._hashes[name] = hashlib.sha256(key.encode()).digest()
-
-
-class SessionRequest(RequestModel):
-    """A key to exchange for a cookie."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    key: str = Field(max_length=1_000)
-
-
-def session_routes(keys: Keys) -> APIRouter:
-    """Return the route that sets a cookie. The page's frames and images need it, because they cannot send a header."""
-    router = APIRouter()
-
-    @router.post("/api/session")
-    async def session(given: SessionRequest, request: Request) -> JSONResponse:
-        owner = keys.owner(given.key) if keys else ""
-        if owner is None:
-            raise http_error(401, "unknown key", "invalid_api_key")
-        answer = JSONResponse({"owner": owner})
-        if keys:
-            answer.set_cookie(COOKIE, keys.create_session(owner), _SESSION_SECONDS, httponly=True, samesite="strict",
-                              secure=request.url.scheme == "https")
-        return answer
-
-    return router
 
 
 class Rate:
@@ -187,7 +75,7 @@ class Queue:
         if self.running < self._places:
             self.running += 1
         elif self.waiting >= self._max_waiting:
-            raise _retry_later("the server is busy; try again in a moment", "busy", _BUSY_SECONDS)
+            raise retry_later("the server is busy; try again in a moment", "busy", _BUSY_SECONDS)
         elif not await self._wait(receive):
             yield False
             return
@@ -278,8 +166,9 @@ class RequestGate:
             return
         limited = scope["path"] not in _UNLIMITED
         if limited and self._settings.keys and (wait := self._settings.rate.wait(scope["state"]["owner"])):
-            raise _retry_later(f"rate limit of this key: {self._settings.rate.text}", "rate_limit_exceeded", wait)
-        body = await self._body(headers, receive, self._settings.body)
+            raise retry_later(f"rate limit of this key: {self._settings.rate.text}", "rate_limit_exceeded", wait)
+        most = self._settings.body if scope["state"]["owner"] or not self._settings.keys else _LOGIN_BYTES
+        body = await self._body(headers, receive, most)
         if body is None:
             return
         async with self._queue.place(receive) if limited else contextlib.nullcontext(True) as connected:
@@ -305,7 +194,7 @@ class RequestGate:
         if not keys:
             return ""
         kind, _, key = headers.get("authorization", "").partition(" ")
-        owner = keys.owner(key.strip()) if kind.lower() == "bearer" else None
+        owner = keys.login(key.strip(), (scope.get("client") or ("",))[0]) if kind.lower() == "bearer" else None
         if owner is None and not key and (cookie := Request(scope).cookies.get(COOKIE)):
             owner = keys.session_owner(cookie)
         if owner is not None:
@@ -374,12 +263,6 @@ def _replay(body: bytes, receive: Receive) -> Receive:
         return {"type": "http.request", "body": left.pop(), "more_body": False} if left else await receive()
 
     return give
-
-
-def _retry_later(message: str, code: str, seconds: float) -> HTTPException:
-    error = http_error(429, message, code)
-    error.headers = {"Retry-After": str(math.ceil(seconds))}
-    return error
 
 
 def _hostname(host: str) -> str:

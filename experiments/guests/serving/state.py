@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 import re
 from collections.abc import AsyncIterator, Awaitable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -109,6 +110,13 @@ def http_error(status: int, message: str, code: str, param: str | None = None) -
     """Return an HTTP error in the form of OpenAI's API."""
     kind = "invalid_request_error" if status < 500 else "server_error"
     return HTTPException(status, error_json(message, code, param, kind))
+
+
+def retry_later(message: str, code: str, seconds: float) -> HTTPException:
+    """Return the error for too many requests, with the seconds after which the client may send the next."""
+    error = http_error(429, message, code)
+    error.headers = {"Retry-After": str(math.ceil(seconds))}
+    return error
 
 
 def answer_error(answer: Mapping[str, Any]) -> HTTPException | None:

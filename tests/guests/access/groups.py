@@ -6,8 +6,9 @@ import httpx2 as httpx
 from serving import direct, served
 
 from ragbed.experiments.guests.access.access import Access
+from ragbed.experiments.guests.serving.api_keys import Keys
 from ragbed.experiments.guests.serving.app import create_app
-from ragbed.experiments.guests.serving.middleware import GateSettings, Keys
+from ragbed.experiments.guests.serving.middleware import GateSettings
 from ragbed.retrieval import build_index
 
 ANN, BOB, EVE = "ann-key-0123456789", "bob-key-0123456789", "eve-key-0123456789"

@@ -7,7 +7,7 @@ from groups import ANN, BOB, EVE, FIELDS, LINES, RULE, SECRETS, SEES, bearer, bu
 from ragbed.documents import SettingsError
 from ragbed.experiments.guests.access.access import Access
 from ragbed.experiments.guests.access.allowed_index import AllowedIndex
-from ragbed.experiments.guests.serving.middleware import Keys
+from ragbed.experiments.guests.serving.api_keys import Keys
 from ragbed.retrieval import Index
 from ragbed.retrieval.filters.filtered_collection import filter_collection
 

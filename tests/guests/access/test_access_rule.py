@@ -4,7 +4,7 @@ import pytest
 from ragbed.documents import SettingsError
 from ragbed.experiments.guests.access.access_rule import AccessRule
 from ragbed.experiments.guests.access.key_claims import read_claims
-from ragbed.experiments.guests.serving.middleware import Keys
+from ragbed.experiments.guests.serving.api_keys import Keys
 
 ANN = read_claims("ann", {"groups": ["finance", "Domain Users"], "clearance": ["3"]}, "keys")
 

@@ -15,8 +15,9 @@ from streamed import as_asked, streamed
 
 from ragbed.agents.model_settings import CallLimits, ModelSettings
 from ragbed.experiments.guests.operations.trace_context import TraceContext
+from ragbed.experiments.guests.serving.api_keys import Keys
 from ragbed.experiments.guests.serving.app import create_app
-from ragbed.experiments.guests.serving.middleware import GateSettings, Keys
+from ragbed.experiments.guests.serving.middleware import GateSettings
 
 ANN = "ann-key-0123456789"
 QUESTION = {"model": "direct", "messages": [{"role": "user", "content": "Which country is Oslo the capital of?"}]}

@@ -10,11 +10,13 @@ from urllib.parse import urlsplit
 import httpx2 as httpx
 import openai
 import pytest
+from fastapi import HTTPException
 from serving import direct, index_of, served
 
 from ragbed.documents import SettingsError
+from ragbed.experiments.guests.serving.api_keys import Keys, LoginLimit
 from ragbed.experiments.guests.serving.app import create_app
-from ragbed.experiments.guests.serving.middleware import GateSettings, Keys, Queue, Rate
+from ragbed.experiments.guests.serving.middleware import GateSettings, Queue, Rate
 
 ANN, BOB = "ann-key-0123456789", "bob-key-0123456789"
 KEYS = [f"ann {ANN}", "# a hash is as good", f"bob sha256:{hashlib.sha256(BOB.encode()).hexdigest()}"]
@@ -103,6 +105,52 @@ def test_a_session_has_an_end(monkeypatch):
     monkeypatch.setattr(time, "time", lambda: later)
     assert keys.session_owner(cookie) is None
     assert Keys(KEYS).session_owner(cookie) is None  # nor does it outlive the process
+
+
+def test_guesses_of_a_key_are_few_counted_and_logged_and_lock_nobody_out(gated, caplog):
+    client = gated(lambda body: "Norway [1].", KEYS)
+    assert client.get("/v1/models", headers=bearer(ANN)).status_code == 200
+    guesses = [client.post("/api/session", json={"key": f"guess-{number:016}"}) for number in range(100)]
+    guesses += [client.get("/v1/models", headers=bearer(f"guess-{number:016}")) for number in range(100)]
+    statuses = [one.status_code for one in guesses]
+    assert statuses[:10] == [401] * 10
+    assert statuses.count(429) >= 180  # after ten, the next is checked in 1, 2, 4 and 8 seconds
+    refused = client.post("/api/session", json={"key": BOB})  # nor does the right key tell
+    assert (refused.status_code, refused.json()["error"]["message"]) == (429, "too many unknown keys from this address")
+    assert 1 <= int(refused.headers["Retry-After"]) <= 300
+    assert client.get("/v1/models", headers=bearer(ANN)).status_code == 200
+    assert client.post("/api/session", json={"key": ANN}).status_code == 200
+    assert figure(client, "ragbed_unknown_keys_total") == statuses.count(401)
+    lines = [line for line in caplog.messages if "unknown keys" in line]
+    assert lines[0] == "10 unknown keys came from 127.0.0.1; the next is checked in 1 s"
+    assert len(lines) == statuses.count(401) - 9
+
+
+def test_the_wait_for_the_next_guess_doubles_and_an_address_is_forgiven():
+    now = [0.0]
+    limit = LoginLimit(clock=lambda: now[0])
+    for _ in range(13):
+        limit.note("192.0.2.1", b"guess", False)
+    with pytest.raises(HTTPException) as refused:
+        limit.check("192.0.2.1", b"other")
+    assert refused.value.headers == {"Retry-After": "8"}
+    limit.check("192.0.2.2", b"other")
+    for host in ("2001:db8::1", "2001:db8::2"):  # of one network
+        for _ in range(5):
+            limit.note(host, b"guess", False)
+    with pytest.raises(HTTPException):
+        limit.check("2001:db8::3", b"other")
+    now[0] = 8.5
+    limit.check("192.0.2.1", b"other")
+    now[0] = 700.0
+    limit.note("192.0.2.1", b"guess", False)
+    limit.check("192.0.2.1", b"other")
+
+
+def test_a_request_without_a_key_is_short(gated):
+    client = gated([], KEYS)
+    long = client.post("/api/session", json={"key": "x" * 20_000})
+    assert (long.status_code, long.json()["error"]["message"]) == (413, "a request may have at most 10000 bytes")
 
 
 @pytest.mark.parametrize(("line", "said"), [

@@ -11,8 +11,9 @@ from reviewed import ATTACK
 from serving import direct, index_of, served
 from streamed import delta, ending, streamed
 
+from ragbed.experiments.guests.serving.api_keys import Keys
 from ragbed.experiments.guests.serving.app import create_app
-from ragbed.experiments.guests.serving.middleware import GateSettings, Keys
+from ragbed.experiments.guests.serving.middleware import GateSettings
 from ragbed.strategies import REFUSAL
 
 pytestmark = pytest.mark.slow

@@ -13,8 +13,9 @@ import pytest
 from serving import answering as answering_from
 from serving import index_of
 
+from ragbed.experiments.guests.serving.api_keys import Keys
 from ragbed.experiments.guests.serving.app import create_app
-from ragbed.experiments.guests.serving.middleware import GateSettings, Keys
+from ragbed.experiments.guests.serving.middleware import GateSettings
 from ragbed.experiments.guests.traffic.traffic_runs import runs_of
 
 mcp = pytest.importorskip("mcp", reason="the extra `mcp` is not installed")
