@@ -132,7 +132,7 @@ class Keys:
         """Return a cookie that replaces an owner's key until it expires or the server stops."""
         content = f"{owner} {int(time.time()) + _SESSION_SECONDS}".encode()
         return ".".join(base64.urlsafe_b64encode(part).decode().rstrip("=")
-                        for part in (content, self._sign(content)))
+                        for part in (content, self._sign(owner, content)))
 
     def session_owner(self, cookie: str) -> str | None:
         """Return the owner of a cookie; None if this server did not sign it, or it has expired."""
@@ -140,13 +140,17 @@ class Keys:
             content, sign = (base64.urlsafe_b64decode(f"{part}{'=' * (-len(part) % 4)}") for part in cookie.split("."))
         except ValueError:
             return None
-        if not hmac.compare_digest(self._sign(content), sign):
+        owner, _, end = content.decode("latin-1").partition(" ")
+        if owner not in self._hashes or not hmac.compare_digest(self._sign(owner, content), sign):
             return None
-        owner, end = content.decode().split(" ")
         return owner if float(end) > time.time() else None
 
-    def _sign(self, content: bytes) -> bytes:
-        return hmac.digest(self._secret, content, "sha256")
+    def replace(self, keys: Keys) -> None:
+        """Use other keys from now on. Cookies of owners whose key is gone or has changed are no longer valid."""
+        self._hashes, self.owners = keys._hashes, keys.owners
+
+    def _sign(self, owner: str, content: bytes) -> bytes:
+        return hmac.digest(self._secret, content + self._hashes[owner], "sha256")
 
     def _add(self, line: str, where: str) -> None:
         name, key, claims = split_key_line(line)
@@ -183,7 +187,7 @@ def session_routes(keys: Keys) -> APIRouter:
         answer = JSONResponse({"owner": owner})
         if keys:
             answer.set_cookie(COOKIE, keys.create_session(owner), _SESSION_SECONDS, httponly=True, samesite="strict",
-                              secure=request.url.scheme == "https")
+                              path=request.scope.get("root_path") or "/", secure=request.url.scheme == "https")
         return answer
 
     return router

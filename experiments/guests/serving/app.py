@@ -26,9 +26,11 @@ from ragbed.agents.checkpoint import open_checkpointer
 from ragbed.documents.errors import SettingsError
 from ragbed.experiments.analysis.notes import note_models
 from ragbed.experiments.guests.access.access import Access, fields_of_filters
+from ragbed.experiments.guests.operations.edge import EdgeSettings, ProxiedRequests, add_cors, route_path
+from ragbed.experiments.guests.operations.key_reload import reload_on_hangup
 from ragbed.experiments.guests.operations.prometheus import Metrics, metrics_routes
 from ragbed.experiments.guests.operations.readiness import ready_routes
-from ragbed.experiments.guests.operations.request_log import LogStyle, RequestLog, note_answer
+from ragbed.experiments.guests.operations.request_log import RequestLog, note_answer
 from ragbed.experiments.guests.operations.telemetry import is_tracing, open_telemetry
 from ragbed.experiments.guests.serving.api_keys import Keys, session_routes
 from ragbed.experiments.guests.serving.chat import chat_routes
@@ -89,16 +91,18 @@ def check_access(server: ServerState, keys: Keys) -> list[str]:
     return server.sessions.access.check([one.assistant for one in server.configurations.values()], keys.owners)
 
 
-def create_app(server: ServerState, settings: GateSettings | None = None, log: LogStyle = "off") -> FastAPI:
-    """Return the application that serves these configurations, with its middleware. `log` is the form of the line that
-    it writes for each request."""
-    settings = settings or GateSettings()
+def create_app(server: ServerState, settings: GateSettings | None = None,
+               edge: EdgeSettings | None = None) -> FastAPI:
+    """Return the application that serves these configurations, with its middleware."""
+    settings, edge = settings or GateSettings(), edge or EdgeSettings()
     queue = Queue(settings.concurrency, settings.queue)
     app = FastAPI(title="ragbed", docs_url=None, redoc_url=None)
     server.metrics.watch_queue(lambda: queue.running, lambda: queue.waiting)
     settings.keys.logins.on_failure = server.metrics.unknown_keys.inc
     app.add_middleware(RequestGate, settings=settings, queue=queue)
-    app.add_middleware(RequestLog, requests=server.metrics.requests, style=log, tracing=is_tracing())
+    add_cors(app, edge)
+    app.add_middleware(RequestLog, requests=server.metrics.requests, style=edge.log, tracing=is_tracing())
+    app.add_middleware(ProxiedRequests, settings=edge)
     for router in (session_routes(settings.keys), metrics_routes(server.metrics), ready_routes(server),
                    chat_routes(server), response_routes(server), page_routes(server), document_routes(server)):
         app.include_router(router)
@@ -115,7 +119,7 @@ def create_app(server: ServerState, settings: GateSettings | None = None, log: L
 
     @app.exception_handler(TooLong)
     async def on_too_long(request: Request, error: TooLong) -> JSONResponse:
-        param = {"/api/ask": "question", "/v1/responses": "input"}.get(request.scope["path"], "messages")
+        param = {"/api/ask": "question", "/v1/responses": "input"}.get(route_path(request.scope), "messages")
         return JSONResponse(error_json(str(error), "string_above_max_length", param), 400)
 
     @app.exception_handler(RequestValidationError)
@@ -129,8 +133,9 @@ def create_app(server: ServerState, settings: GateSettings | None = None, log: L
 
 def serve(target: Path, given: Mapping[str, Any], *, host: str, port: int, url: str, traffic: Path,
           citations: str, keys: Path | None, names: Sequence[str], rate: str, limits: Mapping[str, Any],
-          log: str, mcp: bool, allow: Sequence[str] = (), owner: str = "", **options: Any) -> None:
-    """Serve a target. `open_server` documents `options`, and `GateSettings` documents `limits`.
+          edge: Mapping[str, Any], mcp: bool, allow: Sequence[str] = (), owner: str = "", **options: Any) -> None:
+    """Serve a target. `open_server` documents `options`, `GateSettings` documents `limits`, and
+    `EdgeSettings` documents `edge`.
 
     Args:
         allow: rules on who may read which documents, in addition to those of the target.
@@ -145,10 +150,10 @@ def serve(target: Path, given: Mapping[str, Any], *, host: str, port: int, url: 
         raise SettingsError(f"--as {owner}: clients over HTTP send keys; use it with --mcp")
     if citations not in get_args(Citations):
         raise SettingsError(f"--citations {citations!r:.40}: expected {', '.join(get_args(Citations))}")
-    if log not in get_args(LogStyle):
-        raise SettingsError(f"--log {log!r:.40}: expected {', '.join(get_args(LogStyle))}")
+    place = EdgeSettings.read(**edge)
     known = frozenset(name.lower() for name in (host, urlsplit(url).hostname, *names) if name)
-    gate = GateSettings(Keys.read(keys, os.environ.get("RAGBED_KEYS")), known, Rate(rate), **limits)
+    gate = GateSettings(Keys.read(keys, os.environ.get("RAGBED_KEYS")), known, Rate(rate), **limits,
+                        origins=place.origins)
     gate = replace(gate, connections=allowed_connections(gate.connections))
     try:
         listening = socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
@@ -160,12 +165,12 @@ def serve(target: Path, given: Mapping[str, Any], *, host: str, port: int, url: 
         if not (gate.keys or ipaddress.ip_address(listening.getsockname()[0]).is_loopback):
             raise SettingsError(f"--host {host} is open to other machines, and there are no keys; add --keys FILE, "
                                 "with a name and a key on each line")
-        asyncio.run(_serve(listening, target, given, traffic, gate, log, allow, url=url, citations=citations,
+        asyncio.run(_serve(listening, target, given, traffic, gate, place, keys, allow, url=url, citations=citations,
                            **options))
 
 
 async def _serve(listening: socket.socket, target: Path, given: Mapping[str, Any], folder: Path, gate: GateSettings,
-                 log: Any, allow: Sequence[str], **options: Any) -> None:
+                 edge: EdgeSettings, keys: Path | None, allow: Sequence[str], **options: Any) -> None:
     settings = await asyncio.to_thread(read_target, target, given)
     access = access_of(settings, allow, gate.keys)
     async with open_server(settings, folder, access=access, **options) as server:
@@ -178,12 +183,15 @@ async def _serve(listening: socket.socket, target: Path, given: Mapping[str, Any
             note(line)
         host, port = listening.getsockname()[:2]
         at = f"http://{f'[{host}]' if ':' in host else host}:{port}"
+        if edge.root_path:
+            note(f"behind a proxy that serves {edge.root_path}/")
         say(f"chat page: {at}/   base URL for clients: {at}/v1")
         note(f"questions and answers are kept in {folder}; stop the server with Ctrl-C")
-        running = GuardedServer(Connections(gate.connections), create_app(server, gate, log),
+        running = GuardedServer(Connections(gate.connections), create_app(server, gate, edge),
                                 timeout_graceful_shutdown=_GRACE_SECONDS)
         running.capture_signals = partial(_stop_on_signals, running)  # type: ignore[method-assign]
-        await running.serve([listening])
+        with reload_on_hangup(gate.keys, keys, partial(check_access, server)):
+            await running.serve([listening])
 
 
 @contextlib.contextmanager

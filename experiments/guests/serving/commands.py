@@ -46,6 +46,11 @@ MaxQuestion = Annotated[int, _more(min=1, help="Maximum characters of a question
 Timeout = Annotated[float, _more(min=1, help="Seconds that a request may take.")]
 Stdio = Annotated[bool, typer.Option("--mcp", help="Serve the MCP tools over stdin and stdout instead.")]
 Log = Annotated[str, _more("--log", help="Form of the line per request: text, json or off.")]
+RootPath = Annotated[str, _more("--root-path", metavar="PATH", help="Path that a proxy serves it under, e.g. /rag.")]
+Proxies = Annotated[list[str] | None, _more("--proxy", metavar="NETWORK", help=(
+    "Proxy whose X-Forwarded headers to believe, e.g. 10.0.0.0/8; repeatable."))]
+Origins = Annotated[list[str] | None, _more("--origin", metavar="ORIGIN", help=(
+    "Other site whose pages may use the API; repeatable."))]
 LogTexts = Annotated[bool, _more("--log-texts", help="Write questions and answers into these lines.")]
 
 
@@ -56,8 +61,10 @@ def serve(
         citations: CitationForm = "annotations", explore: Explore = 0.0, keys: KeyFile = None,
         allow: Allow = None, owner: Owner = "", names: HostNames = None, rate: QuestionRate = "60/minute",
         concurrency: Concurrency = 64, queue: Waiting = 64, connections: MaxConnections = None,
-        max_question: MaxQuestion = 4000, timeout: Timeout = 900, log: Log = "text",
-        log_texts: LogTexts = False, mcp: Stdio = False,
+        max_question: MaxQuestion = 4000, timeout: Timeout = 900,
+        root_path: RootPath = "", proxies: Proxies = None, origins: Origins = None, log: Log = "text",
+        log_texts: LogTexts = False,
+        mcp: Stdio = False,
 ) -> None:
     """Serve configurations: an OpenAI-compatible API and a chat page.
 
@@ -77,8 +84,10 @@ def serve(
                                            where=where, k=k)
     run(target, given, host=host, port=port, url=url, traffic=traffic, threads=threads, citations=citations,
         explore=explore, sizes=SizeLimits(max_question), keys=keys, names=names or (), rate=rate,
-        limits={"concurrency": concurrency, "queue": queue, "seconds": timeout, "connections": connections}, log=log,
-        log_texts=log_texts, mcp=mcp, allow=allow or (), owner=owner)
+        limits={"concurrency": concurrency, "queue": queue, "seconds": timeout, "connections": connections},
+        edge={"log": log, "root_path": root_path, "proxies": proxies or (), "origins": origins or ()},
+        log_texts=log_texts,
+        mcp=mcp, allow=allow or (), owner=owner)
 
 
 def _given_settings(**options: Any) -> dict[str, Any]:

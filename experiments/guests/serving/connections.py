@@ -196,7 +196,8 @@ class GuardedServer(uvicorn.Server):
     def __init__(self, connections: Connections, app: Any, **options: Any) -> None:
         super().__init__(uvicorn.Config(
             app, http=connections.protocol, ws="none", backlog=_ACCEPTED,  # type: ignore[arg-type]
-            log_level="warning", access_log=False, lifespan="on", server_header=False, **options))
+            log_level="warning", access_log=False, lifespan="on", server_header=False,
+            proxy_headers=False, **options))
         for name in ("asyncio", "uvicorn.error", "ragbed"):
             logging.getLogger(name).addFilter(_REPEATS)
 

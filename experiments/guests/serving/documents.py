@@ -46,7 +46,8 @@ def document_routes(server: ServerState) -> APIRouter:
     def document(request: Request, path: str, chunk: str | None = None,
                  page: Annotated[int | None, Query(ge=1)] = None) -> Response:
         # The raw path, since an id may have encoded slashes.
-        sent = request.scope["raw_path"].decode("latin-1").partition("/documents/")[2]
+        root = str(request.scope.get("root_path", ""))
+        sent = request.scope["raw_path"].decode("latin-1").removeprefix(f"{root}/documents/")
         parts = list(map(unquote, sent.split("/")))
         found = server.find(parts[0], chunk, request_owner(request))
         if found is None:
@@ -91,12 +92,12 @@ def _page(title: str, body: str) -> str:
     return ('<!doctype html><html lang="en"><head><meta charset="utf-8">'
             '<meta name="viewport" content="width=device-width, initial-scale=1">'
             f"<title>{escape(visible(title))}</title>"
-            '<link rel="icon" href="data:,"><link rel="stylesheet" href="/assets/document.css"></head>'
+            '<link rel="icon" href="data:,"><link rel="stylesheet" href="../assets/document.css"></head>'
             f"<body>{body}</body></html>")
 
 
 def _page_images(document: Document, chunk: Chunk | None, marked: Mapping[int, MarkedPage]) -> str:
-    link = f"/documents/{quote(document.id, safe='')}"
+    link = quote(document.id, safe="")  # relative to the document's own address
     query = {"chunk": chunk.id} if chunk else {}
     figures = [_figure(f"{link}/pages/{number}.png?{urlencode(query)}", number, one) for number, one in marked.items()]
     before, after = min(marked) - 1, max(marked) + 1

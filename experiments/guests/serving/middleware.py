@@ -18,6 +18,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ragbed.documents.errors import SettingsError
+from ragbed.experiments.guests.operations.edge import route_path
 from ragbed.experiments.guests.operations.request_log import current_request
 from ragbed.experiments.guests.serving.api_keys import COOKIE, Keys
 from ragbed.experiments.guests.serving.state import http_error, retry_later
@@ -123,6 +124,7 @@ class GateSettings:
         seconds: timeout of a request.
         body: maximum bytes of a request.
         connections: maximum number of open connections.
+        origins: other sites whose pages may send requests, with a key but without the cookie.
     """
 
     keys: Keys = field(default_factory=Keys)
@@ -133,6 +135,7 @@ class GateSettings:
     seconds: float = 900.0
     body: int = 1_000_000
     connections: int = 1_000
+    origins: frozenset[str] = frozenset()
 
 
 class RequestGate:
@@ -164,7 +167,7 @@ class RequestGate:
         if scope["method"] in ("GET", "HEAD", "OPTIONS"):
             await self._app(scope, receive, send)
             return
-        limited = scope["path"] not in _UNLIMITED
+        limited = route_path(scope) not in _UNLIMITED
         if limited and self._settings.keys and (wait := self._settings.rate.wait(scope["state"]["owner"])):
             raise retry_later(f"rate limit of this key: {self._settings.rate.text}", "rate_limit_exceeded", wait)
         most = self._settings.body if scope["state"]["owner"] or not self._settings.keys else _LOGIN_BYTES
@@ -185,6 +188,8 @@ class RequestGate:
         if scope["method"] in ("GET", "HEAD"):
             return
         site, origin = headers.get("sec-fetch-site"), headers.get("origin")
+        if origin in self._settings.origins:
+            return
         own = site in ("same-origin", "none") if site else origin is None or origin.partition("//")[2] == host
         if not own:
             raise http_error(403, "pages of other sites must not send requests", "cross_site")
@@ -195,11 +200,13 @@ class RequestGate:
             return ""
         kind, _, key = headers.get("authorization", "").partition(" ")
         owner = keys.login(key.strip(), (scope.get("client") or ("",))[0]) if kind.lower() == "bearer" else None
-        if owner is None and not key and (cookie := Request(scope).cookies.get(COOKIE)):
+        foreign = headers.get("origin") in self._settings.origins  # a page of a named origin must send its own key
+        if owner is None and not key and not foreign and (cookie := Request(scope).cookies.get(COOKIE)):
             owner = keys.session_owner(cookie)
         if owner is not None:
             return owner
-        if scope["path"] == "/api/session" or (scope["method"] in ("GET", "HEAD") and _PUBLIC.fullmatch(scope["path"])):
+        path = route_path(scope)
+        if path == "/api/session" or (scope["method"] in ("GET", "HEAD") and _PUBLIC.fullmatch(path)):
             return ""
         error = http_error(401, "unknown key" if key else "send a key: Authorization: Bearer KEY", "invalid_api_key")
         error.headers = {"WWW-Authenticate": "Bearer"}

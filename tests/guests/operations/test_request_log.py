@@ -14,6 +14,7 @@ from starlette.datastructures import Headers
 from streamed import as_asked, streamed
 
 from ragbed.agents.model_settings import CallLimits, ModelSettings
+from ragbed.experiments.guests.operations.edge import EdgeSettings
 from ragbed.experiments.guests.operations.trace_context import TraceContext
 from ragbed.experiments.guests.serving.api_keys import Keys
 from ragbed.experiments.guests.serving.app import create_app
@@ -49,7 +50,8 @@ def logging_server(serve, index, tmp_path, capsys):
             settings = ModelSettings(calls=CallLimits(attempts=1))
             url = stack.enter_context(served(
                 [direct(index, f"{model.url}#m", calls=settings, **changes)], tmp_path / "traffic",
-                lambda serving: create_app(serving, GateSettings(Keys([f"ann {ANN}"])), style), log_texts=texts))
+                lambda serving: create_app(serving, GateSettings(Keys([f"ann {ANN}"])), EdgeSettings(style)),
+                log_texts=texts))
             client = stack.enter_context(httpx.Client(base_url=url, timeout=30, headers={
                 "Authorization": f"Bearer {ANN}"}))
             return client, lines, model

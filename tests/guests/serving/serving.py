@@ -39,7 +39,8 @@ def served(described, folder, make=create_app, **options):
 
     async def run():
         async with open_server(described, folder, **options) as serving:
-            holder["server"] = uvicorn.Server(uvicorn.Config(make(serving), log_level="warning", lifespan="on"))
+            holder["server"] = uvicorn.Server(uvicorn.Config(
+                make(serving), log_level="warning", lifespan="on", proxy_headers=False))
             holder["serving"] = serving
             started.set()
             await holder["server"].serve(sockets=[listening])

@@ -7,7 +7,8 @@ async function request(path, body, signal) {
   const key = sessionStorage.getItem(KEPT);
   const headers = { ...(key && { Authorization: `Bearer ${key}` }), ...(body && { "Content-Type": "application/json" }) };
   try {
-    return await fetch(path, { method: body ? "POST" : "GET", headers, body: body && JSON.stringify(body), signal });
+    // relative to the page, which may be served under a path
+    return await fetch(path.slice(1), { method: body ? "POST" : "GET", headers, body: body && JSON.stringify(body), signal });
   } catch (error) {
     if (error.name === "AbortError") throw error;
     throw new Error("The server does not respond. Is it still running?");

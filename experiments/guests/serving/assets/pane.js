@@ -6,10 +6,10 @@ let opener = null;
 
 export function openSource(source, from) {
   const frame = el("iframe", { sandbox: "allow-same-origin", referrerpolicy: "no-referrer", title: source.title });
-  openSession().catch(() => {}).then(() => { frame.src = source.url; }); // the cookie may have expired
+  openSession().catch(() => {}).then(() => { frame.src = source.url.slice(1); }); // the cookie may have expired
   // No script runs in the frame. It takes the focus on a click, but Escape still closes the pane.
   frame.onload = () => frame.contentDocument?.addEventListener("keydown", (event) => { if (event.key === "Escape") close(); });
-  const away = el("a", { class: "quiet", href: source.url, target: "_blank", rel: "noopener", "aria-label": "Open in a new tab", title: "Open in a new tab" });
+  const away = el("a", { class: "quiet", href: source.url.slice(1), target: "_blank", rel: "noopener", "aria-label": "Open in a new tab", title: "Open in a new tab" });
   away.append(tool("out", "").firstChild);
   open([el("span", { class: "number" }, String(source.n)), " ", el("bdi", null, source.title)], [away], [el("p", { class: "opening" }, "Loading the document"), frame], from);
   $("pane").dataset.kind = "source";
