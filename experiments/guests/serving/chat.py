@@ -18,6 +18,7 @@ from ragbed.experiments.guests.serving.answer_json import (
     strip_sources,
     url_citations,
 )
+from ragbed.experiments.guests.serving.model_calls import TASKS, is_task, task_call
 from ragbed.experiments.guests.serving.sessions import Event
 from ragbed.experiments.guests.serving.state import (
     LIVE,
@@ -34,12 +35,11 @@ from ragbed.experiments.guests.serving.state import (
 from ragbed.experiments.guests.traffic.turns import ChatTurn
 from ragbed.retrieval.filters.parser import Where, parse_conditions
 from ragbed.retrieval.filters.terms import terms_of
-from ragbed.strategies.types import Failure, Turn
+from ragbed.strategies.types import Turn
 
 _MAX_CONDITIONS = 200  # in the filter of one request
 _MAX_STATUS = 200  # characters of a status of Open WebUI
 _MAX_IGNORED, _MAX_NAME = 50, 100  # fields that `ragbed.ignored` lists, and characters of each
-_TASK = "### Task:"  # how Open WebUI's own requests begin: titles, tags, follow-up questions
 
 
 class MessagePart(RequestModel):
@@ -185,32 +185,19 @@ async def start_turn(server: ServerState, request: Request, model: str, messages
 async def _complete(server: ServerState, given: ChatRequest, request: Request, openwebui: bool) -> Any:
     messages = [(one.role, text_of(one.content)) for one in given.messages if one.role in ("user", "assistant")]
     name = server.requested(given.model) or next(iter(server.configurations))
-    if messages and messages[-1][1].lstrip().startswith(_TASK) and name in server.configurations:
-        reply = await unless_disconnected(request, server.sessions.ask_model(name, messages[-1][1]))
-        if isinstance(reply, Failure):
-            raise http_error(502, reply.message, "error")
-        return _task_response(given, reply.text)
-    turn = await start_turn(server, request, given.model, messages, given.where)
+    if messages and is_task(prompt := messages[-1][1]) and name in server.configurations:
+        if not server.sessions.limits.task:
+            raise http_error(403, "this server does not answer prompts of client programs, such as for titles",
+                             "tasks_refused", "messages")
+        turn = await server.sessions.start_call(request_owner(request), name, prompt, task_call(prompt))
+    else:
+        turn = await start_turn(server, request, given.model, messages, given.where)
     ignored = ignored_names({*(given.model_extra or {}), *(
         f"{one.role} message" for one in given.messages if one.role not in ("user", "assistant"))})
     writer = _ChatWriter(turn, given, server.base_url(request), ignored, openwebui, server.citations)
     if given.stream:
         return event_stream(writer.stream(server.sessions.play(turn)))
     return writer.response(await unless_disconnected(request, server.sessions.answer(turn)))
-
-
-def _task_response(given: ChatRequest, reply: str) -> Any:
-    """Return the model's reply to a request of the client program, such as for a title. It is neither searched nor
-    recorded."""
-    common = {"id": "chatcmpl-aside", "created": int(time.time()), "model": given.model}
-    if given.stream:
-        chunk = {**common, "object": "chat.completion.chunk",
-                 "choices": [{"index": 0, "delta": {"role": "assistant", "content": reply}, "finish_reason": "stop"}]}
-        return event_stream(iter([sse_event(chunk), b"data: [DONE]\n\n"]))
-    message = {"role": "assistant", "content": reply, "refusal": None}
-    return {**common, "object": "chat.completion",
-            "choices": [{"index": 0, "finish_reason": "stop", "message": message}],
-            "usage": {"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0}}
 
 
 def ignored_names(names: Iterable[str]) -> list[str]:
@@ -249,7 +236,8 @@ class _ChatWriter:
         citations = given.citations or default
         self._annotated = citations != "markdown" and not openwebui
         self._listed = citations != "annotations" and not openwebui
-        self._common = {"id": f"chatcmpl-{turn.record}", "created": int(time.time()), "model": turn.configuration}
+        self._common = {"id": f"chatcmpl-{turn.record}", "created": int(time.time()),
+                        "model": turn.configuration.removeprefix(TASKS)}
 
     def response(self, answer: Event) -> dict[str, Any]:
         """Return the whole answer. Raises HTTPException if the question failed."""

@@ -43,6 +43,8 @@ Waiting = Annotated[int, _more("--queue", min=0, help="Maximum waiting requests;
 MaxConnections = Annotated[int | None, _more("--connections", min=1, help=(
     "Maximum open connections; half of them from one address. Default: 1000."))]
 MaxQuestion = Annotated[int, _more(min=1, help="Maximum characters of a question.")]
+MaxTask = Annotated[int, _more(min=0, help=(
+    "Maximum characters of a client program's own prompt, such as for a title; 0 refuses them."))]
 Timeout = Annotated[float, _more(min=1, help="Seconds that a request may take.")]
 Stdio = Annotated[bool, typer.Option("--mcp", help="Serve the MCP tools over stdin and stdout instead.")]
 Log = Annotated[str, _more("--log", help="Form of the line per request: text, json or off.")]
@@ -61,7 +63,7 @@ def serve(
         citations: CitationForm = "annotations", explore: Explore = 0.0, keys: KeyFile = None,
         allow: Allow = None, owner: Owner = "", names: HostNames = None, rate: QuestionRate = "60/minute",
         concurrency: Concurrency = 64, queue: Waiting = 64, connections: MaxConnections = None,
-        max_question: MaxQuestion = 4000, timeout: Timeout = 900,
+        max_question: MaxQuestion = 4000, max_task: MaxTask = 32_000, timeout: Timeout = 900,
         root_path: RootPath = "", proxies: Proxies = None, origins: Origins = None, log: Log = "text",
         log_texts: LogTexts = False,
         mcp: Stdio = False,
@@ -83,7 +85,7 @@ def serve(
     given: dict[str, Any] = _given_settings(model=model, reasoning=reasoning, retrieval=retrieval, retriever=retriever,
                                            where=where, k=k)
     run(target, given, host=host, port=port, url=url, traffic=traffic, threads=threads, citations=citations,
-        explore=explore, sizes=SizeLimits(max_question), keys=keys, names=names or (), rate=rate,
+        explore=explore, sizes=SizeLimits(max_question, task=max_task), keys=keys, names=names or (), rate=rate,
         limits={"concurrency": concurrency, "queue": queue, "seconds": timeout, "connections": connections},
         edge={"log": log, "root_path": root_path, "proxies": proxies or (), "origins": origins or ()},
         log_texts=log_texts,

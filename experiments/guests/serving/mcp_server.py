@@ -18,6 +18,7 @@ from ragbed.documents.errors import CallError, SettingsError, UserError
 from ragbed.documents.types import replace_surrogates
 from ragbed.experiments.guests.serving.answer_json import AnswerJson, passage_json
 from ragbed.experiments.guests.serving.chat import ServedFilter
+from ragbed.experiments.guests.serving.size_limits import TooLong
 from ragbed.experiments.guests.serving.state import ServerState, answer_error, request_owner
 from ragbed.experiments.settings.validation import explain
 from ragbed.guests import loaded
@@ -148,7 +149,7 @@ class _Tools:
             raise ToolError(explain(error, Choice)) from error
         except (UserError, CallError) as error:
             self._server.metrics.count_tool(name, failed=True)
-            if isinstance(error, SettingsError):
+            if isinstance(error, SettingsError | TooLong):
                 raise ToolError(f"{name}: {error}") from error
             logging.getLogger("ragbed").warning("MCP tool %s: %s", name, error)
             raise ToolError(f"{name}: the search failed") from error

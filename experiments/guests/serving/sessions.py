@@ -18,12 +18,13 @@ from ragbed.documents.errors import CallError, RecipeMismatch, SettingsError, Us
 from ragbed.documents.keys import redact_keys
 from ragbed.documents.types import replace_surrogates
 from ragbed.experiments.guests.access.access import Access
-from ragbed.experiments.guests.operations.failures import hide_answer, hide_details, hide_event
+from ragbed.experiments.guests.operations.failures import hide_answer, hide_event
 from ragbed.experiments.guests.serving.answer_json import answer_json, call_json, display_text, passage_json, step_json
+from ragbed.experiments.guests.serving.model_calls import TASKS, answer_call
 from ragbed.experiments.guests.serving.size_limits import SizeLimits
 from ragbed.experiments.guests.traffic.turns import ChatTurn
 from ragbed.strategies.reading import strip_thinking
-from ragbed.strategies.types import Failure, Form, Generate, Message, Reply, Turn
+from ragbed.strategies.types import Failure, Form, Generate, Turn
 
 if TYPE_CHECKING:
     from ragbed.agents.assistant import Assistant
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
     from ragbed.experiments.guests.traffic.traffic import Traffic
 
 Event = dict[str, Any]
-_TASK_TOKENS = 256  # limit of a reply that is not an answer, such as a title
 _STOPPED = Failure("stopped", "the client disconnected, or the server was stopped")
 _WITHHELD = Failure("withheld", "it is based on documents that your key may no longer read")
 _INTERNAL = Failure("internal", "internal error; see the server's log")
@@ -129,6 +129,15 @@ class ChatSessions:
         await self.traffic.start(turn)
         return turn
 
+    async def start_call(self, owner: str, configuration: str, prompt: str, call: Generate) -> ChatTurn:
+        """Create and keep a turn that only calls a configuration's model. Its record is kept apart from those of
+        answers. Raises TooLong if the prompt is too long."""
+        self.limits.check_task(prompt)
+        turn = ChatTurn(uuid4().hex, uuid4().hex, 0, owner, replace_surrogates(prompt), TASKS + configuration,
+                        self.configurations[configuration].assistant, history=(), call=call)
+        await self.traffic.start(turn)
+        return turn
+
     def may_see(self, basis: Sequence[str] | None, owner: str) -> bool:
         """Tell whether an owner may still read everything that an answer is based on; None means unknown, which is no.
         """
@@ -174,12 +183,6 @@ class ChatSessions:
             *_, last = [event async for event in events]
         return last
 
-    async def ask_model(self, configuration: str, text: str) -> Reply | Failure:
-        """Send a configuration's model a request that is not about the documents, such as for a title."""
-        assistant = self.configurations[configuration].assistant
-        call = Generate((Message("user", (text,)),), "aside", max_tokens=_TASK_TOKENS)
-        outcome = (await assistant.model.ask(call, time.monotonic() + assistant.client.limits.seconds)).outcome
-        return hide_details(outcome) if isinstance(outcome, Failure) else outcome
 
     async def _run(self, turn: ChatTurn, on_event: Callable[[Event | None], None]) -> None:
         text, times, answer = AnswerStream(), TurnTimes(), failed_answer(_INTERNAL)
@@ -212,6 +215,8 @@ class ChatSessions:
             return failed_answer(Failure("settings", "a question is being answered; wait for its answer"))
         self._threads.add(id)
         try:
+            if turn.call is not None:
+                return await answer_call(assistant, turn.call)
             if turn.history is None:
                 await assistant.abandon(id)  # a killed server left this question unfinished
             state = assistant.begin(turn.question, thread=id, turns=turn.history)

@@ -23,16 +23,23 @@ class SizeLimits:
         question: characters of a question, and of an MCP client's search.
         history: characters of all earlier messages of a conversation that the client keeps.
         turns: turns of a conversation.
+        task: characters of a prompt of a client program, such as for a title; 0 refuses them all.
     """
 
     question: int = 4_000
     history: int = 200_000
     turns: int = 500
+    task: int = 32_000
 
     def check_question(self, question: str, what: str = "the question") -> None:
         """Raise TooLong if a question, or another text that is searched for, is too long."""
         if len(question) > self.question:
             raise TooLong(what, len(question), self.question)
+
+    def check_task(self, prompt: str) -> None:
+        """Raise TooLong if a prompt of a client program is too long."""
+        if len(prompt) > self.task:
+            raise TooLong("the prompt", len(prompt), self.task)
 
     def check_history(self, history: Sequence[Turn]) -> None:
         """Raise TooLong if the turns before a question are too many, or too long together."""

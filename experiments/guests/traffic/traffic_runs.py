@@ -40,6 +40,7 @@ PROMPTS = "prompts"  # folder with texts that replace prompts
 EXEMPLARS = "exemplars.jsonl"  # file with exemplars, in each run whose prompts show them
 SCHEME = Scheme(groups=("answers", "form"), rubric=None,
                 columns=("refused_answerable", "well_formed", "invalid_citations"))
+TASKS = "task-"  # start of the names of runs with prompts of client programs, such as for a title
 _MAX_NAME = 60  # characters of a configuration's name in its folder's name
 
 
@@ -124,10 +125,10 @@ def run_settings(settings: AssistantSettings, path: Path) -> RunSettings:
 def open_run_folder(path: Path) -> Path:
     """Return the folder of a run. In a run of traffic, score new records and update manifest, questions and summary.
 
-    For a traffic folder with a single run, return that run. Raises RunError if it has several, or they cannot be
-    written."""
+    For a traffic folder with a single run of answers, return that run. Raises RunError if it has several, or they
+    cannot be written."""
     if (path / TRAFFIC).is_file():
-        runs = runs_of(path)
+        runs = [run for run in runs_of(path) if not run.name.startswith(TASKS)]
         if len(runs) != 1:
             raise RunError(f"{path} holds the traffic of {len(runs)} configurations; name the folder of one of them: "
                            f"{', '.join(map(str, runs)) or 'there is none yet'}")

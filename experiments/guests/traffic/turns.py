@@ -4,7 +4,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ragbed.strategies.types import Turn
+from ragbed.strategies.types import Generate, Turn
 
 if TYPE_CHECKING:
     from ragbed.agents.assistant import Assistant
@@ -23,6 +23,7 @@ class ChatTurn:
         history: earlier turns, sent by a client that keeps the conversation; None if the server stores the thread.
         configured: the assistant of the configuration, if `assistant` is a copy that applies the filter `where`, or
             that reaches only some documents.
+        call: what to ask the model, if the turn is a prompt of a client program, such as for a title.
         basis: what the history is based on, if the server has rules (`Access.basis`).
     """
 
@@ -38,6 +39,7 @@ class ChatTurn:
     where: tuple[str, ...] = ()
     configured: Assistant | None = None
     basis: tuple[str, ...] = ()
+    call: Generate | None = None
 
     @property
     def run(self) -> Assistant:

@@ -7,8 +7,11 @@ import pytest
 from serving import direct, openai_clients, served
 from streamed import streamed
 
+from ragbed.experiments.guests.serving.size_limits import SizeLimits
+
 QUESTION = "Which country is Oslo the capital of?"
 REPLY = "It is Norway [1]."
+TASK = "### Task:\nWrite a title for this chat."
 
 
 @pytest.fixture
@@ -126,19 +129,34 @@ def test_a_list_of_sources_that_comes_back_is_no_part_of_the_conversation(chat):
     assert "Answer: It is Norway.\n</conversation>" in rewriting
 
 
-def test_what_a_client_asks_for_itself_costs_no_search_and_leaves_no_record(chat, tmp_path):
-    client = chat("Capitals")
-    answer = ask(client, "### Task:\nWrite a title for this chat.")
-    assert answer.choices[0].message.content == "Capitals"
-    assert client.model_server.requests[0][0]["messages"] == [
-        {"role": "user", "content": "### Task:\nWrite a title for this chat."}]
+def test_what_a_client_asks_for_itself_costs_no_search_and_has_usage_figures_and_a_record_of_its_own(chat, tmp_path):
+    client = chat("Capitals", "Capitals")
+    answer = ask(client, TASK)
+    assert (answer.choices[0].message.content, answer.model, answer.usage.total_tokens) == ("Capitals", "direct", 712)
+    *_, last = ask(client, TASK, stream=True, stream_options={"include_usage": True})
+    assert last.usage.total_tokens == 712
+    body = client.model_server.requests[0][0]
+    assert (body["messages"], body["max_tokens"]) == ([{"role": "user", "content": TASK}], 256)
+    (run,) = (tmp_path / "traffic").glob("*-direct-*")
+    assert run.name.startswith("task-direct-")
     assert not [*(tmp_path / "traffic").glob("direct-*")]
+    figures = httpx.get(f"{str(client.base_url).removesuffix('/v1/')}/metrics").text
+    assert 'ragbed_answers_total{configuration="task:direct",outcome="answered"} 2.0' in figures
+    assert 'ragbed_tokens_total{configuration="task:direct",kind="completion"} 24.0' in figures
+
+
+@pytest.mark.parametrize(("most", "status", "said"), [
+    (20, 400, "the prompt has 38 characters; at most 20 are allowed"), (0, 403, "does not answer prompts of client")])
+def test_what_a_client_asks_for_itself_has_a_length_and_can_be_refused(chat, most, status, said):
+    with pytest.raises(openai.APIStatusError, match=said) as refused:
+        ask(chat([], options={"sizes": SizeLimits(task=most)}), TASK)
+    assert refused.value.status_code == status
 
 
 def test_what_a_client_asks_for_itself_and_fails_is_an_error(chat):
     client = chat({"status": 400, "error": {"message": "no such model"}})
-    with pytest.raises(openai.InternalServerError, match=r"failed \(http_400\)"):
-        ask(client, "### Task:\nWrite a title for this chat.")
+    with pytest.raises(openai.InternalServerError, match="the model or the search failed"):
+        ask(client, TASK)
 
 
 def test_models_are_configurations(chat):
@@ -164,7 +182,7 @@ def test_what_cannot_be_asked_is_refused_in_a_line(chat, messages, said):
 
 def test_a_failed_model_is_an_error_and_a_record(chat):
     client = chat({"status": 400, "error": {"message": "no such model"}}, {"status": 400, "error": {"message": "no"}})
-    with pytest.raises(openai.InternalServerError, match=r"failed \(http_400\)"):
+    with pytest.raises(openai.InternalServerError, match="the model or the search failed"):
         ask(client)
     told = []
     with pytest.raises(openai.APIError, match="No answer"):
