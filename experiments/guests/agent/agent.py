@@ -47,9 +47,10 @@ def agent(task: Task, *, tools: Tools = _SEARCH, turns: Annotated[int, Field(ge=
     if protocol != "text":
         attempts.append((Native(specs, called.accept), _open(task, template("agent_tools"))))
     if protocol != "native":
-        listed = fill("agent_first", tools="\n".join(map(_describe, specs)), example=example_call(specs[0]))
-        attempts.append((Text(partial(_ask_for_next, task.question), partial(read_lines, specs=specs), STOP_OF_CALLS),
-                         _open(task, listed)))
+        example = example_call(specs[0])
+        listed = fill("agent_first", tools="\n".join(map(_describe, specs)), example=example)
+        attempts.append((Text(partial(_ask_for_next, task.question, example), partial(read_lines, specs=specs),
+                              STOP_OF_CALLS), _open(task, listed)))
     loop = Loop(task, "agent", called, turns, context.make_room if context else None, plan)
     last, talk = yield from loop.play(attempts)
     asks = "agent_confidence_field" if answer_form(task) == "fields" else "agent_confidence"
@@ -72,9 +73,10 @@ def _open(task: Task, instruction: str) -> Talk:
     return Talk((system_message(), replace(first, parts=(framed, *first.parts))))
 
 
-def _ask_for_next(question: str, informed: bool) -> str:
+def _ask_for_next(question: str, example: str, informed: bool) -> str:
     """Ask for the next turn. Small models finish as soon as they may, so they may not before they have seen text."""
-    return fill("agent_next" if informed else "agent_next_call", question=question)
+    return fill("agent_next", question=question) if informed else fill(
+        "agent_next_call", question=question, example=example)
 
 
 def _describe(spec: ToolSpec) -> str:

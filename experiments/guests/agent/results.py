@@ -78,7 +78,10 @@ class DeliveredTools:
 
     def unread(self, call: Call) -> str:
         self.unread_calls += 1
-        return fill("agent_unread", tools=", ".join(spec.name for spec in self.specs))
+        tools = ", ".join(spec.name for spec in self.specs)
+        if call.id:  # a tool call of the server
+            return fill("agent_unread_call", tools=tools)
+        return fill("agent_unread", example=example_call(self.specs[0]), tools=tools)
 
     def progress(self, turn: int, turns: int) -> Decision:
         called, self._last = ", ".join(self._last), ()

@@ -22,6 +22,7 @@ from ragbed.experiments.guests.agent_tools.corpora import Corpus
 from ragbed.retrieval.storage.files import mark_new, mark_used, write_atomically
 from ragbed.strategies.prompting import frame_content
 
+_NAMED = 20  # documents that an error names
 _MAX_NAME = 200  # characters of a document's name in a result
 _LARGE, _LENGTH = 8_000_000, 20  # bytes of a text that is kept; digits at the end of its file
 _KEPT = 32  # corpora whose text is kept in memory
@@ -69,9 +70,10 @@ class CorpusText:
                     raise ToolFailure(f"{name!r:.80} names {len(found)} documents, such as "
                                       f"{' and '.join(show(self.entries[one].source) for one in found[:2])}")
                 return found[0]
-        known = [one.source for one in self.entries[:20_000]]  # comparing with more takes seconds
-        raise ToolFailure(f"there is no document {wanted!r:.80}; {did_you_mean(wanted[:_MAX_NAME], map(show, known))}"
-                          "the tools `list` and `search` show their names")
+        known = [*map(show, (one.source for one in self.entries[:20_000]))]  # comparing with more takes seconds
+        named = ", ".join(known[:_NAMED]) + (", …" if len(self.entries) > _NAMED else "")
+        raise ToolFailure(f"there is no document {wanted!r:.80}; {did_you_mean(wanted[:_MAX_NAME], known)}"
+                          f"the {len(self.entries):,} documents are {named}")
 
     @cached_property
     def _names(self) -> list[dict[str, list[int]]]:

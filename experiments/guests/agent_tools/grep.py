@@ -40,7 +40,7 @@ Match = tuple[int, int]
 def grep(within: ToolContext,
          pattern: Annotated[str, Field(min_length=1, max_length=1_000, description=(
              "Regular expression in RE2 syntax. Case is ignored unless the pattern has a capital letter."))],
-         document: Annotated[Name, Field(description="Search only this document.")] = "",
+         document: Annotated[Name, Field(description="Search only this document; leave it out to search all.")] = "",
          context: Annotated[int, Field(ge=0, le=5, description=(
              "Number of lines to show before and after each match."))] = 0) -> ToolOutput:
     """Find the lines of the documents that match a regular expression."""

@@ -99,7 +99,8 @@ def test_a_reply_in_text_without_a_call_is_told_so_and_a_second_one_ends_it():
     agent = Agent(["It is in Ohio! " * 99, "Thought: hm", ANSWER], protocol="text")
     answer = agent.ask()
     assert [call.purpose for call in agent.calls] == ["agent", "agent", "answer"]
-    assert agent.calls[1].messages[-1].content.startswith("Error: no call could be read.")
+    assert agent.calls[1].messages[-1].content.startswith(
+        'Error: no call could be read. A call is one line, such as `search: {"query": "..."}`. The tools are: search, ')
     assert len(agent.calls[1].messages[-2].content) == 500
     assert decisions(answer)[-1] == ("stops", "2 turns in a row hold no readable call")
 

@@ -143,7 +143,7 @@ def test_a_document_is_found_by_id_source_file_name_or_title(name):
 
 
 @pytest.mark.parametrize(("arguments", "why"), [
-    ({"document": "leter.txt"}, "there is no document 'leter.txt'; did you mean 'letter.txt'? the tools"),
+    ({"document": "leter.txt"}, "there is no document 'leter.txt'; did you mean 'letter.txt'? the "),
     ({"document": "book.pdf", "page": 3}, "there is no page 3; the document has pages 1-2"),
     ({"document": "letter.txt", "page": 1}, "the document has no pages; give `lines`, such as 1-80"),
     ({"document": "book.pdf", "page": 1, "lines": "1-2"}, "give either `page` or `lines`"),
