@@ -93,7 +93,7 @@ class Journal:
         *_, reply, failure = row
         if reply is not None:
             return reply_from_json(json.loads(reply))
-        return Failure(**json.loads(failure)) if self.mode == "replay" else self._failed.get(key)
+        return Failure.from_json(json.loads(failure)) if self.mode == "replay" else self._failed.get(key)
 
     async def keep(self, key: str, messages: Sequence[Message], parameters: Mapping[str, Any],
                    outcome: Reply | Failure) -> None:

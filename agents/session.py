@@ -226,8 +226,9 @@ class Session:
         common: dict[str, Any] = {"evidence": self.passages, "shown": self._shown_numbers(),
                                   "trace": tuple(self.trace), "usage": self.usage,
                                   "cost": replace(self.cost, seconds=time.monotonic() - self.started)}
-        if self.failure is not None or self.draft is None:
-            failure = self.failure or Failure("stopped", "the question was stopped")
+        failure = self.failure or (self.draft.failure if self.draft else Failure("stopped", "the question was stopped"))
+        if failure is not None or self.draft is None:
+            assert failure is not None
             return Answer(_OUTCOME_OF.get(failure.kind, "error"), "", False, (), (), failure=failure, **common)
         draft = self.draft
         shown = {number for step in self._reasoning_steps() for number in step.shown}

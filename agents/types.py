@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from ragbed.documents.errors import CallError, CallTimeout, CallTooLong, ReplayMiss
 from ragbed.documents.keys import known_keys, redact_keys
-from ragbed.strategies.types import Decision, Evidence, Failure, Message, Reply, Usage
+from ragbed.strategies.types import Decision, Evidence, Failure, Message, PipelineFailure, Reply, Usage
 
 Outcome = Literal["answered", "refused", "malformed", "too_long", "budget", "timeout", "error", "searched"]
 OUTCOMES: tuple[Outcome, ...] = ("answered", "refused", "malformed", "too_long", "budget", "timeout", "error")
@@ -168,14 +168,15 @@ class CallOutcome:
 
     @classmethod
     def from_json(cls, fields: Mapping[str, Any]) -> CallOutcome:
-        outcome = Failure(**fields["failure"]) if "failure" in fields else reply_from_json(fields["reply"])
+        outcome = Failure.from_json(fields["failure"]) if "failure" in fields else reply_from_json(fields["reply"])
         return cls(fields["key"], outcome, fields["attempts"], fields["replayed"])
 
 
 def failure_from_error(error: CallError) -> Failure:
     """Turn a call's error into a Failure without API keys. Its kind determines the question's outcome."""
     kind = "timeout" if isinstance(error, CallTimeout) else "too_long" if isinstance(error, CallTooLong) else error.kind
-    return Failure(kind, redact_keys(str(error)))
+    message = redact_keys(str(error))
+    return PipelineFailure(kind, message, error.called) if error.called else Failure(kind, message)
 
 
 def error_from_failure(failure: Failure, attempts: int) -> CallError:

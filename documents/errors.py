@@ -21,8 +21,9 @@ RagbedError
 """
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from importlib.util import find_spec
+from typing import Any
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
@@ -108,7 +109,10 @@ class CallError(RagbedError):
     Attributes:
         kind: short name of the failure for tables, such as `http_500`, `connection` or `bad_json`.
         attempts: number of requests sent.
+        called: calls of ragbed's tools that a pipeline made before it failed: each tool and its arguments.
     """
+
+    called: Sequence[tuple[str, Mapping[str, Any]]] = ()
 
     def __init__(self, message: str, kind: str, attempts: int = 1) -> None:
         super().__init__(message)

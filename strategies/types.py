@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import contextlib
 import random
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Protocol, TypeVar, cast, get_args
 
@@ -191,12 +191,25 @@ class Failure:
     kind: str
     message: str
 
+    @classmethod
+    def from_json(cls, fields: Mapping[str, Any]) -> Failure:
+        """Return the failure of these fields; one with `called` is that of a pipeline."""
+        return PipelineFailure(**fields) if "called" in fields else Failure(**fields)
+
+
+@dataclass(frozen=True, slots=True)
+class PipelineFailure(Failure):
+    """A failed pipeline, with the calls of ragbed's tools that it made before: each tool and its arguments."""
+
+    called: Sequence[tuple[str, Mapping[str, Any]]] = ()
+
 
 @dataclass(frozen=True, slots=True)
 class Draft:
     """The result of a recipe.
 
     Attributes:
+        failure: ends the question as failed, whatever the other fields say.
         gathered: evidence numbers, best first, of a recipe that only searches; None for every other recipe.
         figures: values that the strategy measured, such as `agreement`; stored in the record and averaged like scores.
     """
@@ -209,6 +222,7 @@ class Draft:
     notes: tuple[str, ...] = ()  # short tags for the record, such as `no_sub_questions` or `cut`
     gathered: tuple[int, ...] | None = None
     figures: Mapping[str, float] = field(default_factory=dict)
+    failure: Failure | None = None
 
     @classmethod
     def from_reply(cls, reply: Reply, *notes: str, form: Form = "tags") -> Draft:

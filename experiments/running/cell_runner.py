@@ -20,6 +20,7 @@ from ragbed.agents.graph import QuestionPlayer, runtime_of
 from ragbed.agents.tools import QUESTION_TOOLS
 from ragbed.agents.types import Answer, Cost, DecisionStep, GenerateStep, SearchStep, Step, ToolStep
 from ragbed.experiments.benchmarks.fields import fill_references
+from ragbed.experiments.cells import PIPELINE
 from ragbed.experiments.record import Record, Result, StoredMessage, StoredPassage, StoredStep, StoredSub, Timing
 from ragbed.strategies.answering import read_sub_answers
 from ragbed.strategies.catalogue import SEARCH_ONLY
@@ -131,6 +132,8 @@ class StoredChunks:
 def make_result(cell: Cell, question: Question, answerable: bool, answer: Answer, view: GoldView,
                 chunks: StoredChunks) -> Result:
     """Return the answer in its stored form, without verdict and scores. Its texts are added to the database."""
+    # ragbed learns of a pipeline's calls of tools from its reply, but they came first
+    trace = sorted(answer.trace, key=lambda step: cell.reasoning == PIPELINE and isinstance(step, GenerateStep))
     return Result(
         cell=cell.id, question=question.id, answerable=answerable, outcome=answer.outcome,
         text=answer.text, refused=answer.refused, refused_as_published=is_published_refusal(answer.text),
@@ -138,7 +141,7 @@ def make_result(cell: Cell, question: Question, answerable: bool, answer: Answer
         evidence=tuple(_stored_passages(cell, answer, view, chunks)),
         gold_total=view.total, gold_grades=view.grades,
         gold_in_view=view.gold_among(answer.shown), verdict=None, scores={},
-        usage=answer.used, trace=stored_trace(answer.trace, chunks.database), failure=answer.failure,
+        usage=answer.used, trace=stored_trace(trace, chunks.database), failure=answer.failure,
         figures=dict(answer.figures))
 
 

@@ -19,7 +19,7 @@ from ragbed.agents.models import NoCalls
 from ragbed.agents.replies import OnEvent, fixed_price
 from ragbed.agents.tools import QUESTION_TOOLS, make_by_guest
 from ragbed.agents.types import redact_reply
-from ragbed.documents.errors import MissingExtra, SettingsError
+from ragbed.documents.errors import CallError, MissingExtra, SettingsError
 from ragbed.documents.http import MAX_REPLY_BYTES, Address, BadReply
 from ragbed.documents.json import loads
 from ragbed.documents.types import digest
@@ -291,6 +291,9 @@ class PipelineClient(ModelClient):
             token = _session.set(session)
             try:
                 return await super().complete(action, max_tokens=max_tokens, deadline=deadline, repeat=repeat)
+            except CallError as error:
+                error.called = tuple(session.log) if session else ()
+                raise
             finally:
                 _session.reset(token)
 

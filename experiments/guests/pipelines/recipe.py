@@ -3,7 +3,7 @@ that the pipeline read, and its citations."""
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -11,7 +11,21 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from ragbed.documents.types import Chunk, chunk_id, digest
 from ragbed.strategies.reading import renumber_citations
-from ragbed.strategies.types import Contexts, Draft, Evidence, Generate, Message, Passage, Recipe, Task, ToolCall
+from ragbed.strategies.types import (
+    Asked,
+    Contexts,
+    Draft,
+    Evidence,
+    Failure,
+    Generate,
+    Message,
+    Passage,
+    PipelineFailure,
+    Recipe,
+    Reply,
+    Task,
+    ToolCall,
+)
 
 MAX_CONTEXTS = 1_000
 _SCHEMA = {"type": "object", "properties": {"answer": {"type": "string"}}}  # parses the reply as JSON
@@ -62,23 +76,22 @@ def ask_pipeline(task: Task, documents: bool = True) -> Recipe:
     are none, the documents sent.
 
     The calls of tools are made again after the reply, so that they have steps and evidence numbers. Their results are
-    stored already.
+    stored already. This holds for a pipeline that failed, too.
 
     Args:
         documents: whether to search for documents to send.
     """
     sent = (yield from task.gather(task.question)) if documents else ()
     numbers = tuple(passage.number for passage in sent)
-    reply = yield Generate((Message("user", tuple(_request(task, sent))),), "answer", numbers, schema=_SCHEMA,
-                           counted=False)
+    reply: Reply | Failure = yield Generate((Message("user", tuple(_request(task, sent))),), "answer", numbers,
+                                            schema=_SCHEMA, counted=False, see_failure=True)
+    if isinstance(reply, Failure):
+        if isinstance(reply, PipelineFailure):
+            yield from _call_again(reply.called)
+        return Draft("", (), False, False, None, failure=Failure(reply.kind, reply.message))
     returned = PipelineReply.model_validate(reply.parsed or {}, strict=False)
     if returned.called:
-        seen: dict[Passage, None] = {}
-        for tool, arguments in returned.called:
-            result = yield ToolCall(tool, arguments)
-            seen |= dict.fromkeys(result.passages)
-        yield Contexts(tuple(passage.chunk for passage in seen))
-        numbers = tuple(passage.number for passage in seen)  # 1, 2, ..., as the results had them
+        numbers = yield from _call_again(returned.called)  # 1, 2, ..., as the results had them
     elif returned.contexts:
         shown = yield Contexts(tuple(_chunk(one, sent) for one in returned.contexts))
         numbers = tuple(passage.number for passage in shown)
@@ -88,6 +101,16 @@ def ask_pipeline(task: Task, documents: bool = True) -> Recipe:
         "answer": renumber_citations(returned.answer, number_of, beyond), "refused": returned.refused,
         "citations": [number_of.get(place, beyond + max(place, 1)) for place in returned.citations]})
     return Draft.from_reply(renumbered)
+
+
+def _call_again(called: Sequence[tuple[str, Mapping[str, Any]]]) -> Generator[Asked, Any, tuple[int, ...]]:
+    """Make the calls of tools, and return the evidence numbers of the passages that they found."""
+    seen: dict[Passage, None] = {}
+    for tool, arguments in called:
+        result = yield ToolCall(tool, arguments)
+        seen |= dict.fromkeys(result.passages)
+    yield Contexts(tuple(passage.chunk for passage in seen))
+    return tuple(passage.number for passage in seen)
 
 
 def _request(task: Task, sent: Evidence) -> Iterator[str]:

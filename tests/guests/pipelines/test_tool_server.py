@@ -69,9 +69,10 @@ def test_a_program_calls_the_tools_of_its_question_and_its_calls_are_the_traject
     assert (two["outcome"], two["text"], two["cited"]) == ("answered", "222 people [1]", (1,))
     assert two["scores"]["citation_precision"] == two["scores"]["citation_recall"] == 1
     steps = [(step["kind"], step["purpose"], step["arguments"], step["found"], step["failure"] is None)
-             for step in two["trace"] if step["kind"] == "tool"]
+             for step in two["trace"][:-1]]
     assert steps == [("tool", "grep", {"pattern": "town 2"}, (1,), True),
                      ("tool", "grep", {"patern": "town 2"}, (), False)]
+    assert two["trace"][-1]["kind"] == "generate"  # the calls come before the answer, as they were made
     assert two["scores"]["gold_seen"] == 1
     assert {(tuple(names), failed) for _, names, failed, _ in asked(town)} == {(("grep", "open"), True)}
     assert len({url for *_, url in asked(town)}) == 6
@@ -121,6 +122,51 @@ def test_a_killed_run_continues_to_the_same_bytes(harness, town, ragbed):
     assert ragbed("run", harness(COMMAND, "undisturbed"))[0] == 0
     assert (town.hashes(), (town.run / "summary.json").read_bytes()) == (
         hashes, summary.replace(b'"town"', b'"undisturbed"'))
+
+
+FAILING = """
+import asyncio, sys
+from mcp import Client
+from mcp.client.streamable_http import streamable_http_client
+
+async def call(tools):
+    async with Client(streamable_http_client(tools), cache=None) as client:
+        await client.call_tool("grep", {"pattern": "town 2"})
+
+async def raises(question, tools):
+    await call(tools)
+    raise KeyError("no such town")
+
+async def hangs(question, tools):
+    await call(tools)
+    await asyncio.sleep(60)
+
+if __name__ == "__main__":
+    import json
+    asyncio.run(call(json.loads(sys.stdin.readline())["tools"]))
+    sys.exit(3)
+"""
+
+
+@pytest.mark.parametrize(("pipeline", "limits", "outcome", "says"), [
+    ({**COMMAND, "argv": [sys.executable, "failing.py"]}, {}, "error", "harness: exit status 3"),
+    ({**PYTHON, "factory": "failing.py:raises"}, {}, "error", "KeyError"),
+    ({**PYTHON, "factory": "failing.py:hangs"}, {"calls": {"calls": {"seconds": 5, "attempts": 1}}}, "timeout", "5 s"),
+    ({**PYTHON, "factory": "failing.py:hangs"}, {"limits": {"seconds": 6}}, "timeout", "deadline passed")])
+def test_the_calls_of_a_pipeline_that_fails_are_in_its_record(harness, town, ragbed, pipeline, limits, outcome, says):
+    (town.folder / "failing.py").write_text(FAILING)
+    path = harness(pipeline, benchmark={"kind": "crest", "path": str(town.crest), "limit": 3}, **limits)
+    ragbed("run", path)
+    two = next(one["result"] for one in town.records() if one["result"]["question"] == "non_refusal-2")
+    assert (two["outcome"], says in two["failure"]["message"], {*two["failure"]}) == (
+        outcome, True, {"kind", "message"}), two["failure"]
+    assert [(step["kind"], step["found"]) for step in two["trace"]] == [("tool", (1,)), ("generate", ())]
+    assert (two["scores"]["tool_calls"], two["scores"]["gold_seen"]) == (1, 1)
+    code, said, _ = ragbed("show", town.run, "non_refusal-2")
+    assert (code, said.index("step 1: calls grep") < said.index("step 2: answer")) == (0, True)
+    summary = (town.run / "summary.json").read_bytes()
+    ragbed("run", path, "--journal", "replay")
+    assert (town.run / "summary.json").read_bytes() == summary
 
 
 HOSTILE = '''
