@@ -8,6 +8,7 @@ as JSON, because LangGraph's own serialiser constructs any class that a database
 model come from the caller who continues a question."""
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import json
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -193,6 +194,7 @@ async def _open_sqlite(path: Path, opened: contextlib.AsyncExitStack) -> Any:
     return saver
 
 
+_TRY_LOCK = "SELECT pg_try_advisory_lock(7247234) AS taken"
 _MAX_CONNECTIONS, _TIMEOUT = 16, 10  # connections per process, and seconds to wait for one
 
 
@@ -214,6 +216,11 @@ async def _open_postgres(url: str, opened: contextlib.AsyncExitStack) -> Any:
     try:
         # Open one connection first, because the pool would report a timeout instead of the reason.
         async with AsyncPostgresSaver.from_conn_string(address, serde=PlainJson()) as first:
+            # One process at a time makes the tables. It must not wait in a query, because LangGraph's CREATE INDEX
+            # CONCURRENTLY waits for all queries. The end of the connection releases the lock.
+            connection: Any = first.conn
+            while not (await (await connection.execute(_TRY_LOCK)).fetchone())["taken"]:
+                await asyncio.sleep(0.1)
             await first.setup()
         pool: Any = AsyncConnectionPool(  # Any, because the pool's type ignores the row type in `kwargs`
             address, min_size=1, max_size=_MAX_CONNECTIONS, timeout=_TIMEOUT, open=False,

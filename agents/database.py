@@ -69,7 +69,7 @@ class Database:
     def __init__(self, path: Path, schema: Iterable[str], version: int = 0, reading: bool = False) -> None:
         self.path, self.used = path, set[str]()  # keys of the calls and searches that a replay has read
         self._commit: asyncio.Future[None] | None = None
-        self._known: set[str] | None = None  # hashes of all texts, loaded when the first text is stored
+        self._known = set[str]()  # hashes of texts that were stored since the last transaction
         try:
             self._connection = sqlite3.connect(path, isolation_level=None, timeout=30)
             try:
@@ -159,7 +159,7 @@ class Database:
             self.flush()
             whole = True
         finally:
-            self._known = None
+            self._known.clear()
             if not whole and self._connection.in_transaction:
                 self._execute("ROLLBACK")
 
@@ -172,8 +172,6 @@ class Database:
     def put_text(self, content: str) -> str:
         """Store a text once, and return its hash."""
         key = text_hash(content)
-        if self._known is None:
-            self._known = {hash for (hash,) in self.rows("SELECT hash FROM texts")}
         if key not in self._known:
             self._known.add(key)
             self.put("INSERT OR IGNORE INTO texts VALUES (?, ?)", (key, storable(content)))

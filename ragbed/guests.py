@@ -236,7 +236,8 @@ BUILT_IN: tuple[Guest, ...] = (
                                       "new strategy": f"{_IN}.conformance.new_strategy:new_strategy"}}),
     Guest("serving", {"command": {"serve": f"{_IN}.serving.commands:serve"}}),
     Guest("traffic", {
-        "command": {"questions": f"{_IN}.traffic.commands:questions"},
+        "command": {"questions": f"{_IN}.traffic.commands:questions",
+                    "copy-traffic": f"{_IN}.traffic.commands:copy_traffic"},
         "opener": {"traffic.sqlite": f"{_IN}.traffic.traffic_runs:open_run_folder"},
         "comparison": {"traffic.sqlite": f"{_IN}.traffic.ab_test:compare_traffic"}}),
     Guest("access", {"setting": {"allow": f"{_IN}.access.access_rule:check_rule"}}),

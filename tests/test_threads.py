@@ -3,21 +3,18 @@ import asyncio
 import contextlib
 import json
 import os
-import shutil
 import signal
-import socket
 import sqlite3
 import subprocess
 import sys
-import tempfile
 import threading
-from pathlib import Path
 
 import ormsgpack
 import psycopg
 import pytest
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
+from postgres_server import postgres_server
 
 from ragbed.agents import Assistant, AssistantSettings
 from ragbed.agents.checkpoint import open_checkpointer
@@ -40,31 +37,9 @@ def index(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def postgres():
-    """The address of a PostgreSQL server of this file's own, as another user than root, which it refuses."""
-    found = shutil.which("postgres") or next(map(str, Path("/usr/lib/postgresql").glob("*/bin/postgres")), None)
-    if found is None:
-        pytest.skip("no PostgreSQL is installed: apt-get install postgresql")
-    programs, folder = Path(found).resolve().parent, Path(tempfile.mkdtemp(dir="/tmp"))
-    (folder / "password").write_text(PASSWORD)
-    user = {"user": "nobody", "group": "nogroup", "extra_groups": []} if os.getuid() == 0 else {}
-    if user:
-        for path in (folder, folder / "password"):
-            shutil.chown(path, "nobody", "nogroup")
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    subprocess.run([programs / "initdb", "-D", folder / "data", "-U", "ragbed", "-A", "scram-sha-256", "--no-sync",
-                    "-E", "UTF8", "--locale=C", f"--pwfile={folder / 'password'}"], check=True, capture_output=True,
-                   **user)
-    control = [programs / "pg_ctl", "-D", folder / "data", "-w", "-l", folder / "log", "-o",
-               f"-p {port} -k {folder} -c fsync=off -c listen_addresses=127.0.0.1"]
-    subprocess.run([*control, "start"], check=True, capture_output=True, **user)
-    try:
-        yield f"postgres://ragbed:{PASSWORD}@127.0.0.1:{port}/postgres", lambda: subprocess.run(
-            [*control, "restart", "-m", "immediate"], check=True, capture_output=True, **user)
-    finally:
-        subprocess.run([*control, "stop", "-m", "immediate"], check=True, capture_output=True, **user)
-        shutil.rmtree(folder)
+    """The address of a PostgreSQL server of this file's own, and a function that restarts it."""
+    with postgres_server(PASSWORD) as (url, control):
+        yield url, lambda: control("restart")
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
@@ -242,6 +217,18 @@ async def test_a_store_that_cannot_be_opened_is_one_line_without_the_password(po
                 pass
         assert "other-secret" not in str(error.value)
         assert "\n" not in str(error.value)
+
+
+async def test_processes_that_start_on_an_empty_database_at_the_same_time_all_open_it(postgres):
+    with psycopg.connect(postgres[0], autocommit=True) as connection:
+        connection.execute("CREATE DATABASE empty")
+    place = postgres[0].replace("/postgres", "/empty")
+
+    async def start():
+        async with open_checkpointer(place):
+            pass
+
+    await asyncio.wait_for(asyncio.gather(*(start() for _ in range(8))), 60)
 
 
 async def test_threads_outlive_their_database_server(serve, index, postgres):

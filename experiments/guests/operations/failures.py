@@ -9,7 +9,8 @@ from typing import Any
 from ragbed.agents.types import Answer, GenerateStep, SearchStep, Step
 from ragbed.strategies.types import Failure
 
-_SAFE = frozenset(("settings", "stopped", "internal", "interrupted", "budget"))  # kinds whose messages ragbed writes
+# Kinds whose messages ragbed writes.
+_SAFE = frozenset(("settings", "stopped", "internal", "interrupted", "budget", "store"))
 _SENTENCES: Mapping[str, str] = {
     "timeout": "there was no answer within the time limit",
     "too_long": "the question and its sources do not fit the model's context",

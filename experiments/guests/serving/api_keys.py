@@ -83,7 +83,7 @@ class Keys:
         self._hashes: dict[str, bytes] = {}
         self.owners: dict[str, Claims] = {}
         self.logins = LoginLimit()
-        self._secret = secrets.token_bytes(32)
+        self.secret = secrets.token_bytes(32)  # signs cookies; servers that share traffic share it
         for number, line in enumerate(lines, 1):
             if (found := line.strip()) and not found.startswith("#"):
                 self._add(found, f"{where}, line {number}")
@@ -129,7 +129,7 @@ class Keys:
         return owner
 
     def create_session(self, owner: str) -> str:
-        """Return a cookie that replaces an owner's key until it expires or the server stops."""
+        """Return a cookie that replaces an owner's key until it expires or the key changes."""
         content = f"{owner} {int(time.time()) + _SESSION_SECONDS}".encode()
         return ".".join(base64.urlsafe_b64encode(part).decode().rstrip("=")
                         for part in (content, self._sign(owner, content)))
@@ -150,7 +150,7 @@ class Keys:
         self._hashes, self.owners = keys._hashes, keys.owners
 
     def _sign(self, owner: str, content: bytes) -> bytes:
-        return hmac.digest(self._secret, content + self._hashes[owner], "sha256")
+        return hmac.digest(self.secret, content + self._hashes[owner], "sha256")
 
     def _add(self, line: str, where: str) -> None:
         name, key, claims = split_key_line(line)

@@ -4,6 +4,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import ipaddress
+import logging
 import os
 import signal
 import socket
@@ -23,7 +24,7 @@ from fastapi.staticfiles import StaticFiles
 from starlette.exceptions import HTTPException
 
 from ragbed.agents.checkpoint import open_checkpointer
-from ragbed.documents.errors import SettingsError
+from ragbed.documents.errors import RunError, SettingsError
 from ragbed.experiments.analysis.notes import note_models
 from ragbed.experiments.guests.access.access import Access, fields_of_filters
 from ragbed.experiments.guests.operations.edge import EdgeSettings, ProxiedRequests, add_cors, route_path
@@ -49,6 +50,7 @@ from ragbed.experiments.guests.serving.responses import response_routes
 from ragbed.experiments.guests.serving.sessions import ChatSessions
 from ragbed.experiments.guests.serving.size_limits import SizeLimits, TooLong
 from ragbed.experiments.guests.serving.state import Citations, ServerState, error_json
+from ragbed.experiments.guests.traffic.postgres_traffic import is_postgres
 from ragbed.experiments.guests.traffic.traffic import Traffic
 from ragbed.experiments.terminal.display import note, say
 
@@ -61,15 +63,18 @@ async def open_server(settings: Sequence[ConfigurationSettings], traffic: Path, 
                       sizes: SizeLimits | None = None, log_texts: bool = False, access: Access | None = None,
                       owner: str = "") -> AsyncIterator[ServerState]:
     """Open configurations, traffic and threads, and close them at the end. The arguments are the options of `ragbed
-    serve`. Raises UserError if an index, model, strategy or folder cannot be opened."""
+    serve`. If `threads` is a PostgreSQL database, it stores the traffic too. Raises UserError if an index, model,
+    strategy, folder or database cannot be opened."""
     async with contextlib.AsyncExitStack() as stack:
-        try:
-            traffic.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise SettingsError(f"--traffic {traffic}: {error.strerror}; name another folder") from error
+        place = threads if is_postgres(threads) else traffic
+        if place == traffic:
+            try:
+                traffic.mkdir(parents=True, exist_ok=True)
+            except OSError as error:
+                raise SettingsError(f"--traffic {traffic}: {error.strerror}; name another folder") from error
         checkpointer = await stack.enter_async_context(open_checkpointer(threads or str(traffic / "threads.sqlite")))
         configurations = await stack.enter_async_context(open_configurations(settings, checkpointer))
-        store = await stack.enter_async_context(Traffic.open(traffic, list(configurations), explore))
+        store = await stack.enter_async_context(Traffic.open(place or traffic, list(configurations), explore))
         metrics, telemetry = Metrics(), stack.enter_context(open_telemetry())
         sessions = ChatSessions(configurations, store, [metrics, note_answer(log_texts), *telemetry], sizes, access)
         stack.push_async_callback(sessions.aclose)
@@ -95,6 +100,7 @@ def create_app(server: ServerState, settings: GateSettings | None = None,
                edge: EdgeSettings | None = None) -> FastAPI:
     """Return the application that serves these configurations, with its middleware."""
     settings, edge = settings or GateSettings(), edge or EdgeSettings()
+    settings.keys.secret = server.sessions.traffic.secret("cookies")
     queue = Queue(settings.concurrency, settings.queue)
     app = FastAPI(title="ragbed", docs_url=None, redoc_url=None)
     server.metrics.watch_queue(lambda: queue.running, lambda: queue.waiting)
@@ -116,6 +122,12 @@ def create_app(server: ServerState, settings: GateSettings | None = None,
     async def on_http_error(request: Request, error: HTTPException) -> JSONResponse:
         detail = error.detail if isinstance(error.detail, dict) else error_json(error.detail)
         return JSONResponse(detail, error.status_code, error.headers)
+
+    @app.exception_handler(RunError)
+    async def on_store_error(request: Request, error: RunError) -> JSONResponse:
+        logging.getLogger("ragbed").warning("the traffic cannot be read or written: %s", error)
+        return JSONResponse(error_json("the server cannot read or store answers now; try again later", "store",
+                                       kind="server_error"), 503, {"Retry-After": "5"})
 
     @app.exception_handler(TooLong)
     async def on_too_long(request: Request, error: TooLong) -> JSONResponse:
@@ -186,7 +198,7 @@ async def _serve(listening: socket.socket, target: Path, given: Mapping[str, Any
         if edge.root_path:
             note(f"behind a proxy that serves {edge.root_path}/")
         say(f"chat page: {at}/   base URL for clients: {at}/v1")
-        note(f"questions and answers are kept in {folder}; stop the server with Ctrl-C")
+        note(f"questions and answers are kept in {server.sessions.traffic.name}; stop the server with Ctrl-C")
         running = GuardedServer(Connections(gate.connections), create_app(server, gate, edge),
                                 timeout_graceful_shutdown=_GRACE_SECONDS)
         running.capture_signals = partial(_stop_on_signals, running)  # type: ignore[method-assign]

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from ragbed.experiments.commands.help import MORE
+from ragbed.experiments.commands.options import refuse
 
 
 def _more(*names: str, **options: Any) -> Any:
@@ -24,10 +25,10 @@ Where = Annotated[list[str] | None, _more("--where", help="Filter, if TARGET is 
 Host = Annotated[str, typer.Option(help="Address to listen on; other machines need --keys.")]
 Port = Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on; 0 for any free one.")]
 BaseUrl = Annotated[str, typer.Option(help="Base URL of document links. Default: that of the request.")]
-TrafficFolder = Annotated[Path, typer.Option("--traffic", metavar="DIR", help=(
-    "Folder for questions, answers and feedback."))]
+TrafficFolder = Annotated[Path | None, typer.Option("--traffic", metavar="DIR", help=(
+    "Folder for questions, answers and feedback. Default: traffic."))]
 Threads = Annotated[str | None, _more("--threads", metavar="PLACE", help=(
-    "Where to store conversations: a file or postgresql://..."))]
+    "Where to store conversations: a file, or postgresql://... for them and the traffic."))]
 CitationForm = Annotated[str, typer.Option(help="How answers name sources: annotations, markdown, both.")]
 Explore = Annotated[float, typer.Option(min=0, max=1, help=(
     "A/B test: share of conversations given to cells other than the first."))]
@@ -59,7 +60,7 @@ LogTexts = Annotated[bool, _more("--log-texts", help="Write questions and answer
 def serve(
         target: Target, model: Model = None, reasoning: Reasoning = None, retrieval: Retrieval = None,
         retriever: Retriever = None, k: ChunksPerSearch = None, where: Where = None, host: Host = "127.0.0.1",
-        port: Port = 8700, url: BaseUrl = "", traffic: TrafficFolder = Path("traffic"), threads: Threads = None,
+        port: Port = 8700, url: BaseUrl = "", traffic: TrafficFolder = None, threads: Threads = None,
         citations: CitationForm = "annotations", explore: Explore = 0.0, keys: KeyFile = None,
         allow: Allow = None, owner: Owner = "", names: HostNames = None, rate: QuestionRate = "60/minute",
         concurrency: Concurrency = 64, queue: Waiting = 64, connections: MaxConnections = None,
@@ -81,11 +82,17 @@ def serve(
         MissingExtra.check("mcp", "mcp")
     from ragbed.experiments.guests.serving.app import serve as run
     from ragbed.experiments.guests.serving.size_limits import SizeLimits
+    from ragbed.experiments.guests.traffic.postgres_traffic import is_postgres
+
+    if traffic is not None and is_postgres(threads):
+        refuse("--traffic has no effect, because the PostgreSQL database of --threads stores the traffic too; omit it, "
+               "and copy the traffic to a folder with `ragbed copy-traffic`")
 
     given: dict[str, Any] = _given_settings(model=model, reasoning=reasoning, retrieval=retrieval, retriever=retriever,
                                            where=where, k=k)
-    run(target, given, host=host, port=port, url=url, traffic=traffic, threads=threads, citations=citations,
-        explore=explore, sizes=SizeLimits(max_question, task=max_task), keys=keys, names=names or (), rate=rate,
+    run(target, given, host=host, port=port, url=url, traffic=traffic or Path("traffic"), threads=threads,
+        citations=citations, explore=explore, sizes=SizeLimits(max_question, task=max_task), keys=keys,
+        names=names or (), rate=rate,
         limits={"concurrency": concurrency, "queue": queue, "seconds": timeout, "connections": connections},
         edge={"log": log, "root_path": root_path, "proxies": proxies or (), "origins": origins or ()},
         log_texts=log_texts,

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import re
 import time
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
@@ -14,7 +15,8 @@ from uuid import uuid4
 from pydantic_core import from_json
 
 from ragbed.agents.types import Answer, ToolStep, failed_answer
-from ragbed.documents.errors import CallError, RecipeMismatch, SettingsError, UserError
+from ragbed.documents.errors import CallError, RecipeMismatch, RunError, SettingsError, UserError
+from ragbed.documents.http import sanitize_line
 from ragbed.documents.keys import redact_keys
 from ragbed.documents.types import replace_surrogates
 from ragbed.experiments.guests.access.access import Access
@@ -22,6 +24,7 @@ from ragbed.experiments.guests.operations.failures import hide_answer, hide_even
 from ragbed.experiments.guests.serving.answer_json import answer_json, call_json, display_text, passage_json, step_json
 from ragbed.experiments.guests.serving.model_calls import TASKS, answer_call
 from ragbed.experiments.guests.serving.size_limits import SizeLimits
+from ragbed.experiments.guests.traffic.postgres_traffic import database_errors
 from ragbed.experiments.guests.traffic.turns import ChatTurn
 from ragbed.strategies.reading import strip_thinking
 from ragbed.strategies.types import Failure, Form, Generate, Turn
@@ -33,8 +36,10 @@ if TYPE_CHECKING:
     from ragbed.experiments.guests.traffic.traffic import Traffic
 
 Event = dict[str, Any]
+_LOG = logging.getLogger("ragbed")
 _STOPPED = Failure("stopped", "the client disconnected, or the server was stopped")
 _WITHHELD = Failure("withheld", "it is based on documents that your key may no longer read")
+_UNSTORED = Failure("store", "the server cannot store answers now; try again later")
 _INTERNAL = Failure("internal", "internal error; see the server's log")
 
 
@@ -230,6 +235,9 @@ class ChatSessions:
         except (UserError, CallError) as error:
             own = "settings" if isinstance(error, SettingsError | RecipeMismatch) else "server"
             return failed_answer(Failure(getattr(error, "kind", own), redact_keys(str(error))))
+        except database_errors() as error:
+            _LOG.warning("the threads cannot be read or written: %s", sanitize_line(str(error)))
+            return failed_answer(_UNSTORED)
         except asyncio.CancelledError:  # the task goes on, to write its record
             if turn.history is None:
                 await assistant.abandon(id)
@@ -241,13 +249,22 @@ class ChatSessions:
         return failed_answer(_STOPPED)
 
     async def _record(self, turn: ChatTurn, answer: Answer, text: AnswerStream, times: TurnTimes) -> Event:
-        """Store the answer, and return it as JSON. The record has the details of failures; clients do not get them."""
-        shown = answer_json(hide_answer(answer), text.sent, turn.assistant.index, record=turn.record,
-                            thread=turn.thread, configuration=turn.configuration, question=turn.question)
+        """Store the answer, and return it as JSON. If it cannot be stored, it has failed. The record has the details of
+        failures; clients do not get them."""
+        def show(answer: Answer) -> Event:
+            return answer_json(hide_answer(answer), text.sent, turn.assistant.index, record=turn.record,
+                               thread=turn.thread, configuration=turn.configuration, question=turn.question)
+
+        shown = show(answer)
+        basis = {"basis": self.access.basis(answer, turn.assistant.index, turn.basis)} if self.access.rules else {}
+        try:
+            await self.traffic.end(turn, answer, {**shown, **basis})
+        except RunError as error:
+            _LOG.warning("an answer cannot be stored: %s", error)
+            answer = failed_answer(_UNSTORED)
+            shown = {**show(answer), "text": display_text(answer)}
         for observer in self._observers:
             observer(turn, answer, times)
-        basis = {"basis": self.access.basis(answer, turn.assistant.index, turn.basis)} if self.access.rules else {}
-        await self.traffic.end(turn, answer, {**shown, **basis})
         return shown
 
 

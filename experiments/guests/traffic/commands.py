@@ -1,4 +1,4 @@
-"""`ragbed questions`."""
+"""`ragbed questions` and `ragbed copy-traffic`."""
 from __future__ import annotations
 
 from pathlib import Path
@@ -34,3 +34,23 @@ def questions(
     print_result(json, {"from": str(source), "questions": str(out), "n": len(lines), **counts}, (
         f"{out}: {plural(len(lines), 'question')}, {counts['up']} with a thumb up and {counts['down']} with a thumb "
         f"down; review them with `ragbed review {out} --index INDEX`"))
+
+
+def copy_traffic(
+        url: Annotated[str, typer.Argument(metavar="URL", help="The database: postgresql://USER@HOST/DATABASE.")],
+        out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Folder to write; it replaces a copy.")],
+        json: AsJson = False) -> None:
+    """Copy the traffic of servers that share a PostgreSQL database to a folder.
+
+    `ragbed show`, `report`, `compare` and `questions` read the folder like one of `ragbed serve --traffic`. The
+    password can be in PGPASSWORD.
+    """
+    from ragbed.experiments.formatting import plural
+    from ragbed.experiments.guests.traffic import postgres_traffic
+    from ragbed.experiments.guests.traffic.traffic import SCHEMA, VERSION
+    from ragbed.experiments.terminal.display import print_result
+
+    counts = postgres_traffic.copy_traffic(url, out, SCHEMA, VERSION)
+    print_result(json, {"out": str(out), **counts}, (
+        f"{out}: {plural(counts['threads'], 'thread')}, {plural(counts['turns'], 'answer')}, "
+        f"{counts['feedback']:,} with feedback"))

@@ -10,6 +10,7 @@ opens the folder adds a record that says so: every question has exactly one reco
 from __future__ import annotations
 
 import asyncio
+import hmac
 import json
 import secrets
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
@@ -17,6 +18,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from dataclasses import asdict
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
@@ -26,6 +28,7 @@ from ragbed.agents.database import Database, storable
 from ragbed.agents.types import Answer, failed_answer
 from ragbed.documents.errors import RunError, SettingsError
 from ragbed.documents.types import digest
+from ragbed.experiments.guests.traffic.postgres_traffic import PostgresDatabase, PostgresRun, is_postgres
 from ragbed.experiments.guests.traffic.traffic_runs import TRAFFIC, TrafficRun, folder_name
 from ragbed.experiments.question import Question
 from ragbed.experiments.runs.store import lock_run
@@ -49,12 +52,21 @@ SCHEMA = (
     " begun TEXT NOT NULL, ended TEXT)",
     "CREATE INDEX IF NOT EXISTS turns_of_thread ON turns (thread, place)",
     "CREATE INDEX IF NOT EXISTS turns_of_owner ON turns (owner)",
+    "CREATE TABLE IF NOT EXISTS titles (thread TEXT PRIMARY KEY, title TEXT NOT NULL)",
+    # Turns that are being answered, and the server that answers each.
+    "CREATE TABLE IF NOT EXISTS running (record TEXT PRIMARY KEY, server INTEGER NOT NULL)",
     # An A/B test uses the first thumb, so that a later change does not alter an earlier result.
     "CREATE TABLE IF NOT EXISTS feedback (record TEXT PRIMARY KEY, owner TEXT NOT NULL, thumb TEXT, comment TEXT,"
     " time TEXT NOT NULL, first TEXT, rated TEXT)")
-_RATE = ("INSERT INTO feedback VALUES (?1, ?2, ?3, ?4, ?5, ?3, iif(?3 IS NULL, NULL, ?5)) ON CONFLICT (record) DO"
-         " UPDATE SET thumb = ?3, comment = ?4, time = ?5, rated = coalesce(rated, excluded.rated),"
-         " first = coalesce(first, ?3)")
+_RATE = ("INSERT INTO feedback (record, owner, thumb, comment, time, first, rated) VALUES (?, ?, ?, ?, ?, ?, ?)"
+         " ON CONFLICT (record) DO UPDATE SET thumb = excluded.thumb, comment = excluded.comment, time = excluded.time,"
+         " rated = coalesce(feedback.rated, excluded.rated), first = coalesce(feedback.first, excluded.first)")
+_THREADS = ("SELECT t.thread, coalesce(n.title, t.question), l.last FROM turns t LEFT JOIN titles n ON"
+            " n.thread = t.thread JOIN (SELECT thread, min(place) AS place, max(begun) AS"
+            " last FROM turns WHERE owner = ? AND before IS NULL GROUP BY thread) l ON l.thread = t.thread AND"
+            " l.place = t.place WHERE t.owner = ? AND t.before IS NULL ORDER BY l.last DESC LIMIT ?")
+_UNFINISHED = ("SELECT t.record, t.run, r.server FROM turns t LEFT JOIN running r ON r.record = t.record"
+               " WHERE t.ended IS NULL")
 _MAX_TITLE = 80  # characters of a thread's title
 _KILLED = Failure("interrupted", "the server stopped before the answer ended")
 
@@ -80,36 +92,75 @@ def assign_variant(salt: str, thread: str, names: Sequence[str], explore: float)
     return others[int(place / explore * len(others))], explore / len(others)
 
 
+class TrafficFile(Database):
+    """The tables in the file of a folder, for the processes of one server.
+
+    Args:
+        server: number of this process, from 0.
+        processes: number of processes that use the folder.
+    """
+
+    def __init__(self, folder: Path, server: int = 0, processes: int = 1) -> None:
+        super().__init__(folder / TRAFFIC, SCHEMA, VERSION)
+        self.server, self._processes = server, processes
+
+    def lock(self, name: str) -> None:
+        """Hold the only lock of writers until the transaction ends."""
+        self.put("DELETE FROM running WHERE record = ''", ())
+
+    def is_dead(self, server: int | None) -> bool:
+        """Tell whether a process no longer runs: an earlier one of this number, or one of an earlier server."""
+        return server is None or server == self.server or server >= self._processes
+
+    def retry(self, work: Callable[[], T]) -> T:
+        """Return the result of work."""
+        return work()
+
+
 class Traffic:
     """Stores a server's answers. A separate thread reads and writes, so that the event loop never waits for the disk.
     """
 
-    def __init__(self, folder: Path, configurations: Sequence[str], explore: float, thread: ThreadPoolExecutor) -> None:
-        self.folder, self._configurations, self._explore, self._thread = folder, configurations, explore, thread
-        self._runs: dict[str, TrafficRun] = {}
-        self._lock: FileLock
-        self._database: Database
+    def __init__(self, place: str | Path, configurations: Sequence[str], explore: float, thread: ThreadPoolExecutor,
+                 process: tuple[int, int] | None) -> None:
+        self.place, self._configurations, self._explore, self._thread = place, configurations, explore, thread
+        self._process = process
+        self._runs: dict[str, TrafficRun | PostgresRun] = {}
+        self._lock: FileLock | None = None
+        self._database: TrafficFile | PostgresDatabase
         self._salt = ""
 
     @classmethod
     @asynccontextmanager
-    async def open(cls, folder: Path, configurations: Sequence[str], explore: float = 0.0) -> AsyncIterator[Traffic]:
-        """Open the traffic in a folder, and close it at the end. A missing folder is created.
+    async def open(cls, place: str | Path, configurations: Sequence[str], explore: float = 0.0,
+                   process: tuple[int, int] | None = None) -> AsyncIterator[Traffic]:
+        """Open the traffic in a folder or a PostgreSQL database, and close it at the end. A missing folder is created.
 
         Args:
             configurations: their names; the first is the default.
             explore: share of threads that are assigned to another configuration.
+            process: number of this process and how many share the folder, whose lock another process holds; None if
+                this process locks the folder.
 
         Raises:
-            RunError: another process uses the folder, or it cannot be written.
+            RunError: another server uses the folder, or it cannot be written, or the database cannot be reached.
         """
         with ThreadPoolExecutor(1, thread_name_prefix="traffic") as thread:
-            traffic = cls(folder, configurations, explore, thread)
+            traffic = cls(place, configurations, explore, thread, process)
             await traffic._do(traffic._open)
             try:
                 yield traffic
             finally:
                 await traffic._do(traffic._close)
+
+    @property
+    def name(self) -> str:
+        """Return the name of the folder or the database, without a password."""
+        return self._database.name if isinstance(self._database, PostgresDatabase) else str(self.place)
+
+    def secret(self, purpose: str) -> bytes:
+        """Return a secret that all servers with this traffic share."""
+        return hmac.digest(self._salt.encode(), purpose.encode(), "sha256")
 
     async def choose(self, thread: str, requested: str | None = None) -> tuple[str, float]:
         """Return the configuration that answers in a thread, and the probability of its assignment, which is 1 if the
@@ -123,16 +174,19 @@ class Traffic:
         return assign_variant(self._salt, thread, self._configurations, self._explore)
 
     async def position(self, thread: str, owner: str) -> int:
-        """Count the turns in an owner's thread. Raises SettingsError if the owner has no such thread."""
-        (count,), = await self._do(self._database.read, "SELECT count(*) FROM turns WHERE thread = ? AND owner = ?",
-                                   (thread, owner))
-        if not count:
+        """Return the position of the next turn in an owner's thread. Raises SettingsError if the owner has no such
+        thread."""
+        (last,), = await self._do(self._database.read, "SELECT max(place) FROM turns WHERE thread = ? AND owner = ?",
+                                  (thread, owner))
+        if last is None:
             raise SettingsError(f"there is no thread {thread!r:.100}")
-        return int(count)
+        return int(last) + 1
 
     async def start(self, turn: ChatTurn) -> None:
         """Store a turn when it starts. Raises SettingsError if the thread belongs to another owner, or the turn was
         already started."""
+        if turn.history is None:
+            await self._do(self._check_idle, turn.thread)
         await self._do(self._start, turn)
 
     async def end(self, turn: ChatTurn, answer: Answer, shown: Mapping[str, Any]) -> None:
@@ -142,7 +196,7 @@ class Traffic:
             shown: answer that the client sees and `thread` returns; its `standalone` is the question rewritten for the
                 search.
         """
-        await self._do(self._end, turn, answer, shown)
+        await self._do(self._database.retry, partial(self._end, turn, answer, shown))
 
     async def feedback(self, record: str, owner: str, thumb: Thumb | None, comment: str = "") -> str | None:
         """Store an owner's feedback, which replaces any earlier one. Return the answer's configuration; None if the
@@ -151,25 +205,33 @@ class Traffic:
 
     async def threads(self, owner: str, limit: int = 200) -> list[dict[str, Any]]:
         """Return an owner's threads that the server stores, latest first."""
-        # With min(), SQLite takes the other columns from the row that has the minimum.
-        rows = await self._do(self._database.read, (
-            "SELECT thread, question, min(place), (SELECT max(begun) FROM turns WHERE thread = t.thread) AS last"
-            " FROM turns t WHERE owner = ? AND before IS NULL GROUP BY thread ORDER BY last DESC LIMIT ?"),
-            (owner, limit))
-        return [{"id": thread, "title": " ".join(question.split())[:_MAX_TITLE], "updated": updated}
-                for thread, question, _, updated in rows]
+        rows = await self._do(self._database.read, _THREADS, (owner, owner, limit))
+        return [{"id": thread, "title": " ".join(title.split())[:_MAX_TITLE], "updated": updated}
+                for thread, title, updated in rows]
+
+    async def rename(self, thread: str, owner: str, title: str) -> bool:
+        """Give an owner's thread a title. Return False if the owner has no such thread."""
+        def rename() -> bool:
+            if not self._database.read("SELECT 1 FROM threads WHERE id = ? AND owner = ?", (thread, owner)):
+                return False
+            self._database.put("INSERT INTO titles (thread, title) VALUES (?, ?) ON CONFLICT (thread) DO UPDATE SET"
+                               " title = excluded.title", (thread, storable(title)))
+            self._database.flush()
+            return True
+
+        return await self._do(rename)
 
     async def thread(self, thread: str, owner: str) -> dict[str, Any] | None:
         """Return the turns of a thread in order; None if the owner has no such thread. An answer of an A/B test has no
         configuration until it is rated."""
         rows = await self._do(self._database.read, (
-            "SELECT t.question, iif(t.probability < 1 AND f.first IS NULL, json_remove(t.shown, '$.configuration'),"
-            " t.shown), t.filter, f.thumb, f.comment FROM turns t LEFT JOIN feedback f ON f.record = t.record"
-            " WHERE t.thread = ? AND t.owner = ? ORDER BY t.place"), (thread, owner))
-        return {"turns": [{"question": question, "answer": json.loads(shown) if shown else None,
+            "SELECT t.question, t.probability < 1 AND f.first IS NULL, t.shown, t.filter, f.thumb, f.comment FROM turns"
+            " t LEFT JOIN feedback f ON f.record = t.record WHERE t.thread = ? AND t.owner = ? ORDER BY t.place"),
+            (thread, owner))
+        return {"turns": [{"question": question, "answer": _shown_answer(shown, hidden),
                            "where": _filter_text(json.loads(where)),
                            "feedback": {"thumb": thumb, "comment": comment or ""}}
-                          for question, shown, where, thumb, comment in rows]} if rows else None
+                          for question, hidden, shown, where, thumb, comment in rows]} if rows else None
 
     async def conversation(self, record: str, owner: str) -> tuple[tuple[Turn, ...], list[str] | None] | None:
         """Return the turns that a client sent before an answer, and the answer itself as the last one. Then return what
@@ -191,29 +253,36 @@ class Traffic:
         return await asyncio.shield(asyncio.get_running_loop().run_in_executor(self._thread, work, *given))
 
     def _open(self) -> None:
-        self._lock = lock_run(self.folder)
-        self._database = Database(self.folder / TRAFFIC, SCHEMA, VERSION)
-        self._database.put("INSERT OR IGNORE INTO secrets VALUES ('salt', ?)", (secrets.token_hex(16),))
+        if is_postgres(self.place):
+            self._database = PostgresDatabase(str(self.place), SCHEMA)
+        else:
+            folder = Path(self.place)
+            self._lock = None if self._process else lock_run(folder)
+            self._database = TrafficFile(folder, *self._process or (0, 1))
+        self._database.put("INSERT INTO secrets VALUES ('salt', ?) ON CONFLICT DO NOTHING", (secrets.token_hex(16),))
         self._database.flush()
         (self._salt,), = self._database.read("SELECT value FROM secrets WHERE name = 'salt'")
-        for record, run in self._database.read("SELECT record, run FROM turns WHERE ended IS NULL"):
-            self._recover(record, run)
+        for record, run, server in self._database.read(_UNFINISHED):
+            if self._database.is_dead(server):
+                self._recover(record, run)
 
     def _recover(self, record: str, run: str) -> None:
         """End a turn that a killed process left unfinished, using its record if there is one. The server starts even if
         the run was deleted."""
-        if not (self.folder / run).is_dir():
+        if isinstance(self._database, TrafficFile) and not (Path(self.place) / run).is_dir():
             self._finish(record, "error", "")
             return
         opened = self._run(run)
-        if not opened.holds(record):
+        if opened.result(record) is None:
             opened.add(question_of(self._database, record), failed_answer(_KILLED), str)
-        (result,) = (one.result for one in opened.folder.records_of(record))
-        self._finish(record, result.outcome, result.text)
+        outcome, text = opened.result(record) or ("error", "")
+        self._finish(record, outcome, text)
 
-    def _run(self, name: str, assistant: Assistant | None = None) -> TrafficRun:
+    def _run(self, name: str, assistant: Assistant | None = None) -> TrafficRun | PostgresRun:
         if name not in self._runs:
-            self._runs[name] = TrafficRun.open(self.folder / name, assistant)
+            self._runs[name] = PostgresRun(self._database, name, assistant) if isinstance(
+                self._database, PostgresDatabase) else TrafficRun(Path(self.place) / name, assistant,
+                                                                  self._process is not None)
         return self._runs[name]
 
     def _start(self, turn: ChatTurn) -> None:
@@ -221,8 +290,9 @@ class Traffic:
         self._run(run, turn.run)
         before = None if turn.history is None else json.dumps([asdict(one) for one in turn.history])
         with self._database.transaction():
+            self._database.lock(thread)
             if turn.history is None or turn.probability < 1:  # the requested configuration answers this turn only
-                self._database.put("INSERT OR IGNORE INTO threads VALUES (?, ?, ?, ?)",
+                self._database.put("INSERT INTO threads VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING",
                                    (thread, turn.owner, turn.configuration, turn.probability))
                 if self._database.read("SELECT owner FROM threads WHERE id = ?", (thread,)) != [(turn.owner,)]:
                     raise SettingsError(f"there is no thread {thread!r:.100}")
@@ -233,24 +303,36 @@ class Traffic:
                 " question, begun) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 (turn.record, thread, turn.position, turn.owner, turn.configuration, run, turn.probability, before,
                  json.dumps(turn.where), storable(turn.question), _now()))
+            self._database.put("INSERT INTO running VALUES (?, ?)", (turn.record, self._database.server))
+
+    def _check_idle(self, thread: str) -> None:
+        """Raise SettingsError if another server is answering a question of the thread. A dead server's is ended."""
+        for record, run, server in self._database.read(f"{_UNFINISHED} AND t.thread = ? AND t.before IS NULL",
+                                                       (thread,)):
+            if server == self._database.server or not self._database.is_dead(server):
+                raise SettingsError(f"thread {thread!r:.100}: a question is being answered; wait for its answer")
+            self._recover(record, run)
 
     def _end(self, turn: ChatTurn, answer: Answer, shown: Mapping[str, Any]) -> None:
         run = self._run(folder_name(turn.configuration, turn.run))
-        run.add(question_of(self._database, turn.record), answer, turn.assistant.index.source_of)
+        question = question_of(self._database, turn.record)
+        run.add(question, answer, turn.assistant.index.source_of)
         self._finish(turn.record, answer.outcome, answer.text, shown)
 
     def _finish(self, record: str, outcome: str, text: str, shown: Mapping[str, Any] | None = None) -> None:
-        self._database.put(
-            "UPDATE turns SET outcome = ?, text = ?, shown = ?, standalone = ?, ended = ? WHERE record = ?",
-            (outcome, storable(text), None if shown is None else json.dumps(shown),
-             None if shown is None else shown.get("standalone"), _now(), record))
-        self._database.flush()
+        with self._database.transaction():
+            self._database.put(
+                "UPDATE turns SET outcome = ?, text = ?, shown = ?, standalone = ?, ended = ? WHERE record = ?",
+                (outcome, storable(text), None if shown is None else json.dumps(shown),
+                 None if shown is None else shown.get("standalone"), _now(), record))
+            self._database.put("DELETE FROM running WHERE record = ?", (record,))
 
     def _rate(self, record: str, owner: str, thumb: Thumb | None, comment: str) -> str | None:
         found = self._database.read("SELECT configuration FROM turns WHERE record = ? AND owner = ?", (record, owner))
         if not found:
             return None
-        self._database.put(_RATE, (record, owner, thumb, comment, _now()))
+        now = _now()
+        self._database.put(_RATE, (record, owner, thumb, comment, now, thumb, thumb and now))
         self._database.flush()
         return str(found[0][0])
 
@@ -260,10 +342,11 @@ class Traffic:
                 run.close()
             self._database.close()
         finally:
-            self._lock.release()
+            if self._lock is not None:
+                self._lock.release()
 
 
-def question_of(database: Database, record: str) -> Question:
+def question_of(database: Database | PostgresDatabase, record: str) -> Question:
     """Return a turn's question, with the turns before it and the filter of its request as the tag `where`."""
     (thread, place, before, where, text), = database.read(
         "SELECT thread, place, before, filter, question FROM turns WHERE record = ?", (record,))
@@ -272,6 +355,13 @@ def question_of(database: Database, record: str) -> Question:
                                             "place < ? AND before IS NULL ORDER BY place", (thread, place))]
     return Question(record, text, (), answerable=True, turns=tuple(turns),
                     tags={"where": tuple(found)} if (found := json.loads(where)) else {})
+
+
+def _shown_answer(shown: str | None, hidden: bool) -> dict[str, Any] | None:
+    answer: dict[str, Any] | None = json.loads(shown) if shown else None
+    if answer and hidden:
+        answer.pop("configuration", None)
+    return answer
 
 
 def _filter_text(where: Sequence[str]) -> str:

@@ -19,6 +19,7 @@ from ragbed.documents.types import digest
 from ragbed.experiments.cells import Cell
 from ragbed.experiments.metrics import score_result
 from ragbed.experiments.question import Benchmark, Question, Scheme
+from ragbed.experiments.record import Record
 from ragbed.experiments.running.fingerprint import manifest_for
 from ragbed.experiments.running.gold import match
 from ragbed.experiments.running.plan import Plan
@@ -27,6 +28,7 @@ from ragbed.experiments.runs.finished import Finished
 from ragbed.experiments.runs.run_manifest import questions_hash, read_manifest
 from ragbed.experiments.runs.store import RunFolder, lock_run, write_lines, write_text
 from ragbed.experiments.settings import RunSettings
+from ragbed.retrieval.storage.files import hold
 from ragbed.strategies.prompting import prompts_hash
 from ragbed.strategies.settings.strategy_config import parse_strategy
 from ragbed.strategies.types import Turn
@@ -41,6 +43,8 @@ EXEMPLARS = "exemplars.jsonl"  # file with exemplars, in each run whose prompts 
 SCHEME = Scheme(groups=("answers", "form"), rubric=None,
                 columns=("refused_answerable", "well_formed", "invalid_citations"))
 TASKS = "task-"  # start of the names of runs with prompts of client programs, such as for a title
+_NEXT_PLACE = ("UPDATE questions SET place = (SELECT coalesce(max(place) + 1, 0) FROM questions WHERE id != ?)"
+               " WHERE id = ?")
 _MAX_NAME = 60  # characters of a configuration's name in its folder's name
 
 
@@ -51,56 +55,64 @@ def folder_name(name: str, assistant: Assistant) -> str:
 
 
 class TrafficRun:
-    """The run of one configuration, locked by the server. Raises RunError if another process uses it."""
+    """The run of one configuration in a folder. Raises RunError if another server uses it.
 
-    def __init__(self, folder: RunFolder) -> None:
-        self.folder = folder
-        self.cell = Cell.of(read_manifest(folder.path).cells[0])
-        (self._count,), = folder.database.read("SELECT count(*) FROM questions")
-        folder.reopen()
+    Args:
+        shared: whether other processes of the same server use the run, too. Otherwise it stays locked.
+    """
 
-    @classmethod
-    def open(cls, path: Path, assistant: Assistant | None = None) -> TrafficRun:
-        """Open the run in a folder; create it for an assistant if it is new."""
-        lock = lock_run(path)
+    def __init__(self, path: Path, assistant: Assistant | None = None, shared: bool = False) -> None:
+        lock = hold(path / ".lock", wait=True) if shared else lock_run(path)
         try:
-            folder = RunFolder(path, lock)
+            self.folder = folder = RunFolder(path, lock)
+            if assistant is not None and not (path / "manifest.json").is_file():
+                folder.begin(*describe_run(assistant, path), {})
+            self.cell = Cell.of(read_manifest(path).cells[0])
+            folder.reopen()
         except RunError:
             lock.release()
             raise
-        if assistant is not None and not (path / "manifest.json").is_file():
-            if assistant.settings.exemplars:
-                write_lines(path / EXEMPLARS, map(asdict, assistant.settings.exemplars))
-            for name, text in assistant.settings.prompts.items():
-                (path / PROMPTS).mkdir(exist_ok=True)
-                (path / PROMPTS / f"{name}.md").write_text(text, encoding="utf-8")
-            # A question with history makes the history strategy a factor of the plan, before any question is asked.
-            example = Question("", "", (), answerable=True, turns=(Turn("", ""),))
-            plan = Plan.of(run_settings(assistant.settings, path), Benchmark(path.name, (example,), scheme=SCHEME))
-            plan = plan.with_prompt_files()
-            folder.begin(plan.settings.to_yaml(),
-                         manifest_for(plan, {assistant.settings.model: assistant.made["model"]}), {})
-        return cls(folder)
+        if shared:
+            lock.release()
 
     def add(self, question: Question, answer: Answer, source_of: Callable[[str], str]) -> None:
-        """Store a question and its answer durably, both or neither. Does nothing if the question is already there."""
-        from ragbed.experiments.running.cell_runner import StoredChunks, make_record, make_result
-
-        database, cell = self.folder.database, self.cell
+        """Store a question and its answer durably, both or neither. They replace those that are there."""
+        database = self.folder.database
         with database.transaction():
-            view = match(question.gold, answer.ranked, source_of)
-            result = make_result(cell, question, True, answer, view, StoredChunks(database, source_of))
-            self.folder.put_question(question, self._count)
-            self.folder.put_record(make_record(result, answer.cost), 0)
-        self._count += 1
+            self.folder.put_question(question, 0)  # locks the file, so that each question gets its own place
+            database.put(_NEXT_PLACE, (question.id, question.id))
+            self.folder.put_record(answer_record(self.cell, question, answer, database, source_of), 0)
 
-    def holds(self, question: str) -> bool:
-        """Tell whether a question has a record."""
-        return self.folder.timing(self.cell.id, question) is not None
+    def result(self, question: str) -> tuple[str, str] | None:
+        """Return the outcome and the text of a question's answer; None if it has no record."""
+        return next(((one.result.outcome, one.result.text) for one in self.folder.records_of(question)), None)
 
     def close(self) -> None:
         """Close the folder."""
         self.folder.close()
+
+
+def describe_run(assistant: Assistant, path: Path) -> tuple[str, dict[str, Any]]:
+    """Return the settings and the manifest of a run in a folder, and write its exemplars and prompts to it."""
+    if assistant.settings.exemplars:
+        write_lines(path / EXEMPLARS, map(asdict, assistant.settings.exemplars))
+    for name, text in assistant.settings.prompts.items():
+        (path / PROMPTS).mkdir(exist_ok=True)
+        (path / PROMPTS / f"{name}.md").write_text(text, encoding="utf-8")
+    # A question with history makes the history strategy a factor of the plan, before any question is asked.
+    example = Question("", "", (), answerable=True, turns=(Turn("", ""),))
+    plan = Plan.of(run_settings(assistant.settings, path), Benchmark(path.name, (example,), scheme=SCHEME))
+    plan = plan.with_prompt_files()
+    return plan.settings.to_yaml(), dict(manifest_for(plan, {assistant.settings.model: assistant.made["model"]}))
+
+
+def answer_record(cell: Cell, question: Question, answer: Answer, texts: Any, source_of: Callable[[str], str]
+                  ) -> Record:
+    """Return the record of an answer. Its texts are put into the database `texts`."""
+    from ragbed.experiments.running.cell_runner import StoredChunks, make_record, make_result
+
+    view = match(question.gold, answer.ranked, source_of)
+    return make_record(make_result(cell, question, True, answer, view, StoredChunks(texts, source_of)), answer.cost)
 
 
 def run_settings(settings: AssistantSettings, path: Path) -> RunSettings:
