@@ -1,47 +1,25 @@
-"""The parsing process: reads requests from stdin and writes answers to stdout, one JSON object per line.
-
-`documents.workers` starts it, and it ends when its stdin ends. It answers each request twice. First it sends `ready`,
-once the parser is imported, so that the deadline covers parsing only. Then it sends the document or the error.
-"""
+"""The process that parses documents: `documents.workers` starts it, asks it to import a parser, and then to parse."""
 from __future__ import annotations
 
-import json
-import os
-import signal
-import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from ragbed.documents.child_process import answer_requests
 from ragbed.documents.errors import DocumentError, UserError
 from ragbed.documents.parse import find_parser, parse_document
 
-_MAX_MEMORY = 6 * 1024**3  # bytes
+MAX_MEMORY = 6 * 1024**3  # bytes
 
 
-def main() -> None:
-    """Answer requests until stdin ends. Redirect library output to stderr, since stdout carries the answers."""
-    answers = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)
-    limit_memory()
-
-    def say(message: dict[str, Any]) -> None:
-        answers.write(json.dumps(message).encode() + b"\n")
-        answers.flush()
-
-    for line in sys.stdin.buffer:
-        request = json.loads(line)
-        with suppress(UserError):  # the answer reports it
+def answer(request: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the document, or the `reason` why there is none. Without `path`, only import its parser."""
+    if "path" not in request:
+        with suppress(UserError):  # parsing reports it
             find_parser(request["relative"], request["ocr"])
-        say({"ready": True})
-        set_alarm(int(request["deadline"]) + 10)
-        say(answer(request))
-        set_alarm(0)
-
-
-def answer(request: dict[str, Any]) -> dict[str, Any]:
+        return {}
     try:
         data = read(Path(request["path"]), request["max_bytes"], request.get("span"))
         return asdict(parse_document(data, request["relative"], request.get("id"),
@@ -50,10 +28,6 @@ def answer(request: dict[str, Any]) -> dict[str, Any]:
         return {"reason": error.reason}
     except UserError as error:
         return {"reason": str(error)}
-    except MemoryError:
-        return {"reason": f"needs more than {_MAX_MEMORY // 1024**3} GB of memory to parse"}
-    except RecursionError:
-        return {"reason": "nested too deeply to parse"}
 
 
 def read(path: Path, max_bytes: int, span: Sequence[int] | None = None) -> bytes:
@@ -73,22 +47,5 @@ def read(path: Path, max_bytes: int, span: Sequence[int] | None = None) -> bytes
     return data
 
 
-def limit_memory(most: int = _MAX_MEMORY) -> None:
-    """Limit this process's memory, in bytes, in case a document expands without bound."""
-    if sys.platform == "win32":
-        return
-    import resource
-
-    _, hard = resource.getrlimit(resource.RLIMIT_AS)
-    limit = most if hard == resource.RLIM_INFINITY else min(most, hard)
-    resource.setrlimit(resource.RLIMIT_AS, (limit, hard))
-
-
-def set_alarm(seconds: int) -> None:
-    """Have the kernel end this process after `seconds`, even if the parent is gone; 0 cancels the alarm."""
-    if sys.platform != "win32":
-        signal.alarm(seconds)
-
-
 if __name__ == "__main__":
-    main()
+    answer_requests(answer, MAX_MEMORY)

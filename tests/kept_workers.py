@@ -1,15 +1,15 @@
 """Parsing processes that outlive an index, so that the next test need not start its own."""
-import subprocess
 from dataclasses import replace
 from typing import Any
 
 from ragbed.documents import workers
+from ragbed.documents.child_process import ChildProcess
 from ragbed.documents.paths import child_environment
 from ragbed.documents.sources import Source
 
 _UNREAD = {"PYTEST_CURRENT_TEST", "RAGBED_CACHE", "PWD", "OLDPWD"}  # of the environment; a parser does not read these
 _MOST = 4
-_idle: list[tuple[dict[str, str], "subprocess.Popen[bytes]"]] = []
+_idle: list[tuple[dict[str, str], ChildProcess]] = []
 
 
 class KeptWorker(workers.Worker):
@@ -30,22 +30,20 @@ class KeptWorker(workers.Worker):
         self._closed = True
 
     def close(self) -> None:
-        if self._process is not None and not self._busy and self._process.poll() is None:
-            _idle.append((_environment(), self._process))
-            self._process = None
+        if self._child is not None and not self._busy and self._child.stop.alive:
+            _idle.append((_environment(), self._child))
+            self._child = None
             if len(_idle) > _MOST:
-                _end(_idle.pop(0)[1])
+                _idle.pop(0)[1].stop()
         super().close()
 
-    def _start(self) -> "subprocess.Popen[bytes]":
+    def _start(self) -> ChildProcess:
         now = _environment()
         place = next((place for place, (known, _) in enumerate(_idle) if known == now), None)
-        if self._process is None and place is not None:
-            process = _idle.pop(place)[1]
-            if process.poll() is None:
-                self._process = process
-            else:
-                _end(process)
+        if self._child is None and place is not None:
+            child = _idle.pop(place)[1]
+            if child.running:
+                self._child = child
         return super()._start()
 
 
@@ -53,12 +51,7 @@ def _environment() -> dict[str, str]:
     return {name: value for name, value in child_environment().items() if name not in _UNREAD}
 
 
-def _end(process: "subprocess.Popen[bytes]") -> None:
-    process.kill()
-    process.communicate()
-
-
 def end_all() -> None:
     """End every process that was kept."""
     while _idle:
-        _end(_idle.pop()[1])
+        _idle.pop()[1].stop()

@@ -167,7 +167,7 @@ async def test_its_tool_is_offered_to_mcp_clients(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setattr(guests, "installed", lambda: (guests.Guest("ferries", {
         "tool": {"next_ferry": "ferries:next_ferry"}}),))
-    server = create_mcp_server(ServerState({}, None, None))
+    server = create_mcp_server(ServerState({}, None, None, None))
     assert "next_ferry" in {tool.name for tool in await server.list_tools()}
 
 

@@ -9,17 +9,15 @@ from __future__ import annotations
 import asyncio
 import inspect
 import json
-import os
 import re
-import sys
+import signal
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from ragbed.documents.child_process import Requests, limit_memory
 from ragbed.documents.errors import RagbedError
 from ragbed.documents.user_code import UserCode
-from ragbed.documents.worker import limit_memory, set_alarm
 from ragbed.experiments.guests.agent_tools.arguments import ToolFailure, describe_tool, read_arguments
 
 _MAX_MEMORY = 2 * 1024**3  # bytes; DuckDB's own limit does not count all that a query allocates
@@ -30,21 +28,8 @@ Json = Mapping[str, Any]
 
 def main() -> None:
     """Answer the job, then requests until stdin ends."""
-    answers = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)
-
-    def read() -> Any:
-        request = json.loads(sys.stdin.buffer.readline() or b"null")
-        if request:
-            set_alarm(int(request["seconds"]) + 20)
-        return request
-
-    def say(answer: Json) -> None:
-        with suppress(BrokenPipeError):  # the parent is gone
-            answers.write(json.dumps(answer).encode() + b"\n")
-            answers.flush()
-        set_alarm(0)
-
+    requests = Requests(signal.SIGTERM)
+    read, say = requests.read, requests.answer
     job = read()
     try:
         if job["job"] == "mcp":

@@ -2,18 +2,14 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 import signal
-import subprocess
-import sys
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
-from threading import Lock, Timer
+from threading import Lock
 from typing import Any
-from weakref import finalize
 
+from ragbed.documents.child_process import ChildFailure, ChildProcess
 from ragbed.documents.paths import child_environment
 from ragbed.experiments.guests.agent_tools.arguments import ToolFailure
 
@@ -52,7 +48,7 @@ class ToolPool:
             try:
                 if first not in (None, used[0].first):
                     raise ToolFailure("it has changed since the run began; start a new run to use it")
-                return used[0].exchange(request, seconds)
+                return used[0].answer(request, seconds)
             finally:
                 self._idle.append(used[0])
 
@@ -60,88 +56,42 @@ class ToolPool:
             return await asyncio.get_running_loop().run_in_executor(self._threads, work)
         except asyncio.CancelledError:
             for child in used:
-                _signal(child.process, signal.SIGTERM)
+                child.send_signal(signal.SIGTERM)
             raise
 
     def close(self) -> None:
         """Stop the processes. No call may be running."""
         self._threads.shutdown()
         while self._idle:
-            self._idle.pop().end()
+            self._idle.pop().stop()
 
     def _take(self, job: Json) -> _Child:
         """Return an idle process with this job, or start one, which may replace an idle process."""
         with self._lock:
-            fits = next((one for one in self._idle if one.job is job and one.end.alive), None)
+            fits = next((one for one in self._idle if one.job is job and one.stop.alive), None)
             other = fits or (self._idle[0] if self._idle else None)
             if other is not None:
                 self._idle.remove(other)
         if fits is None and other is not None:
-            other.end()
+            other.stop()
         return fits or _Child(job, self._environment)
 
 
-class _Child:
-    """A process with a job. `first` is its answer to it. `end` stops it, and is no longer `alive` then."""
+class _Child(ChildProcess):
+    """A process with a job. `first` is its answer to it."""
 
     def __init__(self, job: Json, environment: Mapping[str, str]) -> None:
-        self.job = job
-        self.process = subprocess.Popen([sys.executable, "-P", "-m", f"{__package__}.child"], stdin=subprocess.PIPE,
-                                        stdout=subprocess.PIPE, env=environment, start_new_session=True)
-        self.end = finalize(self, _end, self.process)
-        self.first = self.exchange(job, _START_SECONDS)
+        super().__init__(f"{__package__}.child", environment, _STOP_SECONDS, quiet=False)
+        self.job, self.first = job, self.answer(job, _START_SECONDS)
 
-    def exchange(self, request: Json, seconds: float) -> Json:
-        """Send a request and return its answer. Raises ToolFailure with the reason if there is none."""
-        process, expired = self.process, list[bool]()
-        assert process.stdin is not None
-        assert process.stdout is not None
-
-        def stop() -> None:
-            expired.append(True)
-            _terminate(process)
-
-        late = Timer(seconds, stop)
-        late.daemon = True
-        late.start()
-        with suppress(BrokenPipeError):  # the missing answer is handled below
-            process.stdin.write(json.dumps({**request, "seconds": seconds}).encode() + b"\n")
-            process.stdin.flush()
-        line = process.stdout.readline(_MAX_LINE)
-        late.cancel()
-        if line.endswith(b"\n"):
-            answer: Json = json.loads(line)
-        else:
-            with suppress(subprocess.TimeoutExpired):
-                process.wait(0 if line or expired else 1)  # for its own exit status
-            self.end()
-            answer = {"failure": f"it did not return within {seconds:g} seconds" if expired else
-                      f"its process ended with exit status {process.returncode}"}
+    def answer(self, request: Json, seconds: float) -> Json:
+        """Return the answer to a request. Raises ToolFailure with the reason if there is none."""
+        try:
+            answer: Json = self.ask(request, seconds, _MAX_LINE)
+        except ChildFailure as why:
+            raise ToolFailure(str(why)) from None
         if answer.get("ends"):
-            self.end()
+            self.stop()
         if "failure" in answer:
             raise ToolFailure(answer["failure"])
         return answer
-
-
-def _end(process: subprocess.Popen[bytes]) -> None:
-    for pipe in filter(None, (process.stdin, process.stdout)):
-        with suppress(BrokenPipeError):
-            pipe.close()
-    _terminate(process)
-
-
-def _terminate(process: subprocess.Popen[bytes]) -> None:
-    """Ask a process to end, and kill it if it does not: an MCP client first stops its server."""
-    _signal(process, signal.SIGTERM)
-    try:
-        process.wait(_STOP_SECONDS)
-    except subprocess.TimeoutExpired:
-        _signal(process, getattr(signal, "SIGKILL", signal.SIGTERM))
-        process.wait()
-
-
-def _signal(process: subprocess.Popen[bytes], number: int) -> None:
-    if process.poll() is None:
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, number) if hasattr(os, "killpg") else process.terminate()  # also what it started

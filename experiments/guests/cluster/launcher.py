@@ -29,8 +29,8 @@ _PARENT_OPTIONS = ("--json", "--launcher")  # options that are not passed to sha
 MAX_PROCESSES = 256
 Servers = dict[str, tuple[str, str]]  # address and key of each local model's server, by the model's identity
 _CHILD = """import runpy, signal, sys
-from ragbed.experiments.guests.local_models.child import die_with
-die_with(int(sys.argv.pop(1)), signal.SIGTERM)
+from ragbed.documents.child_process import end_with_parent
+end_with_parent(int(sys.argv.pop(1)), signal.SIGTERM)
 runpy.run_module("ragbed", run_name="__main__")"""  # runs the command line in a process that ends with this one
 
 

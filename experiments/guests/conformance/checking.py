@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ragbed.agents.model_settings import Limits
+from ragbed.documents.child_process import end_with_parent
 from ragbed.documents.errors import SettingsError
 from ragbed.documents.paths import child_environment
 from ragbed.experiments.guests.conformance.playing import difference, examine
@@ -115,7 +116,8 @@ def _child(order: str, place: Path) -> subprocess.Popen[bytes]:
     place.touch()
     # A file, not a pipe: it cannot fill up, and a process left running by the strategy cannot keep it open.
     with place.with_suffix(".out").open("a+b") as out:
-        command = [sys.executable, "-c", f"from {__name__} import play; play()", str(place), order]
+        command = [sys.executable, "-c", f"from {__name__} import play; play()", str(place), order,
+                   str(os.getpid())]
         return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=out, env=environment,
                                 start_new_session=True)
 
@@ -205,12 +207,13 @@ def _watch() -> Callable[[Spec], AbstractContextManager[dict[str, None]]]:
 
 
 def play() -> None:
-    """Play the strategies in the last command-line argument. The first argument names a file, which gets a line of JSON
+    """Play the strategies in the second command-line argument. The first one names a file, which gets a line of JSON
     per strategy, or the stack of a strategy that does not end.
     """
     if sys.platform != "win32":  # endless output must not fill the disk
         import resource
         resource.setrlimit(resource.RLIMIT_FSIZE, (_MAX_PRINTED, resource.getrlimit(resource.RLIMIT_FSIZE)[1]))
+    end_with_parent(int(sys.argv[3]))
     place, order, ends = Path(sys.argv[1]), json.loads(sys.argv[2]), time.monotonic() + _MAX_SECONDS
     sys.dont_write_bytecode = True
     sys.unraisablehook = lambda unraisable: None  # errors of a stopped generator are reported as a broken limit

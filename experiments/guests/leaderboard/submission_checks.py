@@ -25,8 +25,8 @@ from ragbed.agents.cassette import Cassette, SearchLine, TextLine, write_cassett
 from ragbed.agents.database import Database
 from ragbed.agents.journal import call_key
 from ragbed.agents.replies import parse_object
+from ragbed.documents.child_process import end_with_parent, limit_memory
 from ragbed.documents.errors import UserError
-from ragbed.documents.worker import limit_memory
 from ragbed.experiments.benchmarks.hub import only_cached
 from ragbed.experiments.question import Benchmark
 from ragbed.experiments.running.plan import Plan
@@ -261,7 +261,8 @@ def check_all(paths: Sequence[Path], references: Sequence[Reference], seconds: i
     context: Any = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
     for path in paths:
         receiving, sending = context.Pipe(duplex=False)
-        process = context.Process(target=_work, args=(path, references, seconds, sending), daemon=True)
+        process = context.Process(target=_work, args=(path, references, seconds, sending, os.getpid()),
+                                  daemon=True)
         process.start()
         sending.close()
         verdict = _receive(path, process, receiving, seconds)
@@ -285,18 +286,10 @@ def _receive(path: Path, process: Any, receiving: Connection, seconds: int) -> V
         receiving.close()
 
 
-def _memory_in_use() -> int:
-    """Return the bytes of memory that the process has reserved, which it shares with the one that it was forked from;
-    0 if the system does not say."""
-    try:
-        return int(Path("/proc/self/statm").read_text().split()[0]) * os.sysconf("SC_PAGE_SIZE")
-    except OSError:
-        return 0
-
-
-def _work(path: Path, references: Sequence[Reference], seconds: int, sending: Connection) -> None:
+def _work(path: Path, references: Sequence[Reference], seconds: int, sending: Connection, parent: int) -> None:
     """Check a submission in a process of its own, and send the verdict as JSON."""
-    limit_memory(_MAX_MEMORY + _memory_in_use())
+    end_with_parent(parent)
+    limit_memory(_MAX_MEMORY)
     if hasattr(signal, "alarm"):
         signal.alarm(seconds + 10)
     for name in [name for name in os.environ if name.upper().endswith(("KEY", "TOKEN", "SECRET", "PASSWORD"))]:

@@ -4,15 +4,14 @@ It reads one line of JSON from standard input, which keeps the key out of the ar
 address to standard output, and runs until standard input ends."""
 from __future__ import annotations
 
-import ctypes
 import json
 import os
-import signal
 import sys
 import threading
 from typing import IO, Any
 
-_PR_SET_PDEATHSIG = 1
+from ragbed.documents.child_process import end_with_parent
+
 _PROMPT_CACHE_MIB = 1024
 _WARNINGS = 2  # a higher level would log several lines per request
 
@@ -20,7 +19,7 @@ _WARNINGS = 2  # a higher level would log several lines per request
 def main() -> None:
     """Serve until the parent ends."""
     order: dict[str, Any] = json.loads(sys.stdin.buffer.readline())
-    die_with(order["parent"], signal.SIGKILL)
+    end_with_parent(order["parent"])
     answers = _private_stdout()
     watch = threading.Thread(target=_end_with_stdin, daemon=True)
     watch.start()
@@ -37,15 +36,6 @@ def _end_with_stdin() -> None:
         pass
     # do not wait for the native server's threads
     os._exit(0)
-
-
-def die_with(parent: int, by: signal.Signals) -> None:
-    """On Linux, let the kernel send this process a signal when the parent thread ends for any reason."""
-    if sys.platform != "linux":
-        return
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, by)
-    if os.getppid() != parent:
-        os._exit(0)
 
 
 def _private_stdout() -> IO[bytes]:

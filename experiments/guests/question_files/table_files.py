@@ -1,20 +1,18 @@
 """Read the rows of CSV, Excel, Parquet, JSON and YAML files, from a file, a folder or the hub."""
 from __future__ import annotations
 
-import json
 import re
-import subprocess
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import yaml
 
+from ragbed.documents.child_process import ChildFailure, ChildProcess, answer_requests
 from ragbed.documents.errors import BenchmarkError, DocumentError, MissingExtra
 from ragbed.documents.paths import child_environment, expand_path
 from ragbed.documents.rows import Row, read_csv, read_rows, read_text
-from ragbed.documents.worker import limit_memory, read
+from ragbed.documents.worker import MAX_MEMORY, read
 from ragbed.experiments.benchmarks.base import QUESTION_FILES, files_below
 from ragbed.experiments.benchmarks.hub import fetch_files
 
@@ -134,13 +132,13 @@ def _read_yaml(file: Path) -> Any:
 def _read_workbook(file: Path, sheet: str | None) -> Iterator[Row]:
     """Yield the rows of a sheet. A separate process reads the file, since a hostile one may take long or crash it."""
     MissingExtra.check("office", "openpyxl")
+    child = ChildProcess(__name__, child_environment(RAGBED_KEEP_HIDDEN="1"))
     try:
-        done = subprocess.run([sys.executable, "-P", "-m", __name__, str(file)], stdout=subprocess.PIPE,
-                              stderr=subprocess.DEVNULL, timeout=_DEADLINE,
-                              env=child_environment(RAGBED_KEEP_HIDDEN="1"))
-        answer: Mapping[str, Any] = json.loads(done.stdout or b'{"reason": "its reader crashed"}')
-    except subprocess.TimeoutExpired:
-        answer = {"reason": f"not read within {_DEADLINE} seconds"}
+        answer: Mapping[str, Any] = child.ask({"file": str(file)}, _DEADLINE)
+    except ChildFailure as why:
+        answer = {"reason": f"not read: {why}"}
+    finally:
+        child.stop()
     if "reason" in answer:
         raise BenchmarkError(f"{file}: {answer['reason']}")
     sheets = {name: rows for name, rows in answer.items() if rows and sheet in (None, name)}
@@ -161,21 +159,17 @@ def _read_workbook(file: Path, sheet: str | None) -> Iterator[Row]:
                 raise BenchmarkError(f"{file}, row {number}: several columns are called {twice[0]!r}; rename one")
 
 
-def main() -> None:
-    """Print the cells of a workbook as JSON, or why it cannot be read."""
+def read_cells(request: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the cells of a workbook by sheet and row, or the `reason` why it cannot be read."""
     from ragbed.experiments.guests.office.workbooks import read_sheets
 
-    limit_memory()
-    file = Path(sys.argv[1])
+    file = Path(request["file"])
     try:
-        answer: Mapping[str, Any] = {name: sorted(rows.items()) for name, rows in
-                                     read_sheets(read(file, MAX_BYTES), file.name).items()}
+        return {name: sorted(rows.items()) for name, rows in
+                read_sheets(read(file, MAX_BYTES), file.name).items()}
     except DocumentError as error:
-        answer = {"reason": error.reason}
-    except (MemoryError, RecursionError) as error:
-        answer = {"reason": f"cannot be read within the limits ({type(error).__name__})"}
-    sys.stdout.write(json.dumps(answer))
+        return {"reason": error.reason}
 
 
 if __name__ == "__main__":
-    main()
+    answer_requests(read_cells, MAX_MEMORY)

@@ -46,6 +46,7 @@ from ragbed.experiments.guests.serving.connections import Connections, GuardedSe
 from ragbed.experiments.guests.serving.documents import document_routes
 from ragbed.experiments.guests.serving.mcp_tools import ServedTools, open_served_tools
 from ragbed.experiments.guests.serving.middleware import GateSettings, Queue, Rate, RequestGate
+from ragbed.experiments.guests.serving.page_images import PageImages
 from ragbed.experiments.guests.serving.responses import response_routes
 from ragbed.experiments.guests.serving.sessions import ChatSessions
 from ragbed.experiments.guests.serving.size_limits import SizeLimits, TooLong
@@ -81,7 +82,9 @@ async def open_server(settings: Sequence[ConfigurationSettings], traffic: Path, 
         reloading = asyncio.create_task(reload_indexes(configurations, checkpointer))
         stack.callback(reloading.cancel)
         tools = await stack.enter_async_context(open_served_tools()) if find_spec("mcp") else ServedTools({})
-        yield ServerState(configurations, sessions, metrics, url.rstrip("/"), citations, explore, tools,
+        images = PageImages()
+        stack.callback(images.close)
+        yield ServerState(configurations, sessions, metrics, images, url.rstrip("/"), citations, explore, tools,
                           owner)
 
 

@@ -8,13 +8,13 @@ from typing import Annotated
 from urllib.parse import quote, unquote, urlencode
 
 from fastapi import APIRouter, Query, Request
+from starlette.concurrency import run_in_threadpool
 from starlette.responses import HTMLResponse, Response
 
 from ragbed.documents.types import Chunk, Document
 from ragbed.experiments.formatting import visible
-from ragbed.experiments.guests.serving.page_images import MarkedPage, PageImages
+from ragbed.experiments.guests.serving.page_images import MarkedPage, Undrawable
 from ragbed.experiments.guests.serving.state import ServerState, request_owner
-from ragbed.retrieval.index import Index
 
 # A sandbox without scripts. It keeps its origin, so that its images can be loaded with a cookie. Browsers do not open a
 # sandboxed page with the Cross-Origin-Opener-Policy of the other pages.
@@ -40,43 +40,66 @@ _NOT_FOUND = ("This passage is not in the index", "The index has been rebuilt, o
 
 def document_routes(server: ServerState) -> APIRouter:
     """Return the routes below `/documents`."""
-    router, images = APIRouter(), PageImages()
+    router, images = APIRouter(), server.images
 
     @router.get("/documents/{path:path}", include_in_schema=False)
-    def document(request: Request, path: str, chunk: str | None = None,
-                 page: Annotated[int | None, Query(ge=1)] = None) -> Response:
+    async def document(request: Request, path: str, chunk: str | None = None,
+                       page: Annotated[int | None, Query(ge=1)] = None) -> Response:
         # The raw path, since an id may have encoded slashes.
         root = str(request.scope.get("root_path", ""))
         sent = request.scope["raw_path"].decode("latin-1").removeprefix(f"{root}/documents/")
         parts = list(map(unquote, sent.split("/")))
-        found = server.find(parts[0], chunk, request_owner(request))
+        found = await run_in_threadpool(server.find, parts[0], chunk, request_owner(request))
         if found is None:
             body = _page(_NOT_FOUND[0], f"<header><h1>{_NOT_FOUND[0]}</h1><p>{_NOT_FOUND[1]}</p></header>")
             return HTMLResponse(body, 404, _HEADERS)
         index, shown, passage = found
+        failure = ""
         if len(parts) == 1:
-            return HTMLResponse(document_page(index, shown, passage, images, page), headers=_HEADERS)
+            try:
+                marked = await images.mark(request, index, shown, shown_pages(shown, passage, page), passage)
+            except Undrawable as why:
+                marked, failure = None, f"The pages are shown as text, because they cannot be drawn: {why}."
+            body = await run_in_threadpool(document_page, shown, passage, marked, failure)
+            return HTMLResponse(body, headers=_HEADERS)
         number = re.fullmatch(r"pages/(\d{1,6})\.png", "/".join(parts[1:]))
-        png = images.png(index, shown, int(number[1])) if number else None
+        try:
+            png = await images.png(request, index, shown, int(number[1])) if number else None
+        except Undrawable as why:
+            return Response(_no_image(f"This page cannot be drawn: {why}."), 422, _HEADERS, "image/svg+xml")
         return Response(png or b"", 200 if png else 404, _HEADERS, "image/png")
 
     return router
 
 
-def document_page(index: Index, document: Document, chunk: Chunk | None, images: PageImages,
-                  page: int | None = None) -> str:
+def _no_image(reason: str) -> str:
+    return ('<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 595 842"><text x="50%" y="20%" font-size="13" '
+            f'text-anchor="middle" font-family="sans-serif">{escape(reason)}</text></svg>')
+
+
+def shown_pages(document: Document, chunk: Chunk | None, page: int | None) -> range:
+    """Return the numbers of the pages shown around a page, or around the passage's pages."""
+    first, last = (page, page) if page else _pages(chunk)
+    end = min(last + _CONTEXT_PAGES, len(document.pages))
+    begin = min(max(first - _CONTEXT_PAGES, 1), end)
+    return range(begin, min(end, begin + _MAX_PAGES - 1) + 1)
+
+
+def _pages(chunk: Chunk | None) -> tuple[int, int]:
+    return (chunk.pages if chunk else None) or (1, 1)
+
+
+def document_page(document: Document, chunk: Chunk | None, marked: Mapping[int, MarkedPage] | None,
+                  failure: str = "") -> str:
     """Return a document as HTML with the passage highlighted, as the target of `#page=N` or `#passage`.
 
     Args:
-        page: page to show, if the document has page images; None for the page of the passage.
+        marked: pages to show as images; None to show text.
+        failure: why text is shown, if the document has pages.
     """
-    passage = (chunk.pages if chunk else None) or (1, 1)
-    first, last = (page, page) if page else passage
-    end = min(last + _CONTEXT_PAGES, len(document.pages))
-    begin = min(max(first - _CONTEXT_PAGES, 1), end)
-    end = min(end, begin + _MAX_PAGES - 1)
-    marked = images.mark(index, document, range(begin, end + 1), chunk)
-    note = _note(chunk, [one for number, one in marked.items() if passage[0] <= number <= passage[1]]) if marked else ""
+    passage = _pages(chunk)
+    note = _note(chunk, [one for number, one in marked.items() if passage[0] <= number <= passage[1]]) if marked else \
+        f"<div class=note>{escape(failure)}</div>" if failure else ""
     body = _page_images(document, chunk, marked) if marked else "".join(_render_part(document, chunk))
     source = visible(document.source)
     pages = chunk.pages if chunk else None

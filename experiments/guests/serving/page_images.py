@@ -1,33 +1,36 @@
-"""Images of PDF pages, and the boxes of a passage on them."""
+"""Images of PDF pages, and the boxes of a passage on them. Processes of their own draw them: a page may be hostile."""
 from __future__ import annotations
 
+import asyncio
+import base64
 import html
 import re
-import threading
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+import time
+from collections import OrderedDict
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import lru_cache
-from itertools import accumulate
-from pathlib import Path
 from typing import Any
+from weakref import WeakSet
 
-from ragbed.documents.parsers.clean_html import normalize_text
+from fastapi import Request
+
+from ragbed.documents.child_process import ChildFailure, ChildProcess
 from ragbed.documents.types import Chunk, Document
+from ragbed.experiments.guests.serving import page_drawing
+from ragbed.experiments.guests.serving.middleware import Queue
+from ragbed.experiments.guests.serving.state import http_error, request_owner
 from ragbed.retrieval.index import Index
-from ragbed.retrieval.source_paths import read_source
 
-Rect = tuple[float, float, float, float]  # x0, y0, x1, y1 in points, from the top left corner
-
-_OPEN_FILES, _CACHED_IMAGES = 2, 48
-_MAX_PIXELS = 3_000_000  # maximum pixels of an image
-_ZOOM = 2.0  # pixels per point; fewer if the image would exceed _MAX_PIXELS
-_MAX_WORDS = 20_000  # maximum words of a page; longer pages are not highlighted
-_UNIQUE = 16  # lines with fewer letters must match whole words, because they may occur by chance
-_MAX_GAP = 40  # maximum letters between a line and the previous one
-_LOCK_SECONDS = 10.0  # seconds to wait while another request draws a page
-_A4 = 595.0, 842.0
+_PROCESSES, _MAX_WAITING = 2, 64
+_START_SECONDS, _DRAW_SECONDS = 60.0, 10.0
+_CACHED_BYTES = 64_000_000  # of images
+_MAX_FAILURES, _FAILURE_SECONDS = 1_000, 600.0  # pages that are not tried again, and for how long
 _TAG = re.compile(r"<[^<>]*>?|\A[^<>]*>")
+
+
+class Undrawable(Exception):
+    """A page cannot be drawn, for this reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,111 +45,112 @@ class MarkedPage:
 
     width: float
     height: float
-    boxes: tuple[Rect, ...]
+    boxes: Sequence[page_drawing.Rect]
     letters: int
     found: int
 
 
-_Source = tuple[Path, str, str]  # folder of an index, a source in it, and the SHA-256 of its bytes
-
-
 class PageImages:
-    """Draws pages one at a time, because MuPDF is not thread-safe. A request that waits too long gets no image."""
+    """Draws pages in a few processes. One client never holds all of them. A page that was not drawn in time, or killed
+    its process, is not tried again for a while."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._file = lru_cache(_OPEN_FILES)(_open)
-        self._png = lru_cache(_CACHED_IMAGES)(self._draw)
+        self._threads = ThreadPoolExecutor(_PROCESSES, "drawing")
+        self._idle: list[ChildProcess] = []
+        self._children: WeakSet[ChildProcess] = WeakSet()
+        self._places = Queue(_PROCESSES, _MAX_WAITING)
+        self._owners: dict[str, Queue] = {}
+        self._images: OrderedDict[str, bytes] = OrderedDict()
+        self._failures: OrderedDict[str, tuple[str, float]] = OrderedDict()
 
-    def png(self, index: Index, document: Document, page: int) -> bytes | None:
-        """Return the image of a page, counted from 1; None if there is none."""
-        with self._open_pages(index, document) as (place, _):
-            return self._png(place, page) if place and 1 <= page <= len(document.pages) else None
-
-    def mark(self, index: Index, document: Document, pages: Iterable[int],
-             chunk: Chunk | None) -> dict[int, MarkedPage] | None:
-        """Find a chunk's text on a document's pages; None if the file moved or changed after it was indexed."""
-        with self._open_pages(index, document) as (place, file):
-            if place is None:
-                return None
-            read = {page: _read(file, page) for page in pages}
-        return {page: _mark(words, boxes, size, list(_lines(document, chunk, page)) if chunk else [])
-                for page, (words, boxes, size) in read.items()}
-
-    @contextmanager
-    def _open_pages(self, index: Index, document: Document) -> Iterator[tuple[_Source | None, Any]]:
-        entry, place = index.manifest.sources.get(document.source), None
-        free = self._lock.acquire(timeout=_LOCK_SECONDS)
-        try:
-            file = None
-            if free and entry and document.pages and document.source.lower().endswith(".pdf"):
-                place = index.folder, document.source, entry.sha256
-                with suppress(LookupError):
-                    file = self._file(place)
-            yield (place, file) if file and file.page_count == len(document.pages) else (None, None)
-        finally:
-            if free:
-                self._lock.release()
-
-    def _draw(self, place: _Source, page: int) -> bytes | None:
-        pymupdf = _mupdf()
-        try:
-            drawn = self._file(place)[page - 1]
-            area = max(drawn.rect.width * drawn.rect.height, 1.0)
-            zoom = min(_ZOOM, (_MAX_PIXELS / area) ** 0.5)
-            data: bytes = drawn.get_pixmap(matrix=pymupdf.Matrix(zoom, zoom), alpha=False).tobytes("png")
-        except (LookupError, pymupdf.mupdf.FzErrorBase, RuntimeError, ValueError):
+    async def png(self, request: Request, index: Index, document: Document, page: int) -> bytes | None:
+        """Return the image of a page, counted from 1; None if there is none. Raises Undrawable, and HTTPException if
+        too many requests wait."""
+        place = _place(index, document)
+        if place is None or not 1 <= page <= len(document.pages):
             return None
-        return data
+        key = repr((place, page))
+        if key not in self._images:
+            answer = await self._ask(request, key, {**place, "page": page})
+            if "png" not in answer:
+                return None
+            self._images[key] = base64.b64decode(answer["png"])
+            while sum(map(len, self._images.values())) > _CACHED_BYTES:
+                self._images.popitem(last=False)
+        self._images.move_to_end(key)
+        return self._images[key]
+
+    async def mark(self, request: Request, index: Index, document: Document, pages: Sequence[int],
+                   chunk: Chunk | None) -> dict[int, MarkedPage] | None:
+        """Find a chunk's text on a document's pages; None if the file moved or changed after it was indexed. Raises as
+        `png`."""
+        place = _place(index, document)
+        if place is None:
+            return None
+        lines = [(page, list(_lines(document, chunk, page)) if chunk else []) for page in pages]
+        key = repr((place, list(pages), chunk and chunk.id))
+        marked = (await self._ask(request, key, {**place, "lines": lines})).get("marked")
+        return None if marked is None else {page: MarkedPage(*one) for page, one in zip(pages, marked, strict=True)}
+
+    def close(self) -> None:
+        """End the processes, also while they draw."""
+        self._threads.shutdown(wait=False, cancel_futures=True)
+        for child in list(self._children):
+            child.send_signal()
+
+    async def _ask(self, request: Request, key: str, order: Mapping[str, Any]) -> Any:
+        """Return a process's answer, once it is this client's turn."""
+        self._check(key)
+        await request.body()  # what arrives afterwards says that the client left
+        owner = request_owner(request) or (request.client.host if request.client else "")
+        own = self._owners.setdefault(owner, Queue(_PROCESSES - 1, _MAX_WAITING // 4))
+        try:
+            async with own.place(request.receive) as first, self._places.place(request.receive) as second:
+                if not (first and second):
+                    raise http_error(499, "the client disconnected", "client_closed")
+                self._check(key)
+                idle = self._idle.pop() if self._idle else None
+                child, answer = await asyncio.get_running_loop().run_in_executor(
+                    self._threads, self._draw, idle, order)
+                if child.stop.alive:
+                    self._idle.append(child)
+        finally:
+            if not own.running + own.waiting:
+                self._owners.pop(owner, None)
+        if "reason" in answer:
+            self._failures[key] = answer["reason"], time.monotonic() + _FAILURE_SECONDS
+            while len(self._failures) > _MAX_FAILURES:
+                self._failures.popitem(last=False)
+            self._check(key)
+        return answer
+
+    def _check(self, key: str) -> None:
+        """Raise Undrawable if drawing failed a short time ago."""
+        why, until = self._failures.get(key, ("", 0.0))
+        if until > time.monotonic():
+            raise Undrawable(why)
+
+    def _draw(self, child: ChildProcess | None, order: Mapping[str, Any]) -> tuple[ChildProcess, Any]:
+        """Have a process carry out an order. One that failed is stopped, because its state is unknown."""
+        if child is None or not child.running:
+            child = ChildProcess(page_drawing.__name__)
+            self._children.add(child)
+        try:
+            child.ask({}, _START_SECONDS)  # so that the deadline covers drawing only
+            answer = child.ask(order, _DRAW_SECONDS)
+        except ChildFailure as why:
+            answer = {"reason": str(why)}
+        if "reason" in answer:
+            child.stop()
+        return child, answer
 
 
-_Words = Sequence[tuple[str, int, int]]  # words, each with the numbers of its block and line
-
-
-def _read(file: Any, page: int) -> tuple[_Words, list[Rect], tuple[float, float]]:
-    """Return words, boxes and size of a page; no words if it is damaged."""
-    pymupdf = _mupdf()
-    try:
-        drawn = file[page - 1]
-        size = drawn.rect.width, drawn.rect.height
-        words = drawn.get_text("words", flags=pymupdf.TEXTFLAGS_WORDS & ~pymupdf.TEXT_PRESERVE_LIGATURES)
-        boxes = [tuple(pymupdf.Rect(word[:4]) * drawn.rotation_matrix) for word in words]
-    except (pymupdf.mupdf.FzErrorBase, RuntimeError, ValueError):
-        return [], [], _A4
-    return [(word[4], word[5], word[6]) for word in words], boxes, size
-
-
-def _mark(words: _Words, boxes: Sequence[Rect], size: tuple[float, float], lines: Sequence[str]) -> MarkedPage:
-    needles = list(filter(None, map(_letters, lines)))
-    runs = _find_lines([word for word, _, _ in words], needles) if len(words) <= _MAX_WORDS else {}
-    marks: dict[tuple[int, int, int], Rect] = {}  # one per line
-    for run, (first, last) in runs.items():
-        for at in range(first, last + 1):
-            line = run, words[at][1], words[at][2]
-            marks[line] = _around(marks.get(line, boxes[at]), boxes[at])
-    return MarkedPage(*size, tuple(marks.values()), sum(map(len, needles)), sum(len(needles[place]) for place in runs))
-
-
-def _mupdf() -> Any:
-    """Import MuPDF, which has no types, and silence its messages about damaged files."""
-    import pymupdf
-
-    mupdf: Any = pymupdf
-    mupdf.TOOLS.mupdf_display_errors(False)
-    mupdf.TOOLS.mupdf_display_warnings(False)
-    return mupdf
-
-
-def _open(place: _Source) -> Any:
-    """Open a file. Raises LookupError, which the cache does not keep, if there is no file."""
-    data = read_source(*place)
-    if data is None:
-        raise LookupError(place)
-    pymupdf = _mupdf()
-    try:
-        return pymupdf.open(stream=data, filetype="pdf")
-    except (pymupdf.FileDataError, pymupdf.mupdf.FzErrorBase, RuntimeError, ValueError) as error:
-        raise LookupError(place) from error
+def _place(index: Index, document: Document) -> dict[str, Any] | None:
+    """Return where the file of a document is, as the process expects it; None if it is not a PDF with pages."""
+    entry = index.manifest.sources.get(document.source)
+    if entry is None or not document.pages or not document.source.lower().endswith(".pdf"):
+        return None
+    return {"file": [str(index.folder), document.source, entry.sha256], "count": len(document.pages)}
 
 
 def _lines(document: Document, chunk: Chunk, page: int) -> Iterator[str]:
@@ -161,31 +165,3 @@ def _lines(document: Document, chunk: Chunk, page: int) -> Iterator[str]:
             yield from line.split("|")
         else:
             yield line
-
-
-def _letters(text: str) -> str:
-    """Return letters and digits only, so that hyphens, bullets and spaces make no difference."""
-    return "".join(filter(str.isalnum, normalize_text(text)))
-
-
-def _find_lines(words: Sequence[str], needles: Sequence[str]) -> dict[int, tuple[int, int]]:
-    """Return the first and last word of each line found, by line number. A line that occurs more than once counts only
-    where it follows the previous line, so that no position is guessed."""
-    parts = list(map(_letters, words))
-    text, owners = "".join(parts), [place for place, part in enumerate(parts) for _ in part]
-    edges = {0, *accumulate(map(len, parts))}
-    runs: dict[int, tuple[int, int]] = {}
-    after = -_MAX_GAP - 1
-    for number, needle in enumerate(needles):
-        places = [at for at in (one.start() for one in re.finditer(needle, text))
-                  if len(needle) >= _UNIQUE or {at, at + len(needle)} <= edges]
-        near = [at for at in places if after <= at <= after + _MAX_GAP]
-        if near or len(places) == 1:
-            at = (near or places)[0]
-            after = at + len(needle)
-            runs[number] = owners[at], owners[after - 1]
-    return runs
-
-
-def _around(one: Rect, other: Rect) -> Rect:
-    return (min(one[0], other[0]), min(one[1], other[1]), max(one[2], other[2]), max(one[3], other[3]))

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from ragbed.documents.types import Document
     from ragbed.experiments.guests.operations.prometheus import Metrics
     from ragbed.experiments.guests.serving.configurations import Configuration
+    from ragbed.experiments.guests.serving.page_images import PageImages
     from ragbed.experiments.guests.serving.sessions import ChatSessions
     from ragbed.retrieval.index import Index
 
@@ -56,6 +57,7 @@ class ServerState:
     configurations: Mapping[str, Configuration]
     sessions: ChatSessions
     metrics: Metrics
+    images: PageImages
     url: str = ""
     citations: Citations = "annotations"
     explore: float = 0.0

@@ -75,7 +75,7 @@ def test_whatever_a_function_does_wrong_is_a_failure_and_the_next_call_works(my,
     hang, prints, raises, exits, dies, nonsense, huge, attacks, recurses, span, wrong, right = use(
         [my(name) for name in names], CORPUS, *((name, {}) for name in names[:-2]),
         ("span", {"start": 5, "end": 500}), ("lookup", {"cty": "Oslo", "unit": "K"}), ("lookup", {"city": "Oslo"}))
-    assert hang.failure == "hang: it did not return within 1 seconds"
+    assert hang.failure == "hang: it took longer than 1 seconds"
     assert texts(prints) == ["done"]
     assert "not for the model" in capfd.readouterr().err
     assert raises.failure.startswith("raises: it failed: my.py:")

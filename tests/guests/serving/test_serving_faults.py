@@ -24,7 +24,7 @@ from ragbed.experiments.guests.serving.app import create_app, open_server
 from ragbed.experiments.guests.traffic.traffic_runs import runs_of
 from ragbed.experiments.runs.store import RunFolder
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[3]
 QUESTION = {"model": "direct", "messages": [{"role": "user", "content": "Which country is Oslo the capital of?"}]}
 ONCE = ModelSettings(calls=CallLimits(attempts=1))
 
