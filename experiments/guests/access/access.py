@@ -12,7 +12,7 @@ import numpy as np
 
 from ragbed.agents.tools import tools_name
 from ragbed.agents.types import Answer, ToolStep
-from ragbed.documents.errors import SettingsError, did_you_mean
+from ragbed.documents.errors import did_you_mean
 from ragbed.documents.types import FieldValue
 from ragbed.experiments.formatting import plural
 from ragbed.experiments.guests.access.access_rule import AccessRule, Fields
@@ -32,6 +32,7 @@ _READERS = ("list", "grep", "sql")  # tools whose text may come from any documen
 _TOOLS = ("search", "open", "calculate", *_READERS)
 _EVERYTHING = "view:"  # in `basis`, before the content of a view
 T = TypeVar("T")
+_Class = tuple[tuple[str, frozenset[str]], ...]
 
 
 class Access:
@@ -53,29 +54,33 @@ class Access:
 
     def view(self, index: Index, owner: str) -> Index:
         """Return an index with the documents that an owner may read; the index itself if these are all."""
+        return self._view(index, self._read_claims(owner))
+
+    def narrow(self, configuration: Configuration, owner: str) -> Configuration:
+        """Return a configuration whose assistants can reach only the documents that an owner may read."""
+        whole, claims = configuration.assistant, self._read_claims(owner)  # once, because keys may change meanwhile
+        view = self._view(whole.index, claims)
+        if view is whole.index:
+            return configuration
+        with self._lock:
+            return _cached(self._narrowed, whole, claims, lambda: _over(configuration, view))
+
+    def _read_claims(self, owner: str) -> _Class:
+        """Return those claims of an owner that the rules name. Owners with the same ones share a view."""
+        claims = self._claims(owner)
+        named = {name for rule in self.rules for name in rule.claims}
+        return tuple((name, claims[name]) for name in sorted(named) if name in claims)
+
+    def _view(self, index: Index, claims: _Class) -> Index:
         if not self.rules:
             return index
         with self._lock:
             # kept at the index, because a view refers to it: both go when the index is replaced
             views = vars(index).setdefault("_views", WeakKeyDictionary())
-            return _cached(views, self, self._class(owner), lambda: self._open_view(index, owner))
+            return _cached(views, self, claims, lambda: self._open_view(index, dict(claims)))
 
-    def narrow(self, configuration: Configuration, owner: str) -> Configuration:
-        """Return a configuration whose assistants can reach only the documents that an owner may read."""
-        whole = configuration.assistant
-        view = self.view(whole.index, owner)
-        if view is whole.index:
-            return configuration
-        with self._lock:
-            return _cached(self._narrowed, whole, self._class(owner), lambda: _over(configuration, view))
-
-    def _class(self, owner: str) -> tuple[Any, ...]:
-        """Return what the rules read of an owner's claims. Owners with the same share a view."""
-        claims = self._claims(owner)
-        return tuple((name, claims.get(name)) for name in sorted({name for rule in self.rules for name in rule.claims}))
-
-    def _open_view(self, index: Index, owner: str) -> Index:
-        fields, claims = self._fields_of(index), self._claims(owner)
+    def _open_view(self, index: Index, claims: Claims) -> Index:
+        fields = self._fields_of(index)
         allowed = frozenset(document for document, known in fields.items() if self._allows(known, claims))
         return index if len(allowed) == len(fields) else AllowedIndex(index, allowed, self._fields)
 
@@ -91,44 +96,40 @@ class Access:
             self._known[index] = {one: {**given.get(one, {}), "source": sources[one]} for one in documents}
         return self._known[index]
 
-    def check(self, assistants: Collection[Assistant], owners: Collection[str]) -> list[str]:
-        """Return notes on the rules, the documents and the tools of assistants. Raises SettingsError if a rule cannot
-        take effect, and UserError if it cannot be enforced on an index."""
+    def check(self, assistants: Collection[Assistant], owners: Mapping[str, Claims]) -> tuple[list[str], list[str]]:
+        """Compare the rules with the claims of the keys' owners, and with the documents and tools of assistants. Return
+        why rules cannot take effect, and notes. Raises UserError if a rule cannot be enforced on an index."""
         if not self.rules:
-            return []
-        claims = {owner: self._claims(owner) for owner in owners or ("",)}
-        if not owners and any(rule.claims for rule in self.rules):
-            raise SettingsError("allow: the server has no keys, whose claims the rule names; add --keys FILE, with "
-                                "lines such as `ann KEY groups=finance`")
-        known = {name for one in claims.values() for name in one}
+            return [], []
+        wrong, notes = [], []
+        known = {name for one in owners.values() for name in one}
         for rule in self.rules:
-            if unknown := sorted(rule.claims - known):
-                raise SettingsError(f"allow: {rule.text}: no key has the claim {unknown[0]!r}; "
-                                    f"{did_you_mean(unknown[0], known)}write it behind a key, as in "
-                                    f"`ann KEY {unknown[0]}=...`")
-        other = sorted({tools_name(Tools((one,))) for assistant in assistants if assistant.tools
-                        for one in assistant.tools.tools if one not in _TOOLS})
-        notes = [f"no rule limits what your own tools read: {', '.join(other)}"] if other else []
-        return notes + [line for index in dict.fromkeys(one.index for one in assistants)
-                        for line in self._check_index(index, claims)]
+            for name in sorted(rule.claims - known):
+                wrong.append(f"allow: {rule.text}: no key has the claim {name!r}; {did_you_mean(name, known)}write it "
+                             f"behind a key in the file of --keys, as in `ann KEY {name}=...`")
+        if other := sorted({tools_name(Tools((one,))) for assistant in assistants if assistant.tools
+                            for one in assistant.tools.tools if one not in _TOOLS}):
+            notes.append(f"no rule limits what your own tools read: {', '.join(other)}")
+        for index in dict.fromkeys(one.index for one in assistants):
+            fields = self._fields_of(index)
+            given: dict[str, FieldValue] = {name: None for one in fields.values() for name in one}
+            wrong += [f"allow: {rule.text}: no document of {index.folder} has the field {name!r}; "
+                      f"{did_you_mean(name, given)}add it with `ragbed index --metadata FILE`; what documents state "
+                      "themselves does not count" for rule in self.rules for name in sorted(rule.fields - given.keys())]
+            _probe(index)
+            notes += self._hidden(fields, index, list(owners.values()) or [{}])
+        return wrong, notes
 
-    def _check_index(self, index: Index, claims: Mapping[str, Claims]) -> Iterator[str]:
-        fields = self._fields_of(index)
-        given: dict[str, FieldValue] = {name: None for known in fields.values() for name in known}
-        for rule in self.rules:
-            if unknown := sorted(rule.fields - given.keys()):
-                raise SettingsError(
-                    f"allow: {rule.text}: no document of {index.folder} has the field {unknown[0]!r}; "
-                    f"{did_you_mean(unknown[0], given)}add it with `ragbed index --metadata FILE`; what documents "
-                    "state themselves does not count")
-        _probe(index)
-        hidden = [one for one, known in fields.items()
-                  if not any(self._allows(known, one_claims) for one_claims in claims.values())]
-        wrong = [(one, name) for one in hidden for rule in self.rules if (name := rule.malformed(fields[one]))]
+    def _hidden(self, fields: Mapping[str, Fields], index: Index, claims: Sequence[Claims]) -> Iterator[str]:
+        """Yield a note on the documents that no key may read."""
+        hidden = [one for one, known in fields.items() if not any(self._allows(known, each) for each in claims)]
+        broken = [(one, name) for one in hidden for rule in self.rules if (name := rule.malformed(fields[one]))]
         if hidden:
-            broken = f", {len(wrong)} of them because {wrong[0][1]} is malformed, as in " \
-                     f"{index.source_of(wrong[0][0])}" if wrong else f", such as {index.source_of(hidden[0])}"
-            yield f"no key may read {len(hidden):,} of {plural(len(fields), 'document')}{broken}"
+            why = f", such as {index.source_of(hidden[0])}"
+            if broken:
+                document, name = broken[0]
+                why = f", {len(broken)} of them because {name} is malformed, as in {index.source_of(document)}"
+            yield f"no key may read {len(hidden):,} of {plural(len(fields), 'document')}{why}"
 
     # What an answer is based on
 
@@ -152,11 +153,12 @@ def _may_see(one: str, pairs: Sequence[tuple[Index, Index]]) -> bool:
     """Tell whether the views of all indexes that have a document have it, too."""
     if one.startswith(_EVERYTHING):
         return any(one == f"{_EVERYTHING}{view.content}" for _, view in pairs)
-    held = [_holds(view, one) for index, view in pairs if _holds(index, one)]
+    held = [may_reach(view, one) for index, view in pairs if may_reach(index, one)]
     return bool(held) and all(held)
 
 
-def _holds(index: Index, document: str) -> bool:
+def may_reach(index: Index, document: str) -> bool:
+    """Tell whether an index, or a view of one, has a document."""
     try:
         index.source_of(document)
     except KeyError:

@@ -94,9 +94,15 @@ def access_of(settings: Sequence[ConfigurationSettings], allow: Sequence[str], k
     return Access([*allow, *(rule for one in settings for rule in one.allow)], keys.claims, fields)
 
 
-def check_access(server: ServerState, keys: Keys) -> list[str]:
-    """Return notes on the server's rules. Raises UserError if a rule cannot take effect or be enforced."""
-    return server.sessions.access.check([one.assistant for one in server.configurations.values()], keys.owners)
+def note_access(server: ServerState, keys: Keys, starting: bool = False) -> None:
+    """Print notes on the server's rules. Raises UserError if a rule cannot be enforced or, when the server is
+    `starting`, cannot take effect: later, the last key may lose a claim."""
+    wrong, notes = server.sessions.access.check(
+        [one.assistant for one in server.configurations.values()], keys.owners)
+    if wrong and starting:
+        raise SettingsError(wrong[0])
+    for line in (*wrong, *notes):
+        note(line)
 
 
 def create_app(server: ServerState, settings: GateSettings | None = None,
@@ -189,8 +195,7 @@ async def _serve(listening: socket.socket, target: Path, given: Mapping[str, Any
     settings = await asyncio.to_thread(read_target, target, given)
     access = access_of(settings, allow, gate.keys)
     async with open_server(settings, folder, access=access, **options) as server:
-        for line in await asyncio.to_thread(check_access, server, gate.keys):
-            note(line)
+        await asyncio.to_thread(note_access, server, gate.keys, True)
         for name, one in server.configurations.items():
             note(f"{name}: {one.description}")
         for line in dict.fromkeys(line for one in settings for line in note_models(
@@ -205,7 +210,7 @@ async def _serve(listening: socket.socket, target: Path, given: Mapping[str, Any
         running = GuardedServer(Connections(gate.connections), create_app(server, gate, edge),
                                 timeout_graceful_shutdown=_GRACE_SECONDS)
         running.capture_signals = partial(_stop_on_signals, running)  # type: ignore[method-assign]
-        with reload_on_hangup(gate.keys, keys, partial(check_access, server)):
+        with reload_on_hangup(gate.keys, keys, partial(note_access, server)):
             await running.serve([listening])
 
 
@@ -232,5 +237,5 @@ async def _serve_mcp(target: Path, given: Mapping[str, Any], folder: Path, allow
         raise SettingsError(f"--as {owner}: there is no such key; with a rule, --as names the owner of a key, whose "
                             "documents the MCP client may read; without a rule, leave it out")
     async with open_server(settings, folder, access=access, owner=owner, **options) as server:
-        await asyncio.to_thread(check_access, server, keys)
+        await asyncio.to_thread(note_access, server, keys, True)
         await create_mcp_server(server).run_stdio_async()

@@ -88,7 +88,7 @@ def serve(
         refuse("--traffic has no effect, because the PostgreSQL database of --threads stores the traffic too; omit it, "
                "and copy the traffic to a folder with `ragbed copy-traffic`")
 
-    given: dict[str, Any] = _given_settings(model=model, reasoning=reasoning, retrieval=retrieval, retriever=retriever,
+    given: dict[str, Any] = given_settings(model=model, reasoning=reasoning, retrieval=retrieval, retriever=retriever,
                                            where=where, k=k)
     run(target, given, host=host, port=port, url=url, traffic=traffic or Path("traffic"), threads=threads,
         citations=citations, explore=explore, sizes=SizeLimits(max_question, task=max_task), keys=keys,
@@ -99,7 +99,7 @@ def serve(
         mcp=mcp, allow=allow or (), owner=owner)
 
 
-def _given_settings(**options: Any) -> dict[str, Any]:
+def given_settings(**options: Any) -> dict[str, Any]:
     """Return the assistant settings that were given as options, by name."""
     from ragbed.experiments.settings.file import parse_model, parse_retriever, parse_spec
     from ragbed.strategies.settings.strategy_config import parse_strategy
