@@ -40,11 +40,11 @@ def _answer_notes(cells: Sequence[Cell], cases: Cases, questions: Mapping[str, Q
     if partial := sum(case.score is not None and 0 < case.score < 1 for case in every):
         yield f"{partial} of {len(every)} answers are partially correct. They count as wrong here, each with its cause."
     if (undetermined := names.count("undetermined")) and "gold" not in conditions:
-        yield (f"{undetermined} answers are wrong with the gold in view. Add `gold` to the conditions to find out "
+        yield (f"{_count_answers(undetermined)} wrong with the gold in view. Add `gold` to the conditions to find out "
                "whether other passages distracted the model or its reasoning failed.")
     if (unsupported := names.count("unsupported")) and "closed-book" not in conditions:
-        yield (f"{unsupported} answers are right without gold in view. Add `closed-book` to the conditions to find out "
-               "whether the model knew them.")
+        yield (f"{_count_answers(unsupported)} right without gold in view. Add `closed-book` to the conditions to find "
+               "out whether the model knew them.")
     if unnamed := sum(question.answerable and not question.gold for question in questions.values()):
         yield (f"{unnamed} of {len(questions)} questions are answerable but have no gold evidence, so their errors "
                "cannot be attributed to retrieval or reasoning.")
@@ -55,6 +55,10 @@ def _answer_notes(cells: Sequence[Cell], cases: Cases, questions: Mapping[str, Q
     if coarse := sum(case.coarse for case in every):
         yield (f"In {coarse} of the {sum(case.found > 0 for case in every)} answers with gold in view, the gold is "
                f"known only by document or page, so the passage may not state the answer.")
+
+
+def _count_answers(count: int) -> str:
+    return "1 answer is" if count == 1 else f"{count} answers are"
 
 
 def _pair_notes(cases: Cases, joint: Sequence[Mapping[str, Any]]) -> Iterator[str]:

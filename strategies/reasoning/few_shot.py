@@ -23,3 +23,6 @@ def few_shot(task: Task, *, exemplars: Exemplars, of: Reasoning = chain_of_thoug
     These examples replace the run's setting `exemplars`.
     """
     return (yield from of(replace(task, exemplars=exemplars.examples[:count])))
+
+
+few_shot.gathers = "of"  # type: ignore[attr-defined]

@@ -79,9 +79,11 @@ class Strategy:
 
     @property
     def gathers(self) -> bool:
-        """Return whether it may use the retrieval strategy. A built-in function that never does has `gathers = False`.
-        """
-        return self.is_plugin or getattr(_function(self.family, self.kind), "gathers", True)
+        """Return whether it may use the retrieval strategy. A built-in function that never does has `gathers = False`;
+        one that leaves it to the strategy `of` has `gathers = "of"`."""
+        own = self.is_plugin or getattr(_function(self.family, self.kind), "gathers", True)
+        inner = self.values.get("of")
+        return inner.gathers if own == "of" and isinstance(inner, Strategy) else bool(own)
 
     @property
     def searches(self) -> bool:

@@ -292,7 +292,9 @@ class PipelineClient(ModelClient):
             try:
                 return await super().complete(action, max_tokens=max_tokens, deadline=deadline, repeat=repeat)
             except CallError as error:
-                error.called = tuple(session.log) if session else ()
+                if session:
+                    error.called = tuple(session.log)
+                    error.args = (str(error).replace(session.token, "[key]"),)
                 raise
             finally:
                 _session.reset(token)
@@ -308,13 +310,15 @@ class PipelineClient(ModelClient):
         if len(answer.body) > MAX_REPLY_BYTES:
             raise BadReply(f"it returned more than {MAX_REPLY_BYTES >> 20} MB")
         returned = self._pipeline.read(loads(answer.body, mend=True), parse_fields(action.messages[0].content))
-        if (session := _session.get()) is not None:
+        session = _session.get()
+        if session is not None:
             returned = returned.model_copy(update={"called": tuple(session.log)})
         tokens = returned.prompt_tokens, returned.completion_tokens
         price = returned.price if returned.price is not None else self.price_of(*tokens)
         reply = Reply(returned.model_dump_json(exclude_defaults=True),
                       parsed=returned.model_dump(mode="json", exclude_defaults=True), usage=Usage(*tokens, 0, 1, price))
-        return redact_reply(reply, at.key), {}
+        reply = redact_reply(reply, at.key)
+        return redact_reply(reply, session.token) if session else reply, {}
 
 
 def _open_server() -> ToolServer:

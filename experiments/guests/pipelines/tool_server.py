@@ -33,11 +33,12 @@ class ToolSession:
 
     Attributes:
         url: address of the question's MCP server.
+        token: the secret in it.
         log: the calls of the current attempt, each as tool and arguments, in the order of their results.
     """
 
-    def __init__(self, tools: QuestionTools, url: str) -> None:
-        self.tools, self.url = tools, url
+    def __init__(self, tools: QuestionTools, url: str, token: str) -> None:
+        self.tools, self.url, self.token = tools, url, token
         self.begin()
 
     def begin(self) -> None:
@@ -78,7 +79,7 @@ class ToolServer:
         """Serve the tools of a question for a while."""
         self._start()
         token = secrets.token_urlsafe(32)
-        self._sessions[token] = ToolSession(tools, f"http://127.0.0.1:{self._port}/{token}/mcp")
+        self._sessions[token] = ToolSession(tools, f"http://127.0.0.1:{self._port}/{token}/mcp", token)
         try:
             yield self._sessions[token]
         finally:

@@ -189,6 +189,7 @@ GREPS = {"kind": "agent", "protocol": "text", "tools": ["grep", "open"]}
     ({"retrieval": "step_back"}, "retrieval: step_back has no effect, because agent(protocol=text) searches only with "
                                  "its tools; remove it, or add a reasoning strategy that uses it"),
     ({"retrieval": ["once", "step_back"]}, "retrieval: step_back has no effect"),
+    ({"reasoning": {"kind": "self_consistency", "of": "agent"}, "retrieval": "step_back"}, "retrieval: step_back has "),
     ({"reasoning": GREPS, "retriever": {"kind": "bm25", "k": 9}}, "retriever bm25@9: k has no effect, because no tool "
      "of agent(tools=[grep, open], protocol=text) searches; remove it, or add the tool `search`"),
     ({"reasoning": GREPS, "retriever": {"kind": "fused", "of": ["bm25", "dense"]}}, "retriever fused@5: of has no "),

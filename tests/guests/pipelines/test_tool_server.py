@@ -135,7 +135,7 @@ async def call(tools):
 
 async def raises(question, tools):
     await call(tools)
-    raise KeyError("no such town")
+    raise KeyError(f"no such town at {tools}")
 
 async def hangs(question, tools):
     await call(tools)
@@ -150,7 +150,7 @@ if __name__ == "__main__":
 
 @pytest.mark.parametrize(("pipeline", "limits", "outcome", "says"), [
     ({**COMMAND, "argv": [sys.executable, "failing.py"]}, {}, "error", "harness: exit status 3"),
-    ({**PYTHON, "factory": "failing.py:raises"}, {}, "error", "KeyError"),
+    ({**PYTHON, "factory": "failing.py:raises"}, {}, "error", "/[key]/mcp"),
     ({**PYTHON, "factory": "failing.py:hangs"}, {"calls": {"calls": {"seconds": 5, "attempts": 1}}}, "timeout", "5 s"),
     ({**PYTHON, "factory": "failing.py:hangs"}, {"limits": {"seconds": 6}}, "timeout", "deadline passed")])
 def test_the_calls_of_a_pipeline_that_fails_are_in_its_record(harness, town, ragbed, pipeline, limits, outcome, says):

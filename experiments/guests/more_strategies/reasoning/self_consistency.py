@@ -50,6 +50,9 @@ def self_consistency(task: Task, *, of: Reasoning = chain_of_thought,
     return replace(chosen, figures={**chosen.figures, **figures})
 
 
+self_consistency.gathers = "of"  # type: ignore[attr-defined]
+
+
 def _further(samples: int, taken: int, tokens: int | None, used: int) -> int:
     """Return the number of samples in the next round: half of those that the rest of the budget should cover."""
     if tokens is None or (taken and not used):
