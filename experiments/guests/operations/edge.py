@@ -5,7 +5,7 @@ import ipaddress
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, get_args
+from typing import Any, Literal, get_args
 from urllib.parse import urlsplit
 
 from starlette.applications import Starlette
@@ -15,8 +15,8 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
 from ragbed.documents.errors import SettingsError
-from ragbed.experiments.guests.operations.request_log import LogStyle
 
+LogStyle = Literal["text", "json", "off"]
 _PATH = re.compile(r"(/(?!\.{1,2}(/|$))[A-Za-z0-9._~-]+)+")
 _HOST = re.compile(r"[A-Za-z0-9.:\[\]-]{1,255}")
 _SENT = ["Authorization", "Cache-Control", "Content-Type", "Traceparent", "Tracestate", "X-Request-Id"]  # by scripts

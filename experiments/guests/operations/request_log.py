@@ -23,6 +23,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from ragbed.agents.types import Answer
 from ragbed.documents.http import SENT_ON
 from ragbed.documents.keys import redact_keys
+from ragbed.experiments.guests.operations.edge import LogStyle, route_path
 from ragbed.experiments.guests.operations.trace_context import TraceContext
 
 if TYPE_CHECKING:
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
     from ragbed.experiments.guests.serving.sessions import TurnTimes
     from ragbed.experiments.guests.traffic.turns import ChatTurn
 
-LogStyle = Literal["text", "json", "off"]
 Outcome = Literal["answered", "refused", "failed", "left"]
 _ID = re.compile(r"[A-Za-z0-9._:-]{1,128}")
 _PLAIN = re.compile(r"[\w.:/{}@+-]+", re.ASCII)  # values that need no quotes in a line of text
@@ -128,7 +128,7 @@ class RequestLog:
                            TraceContext.read(headers) or (TraceContext.start() if self._tracing else None),
                            "no-cache" in headers.get("cache-control", ""))
         tokens = _CURRENT.set(note), SENT_ON.set(note.trace.headers if note.trace else {})
-        started, status, complete = time.monotonic(), 0, False
+        started, status, complete, path = time.monotonic(), 0, False, route_path(scope)
 
         async def receiving() -> Message:
             message = await receive()
@@ -154,12 +154,11 @@ class RequestLog:
             _CURRENT.reset(tokens[0])
             SENT_ON.reset(tokens[1])
             self._requests.labels(_route(scope), str(status)).inc()
-            self._log(scope, note, status, time.monotonic() - started)
+            if self._style != "off" and not (status < 400 and _QUIET.fullmatch(path)):
+                self._log(scope, note, status, time.monotonic() - started)
 
     def _log(self, scope: Scope, note: RequestNote, status: int, seconds: float) -> None:
         route, owner = _route(scope), scope.get("state", {}).get("owner")
-        if self._style == "off" or (status < 400 and _QUIET.fullmatch(route)):
-            return
         outcome = "left" if note.left or status == _LEFT else note.outcome or ("failed" if status >= 500 else None)
         if status in _REJECTED and not owner and not self._has_room():
             self._left_out += 1

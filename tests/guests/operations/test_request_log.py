@@ -107,7 +107,7 @@ def test_rejected_requests_do_not_fill_the_log(logging_server):
     client, lines, _ = logging_server([])
     started = time.monotonic()
     for _ in range(60):
-        assert client.get("/v1/models", headers={"Authorization": "Bearer no"}).status_code == 401
+        assert client.get("/v1/models", headers={"Authorization": ""}).status_code == 401
     seconds = time.monotonic() - started
     client.get("/v1/models")
     found = list(map(json.loads, lines(11)))
