@@ -32,6 +32,7 @@ _SECTIONS = {  # title of each section, and where its kinds are: definitions of 
     "Pipelines": "RunSettings.pipelines", "Judges": "RunSettings.judge", "Support": "RunSettings.support",
     "Grader": ["Grader"], "Refusal model": ["RefusalModel"], "Custom metrics": ["OwnMetric"],
     "Limits of a question": ["Limits"], "Budget": ["Budget"], "Cache of calls": ["CacheSettings"],
+    "Serving": ["ServeSettings"],
     "Calls": ["ModelSettings"], "Models with their own settings": ["ModelConfig"],
     "Limits of calls": ["CallLimits"], "Local models": ["LocalSettings"],
     "Prices": ["Price"], "Excluded cells": ["Excluded"], "Included cells": ["Included"]}

@@ -240,6 +240,7 @@ BUILT_IN: tuple[Guest, ...] = (
                     "copy-traffic": f"{_IN}.traffic.commands:copy_traffic"},
         "opener": {"traffic.sqlite": f"{_IN}.traffic.traffic_runs:open_run_folder"},
         "comparison": {"traffic.sqlite": f"{_IN}.traffic.ab_test:compare_traffic"}}),
+    Guest("operations", {"setting": {"serve": f"{_IN}.operations.serve_settings:ServeSettings"}}),
     Guest("access", {"command": {"leaks": f"{_IN}.access.commands:leaks"},
                      "setting": {"allow": f"{_IN}.access.access_rule:check_rule"}}),
     Guest("doctor", {"command": {"doctor": f"{_IN}.doctor.commands:doctor"},

@@ -52,6 +52,10 @@ class Access:
         self._known: WeakKeyDictionary[Index, Mapping[str, Fields]] = WeakKeyDictionary()
         self._narrowed: WeakKeyDictionary[Assistant, OrderedDict[Any, Configuration]] = WeakKeyDictionary()
 
+    def claims(self, owner: str) -> Claims:
+        """Return the claims of a key's owner."""
+        return self._claims(owner)
+
     def view(self, index: Index, owner: str) -> Index:
         """Return an index with the documents that an owner may read; the index itself if these are all."""
         return self._view(index, self._read_claims(owner))

@@ -5,6 +5,7 @@ import asyncio
 import contextlib
 import signal
 from collections.abc import Callable, Iterator
+from copy import copy
 from pathlib import Path
 
 from ragbed.documents.errors import UserError
@@ -23,9 +24,13 @@ def reload_on_hangup(keys: Keys, path: Path | None, check: Callable[[Keys], obje
             note("SIGHUP: the keys do not come from a file (--keys FILE), so there is nothing to reload")
             return
         try:
-            fresh = await asyncio.to_thread(Keys.read, path, None)
-            await asyncio.to_thread(check, fresh)
-            keys.replace(fresh)
+            old, fresh = copy(keys), await asyncio.to_thread(Keys.read, path, None)
+            keys.replace(fresh)  # `check` reads claims from `keys`
+            try:
+                await asyncio.to_thread(check, keys)
+            except UserError:
+                keys.replace(old)
+                raise
             note(f"SIGHUP: {path} was reloaded")
         except UserError as error:
             note(f"SIGHUP: the old keys stay: {error}")

@@ -13,7 +13,7 @@ from ragbed.agents.types import Answer, GenerateStep, SearchStep, ToolStep
 from ragbed.experiments.guests.operations.request_log import outcome_of
 
 if TYPE_CHECKING:
-    from ragbed.experiments.guests.serving.sessions import TurnTimes
+    from ragbed.experiments.guests.operations.turn_times import TurnTimes
     from ragbed.experiments.guests.traffic.turns import ChatTurn
     from ragbed.strategies.types import ToolSpec
 

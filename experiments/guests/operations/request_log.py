@@ -29,7 +29,7 @@ from ragbed.experiments.guests.operations.trace_context import TraceContext
 if TYPE_CHECKING:
     from prometheus_client import Counter
 
-    from ragbed.experiments.guests.serving.sessions import TurnTimes
+    from ragbed.experiments.guests.operations.turn_times import TurnTimes
     from ragbed.experiments.guests.traffic.turns import ChatTurn
 
 Outcome = Literal["answered", "refused", "failed", "left"]

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from opentelemetry.trace import Span
 
     from ragbed.experiments.guests.operations.trace_context import TraceContext
-    from ragbed.experiments.guests.serving.sessions import TurnTimes
+    from ragbed.experiments.guests.operations.turn_times import TurnTimes
     from ragbed.experiments.guests.traffic.turns import ChatTurn
 
 _ENDPOINTS = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")

@@ -32,6 +32,7 @@ from ragbed.experiments.guests.operations.key_reload import reload_on_hangup
 from ragbed.experiments.guests.operations.prometheus import Metrics, metrics_routes
 from ragbed.experiments.guests.operations.readiness import ready_routes
 from ragbed.experiments.guests.operations.request_log import RequestLog, note_answer
+from ragbed.experiments.guests.operations.spending import OverSpent
 from ragbed.experiments.guests.operations.telemetry import is_tracing, open_telemetry
 from ragbed.experiments.guests.serving.api_keys import Keys, session_routes
 from ragbed.experiments.guests.serving.chat import chat_routes
@@ -62,7 +63,8 @@ _GRACE_SECONDS = 30  # seconds that running answers have when the server stops
 async def open_server(settings: Sequence[ConfigurationSettings], traffic: Path, threads: str | None = None, *,
                       url: str = "", citations: Citations = "annotations", explore: float = 0.0,
                       sizes: SizeLimits | None = None, log_texts: bool = False, access: Access | None = None,
-                      owner: str = "") -> AsyncIterator[ServerState]:
+                      owner: str = "", answering: Mapping[str, Any] | None = None,
+                      spend: str = "") -> AsyncIterator[ServerState]:
     """Open configurations, traffic and threads, and close them at the end. The arguments are the options of `ragbed
     serve`. If `threads` is a PostgreSQL database, it stores the traffic too. Raises UserError if an index, model,
     strategy, folder or database cannot be opened."""
@@ -77,7 +79,9 @@ async def open_server(settings: Sequence[ConfigurationSettings], traffic: Path, 
         configurations = await stack.enter_async_context(open_configurations(settings, checkpointer))
         store = await stack.enter_async_context(Traffic.open(place or traffic, list(configurations), explore))
         metrics, telemetry = Metrics(), stack.enter_context(open_telemetry())
-        sessions = ChatSessions(configurations, store, [metrics, note_answer(log_texts), *telemetry], sizes, access)
+        sessions = ChatSessions(configurations, store, [metrics, note_answer(log_texts), *telemetry], sizes, access,
+                                spend)
+        await sessions.alternatives.open(stack, settings, answering or {})
         stack.push_async_callback(sessions.aclose)
         reloading = asyncio.create_task(reload_indexes(configurations, checkpointer))
         stack.callback(reloading.cancel)
@@ -95,10 +99,11 @@ def access_of(settings: Sequence[ConfigurationSettings], allow: Sequence[str], k
 
 
 def note_access(server: ServerState, keys: Keys, starting: bool = False) -> None:
-    """Print notes on the server's rules. Raises UserError if a rule cannot be enforced or, when the server is
-    `starting`, cannot take effect: later, the last key may lose a claim."""
-    wrong, notes = server.sessions.access.check(
-        [one.assistant for one in server.configurations.values()], keys.owners)
+    """Print notes on the server's rules. Raises UserError if a rule or a spending limit cannot be enforced or, when the
+    server is `starting`, cannot take effect: later, the last key may lose a claim."""
+    sessions, assistants = server.sessions, [one.assistant for one in server.configurations.values()]
+    sessions.spending.check_models(keys.owners, [*(one.client for one in assistants), *sessions.alternatives.clients])
+    wrong, notes = sessions.access.check(assistants, keys.owners)
     if wrong and starting:
         raise SettingsError(wrong[0])
     for line in (*wrong, *notes):
@@ -142,6 +147,11 @@ def create_app(server: ServerState, settings: GateSettings | None = None,
     async def on_too_long(request: Request, error: TooLong) -> JSONResponse:
         param = {"/api/ask": "question", "/v1/responses": "input"}.get(route_path(request.scope), "messages")
         return JSONResponse(error_json(str(error), "string_above_max_length", param), 400)
+
+    @app.exception_handler(OverSpent)
+    async def on_over_spent(request: Request, error: OverSpent) -> JSONResponse:
+        return JSONResponse(error_json(str(error), "insufficient_quota", kind="insufficient_quota"), 429,
+                            {"Retry-After": str(error.seconds)})
 
     @app.exception_handler(RequestValidationError)
     async def on_invalid_request(request: Request, error: RequestValidationError) -> JSONResponse:

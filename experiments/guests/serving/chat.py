@@ -217,7 +217,9 @@ def ragbed_json(answer: AnswerJson, ignored: Sequence[str]) -> dict[str, Any]:
     """Return the fields of an answer that OpenAI's API does not have."""
     tools = [{name: step[name] for name in ("tool", "arguments", "found", "failure")}
              for step in answer["steps"] if step["kind"] == "tool"]
+    notes = {"cached": "cached" in answer["notes"], "fallback": "fallback" in answer["notes"]}
     return {"outcome": answer["outcome"], "record": answer["record"], "strategy": answer["configuration"],
+            "model": answer["model"], **notes,
             "evidence": _evidence_json(answer["sources"]), **({"tools": tools} if tools else {}),
             "invalid_citations": answer["invalid_citations"], "ignored": list(ignored)}
 

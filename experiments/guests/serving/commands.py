@@ -54,6 +54,13 @@ Proxies = Annotated[list[str] | None, _more("--proxy", metavar="NETWORK", help=(
     "Proxy whose X-Forwarded headers to believe, e.g. 10.0.0.0/8; repeatable."))]
 Origins = Annotated[list[str] | None, _more("--origin", metavar="ORIGIN", help=(
     "Other site whose pages may use the API; repeatable."))]
+Fallback = Annotated[str | None, _more("--fallback", metavar="MODEL", help=(
+    "Model that answers if the first one fails or is slow."))]
+FallbackAfter = Annotated[float | None, _more("--fallback-after", min=0.1, help=(
+    "Seconds without text after which a model is slow. Default: 30."))]
+CacheSeconds = Annotated[float | None, _more("--cache", metavar="SECONDS", min=0, help=(
+    "Seconds for which the same question gets the stored answer."))]
+Spend = Annotated[str, _more("--spend", metavar="LIMIT", help="US dollars per key, e.g. 5/day or 100/month.")]
 LogTexts = Annotated[bool, _more("--log-texts", help="Write questions and answers into these lines.")]
 
 
@@ -66,7 +73,8 @@ def serve(
         concurrency: Concurrency = 64, queue: Waiting = 64, connections: MaxConnections = None,
         max_question: MaxQuestion = 4000, max_task: MaxTask = 32_000, timeout: Timeout = 900,
         root_path: RootPath = "", proxies: Proxies = None, origins: Origins = None, log: Log = "text",
-        log_texts: LogTexts = False,
+        log_texts: LogTexts = False, fallback: Fallback = None, fallback_after: FallbackAfter = None,
+        cache: CacheSeconds = None, spend: Spend = "",
         mcp: Stdio = False,
 ) -> None:
     """Serve configurations: an OpenAI-compatible API and a chat page.
@@ -95,7 +103,9 @@ def serve(
         names=names or (), rate=rate,
         limits={"concurrency": concurrency, "queue": queue, "seconds": timeout, "connections": connections},
         edge={"log": log, "root_path": root_path, "proxies": proxies or (), "origins": origins or ()},
-        log_texts=log_texts,
+        log_texts=log_texts, spend=spend,
+        answering={name: value for name, value in (("fallback", fallback), ("fallback_after", fallback_after),
+                                                   ("cache", cache)) if value is not None},
         mcp=mcp, allow=allow or (), owner=owner)
 
 

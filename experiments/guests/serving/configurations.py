@@ -18,6 +18,7 @@ from ragbed.agents.models import open_model, open_reranker_deps
 from ragbed.documents.errors import SettingsError, UserError
 from ragbed.experiments.cells import PIPELINE, SEPARATOR, Cell, label_rows, short_name
 from ragbed.experiments.formatting import estimate
+from ragbed.experiments.guests.operations.serve_settings import ServeSettings
 from ragbed.experiments.running.open_resources import index_folder
 from ragbed.experiments.running.plan import Plan
 from ragbed.experiments.runs.finished import Finished, open_finished
@@ -59,12 +60,13 @@ class Measured:
 
 @dataclass(frozen=True)
 class ConfigurationSettings:
-    """A configuration before it is opened, with the rules on who may read which documents."""
+    """A configuration before it is opened, with the rules on who may read which documents, and how to answer."""
 
     name: str
     settings: AssistantSettings
     measured: Measured | None = None
     allow: tuple[str, ...] = ()
+    serve: ServeSettings = field(default_factory=ServeSettings)
 
 
 @dataclass(frozen=True)
@@ -239,7 +241,8 @@ def _servable(plan: Plan, cells: Mapping[str, Cell], measured: Mapping[str, Meas
             name = f"{name}-{cell.id[:6]}"
         names.add(name)
         found[settings.model_dump_json()] = ConfigurationSettings(
-            name, settings, measured.get(cell.id), tuple(filter(None, (getattr(plan.settings, "allow", None),))))
+            name, settings, measured.get(cell.id), tuple(filter(None, (getattr(plan.settings, "allow", None),))),
+            getattr(plan.settings, "serve", None) or ServeSettings())
     if not found:
         raise SettingsError(f"{where}: none of its cells can be served; a cell needs `conditions: retrieved` and a "
                             "retriever with an index, such as {kind: dense, index: FOLDER}; to serve a custom "

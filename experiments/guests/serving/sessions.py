@@ -5,9 +5,9 @@ import asyncio
 import contextlib
 import logging
 import re
-import time
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
+from functools import partial
 from itertools import count, islice
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
@@ -19,8 +19,12 @@ from ragbed.documents.errors import CallError, RecipeMismatch, RunError, Setting
 from ragbed.documents.http import sanitize_line
 from ragbed.documents.keys import redact_keys
 from ragbed.documents.types import replace_surrogates
+from ragbed.experiments.cells import short_name
 from ragbed.experiments.guests.access.access import Access
+from ragbed.experiments.guests.operations.alternatives import Alternatives
 from ragbed.experiments.guests.operations.failures import hide_answer, hide_event
+from ragbed.experiments.guests.operations.spending import Spending
+from ragbed.experiments.guests.operations.turn_times import TurnTimes
 from ragbed.experiments.guests.serving.answer_json import answer_json, call_json, display_text, passage_json, step_json
 from ragbed.experiments.guests.serving.model_calls import TASKS, answer_call
 from ragbed.experiments.guests.serving.size_limits import SizeLimits
@@ -43,40 +47,6 @@ _UNSTORED = Failure("store", "the server cannot store answers now; try again lat
 _INTERNAL = Failure("internal", "internal error; see the server's log")
 
 
-@dataclass(slots=True)
-class TurnTimes:
-    """Start and end times of a turn and its steps, in seconds since the epoch.
-
-    Attributes:
-        first_text: when the first text of the answer was sent.
-        searches, tools, calls: start of each, and its end if it has ended; calls are listed by number.
-    """
-
-    started: float = field(default_factory=time.time)
-    first_text: float | None = None
-    searches: list[list[float]] = field(default_factory=list)
-    tools: list[list[float]] = field(default_factory=list)
-    calls: dict[int, list[float]] = field(default_factory=dict)
-
-    def add(self, event: Event) -> None:
-        """Note the time of an event."""
-        match event["event"]:
-            case "text" if self.first_text is None:
-                self.first_text = time.time()
-            case "searching":
-                self.searches.append([time.time()])
-            case "search":
-                next((one for one in self.searches if len(one) == 1), []).append(time.time())
-            case "calling":
-                self.tools.append([time.time()])
-            case "tool":
-                next((one for one in self.tools if len(one) == 1), []).append(time.time())
-            case "asking":
-                self.calls[event["call"]] = [time.time()]
-            case "reply":
-                self.calls[event["call"]].append(time.time())
-
-
 Observer = Callable[[ChatTurn, Answer, TurnTimes], None]  # called with every answer
 
 
@@ -84,9 +54,10 @@ class ChatSessions:
     """Answers turns with the served configurations, and records them."""
 
     def __init__(self, configurations: dict[str, Configuration], traffic: Traffic, observers: Sequence[Observer] = (),
-                 limits: SizeLimits | None = None, access: Access | None = None) -> None:
+                 limits: SizeLimits | None = None, access: Access | None = None, spend: str = "") -> None:
         self.configurations, self.traffic, self._observers = configurations, traffic, observers
         self.limits, self.access = limits or SizeLimits(), access or Access((), lambda owner: {})
+        self.alternatives, self.spending = Alternatives(), Spending(spend, self.access.claims, traffic)
         self._threads: set[str] = set()
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -131,8 +102,7 @@ class ChatSessions:
             assistant = await asyncio.to_thread(assistant.with_filter, where)
         turn = ChatTurn(record, thread, position, owner, replace_surrogates(question), name,
                         assistant, probability, earlier, where, configured, tuple(basis))
-        await self.traffic.start(turn)
-        return turn
+        return await self._keep(turn)
 
     async def start_call(self, owner: str, configuration: str, prompt: str, call: Generate) -> ChatTurn:
         """Create and keep a turn that only calls a configuration's model. Its record is kept apart from those of
@@ -140,7 +110,15 @@ class ChatSessions:
         self.limits.check_task(prompt)
         turn = ChatTurn(uuid4().hex, uuid4().hex, 0, owner, replace_surrogates(prompt), TASKS + configuration,
                         self.configurations[configuration].assistant, history=(), call=call)
-        await self.traffic.start(turn)
+        return await self._keep(turn)
+
+    async def _keep(self, turn: ChatTurn) -> ChatTurn:
+        """Store a turn when it starts. Raises OverSpent if its owner has spent their limit."""
+        await self.spending.reserve(turn.owner, turn.record)
+        with contextlib.ExitStack() as failed:
+            failed.callback(self.spending.release, turn.record)
+            await self.traffic.start(turn)
+            failed.pop_all()
         return turn
 
     def may_see(self, basis: Sequence[str] | None, owner: str) -> bool:
@@ -198,7 +176,9 @@ class ChatSessions:
 
         try:
             emit({"event": "begun", "thread": turn.thread, "record": turn.record, "configuration": turn.configuration})
-            answer = await self._answer(turn, text, emit)
+            turn, answer = await self._answer_alone(turn, text, times, emit)
+        except asyncio.CancelledError:  # the task goes on, to write its record
+            answer = failed_answer(_STOPPED)
         finally:  # an unexpected error gets a record too, before the client can see the end
             try:
                 rest = "" if answer.failure is _STOPPED else text.rest(display_text(hide_answer(answer)))
@@ -211,14 +191,28 @@ class ChatSessions:
             finally:
                 on_event(None)
 
-    async def _answer(self, turn: ChatTurn, text: AnswerStream, emit: Callable[[Event], None]) -> Answer:
+    async def _answer_alone(self, turn: ChatTurn, text: AnswerStream, times: TurnTimes,
+                            emit: Callable[[Event], None]) -> tuple[ChatTurn, Answer]:
+        """Answer a turn while no other turn of its thread is answered. Also return the turn, with the assistant that
+        answered."""
+        id = turn.thread if turn.history is None else turn.record
+        if id in self._threads:
+            return turn, failed_answer(Failure("settings", "a question is being answered; wait for its answer"))
+        self._threads.add(id)
+        try:
+            return await self.alternatives.answer(turn, emit, partial(self._answer, text=text), times.restart,
+                                                  lambda: bool(text.sent))
+        except database_errors() as error:
+            _LOG.warning("the threads cannot be read or written: %s", sanitize_line(str(error)))
+            return turn, failed_answer(_UNSTORED)
+        finally:
+            self._threads.discard(id)  # a client that sees the record can ask the next question
+
+    async def _answer(self, turn: ChatTurn, emit: Callable[[Event], None], text: AnswerStream) -> Answer:
         """Play a turn to its end. If it is cancelled, return an answer marked as stopped, with the steps so far."""
         session: Session | None = None
         called = count()
         assistant, id = turn.assistant, turn.thread if turn.history is None else turn.record
-        if id in self._threads:
-            return failed_answer(Failure("settings", "a question is being answered; wait for its answer"))
-        self._threads.add(id)
         try:
             if turn.call is not None:
                 return await answer_call(assistant, turn.call)
@@ -244,8 +238,6 @@ class ChatSessions:
             if session is None:
                 return failed_answer(_STOPPED)
             return replace(session.answer(), outcome="error", refused=False, failure=_STOPPED)
-        finally:
-            self._threads.discard(id)  # a client that sees the record can ask the next question
         return failed_answer(_STOPPED)
 
     async def _record(self, turn: ChatTurn, answer: Answer, text: AnswerStream, times: TurnTimes) -> Event:
@@ -253,18 +245,21 @@ class ChatSessions:
         failures; clients do not get them."""
         def show(answer: Answer) -> Event:
             return answer_json(hide_answer(answer), text.sent, turn.assistant.index, record=turn.record,
-                               thread=turn.thread, configuration=turn.configuration, question=turn.question)
+                               thread=turn.thread, configuration=turn.configuration, question=turn.question,
+                               model=short_name(turn.assistant.settings.model))
 
-        shown = show(answer)
+        shown, price = show(answer), answer.used.price
         basis = {"basis": self.access.basis(answer, turn.assistant.index, turn.basis)} if self.access.rules else {}
         try:
             await self.traffic.end(turn, answer, {**shown, **basis})
+            await self.spending.end(turn.owner, turn.record, price)
         except RunError as error:
             _LOG.warning("an answer cannot be stored: %s", error)
             answer = failed_answer(_UNSTORED)
             shown = {**show(answer), "text": display_text(answer)}
         for observer in self._observers:
             observer(turn, answer, times)
+        self.spending.release(turn.record)
         return shown
 
 

@@ -55,6 +55,8 @@ SCHEMA = (
     "CREATE TABLE IF NOT EXISTS titles (thread TEXT PRIMARY KEY, title TEXT NOT NULL)",
     # Turns that are being answered, and the server that answers each.
     "CREATE TABLE IF NOT EXISTS running (record TEXT PRIMARY KEY, server INTEGER NOT NULL)",
+    "CREATE TABLE IF NOT EXISTS spending (owner TEXT NOT NULL, day TEXT NOT NULL, usd REAL NOT NULL,"
+    " PRIMARY KEY (owner, day))",
     # An A/B test uses the first thumb, so that a later change does not alter an earlier result.
     "CREATE TABLE IF NOT EXISTS feedback (record TEXT PRIMARY KEY, owner TEXT NOT NULL, thumb TEXT, comment TEXT,"
     " time TEXT NOT NULL, first TEXT, rated TEXT)")
@@ -65,6 +67,8 @@ _THREADS = ("SELECT t.thread, coalesce(n.title, t.question), l.last FROM turns t
             " n.thread = t.thread JOIN (SELECT thread, min(place) AS place, max(begun) AS"
             " last FROM turns WHERE owner = ? AND before IS NULL GROUP BY thread) l ON l.thread = t.thread AND"
             " l.place = t.place WHERE t.owner = ? AND t.before IS NULL ORDER BY l.last DESC LIMIT ?")
+_SPEND = ("INSERT INTO spending (owner, day, usd) VALUES (?, ?, ?) ON CONFLICT (owner, day) DO UPDATE SET"
+          " usd = spending.usd + excluded.usd")
 _UNFINISHED = ("SELECT t.record, t.run, r.server FROM turns t LEFT JOIN running r ON r.record = t.record"
                " WHERE t.ended IS NULL")
 _MAX_TITLE = 80  # characters of a thread's title
@@ -248,6 +252,20 @@ class Traffic:
                 return turns, answer.get("basis")
         return None
 
+    async def spent(self, owner: str, since: str) -> float:
+        """Return the US dollars that an owner has spent since a day, such as 2026-11-29."""
+        (total,), = await self._do(self._database.read, "SELECT coalesce(sum(usd), 0) FROM spending WHERE owner = ? AND"
+                                   " day >= ?", (owner, since))
+        return float(total)
+
+    async def spend(self, owner: str, day: str, usd: float) -> None:
+        """Add US dollars to what an owner has spent on a day."""
+        def add() -> None:
+            self._database.put(_SPEND, (owner, day, usd))
+            self._database.flush()
+
+        await self._do(add)
+
     async def _do(self, work: Callable[..., T], *given: Any) -> T:
         # the shield completes the write even if the client disconnects
         return await asyncio.shield(asyncio.get_running_loop().run_in_executor(self._thread, work, *given))
@@ -314,9 +332,11 @@ class Traffic:
             self._recover(record, run)
 
     def _end(self, turn: ChatTurn, answer: Answer, shown: Mapping[str, Any]) -> None:
-        run = self._run(folder_name(turn.configuration, turn.run))
+        name = folder_name(turn.configuration, turn.run)  # another run than at the start if another model answered
+        run = self._run(name, turn.run)
         question = question_of(self._database, turn.record)
         run.add(question, answer, turn.assistant.index.source_of)
+        self._database.put("UPDATE turns SET run = ? WHERE record = ?", (name, turn.record))
         self._finish(turn.record, answer.outcome, answer.text, shown)
 
     def _finish(self, record: str, outcome: str, text: str, shown: Mapping[str, Any] | None = None) -> None:
