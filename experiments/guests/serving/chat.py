@@ -1,6 +1,7 @@
 """OpenAI's chat completions, and a variant for Open WebUI, which has its own format for passages."""
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from itertools import islice
@@ -18,6 +19,7 @@ from ragbed.experiments.guests.serving.answer_json import (
     strip_sources,
     url_citations,
 )
+from ragbed.experiments.guests.serving.client_parameters import check_parameters, read_format
 from ragbed.experiments.guests.serving.model_calls import TASKS, is_task, task_call
 from ragbed.experiments.guests.serving.sessions import Event
 from ragbed.experiments.guests.serving.state import (
@@ -32,6 +34,7 @@ from ragbed.experiments.guests.serving.state import (
     sse_event,
     unless_disconnected,
 )
+from ragbed.experiments.guests.serving.structured_output import answer_as_json, play_as_json
 from ragbed.experiments.guests.traffic.turns import ChatTurn
 from ragbed.retrieval.filters.parser import Where, parse_conditions
 from ragbed.retrieval.filters.terms import terms_of
@@ -75,10 +78,12 @@ class StreamOptions(RequestModel):
 
 
 class ChatRequest(RequestModel):
-    """A request for a chat completion. Other fields of OpenAI's API are ignored, and listed in `ragbed.ignored`.
+    """A request for a chat completion. Other fields of OpenAI's API are refused if they change what the client gets
+    (`client_parameters`). The rest is ignored, and listed in `ragbed.ignored`.
 
     Attributes:
         model: name of a configuration.
+        response_format: a JSON Schema that the answer must fit (`client_parameters.read_format`).
         citations: how the answer lists its sources, in addition to marks such as `[1]` in its text.
         include_reasoning: return the model's reasoning as `reasoning_content`.
         where: filter on the chunks to search, such as `year in (2022, 2023)` or `{"year": ">= 2022"}`.
@@ -90,6 +95,7 @@ class ChatRequest(RequestModel):
     messages: list[ChatMessage] = Field(min_length=1, max_length=2_000)
     stream: bool = False
     stream_options: StreamOptions | None = None
+    response_format: dict[str, Any] | None = None
     citations: Citations | None = None
     include_reasoning: bool = False
     where: ServedFilter = ()
@@ -183,21 +189,25 @@ async def start_turn(server: ServerState, request: Request, model: str, messages
 
 
 async def _complete(server: ServerState, given: ChatRequest, request: Request, openwebui: bool) -> Any:
+    check_parameters(given.model_extra or {})
+    wanted = await asyncio.to_thread(read_format, given.response_format, "response_format")
     messages = [(one.role, text_of(one.content)) for one in given.messages if one.role in ("user", "assistant")]
     name = server.requested(given.model) or next(iter(server.configurations))
     if messages and is_task(prompt := messages[-1][1]) and name in server.configurations:
         if not server.sessions.limits.task:
             raise http_error(403, "this server does not answer prompts of client programs, such as for titles",
                              "tasks_refused", "messages")
+        server.sessions.limits.check_task(prompt)
         turn = await server.sessions.start_call(request_owner(request), name, prompt, task_call(prompt))
     else:
         turn = await start_turn(server, request, given.model, messages, given.where)
     ignored = ignored_names({*(given.model_extra or {}), *(
         f"{one.role} message" for one in given.messages if one.role not in ("user", "assistant"))})
-    writer = _ChatWriter(turn, given, server.base_url(request), ignored, openwebui, server.citations)
+    writer = _ChatWriter(turn, given, server.base_url(request), ignored, openwebui,
+                         "annotations" if wanted else given.citations or server.citations)
     if given.stream:
-        return event_stream(writer.stream(server.sessions.play(turn)))
-    return writer.response(await unless_disconnected(request, server.sessions.answer(turn)))
+        return event_stream(writer.stream(play_as_json(server.sessions, turn, wanted)))
+    return writer.response(await unless_disconnected(request, answer_as_json(server.sessions, turn, wanted)))
 
 
 def ignored_names(names: Iterable[str]) -> list[str]:
@@ -221,6 +231,7 @@ def ragbed_json(answer: AnswerJson, ignored: Sequence[str]) -> dict[str, Any]:
     return {"outcome": answer["outcome"], "record": answer["record"], "strategy": answer["configuration"],
             "model": answer["model"], **notes,
             "evidence": _evidence_json(answer["sources"]), **({"tools": tools} if tools else {}),
+            **({"plain": answer["plain"]} if "plain" in answer else {}),
             "invalid_citations": answer["invalid_citations"], "ignored": list(ignored)}
 
 
@@ -233,9 +244,8 @@ class _ChatWriter:
     """Writes an answer as a chat completion, whole or as a stream."""
 
     def __init__(self, turn: ChatTurn, given: ChatRequest, base_url: str, ignored: Sequence[str], openwebui: bool,
-                 default: Citations) -> None:
+                 citations: Citations) -> None:
         self._given, self._base_url, self._ignored, self._openwebui = given, base_url, ignored, openwebui
-        citations = given.citations or default
         self._annotated = citations != "markdown" and not openwebui
         self._listed = citations != "annotations" and not openwebui
         self._common = {"id": f"chatcmpl-{turn.record}", "created": int(time.time()),
@@ -246,7 +256,8 @@ class _ChatWriter:
         if error := answer_error(answer):
             raise error
         text = answer["text"] + (markdown_sources(answer, self._base_url) if self._listed else "")
-        message = {"role": "assistant", "refusal": None, "content": text, "annotations": self._annotations(answer)}
+        message = {"role": "assistant", "refusal": answer.get("refusal"),
+                   "content": None if "refusal" in answer else text, "annotations": self._annotations(answer)}
         if self._given.include_reasoning:
             message["reasoning_content"] = answer["reasoning"]
         return {**self._common, "object": "chat.completion",
@@ -282,7 +293,7 @@ class _ChatWriter:
     def _end(self, answer: Event) -> list[bytes]:
         if error := answer_error(answer):
             return [sse_event(error.detail)]
-        events = []
+        events = [self._chunk({"refusal": answer["refusal"]})] if "refusal" in answer else []
         if self._listed and (listed := markdown_sources(answer, self._base_url)):
             events.append(self._chunk({"content": listed}))
         if self._openwebui:

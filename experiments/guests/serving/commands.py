@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -21,6 +21,11 @@ Reasoning = Annotated[str | None, typer.Option(help="Reasoning strategy, if TARG
 Retrieval = Annotated[str | None, typer.Option(help="Retrieval strategy, if TARGET is an index.")]
 Retriever = Annotated[str | None, typer.Option(help="Retriever, if TARGET is an index.")]
 ChunksPerSearch = Annotated[int | None, typer.Option("-k", min=1, help="Chunks per search, if TARGET is an index.")]
+MaxTokens = Annotated[int | None, _more(min=1, help="Maximum tokens per reply, if TARGET is an index. Default: 1024.")]
+CallSeconds = Annotated[float | None, _more(min=0.1, help=(
+    "Seconds that a call of the model may take, if TARGET is an index. Default: 120."))]
+Framing = Annotated[Literal["delimited", "datamarked", "none"] | None, _more(help=(
+    "How prompts mark untrusted passages, if TARGET is an index. Default: delimited."))]
 Where = Annotated[list[str] | None, _more("--where", help="Filter, if TARGET is an index, e.g. 'page >= 3'.")]
 Host = Annotated[str, typer.Option(help="Address to listen on; other machines need --keys.")]
 Port = Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on; 0 for any free one.")]
@@ -66,7 +71,8 @@ LogTexts = Annotated[bool, _more("--log-texts", help="Write questions and answer
 
 def serve(
         target: Target, model: Model = None, reasoning: Reasoning = None, retrieval: Retrieval = None,
-        retriever: Retriever = None, k: ChunksPerSearch = None, where: Where = None, host: Host = "127.0.0.1",
+        retriever: Retriever = None, k: ChunksPerSearch = None, max_tokens: MaxTokens = None,
+        call_seconds: CallSeconds = None, framing: Framing = None, where: Where = None, host: Host = "127.0.0.1",
         port: Port = 8700, url: BaseUrl = "", traffic: TrafficFolder = None, threads: Threads = None,
         citations: CitationForm = "annotations", explore: Explore = 0.0, keys: KeyFile = None,
         allow: Allow = None, owner: Owner = "", names: HostNames = None, rate: QuestionRate = "60/minute",
@@ -97,7 +103,8 @@ def serve(
                "and copy the traffic to a folder with `ragbed copy-traffic`")
 
     given: dict[str, Any] = given_settings(model=model, reasoning=reasoning, retrieval=retrieval, retriever=retriever,
-                                           where=where, k=k)
+                                           where=where, k=k, max_tokens=max_tokens, call_seconds=call_seconds,
+                                           framing=framing)
     run(target, given, host=host, port=port, url=url, traffic=traffic or Path("traffic"), threads=threads,
         citations=citations, explore=explore, sizes=SizeLimits(max_question, task=max_task), keys=keys,
         names=names or (), rate=rate,
@@ -111,13 +118,19 @@ def serve(
 
 def given_settings(**options: Any) -> dict[str, Any]:
     """Return the assistant settings that were given as options, by name."""
+    from ragbed.agents.model_settings import CallLimits, Limits, ModelSettings
     from ragbed.experiments.settings.file import parse_model, parse_retriever, parse_spec
     from ragbed.strategies.settings.strategy_config import parse_strategy
 
     given = {name: value for name, value in options.items() if value is not None}
+    if "max_tokens" in given:
+        given["limits"] = Limits(max_tokens=given.pop("max_tokens"))
+    seconds = {"calls": CallLimits(seconds=given.pop("call_seconds"))} if "call_seconds" in given else {}
     if "model" in given:
-        given["model"], calls = parse_model(given["model"])
-        given |= {"calls": calls} if calls.models else {}
+        given["model"], calls = parse_model(given["model"], **seconds)
+        given |= {"calls": calls} if calls.models or seconds else {}
+    elif seconds:
+        given["calls"] = ModelSettings(**seconds)
     for family in ("reasoning", "retrieval"):
         if family in given:
             given[family] = parse_strategy(family, parse_spec(given[family], f"--{family}")).spec

@@ -31,6 +31,7 @@ from ragbed.strategies.catalogue import SEARCH_ONLY
 from ragbed.strategies.prompting import prompts_hash
 from ragbed.strategies.settings.strategy_config import parse_strategy
 
+_OPTIONS = {"limits": "max-tokens", "calls": "call-seconds"}  # options of `ragbed serve` by the setting they change
 RELOAD_SECONDS = 3.0  # seconds between checks whether an index was replaced
 
 
@@ -190,8 +191,9 @@ def read_target(target: Path, given: Mapping[str, Any]) -> list[ConfigurationSet
         label = str(parse_strategy("reasoning", settings.reasoning).label)
         return [ConfigurationSettings(_model_name(label), settings)]
     if given:
+        options = [_OPTIONS.get(name, name) for name in given if name != "calls" or "model" not in given]
         raise SettingsError(f"{target} is not an index and has its own settings; omit "
-                            f"{', '.join(f'--{name}' for name in given if name != 'calls')}")
+                            f"{', '.join(f'--{name}' for name in options)}")
     if target.is_dir():
         with open_finished(locate_run(target)) as run:
             return _cells_of_run(run)

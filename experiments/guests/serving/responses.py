@@ -19,6 +19,7 @@ from ragbed.experiments.guests.serving.chat import (
     start_turn,
     text_of,
 )
+from ragbed.experiments.guests.serving.client_parameters import check_parameters, read_format
 from ragbed.experiments.guests.serving.sessions import Event
 from ragbed.experiments.guests.serving.state import (
     Citations,
@@ -31,6 +32,7 @@ from ragbed.experiments.guests.serving.state import (
     sse_event,
     unless_disconnected,
 )
+from ragbed.experiments.guests.serving.structured_output import answer_as_json, play_as_json
 from ragbed.experiments.guests.traffic.turns import ChatTurn
 from ragbed.strategies.types import Turn
 
@@ -55,12 +57,19 @@ class ReasoningRequest(RequestModel):
     summary: Literal["auto", "concise", "detailed"] | None = None
 
 
+class TextRequest(RequestModel):
+    """The form of the answer's text."""
+
+    format: dict[str, Any] | None = None
+
+
 class ResponseRequest(RequestModel):
-    """A request for a response. Other fields of OpenAI's API are ignored, and listed in `ragbed.ignored`.
+    """A request for a response. Other fields are refused or ignored, as in a chat completion.
 
     Attributes:
         model: name of a configuration.
         previous_response_id: the response that this question follows.
+        text: `format` may have a JSON Schema that the answer must fit.
         citations, where: as in a chat completion.
     """
 
@@ -71,6 +80,7 @@ class ResponseRequest(RequestModel):
     stream: bool = False
     previous_response_id: str | None = Field(default=None, max_length=200)
     reasoning: ReasoningRequest | None = None
+    text: TextRequest | None = None
     conversation: None = None  # not supported: the server does not keep conversations
     citations: Citations | None = None
     where: ServedFilter = ()
@@ -82,6 +92,8 @@ def response_routes(server: ServerState) -> APIRouter:
 
     @router.post("/v1/responses")
     async def respond(given: ResponseRequest, request: Request) -> Any:
+        check_parameters(given.model_extra or {})
+        wanted = await asyncio.to_thread(read_format, given.text and given.text.format, "text.format")
         items = [ResponseItem(role="user", content=given.input)] if isinstance(given.input, str) else given.input
         earlier, basis = (await _load_turns(server, request, given.previous_response_id)
                           if given.previous_response_id else ((), []))
@@ -97,10 +109,10 @@ def response_routes(server: ServerState) -> APIRouter:
                 ignored.add(item.name)
         turn = await start_turn(server, request, given.model, messages, given.where, earlier, basis)
         writer = _ResponseWriter(turn, given, server.base_url(request), ignored_names(ignored),
-                                 given.citations or server.citations)
+                                 "annotations" if wanted else given.citations or server.citations)
         if given.stream:
-            return event_stream(writer.stream(server.sessions.play(turn)))
-        return writer.response(await unless_disconnected(request, server.sessions.answer(turn)))
+            return event_stream(writer.stream(play_as_json(server.sessions, turn, wanted)))
+        return writer.response(await unless_disconnected(request, answer_as_json(server.sessions, turn, wanted)))
 
     return router
 
@@ -209,14 +221,25 @@ class _ResponseWriter:
                 "error": {"code": code, "message": answer["text"]}})
             return
         part = self._part(answer)
+        if "refusal" in answer:
+            yield from self._end_reasoning()
+            self._place = len(self._items)
+            yield self._open(self._message())
+            yield self._content("content_part.added", part={**part, "refusal": ""})
+            yield self._content("refusal.delta", delta=part["refusal"])
+            yield self._content("refusal.done", refusal=part["refusal"])
+            yield from self._end_message(answer, part)
+            return
         yield from self._write_text(part["text"][len(answer["text"]):])
         for place, annotation in enumerate(part["annotations"]):
             yield self._content("output_text.annotation.added", annotation_index=place, annotation=annotation)
-        message = self._message(part)
         yield self._content("output_text.done", text=part["text"], logprobs=[])
+        yield from self._end_message(answer, part)
+
+    def _end_message(self, answer: Event, part: dict[str, Any]) -> Iterator[bytes]:
         yield self._content("content_part.done", part=part)
         assert self._place is not None
-        yield self._close(self._place, message)
+        yield self._close(self._place, self._message(part))
         yield self._event("response.completed", response=self._completed_response(answer, self._items))
 
     def _event(self, kind: str, **fields: Any) -> bytes:
@@ -254,6 +277,8 @@ class _ResponseWriter:
                 "content": list(parts)}
 
     def _part(self, answer: AnswerJson) -> dict[str, Any]:
+        if "refusal" in answer:
+            return {"type": "refusal", "refusal": answer["refusal"]}
         listed = markdown_sources(answer, self._base_url) if self._listed else ""
         cited = url_citations(answer, self._base_url) if self._annotated else []
         return {"type": "output_text", "text": answer["text"] + listed, "annotations": cited, "logprobs": []}

@@ -21,6 +21,8 @@ from streamed import DONE, delta, ending, streamed
 from ragbed.agents.model_settings import CallLimits, Limits, ModelSettings
 from ragbed.documents import SettingsError
 from ragbed.experiments.guests.serving.app import create_app, open_server
+from ragbed.experiments.guests.serving.commands import given_settings
+from ragbed.experiments.guests.serving.configurations import read_target
 from ragbed.experiments.guests.traffic.traffic_runs import runs_of
 from ragbed.experiments.runs.store import RunFolder
 
@@ -239,6 +241,16 @@ def test_what_is_not_safe_to_serve_is_refused_in_a_line(index, ragbed, options):
     status, _, error = ragbed("serve", index, "--model", "http://127.0.0.1:9/v1#m", "--port", "0", *options)
     assert (status, error.count("\n")) == (2, 1)
     assert options[0] in error
+
+
+def test_an_index_is_served_with_these_limits_and_framing_and_a_settings_file_with_its_own(index, ragbed, tmp_path):
+    given = given_settings(model="http://127.0.0.1:9/v1#m", max_tokens=50, call_seconds=7.0, framing="datamarked")
+    (served,) = read_target(index, given)
+    settings = served.settings
+    assert (settings.limits.max_tokens, settings.calls.calls.seconds, settings.framing) == (50, 7.0, "datamarked")
+    (tmp_path / "run.yaml").write_text("name: x\n")
+    status, _, error = ragbed("serve", tmp_path / "run.yaml", "--max-tokens", "50", "--call-seconds", "7")
+    assert (status, "omit --max-tokens, --call-seconds" in error) == (2, True)
 
 
 def test_names_of_documents_are_text_and_lead_nowhere(serve, tmp_path):
