@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from ragbed.documents.errors import DocumentError
 from ragbed.documents.parse import INDEX_FIELDS
@@ -23,7 +23,8 @@ Metadata = Mapping[str, Mapping[str, FieldValue]]  # fields by source
 
 
 def read_metadata(path: Path) -> dict[str, dict[str, FieldValue]]:
-    """Read the metadata fields of each source. A record has a `source` and fields with text, numbers or booleans.
+    """Read the metadata fields of each source. A record has a `source` and fields with text, numbers or booleans. Lists
+    of texts without commas, such as of groups, become texts with commas.
 
     JSON Lines have one object per source. CSV files may be as a spreadsheet saves them. A CSV column whose values are
     all numbers, or all true or false, gets that type; numbers with leading zeros are text. Null and empty values are
@@ -37,7 +38,7 @@ def read_metadata(path: Path) -> dict[str, dict[str, FieldValue]]:
     rows = _convert_columns(list(read_csv(path, spreadsheet=True))) if is_sheet else read_rows(path)
     found: dict[str, dict[str, FieldValue]] = {}
     for row in rows:
-        row = replace(row, fields={name if name.casefold() != "source" else "source": value
+        row = replace(row, fields={name if name.casefold() != "source" else "source": _joined(value)
                                    for name, value in row.fields.items()})
         source = row.filled("source")
         if source in found:
@@ -49,6 +50,11 @@ def read_metadata(path: Path) -> dict[str, dict[str, FieldValue]]:
         found[source] = {name: value for name, value in row.fields.items() if value is not None and name != "source"}
     field_types(found, str(path))
     return found
+
+
+def _joined(value: Any) -> Any:
+    listed = isinstance(value, list) and all(isinstance(one, str) and one.strip() and "," not in one for one in value)
+    return ", ".join(value) or None if listed else value
 
 
 def field_types(metadata: Metadata, where: str = "metadata") -> dict[str, FieldType]:

@@ -134,8 +134,7 @@ class ExternalRetriever:
     def _check_hit(self, hit: Hit, rank: int) -> Hit:
         chunk = self.known.get(hit.chunk.id)
         if chunk is None:
-            raise SettingsError(f"external {self.factory}: it returned an unknown chunk, "
-                                f"{hit.chunk.id!r:.80}")
+            raise SettingsError(f"external {self.factory}: it returned a chunk that it was not given")
         score = number(hit.score)
         if score is None:
             raise SettingsError(f"external {self.factory}: the score {hit.score!r:.80} is not a number")

@@ -93,9 +93,9 @@ class FromLangChain:
             return _chunk(document)
         chunk = self._known.find(document)
         if chunk is None:
-            raise SettingsError(f"{self._name}: the retriever returned a document that is not one of the "
-                                f"chunks, {document.page_content[:40]!r}; put the chunk's id into the metadata "
-                                "`chunk`, as ragbed's as_documents does")
+            # without its text, which the client may not be allowed to read
+            raise SettingsError(f"{self._name}: the retriever returned a document that is not one of the chunks it was "
+                                "given; put the chunk's id into the metadata `chunk`, as ragbed's as_documents does")
         return chunk
 
 

@@ -1,16 +1,25 @@
 """Who may see what, at every route of a server: a key reaches only the documents that the rule allows."""
+import json
 import re
+import subprocess
+import sys
 import threading
+from itertools import cycle
 from types import SimpleNamespace
 
 import pytest
+import yaml
 from groups import ANN, BOB, EVE, FIELDS, LINES, RULE, SECRETS, SEES, bearer, build, call, events, guarded, repeat
+from streamed import as_asked
 
+from ragbed.documents import BenchmarkError, SettingsError
 from ragbed.experiments.guests.access.access import Access
 from ragbed.experiments.guests.access.allowed_index import AllowedIndex
 from ragbed.experiments.guests.serving.api_keys import Keys
+from ragbed.experiments.guests.serving.configurations import read_target
 from ragbed.retrieval import Index
 from ragbed.retrieval.filters.filtered_collection import filter_collection
+from ragbed.retrieval.filters.metadata import read_metadata
 
 QUESTION = "Which numbers and codes of the falcon project are secret?"
 
@@ -219,3 +228,114 @@ def test_keys_that_see_the_same_share_their_search(serve, index, tmp_path):
     everything = Access(["source = *"], Keys(LINES).claims)
     assert everything.view(opened, "eve") is opened
 
+
+
+def test_an_agent_s_tools_reach_what_its_key_may_read(serve, index, tmp_path):
+    """Each key's agent lists, greps and queries everything; after any change of what it sees, that is withheld."""
+    turns = cycle(["list", 'grep: {"pattern": "[0-9]{4}"}', 'sql: {"query": "FROM salaries_falcon"}', "finish",
+                   "<Answer>done [1]</Answer>"])
+    model = serve(as_asked(lambda body: next(turns)))
+    agent = {"kind": "agent", "tools": ["list", "grep", "sql"], "protocol": "text"}
+    with guarded(index, model, tmp_path / "t", reasoning=agent) as client:
+        for key in (ANN, BOB, EVE):
+            told = client.post("/api/ask", json={"question": QUESTION}, headers=bearer(key))
+            steps = [one for one in events(told)[-1]["steps"] if one["kind"] == "tool"]
+            assert [one["tool"] for one in steps] == ["list", "grep", "sql"]
+            assert seen(told.text) <= SEES[key]
+            assert steps[0]["text"].startswith(f"{len(SEES[key])} document")
+        thread = f"/api/threads/{events(told)[0]['thread']}"
+        assert "done" in client.get(thread, headers=bearer(EVE)).text
+    with guarded(index, model, tmp_path / "t", rule=f"({RULE}) and source = *.txt or key.name == bob") as client:
+        assert "done" in client.get(thread, headers=bearer(EVE)).text  # eve sees the same as before
+    with guarded(index, model, tmp_path / "t", rule=f"{RULE} or source = salaries.html") as client:
+        assert "may no longer read" in client.get(thread, headers=bearer(EVE)).text
+
+
+@pytest.mark.parametrize("retriever", [
+    {"kind": "expanded", "of": "bm25"}, {"kind": "mmr", "of": "dense"}, {"kind": "external", "factory": "FILE:honest"},
+    {"kind": "external", "factory": "FILE:cheating"}, {"kind": "external", "factory": "FILE:lang"}])
+def test_retrievers_get_only_what_is_allowed(serve, index, tmp_path, retriever):
+    """Your own retriever is given the allowed chunks. If it finds others anyway, the question fails without them."""
+    (tmp_path / "mine.py").write_text(OWN.format(index=str(index)))
+    given = {name: str(value).replace("FILE", str(tmp_path / "mine.py")) for name, value in retriever.items()}
+    with guarded(index, serve(repeat), tmp_path / "t", retriever=given) as client:
+        for key in (ANN, BOB, EVE):
+            body = {"model": "direct", "messages": [{"role": "user", "content": QUESTION}]}
+            told = client.post("/v1/chat/completions", headers=bearer(key), json=body)
+            found = call(client, key, "search", query=QUESTION)
+            assert seen(told.text) | seen(found) <= SEES[key]
+            refused = given["kind"] == "external" and "honest" not in given["factory"]
+            assert told.status_code == (502 if refused else 200)
+
+
+OWN = '''
+from ragbed.retrieval import Index
+from ragbed.retrieval.types import Hit
+
+class All:
+    def __init__(self, chunks):
+        self.chunks = chunks
+    def search(self, queries, k):
+        return [[Hit(one, 1.0, rank, "mine") for rank, one in enumerate(self.chunks, 1)] for _ in queries]
+
+def honest(chunks):
+    return All(chunks)
+
+def cheating(chunks):
+    return All(list(Index.open({index!r}).chunks))
+
+def lang(chunks):
+    from langchain_core.documents import Document
+    from langchain_core.retrievers import BaseRetriever
+
+    class Whole(BaseRetriever):
+        def _get_relevant_documents(self, query, *, run_manager):
+            return [Document(one.content) for one in Index.open({index!r}).chunks]
+
+    return Whole()
+'''
+
+
+def test_a_settings_file_has_the_rule(serve, index, tmp_path):
+    (tmp_path / "q.jsonl").write_text('{"question": "When?", "answer": "noon"}\n')
+    content = {"name": "x", "models": f"{serve(repeat).url}#m", "reasoning": "direct", "allow": RULE,
+               "benchmark": {"kind": "jsonl", "path": str(tmp_path / "q.jsonl")}, "conditions": "retrieved",
+               "retriever": {"kind": "bm25", "index": str(index)}}
+    path = tmp_path / "x.yaml"
+    path.write_text(yaml.safe_dump(content))
+    assert [one.allow for one in read_target(path, {})] == [(RULE,)]
+    path.write_text(yaml.safe_dump({**content, "allow": "groups != x"}))
+    with pytest.raises(SettingsError, match=r"allow: .*no negation"):
+        read_target(path, {})
+
+
+def test_groups_may_be_a_list_in_json_lines(tmp_path):
+    path = tmp_path / "about.jsonl"
+    path.write_text('{"source": "a.txt", "groups": ["finance", "Domain Users"]}\n{"source": "b.txt", "groups": []}\n')
+    assert read_metadata(path) == {"a.txt": {"groups": "finance, Domain Users"}, "b.txt": {}}
+    path.write_text('{"source": "a.txt", "groups": ["a,b"]}\n')
+    with pytest.raises(BenchmarkError, match="expected text"):
+        read_metadata(path)
+
+
+@pytest.mark.slow
+def test_a_client_over_stdio_has_the_rights_of_the_key_that_serve_names(serve, index, tmp_path, ragbed):
+    (tmp_path / "keys").write_text("\n".join(LINES))
+    options = ["serve", str(index), "--mcp", "--model", f"{serve(repeat).url}#m", "--retriever", "bm25", "--allow",
+               RULE, "--keys", str(tmp_path / "keys"), "--traffic", str(tmp_path / "t")]
+    ragbed.refuses(*options, says=["--as", "there is no such key"])
+    ragbed.refuses(*options, "--as", "nobody", says=["--as nobody", "there is no such key"])
+    call = {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {"name": "list", "arguments": {}}}
+    hello = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+        "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}}
+    sent = "".join(json.dumps(one) + "\n" for one in (
+        hello, {"jsonrpc": "2.0", "method": "notifications/initialized"}, call))
+    with subprocess.Popen([sys.executable, "-m", "ragbed", *options, "--as", "ann"], stdin=subprocess.PIPE,
+                          stdout=subprocess.PIPE, text=True) as process:
+        process.stdin.write(sent)
+        process.stdin.flush()
+        answers = [json.loads(process.stdout.readline()) for _ in range(2)]
+        process.stdin.close()
+        assert process.wait(60) == 0
+    assert "2 documents" in str(answers[1])
+    assert "salaries" not in str(answers[1])

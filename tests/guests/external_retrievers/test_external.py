@@ -140,7 +140,7 @@ HIT = "from ragbed.documents.types import Chunk\nfrom ragbed.retrieval.types imp
     ("[[Hit(self.chunks[0], True, 1, 'x')]]", "the score True is not a number"),
     ("[[Hit(Chunk(['c1'], 'z', 'plain', 0, 1, 'z'), 1.0, 1, 'x')]]", "did not return a list of hits per query"),
     ("[[Hit(self.chunks[0], 'high', 1, 'x')]]", "the score 'high' is not a number"),
-    ("[[Hit(Chunk('z', 'z', 'plain', 0, 1, 'z'), 1.0, 1, 'x')]]", "it returned an unknown chunk, 'z'"),
+    ("[[Hit(Chunk('z', 'z', 'plain', 0, 1, 'z'), 1.0, 1, 'x')]]", "it returned a chunk that it was not given"),
     ("queries[5]", "IndexError: list index out of range"),
     ("(_ for _ in ()).throw(__import__('asyncio').CancelledError)", "CancelledError"),
 ])
