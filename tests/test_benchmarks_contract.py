@@ -10,6 +10,7 @@ import pyarrow
 import pyarrow.parquet
 import pytest
 from convert_detectiveqa import paragraphs_of
+from each_case import each
 from pydantic import TypeAdapter
 
 from ragbed.documents import BenchmarkError, Document
@@ -132,7 +133,7 @@ def test_scheme_and_name_are_the_settings(kind):
     assert all(text.strip() for text in (about.paper, about.licence, about.size, about.get))
 
 
-@pytest.mark.parametrize("name", [*BENCHMARKS, "all of one's own"])
+@each("name", [*BENCHMARKS, "all of one's own"])
 def test_whatever_a_scheme_names_exists(name):
     every = Question("q", "?", ("A",), True, options=(("A", "x"),), sub_answers=("x",), steps=(Step("x"),))
     scheme = BENCHMARKS[name].scheme if name in BENCHMARKS else OwnQuestions(path="own").scheme_of([every])

@@ -3,6 +3,7 @@ from math import log
 
 import numpy as np
 import pytest
+from each_case import each
 
 from ragbed.documents import Chunk, Document
 from ragbed.retrieval import Bm25, RerankerDeps
@@ -69,7 +70,7 @@ GENERALS, HOUSES = ("The generals were running", "a general election"), ("Die HÃ
 STOPS = ("to be or not to be", "The reef")
 
 
-@pytest.mark.parametrize(("texts", "query", "settings", "expected"), [
+@each(("texts", "query", "settings", "expected"), [
     (GENERALS, "run", {}, [0]), (GENERALS, "run", {"stemming": False}, []), (GENERALS, "general", {}, [1, 0]),
     (GENERALS, "general", {"stemming": False}, [1]), (HOUSES, "HÃ¤usern", {"language": "german"}, [1, 0]),
     (HOUSES, "die das", {"language": "german"}, [1, 0]), (HOUSES, "die", {"language": "french"}, [0]),
@@ -111,7 +112,7 @@ def test_hostile_text_is_searched_like_any_other():
 PHRASES = ("To be, or not to be: that is the question", "The Who are a band", "The IT department", "a reef")
 
 
-@pytest.mark.parametrize(("query", "expected"), [
+@each(("query", "expected"), [
     ("to be or not to be", [0]), ("The Who", [1]), ("IT", [2]), ("the", [2, 1, 0]), ("The reef", [3]),
     ("what is this, and where was it?", [2, 0]), ("the pier", []), ("what pier", [])])
 def test_a_query_of_stop_words_alone_is_searched_with_them(query, expected):

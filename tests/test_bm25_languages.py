@@ -1,5 +1,6 @@
 """BM25 reads each text in its own language: stems, accents, compounds, and scripts without spaces."""
 import pytest
+from each_case import each
 from pydantic import ValidationError
 from test_bm25 import Few, rows
 
@@ -14,7 +15,7 @@ PORTUGUESE = ["A informação não é de graça", "As informações do país sã
 SPANISH = ["El año pasado los niños hablarían de la educación", "¿Y el señor? No, no es de España"]
 
 
-@pytest.mark.parametrize(("others", "query", "expected"), [
+@each(("others", "query", "expected"), [
     (GERMAN, "Häusern", [22]), (GERMAN, "Haus", [22]), (GERMAN, "haeuser", [22]),
     (FRENCH, "universités", [22]), (FRENCH, "cheval", [23]), (PORTUGUESE, "informações", [22, 23]),
     (SPANISH, "hablar", [22]), (["Hästarna är på ängen och de är inte mina"], "häst", [22]),
@@ -30,7 +31,7 @@ def test_the_english_texts_around_them_are_found_as_before():
     assert rows(["The die was cast", *GERMAN], "The die", language="english", k=1) == [0]
 
 
-@pytest.mark.parametrize(("language", "texts", "query", "expected"), [
+@each(("language", "texts", "query", "expected"), [
     ("french", FRENCH, "universite", [0]), ("french", FRENCH, "UNIVERSITES", [0]), ("french", FRENCH, "eleve", [0]),
     ("portuguese", PORTUGUESE, "informacao", [2, 0, 1]), ("portuguese", PORTUGUESE, "informação", [2, 0, 1]),
     ("spanish", SPANISH, "educacion", [0]), ("spanish", SPANISH, "ano", []), ("spanish", SPANISH, "año", [0]),

@@ -1,6 +1,7 @@
 """Which option a final answer names, in the forms that models use, and what names none."""
 
 import pytest
+from each_case import each
 from growth import grows_linearly
 from hypothesis import given
 from hypothesis import strategies as st
@@ -27,7 +28,7 @@ FORMS = ["{}", "({})", "{}.", "{})", "[{}]", "**{}**", "`{}`", "'{}'", " {}\n", 
 LOWER = ["{}", "({})", "{}.", "{})", "answer: {}", "option {}", "the answer is {}.", r"\boxed{{{}}}"]
 
 
-@pytest.mark.parametrize("form", FORMS)
+@each("form", FORMS)
 def test_every_label_reads_back_from_every_form(form):
     assert [read_choice(form.format(label), PLACES) for label in "ABCD"] == ["A", "B", "C", "D"]
 
@@ -42,12 +43,12 @@ UNSURE = ["Probably {} or C", "Probably not {}", "I do not think {} because it i
           "{}? No, C", "Plan {} because it failed", "Neither A nor {} because it is warm", "Probably vitamin {}"]
 
 
-@pytest.mark.parametrize("form", HEDGED)
+@each("form", HEDGED)
 def test_a_label_with_its_reason_or_with_how_sure_one_is_names_the_option(form):
     assert [read_choice(form.format(label), PLACES) for label in "BCD"] == ["B", "C", "D"]
 
 
-@pytest.mark.parametrize("form", UNSURE)
+@each("form", UNSURE)
 def test_what_is_unsure_between_options_or_of_another_thing_names_none(form):
     assert read_choice(form.format("B"), PLACES) is None
 
@@ -67,12 +68,12 @@ def test_it_reads_back_whatever_the_options_say_and_however_many_there_are(texts
     assert read_choice(form.format(label), options) == label
 
 
-@pytest.mark.parametrize("form", LOWER)
+@each("form", LOWER)
 def test_lower_case_reads_where_it_is_no_word(form):
     assert [read_choice(form.format(label), PLACES) for label in "abcd"] == ["A", "B", "C", "D"]
 
 
-@pytest.mark.parametrize(("text", "label"), [
+@each(("text", "label"), [
     ("Italy", "B"), ("italy.", "B"), ("It is Italy.", "B"), ("Answer: Italy", "B"), ("Italy, since it is warm.", "B"),
     ("New York City", "D"), ("It is New York City.", "D"), ("It is New York.", "C"), ("Ｂ", "B"), ("ｂ", "B"),
     ("The answer is B, not A", "B"), ("Option A is wrong, so option B", "B"), ("Option A is right", "A"),
@@ -91,7 +92,7 @@ def test_other_forms(text, label):
     assert read_choice(text, PLACES) == label
 
 
-@pytest.mark.parametrize("form", [
+@each("form", [
     "Antwort: {}", "Die richtige Antwort ist {}.", "Die Antwort lautet also: {}", "Réponse : {}",
     "La bonne réponse est la {}",
     "La respuesta correcta es la {}.", "Risposta: {}", "La risposta è {}", "Resposta: {}", "Ответ: {}",
@@ -108,7 +109,7 @@ def test_labels_are_read_in_many_languages_and_after_what_is_ruled_out(form):
     assert [read_choice(form.format(label), PLACES) for label in "BD"] == ["B", "D"]
 
 
-@pytest.mark.parametrize("text", [
+@each("text", [
     "A or B?", "A? B?", "Answer: B? or C?", "Antwort: nicht B", "Die Antwort ist nicht B", "Réponse : pas B",
     "La respuesta no es B", "Antwort: A oder B", "Réponse : A ou B", "Ответ: A или B", "Ответ не B", "答えはBではない",
     "rules out D, leaving A or C", "It rules out D", "Antwort: Bonn", "Is it B? No.", "E?"])
@@ -121,7 +122,7 @@ def test_yes_and_no_as_options_are_not_said_of_the_labels():
     assert read_choice("A: no", (("A", "yes"), ("B", "no"))) is None
 
 
-@pytest.mark.parametrize("text", [
+@each("text", [
     "", " ", "E", "Spain", "A man walked in", "a man", "The answer is a man", "The answer is A man who came",
     "A or B", "A and B", "B, C", "A\nB", "Answer: A or B", "Answer: A, B", "Answer: A/B", "(A) and (B)",
     "Option A or option B", "A. France\nB. Italy\nC. New York", "France or Italy", "Neither A nor B", "not B",
@@ -152,7 +153,7 @@ def test_unrelated_text_names_nothing(words):
     assert read_choice(text + ".", [*PLACES, ("E", "Spain")]) is None
 
 
-@pytest.mark.parametrize(("text", "label"), [
+@each(("text", "label"), [
     ("3", "A"), ("-3", "B"), ("3.5", "C"), ("35", "D"), ("It is 3.5", "C"), ("It is 3.", "A"), ("it is -3", "B"),
     ("3%", None)])
 def test_numbers_are_told_apart_by_their_marks(text, label):

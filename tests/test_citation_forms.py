@@ -1,5 +1,6 @@
 """Citations are read in the forms that models write, and other brackets and raised digits are left alone."""
 import pytest
+from each_case import each
 from growth import grows_linearly
 
 from ragbed.experiments.guests.answer_grading.lexical import grade
@@ -25,7 +26,7 @@ MARKS = [
     ("[1–3]", (1, 2, 3))]
 
 
-@pytest.mark.parametrize(("mark", "numbers"), MARKS)
+@each(("mark", "numbers"), MARKS)
 def test_a_mark_in_each_form_is_read_and_taken_off_before_grading(mark, numbers):
     for text in (f"24 months{mark}", f"24 months {mark}.", f"It lasts 24 months{mark}, they say."):
         assert read_citations(text) == numbers
@@ -33,7 +34,7 @@ def test_a_mark_in_each_form_is_read_and_taken_off_before_grading(mark, numbers)
     assert grade(strip_citations(f"24 months{mark}"), "24 months") == "Correct"
 
 
-@pytest.mark.parametrize("text", [
+@each("text", [
     "in [1999] it was", "[2019–2021]", "a[1] = 3", "x[2]", "my_list[0]", "{1}", "(1)", "(3.5)", "(Table 1)", "(page 3)",
     "[Table 2]", "[Figure 1]", "[sic]", "[1.5]", "[12345]", "[]", "[ ]", "[a]", "5 m²", "12 km²", "30 cm³", "10⁶",
     "3.2 × 10⁻⁹", "2³ = 8", "E = mc²", "x² + y²", "(a+b)²", "Ca²⁺", "¹⁴C", "²³⁵U", "s⁻¹", "R²", "½", "H₂O", "1³⁄₄",

@@ -7,6 +7,7 @@ from dataclasses import replace
 from xml.etree import ElementTree
 
 import pytest
+from each_case import each
 
 from ragbed.documents import RunError, SettingsError
 from ragbed.experiments.analysis.compare import compare_runs
@@ -180,7 +181,7 @@ def test_a_gate_that_holds_ends_with_status_1(two, ragbed):
     assert [row["metric"] for row in found["comparisons"]] == ["unified", "correct"]
 
 
-@pytest.mark.parametrize("text", [
+@each("text", [
     "", "unified", "unified < baseline -", "unified < 0.5", "unified <= baseline", "unified < baseline * 2",
     "unified < baseline - 1e9", "unified < baseline - 0.1; unified > baseline", "__import__('os') < baseline",
     "unified.mean < baseline", "unified. high < baseline",

@@ -4,6 +4,7 @@ import random
 from pathlib import Path
 
 import pytest
+from each_case import each
 from hypothesis import given
 from hypothesis import strategies as st
 from tokenizers import Tokenizer
@@ -20,7 +21,7 @@ STORY = ("the detective looked at a door and said that night nobody had left the
 LIMIT = 8192
 
 
-@pytest.mark.parametrize(("text", "least"), [
+@each(("text", "least"), [
     ("", 0), ("Oslo is the capital.", 4), ("a-b (c) -- ... | | |", 2), ("  spaced   out  ", 2),
     ("x" * 10_000, 1), ("=" * 500, 0), ("3.5 million, or 1,000", 4), ("那天晚上没有人离开房子。" * 4, 5),
     ("서울은 대한민국의 수도이다.", 3), ("GPT 那天晚上没有人离开", 2)])

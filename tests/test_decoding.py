@@ -1,5 +1,6 @@
 """Bytes to readable text, whatever the file claims."""
 import pytest
+from each_case import each
 
 from ragbed.documents import DocumentError, parse_document
 from ragbed.documents.decoding import decode
@@ -9,7 +10,7 @@ JAPANESE = "東京は日本の首都です。人口は約千四百万人です�
 FRENCH = "Café déjà vu, naïve façade — “quoted” œuvre"
 
 
-@pytest.mark.parametrize(("text", "encoding", "declared"), [
+@each(("text", "encoding", "declared"), [
     (KOREAN, "utf-8", None), (KOREAN, "utf-8", "euc-kr"), (KOREAN, "utf-8", "iso-8859-1"),
     (KOREAN, "cp949", None), (KOREAN, "cp949", "euc-kr"), (KOREAN, "euc_kr", "utf-8"),
     (KOREAN, "cp949", "iso-8859-1"), (KOREAN, "utf-16", None), (KOREAN, "utf-8-sig", "euc-kr"),
@@ -21,8 +22,8 @@ def test_text_is_readable_whatever_is_declared(text: str, encoding: str, declare
     assert decode(text.encode(encoding), "x.html", declared) == text
 
 
-@pytest.mark.parametrize("declared", ["undefined", "utf\0-8", "unicode_escape", "raw_unicode_escape",
-                                      "idna", "punycode", "rot13", "base64", "zlib", "hex", "\ud800", " ", "utf-7"])
+@each("declared", ["undefined", "utf\0-8", "unicode_escape", "raw_unicode_escape",
+                   "idna", "punycode", "rot13", "base64", "zlib", "hex", "\ud800", " ", "utf-7"])
 def test_a_declared_set_that_is_none_is_ignored(declared: str) -> None:
     assert decode(FRENCH.encode("cp1252"), "x.html", declared) == FRENCH
 

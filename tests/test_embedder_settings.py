@@ -3,6 +3,7 @@ import json
 import shutil
 
 import pytest
+from each_case import each
 from pydantic import ValidationError
 from tiny_models import make_tiny
 
@@ -65,7 +66,7 @@ def test_an_unknown_name_lists_the_forms():
         open_embedder("static:")
 
 
-@pytest.mark.parametrize(("name", "query", "passage"), [
+@each(("name", "query", "passage"), [
     ("intfloat/e5-small-v2", "query: ", "passage: "),
     ("intfloat/multilingual-e5-base", "query: ", "passage: "),
     ("BAAI/bge-base-en-v1.5", "Represent this sentence for searching relevant passages: ", ""),

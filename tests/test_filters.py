@@ -4,6 +4,7 @@ import re
 
 import numpy as np
 import pytest
+from each_case import each
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
@@ -44,7 +45,7 @@ def left(where):
     return [row for row, _ in found.nearest([None], 10)[0]]
 
 
-@pytest.mark.parametrize(("where", "rows"), [
+@each(("where", "rows"), [
     ("page >= 3", [1, 3]), ("page > 3", [1]), ("page < 3", [0]), ("page <= 3", [0, 3]), ("page = 3.0", [3]),
     ("page == 3", [3]), ("page != 3", [0, 1, 2]), ("page=none", [2]), ("page != none", [0, 1, 3]),
     ("source = notes/*", [2, 3]), ("source = ANNUAL.pdf", [0, 1]), ("source = notes/[2].*", [3]),
@@ -69,7 +70,7 @@ def test_conditions_are_met_by_values(where, rows):
     assert left(where) == rows
 
 
-@pytest.mark.parametrize(("where", "complaint"), [
+@each(("where", "complaint"), [
     ("pages >= 3", "unknown field 'pages'; did you mean 'page'? the fields are: date, draft, page, source, title, ye"),
     ("page", "'page': expected a condition such as `page >= 3 and source = reports/*.pdf` or `year in (2022, 2023)`"),
     ("page >=", "'page >=': expected"), (">= 3", "'>= 3': expected"), ("", "'': expected"),

@@ -1,5 +1,5 @@
 """Matching shown chunks to gold, at the finest level that both sides know."""
-import pytest
+from each_case import each
 
 from ragbed.documents import Chunk, Document, Page
 from ragbed.experiments import Gold
@@ -17,7 +17,7 @@ def view(gold, *chunks):
     return match(gold, [Passage(number, chunk) for number, chunk in enumerate(chunks, start=1)], SOURCES.__getitem__)
 
 
-@pytest.mark.parametrize(("gold", "levels"), [
+@each(("gold", "levels"), [
     (Gold("d1", chunk=FIRST.id), {1: "chunk", 2: None, 3: None}),
     (Gold("", chunk=LAST.id), {1: None, 2: "chunk", 3: None}),
     (Gold("d1", format="plain", start=4, end=5), {1: "span", 2: None, 3: None}),

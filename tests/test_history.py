@@ -1,5 +1,6 @@
 """A question that continues a conversation is made one that stands by itself, and what came before instructs nobody."""
 import pytest
+from each_case import each
 
 from ragbed.agents import DecisionStep, Scripted
 from ragbed.strategies import Turn, parse_strategy, with_history
@@ -65,7 +66,7 @@ def test_a_reply_that_is_no_question_leaves_it_as_it_was_and_the_trace_says_so(r
     assert answer.outcome == "answered"
 
 
-@pytest.mark.parametrize("reply", [
+@each("reply", [
     WRITTEN, f'"{WRITTEN}"', f"Standalone question: {WRITTEN}", f"**Rewritten question:** {WRITTEN}",
     f"Here is the question:\n\n{WRITTEN}\n\nThe Anker bridge was built by Ida Rohn.", f"Question: {WRITTEN}",
     f"<think>It?</think>\n1. {WRITTEN}", f"<query>\n{WRITTEN}\n</query>", f"<question>{WRITTEN}</question>"])

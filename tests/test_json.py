@@ -2,6 +2,7 @@
 import math
 
 import pytest
+from each_case import each
 from growth import grows_linearly
 
 from ragbed.agents.replies import parse_object
@@ -38,7 +39,7 @@ PARIS = '{"answer": "Paris", "refused": false, "citations": [1]}'
 WHOLE = {"answer": "Paris", "refused": False, "citations": [1]}
 
 
-@pytest.mark.parametrize("text", [
+@each("text", [
     PARIS, f"```json\n{PARIS}\n```", f"```\n{PARIS}\n```\nI hope this helps.", f"\ufeff{PARIS}", f" \n{PARIS}\n",
     f"<think>It is {{\"answer\": \"Rome\", \"refused\": false, \"citations\": []}}</think>\n{PARIS}",
     f"Use braces {{so}} and {{\"x\"}}. Here it is: {PARIS}. Done {{}}", f"<Answer>{PARIS}</Answer>", f"[{PARIS}]",
@@ -60,7 +61,7 @@ def test_slips_of_models_within_an_object_are_mended(text, answer):
     assert found["answer"] == answer
 
 
-@pytest.mark.parametrize("text", [
+@each("text", [
     "", "Paris", "{", '{"answer": "Par', '{"reasoning": {"answer": "x"}, "answer": "Par', '["a"]', "{answer: Paris}",
     '<think>{"answer": "a"}', 'Note: {"other": 1}', 'Here: {"answer" "a"}'])
 def test_a_reply_without_a_complete_object_of_the_schema_gives_none(text):

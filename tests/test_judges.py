@@ -2,6 +2,7 @@
 from dataclasses import replace
 
 import pytest
+from each_case import each
 from hypothesis import given
 from hypothesis import strategies as st
 from judged import STORY, SUM, graded, play
@@ -21,7 +22,7 @@ def said(rubric, *replies):
     return play(ModelJudge(model="m").judge(MATERIAL[rubric]), *map(Reply, replies), Reply(replies[-1]))[1]
 
 
-@pytest.mark.parametrize(("reply", "expected"), [
+@each(("reply", "expected"), [
     ("Grade: Correct\nError type: None", ("Correct", None)),
     ("**Grade:** Partially Correct\n**Error type:** MissingDetail", ("Partially Correct", "MissingDetail")),
     ("They differ.\n\ngrade: wrong.\nerror type: NumericMistakes", ("Wrong", "NumericMistakes")),
@@ -43,7 +44,7 @@ def test_a_grade_is_read_strictly(reply, expected):
     assert "<think>" in reply or read_grade(reply) == expected
 
 
-@pytest.mark.parametrize(("reply", "expected"), [
+@each(("reply", "expected"), [
     ("Grade: Correct, Error type: None", ("Correct", None)),
     ("Grade: Wrong; Error type: NumericMistakes", ("Wrong", "NumericMistakes")),
     ("Grade: Partially Correct | Error type: MissingDetail", ("Partially Correct", "MissingDetail")),
@@ -82,7 +83,7 @@ def test_a_grade_is_read_however_a_judge_lays_it_out_and_an_ambiguous_one_is_non
     assert (verdict.grade, verdict.error_type) == (expected or (None, None))
 
 
-@pytest.mark.parametrize(("rubric", "reply", "expected"), [
+@each(("rubric", "reply", "expected"), [
     ("points", '{"grade": 7}', 7), ("points", '```json\n{"score": "7"}\n```', 7), ("points", '{"points": 7.0}', 7),
     ("points", "1. Grade: 7", 7), ("points", 'Grade: "7/10"', 7), ("points", "Score: 8", 8),
     ("points", "The grade is 9.", 9), ("points", '{"grade": 11}', None), ("points", '{"grade": 7.5}', None),
@@ -100,7 +101,7 @@ def test_as_published_a_grade_is_read_from_its_own_line_only():
         assert play(ModelJudge(model="m").judge(item), Reply(reply))[1].grade is None
 
 
-@pytest.mark.parametrize(("reply", "expected"), [
+@each(("reply", "expected"), [
     ("Grade: 7", 7), ("Grade: 0", 0), ("Grade: 10.", 10), ("**Grade:** 7/10", 7), ("grade: *8* ", 8), ("7", 7),
     ("7 out of 10.", 7), ("It is close.\n\nGrade: 9", 9), ("Grade: 7\nGrade: 7", 7), ("Grade：6", 6),
     ("Grade: 11", None), ("Grade: -1", None), ("Grade: 7.5", None), ("Grade: 0 to 10", None), ("Grade: N", None),
@@ -111,7 +112,7 @@ def test_points_are_read_strictly_and_never_clipped(reply, expected):
     assert read_points(reply) == said("points", reply).points == expected
 
 
-@pytest.mark.parametrize(("reply", "expected"), [
+@each(("reply", "expected"), [
     ("Held: [0, 2]", (0, 2)), ("Two are.\nHeld: [2,0].", (0, 2)), ("**Held:** [1]", (1,)), ("[0, 0]", (0,)),
     ("Held: []", ()), ("[ ]", ()), ("None is.\n`Held: [0, 1, 2]`", (0, 1, 2)),
     ("Held: [3]", None), ("Held: [-1]", None), ("Held: [0-2]", None), ("Held: [0, 1, ...]", None),
@@ -236,7 +237,7 @@ def test_what_is_wrong_with_a_judge_is_noted_for_every_rubric(rubric, replies, n
     assert verdict.unjudged
 
 
-@pytest.mark.parametrize(("text", "answer", "expected"), [
+@each(("text", "answer", "expected"), [
     ("London", "London", "Correct"),
     ("The city is London.", "London", "Correct"),
     ("It linked Edinburgh to the capital city of England, which is of course known as London.", "London", "Wrong"),
@@ -285,7 +286,7 @@ def test_lexical_points_are_those_of_its_grades(predicted, points):
     assert verdict == Verdict(judge="lexical", points=points)
 
 
-@pytest.mark.parametrize(("step", "reasoning", "held"), [
+@each(("step", "reasoning", "held"), [
     ("The gardener limped on 3 May 1891.", "On May 3, 1891 the gardener was limping.", True),  # 2 of 3: not `limped`
     ("The gardener stole the ring.", "It was the gardener, with a rope.", False),  # 1 of 3
     ("There were 1,577 letters.", "I count 1577 letters", True),

@@ -3,6 +3,7 @@ import re
 from dataclasses import replace
 
 import pytest
+from each_case import each
 from judged import STORY, SUM, graded
 from stored import result as stored_result
 
@@ -53,7 +54,7 @@ def test_as_published_whatever_is_not_empty_is_judged_refusals_too(rubric):
         assert grading_input(result(**changes), QUESTION, scheme(rubric), "as-published") is None
 
 
-@pytest.mark.parametrize(("reply", "read", "published"), [
+@each(("reply", "read", "published"), [
     ("<Answer> B [1] </Answer>", "B [1]", " B [1] "),
     ("<Answer>  </Answer> so", "", "  "),
     (" ", "", " "),
@@ -108,7 +109,7 @@ def test_a_reply_without_answer_tags_is_all_reasoning_too(text):
     assert thought.reasoning == f"Oil.\n{text}"
 
 
-@pytest.mark.parametrize("text", [
+@each("text", [
     "B", "(B)", "b.", "Otto", "B. Otto", "**B**", "Answer: B", "The answer is B. Otto.", "B [1]", "", " \n"])
 def test_a_reply_that_only_names_an_option_is_no_reasoning(text):
     assert grading_input(result(trace=replied(text)), QUESTION, scheme("steps"), "corrected") is None

@@ -1,5 +1,6 @@
 """The lexical judge: what equals a gold answer in another notation, and what only looks like it."""
 import pytest
+from each_case import each
 from hypothesis import given
 from hypothesis import strategies as st
 from judges import load_pairs
@@ -184,12 +185,12 @@ PARTIAL = [
     ("apples, pears and plums", "apples and pears"), ("Isaac", "Isaac Newton"), ("36", "36 parcels")]
 
 
-@pytest.mark.parametrize(("text", "answer"), EQUAL)
+@each(("text", "answer"), EQUAL)
 def test_an_answer_in_another_notation_is_correct(text, answer):
     assert grade(text, answer) == "Correct"
 
 
-@pytest.mark.parametrize(("text", "answer"), UNEQUAL)
+@each(("text", "answer"), UNEQUAL)
 def test_another_answer_that_looks_alike_is_wrong(text, answer):
     assert grade(text, answer) == "Wrong"
 
@@ -199,7 +200,7 @@ def test_a_part_of_an_answer_is_partially_correct(text, answer):
     assert grade(text, answer) == "Partially Correct"
 
 
-@pytest.mark.parametrize(("question", "text", "answer", "expected"), [
+@each(("question", "text", "answer", "expected"), [
     ("How many months?", "36", "36 months", "Correct"), ("How long?", "36", "36 months", "Partially Correct"),
     ("Wie viele?", "1.250", "1250", "Correct"), ("How many?", "1.250", "1250", "Wrong"),
     ("Who was it?", "John Kennedy", "John Fitzgerald Kennedy", "Correct"),
@@ -233,7 +234,7 @@ def test_of_336_labelled_pairs_at_most_four_are_graded_otherwise():
     assert len(wrong) <= 4
 
 
-@pytest.mark.parametrize(("text", "words"), [
+@each(("text", "words"), [
     ("between 31 and 35 kg", ["#pair31000g", "#pair35000g"]), ("at least 2 h", ["#ge120minute"]),
     ("1949年以前", ["#lt1949"]), ("$(2.8)M", ["#-2800000$"]), ("three hundred and forty-two", ["#342"]),
     ("einundzwanzig", ["#21"]), ("quatre-vingt-dix-sept", ["#97"]), ("the 1860s", ["#1860decade"]),
@@ -253,7 +254,7 @@ def test_any_text_gets_a_grade_and_a_gold_answer_grades_itself_correct(text, ans
     assert grade(text, text) == "Correct"
 
 
-@pytest.mark.parametrize(("question", "answer", "gold", "expected"), [
+@each(("question", "answer", "gold", "expected"), [
     ("Which version of Python?", "Python 3.10.", "3.1", "Wrong"), ("Which version?", "Version 3.1.", "3.1", "Correct"),
     ("What is the latest release?", "v1.20", "v1.2", "Wrong"), ("Which section?", "section 3.10", "3.1", "Wrong"),
     ("How long is it?", "3.10 metres", "3.1 metres", "Correct"),

@@ -4,6 +4,7 @@ import json
 
 import pytest
 import yaml
+from each_case import each
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -41,9 +42,9 @@ def test_include_adds_combinations_last_with_the_runs_values_for_missing_keys():
         ("direct", 0), ("chain_of_thought", 0), ("direct", 1), ("direct", 2)]
 
 
-@pytest.mark.parametrize(("fields", "says"), [
+@each(("fields", "says"), [
     ({"exclude": {"conditions": "full"}}, ["exclude {conditions: [full]}", "full is not a value of conditions",
-                                           "provided"]),
+                        "provided"]),
     ({"exclude": {"conditions": "guess"}}, ["exclude.0.conditions.0", "choose from: closed-book"]),
     ({"exclude": {"condtions": "provided"}}, ["unknown setting 'exclude.0.condtions'", "did you mean 'conditions'?"]),
     ({"exclude": {"repeats": 1}}, ["unknown setting 'exclude.0.repeats'"]),

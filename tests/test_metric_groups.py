@@ -2,6 +2,7 @@
 import math
 
 import pytest
+from each_case import each
 from factored import Row
 
 from ragbed.experiments import Scored, Sub, aggregate, score
@@ -26,7 +27,7 @@ def both_choice(text, **material):
     return published["accuracy"], ours["accuracy"], ours["unparsed"]
 
 
-@pytest.mark.parametrize(("text", "expected"), [
+@each(("text", "expected"), [
     ("B", (1.0, 1.0, 0.0)), ("B. Tybalt", (1.0, 1.0, 0.0)), ("(B)", (0.0, 1.0, 0.0)), ("**B**", (0.0, 1.0, 0.0)),
     ("Answer: B", (0.0, 1.0, 0.0)), ("<Answer>B</Answer>", (0.0, 1.0, 0.0)), ("Tybalt", (0.0, 1.0, 0.0)),
     ("b", (0.0, 1.0, 0.0)), ("C", (0.0, 0.0, 0.0)), ("Both of them, perhaps.", (1.0, 0.0, 1.0)),
@@ -97,7 +98,7 @@ def squad(text="", outcome="answered", answerable=True, answers=("the Normandy c
     return ours["squad_em"], ours["squad_f1"]
 
 
-@pytest.mark.parametrize(("text", "changes", "expected"), [
+@each(("text", "changes", "expected"), [
     ("Normandy [1]", {}, (1.0, 1.0)),
     ("in Normandy", {}, (0.0, 2 / 3)),  # precision 1/2 and recall 1 with the second answer
     ("coast of Normandy, France", {}, (0.0, pytest.approx(2 * (2 / 4) * (2 / 2) / (2 / 4 + 2 / 2)))),

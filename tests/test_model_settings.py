@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from each_case import each
 
 from ragbed.agents.journal import call_key
 from ragbed.agents.model_settings import CallLimits, ModelConfig, ModelSettings
@@ -164,7 +165,7 @@ def test_objects_become_names_and_are_written_without_secrets():
     assert KEYS["TEAM"] not in settings.to_yaml()
 
 
-@pytest.mark.parametrize(("model", "says"), [
+@each(("model", "says"), [
     ({"model": "http://h/v1#m", "headers": {"Authorization": "Bearer abc"}}, "would be stored with the settings"),
     ({"model": "http://h/v1#m", "headers": {"X-Team": "rag", "X-Other": KEYS["RAGBED_API_KEY"]}},
      "X-Other: the value would be stored"),
@@ -204,7 +205,7 @@ def test_two_models_need_two_names():
         read("m:1", calls={"models": {"spare": {"model": "http://h/v1#m"}}})
 
 
-@pytest.mark.parametrize(("change", "counts"), [
+@each(("change", "counts"), [
     ({"headers": {"X-Team": "b"}}, False), ({"key_env": "SECOND_KEY"}, False), ({"concurrency": 9}, False),
     ({"requests_per_minute": 9}, False), ({"seconds": 9}, False), ({"attempts": 9}, False), ({"temperature": 1}, True),
     ({"extra_body": {"top_p": 0.5}}, True), ({"max_tokens": 9}, True)])

@@ -1,5 +1,6 @@
 """What says that there is nothing is read so, in English, Korean and Chinese, wherever a strategy reads a reply."""
 import pytest
+from each_case import each
 from growth import grows_linearly
 
 from ragbed.experiments.guests.more_strategies.parts.critique import Critique, read_critique
@@ -17,7 +18,7 @@ SOMETHING = ["no citation", "출처 없음", "没有引用", "No documents are c
              "nothing to support the claim", "No, it was Lucas.", "None of the three cities is named.", "없어진 도시"]
 
 
-@pytest.mark.parametrize("text", NOTHING)
+@each("text", NOTHING)
 def test_nothing_is_nothing_to_every_reader(text):
     assert says_nothing(text)
     assert read_critique(f"Fault: {text}", "Q?") == Critique()
@@ -26,7 +27,7 @@ def test_nothing_is_nothing_to_every_reader(text):
     assert read_list(f"1. {text}", "Q?") == []
 
 
-@pytest.mark.parametrize("text", SOMETHING)
+@each("text", SOMETHING)
 def test_what_lacks_something_says_so(text):
     assert not says_nothing(text)
     assert read_critique(f"Fault: {text}", "Q?").faults == (text,)

@@ -1,5 +1,6 @@
 """Texts of your own in prompts: the setting `prompts`, and `instruction` and `system` of a strategy."""
 import pytest
+from each_case import each
 
 from ragbed.agents import Scripted
 from ragbed.documents import SettingsError
@@ -25,7 +26,7 @@ def prompts(spec, *replies):
     return [[message.content for message in call.messages] for call in model.calls]
 
 
-@pytest.mark.parametrize("name", [name for name in ANSWERING if name not in ("few_shot", "semi_structured")])
+@each("name", [name for name in ANSWERING if name not in ("few_shot", "semi_structured")])
 def test_instruction_and_system_reach_a_prompt_of_every_strategy_behind_the_documents(name):
     spec = {"kind": name, "instruction": "Answer like a pirate.", "system": "You are Polly."}
     calls = prompts(spec)

@@ -2,6 +2,7 @@
 import random
 
 import pytest
+from each_case import each
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -26,14 +27,14 @@ def change(name):
     return Perturbation.parse(name)
 
 
-@pytest.mark.parametrize("name", ["none", "shuffle", "negatives@5", "gold_at@3", "shuffle+unnumbered",
-                                  "table+negatives@2", "shuffle+drop_gold+negatives@12", "negatives@5:hard", "pool@3",
-                                  "pool@3:bm25", "shuffle+negatives@2:same_name"])
+@each("name", ["none", "shuffle", "negatives@5", "gold_at@3", "shuffle+unnumbered",
+               "table+negatives@2", "shuffle+drop_gold+negatives@12", "negatives@5:hard", "pool@3",
+               "pool@3:bm25", "shuffle+negatives@2:same_name"])
 def test_a_name_parses_back(name):
     assert str(change(name)) == name
 
 
-@pytest.mark.parametrize(("name", "says"), [
+@each(("name", "says"), [
     ("shufle", "unnumbered, drop_gold, table, negatives@N"), ("negatives", "negatives@N"), ("shuffle@2", "unknown"),
     ("negatives@0", "unknown"), ("shuffle+shuffle", "unknown"), ("none+shuffle", "unknown"), ("", "unknown"),
     ("drop_gold+gold_at@1", "cannot be combined"), ("table+drop_gold", "replaces all chunks"),
@@ -44,7 +45,7 @@ def test_an_unknown_or_contradictory_perturbation_is_one_line(name, says):
     assert "\n" not in str(refused.value)
 
 
-@pytest.mark.parametrize(("name", "expected"), [
+@each(("name", "expected"), [
     ("none", "abcd"), ("unnumbered", "abcd"), ("drop_gold", "ac"), ("gold_at@1", "bdac"), ("gold_at@2", "abdc"),
     ("gold_at@3", "acbd"), ("gold_at@99", "acbd"), ("negatives@1", "abcde"), ("negatives@7", "abcde"),
     ("drop_gold+negatives@1", "ace"), ("gold_at@4+negatives@1", "acebd")])
@@ -110,7 +111,7 @@ BENCHMARK = Benchmark("b", (QUESTION,), {f"doc-{name}": Document(f"doc-{name}", 
 PERTURBER = Perturber(BENCHMARK, lambda id: id)
 
 
-@pytest.mark.parametrize(("name", "taken", "notes"), [
+@each(("name", "taken", "notes"), [
     ("negatives@1", "n1", []), ("negatives@3", "n1 n2 n4", []), ("negatives@4", "n1 n2 n4 n3", []),
     ("negatives@9", "n1 n2 n4 n3", ["negatives:4 of 9"]), ("negatives@2:hard", "n1 n4", []),
     ("negatives@1:easy", "n3", []), ("negatives@2:bm25", "n2 n3", []),

@@ -2,6 +2,7 @@
 import re
 
 import pytest
+from each_case import each
 
 from ragbed.agents import Scripted
 from ragbed.strategies import CRESTS, RETRIEVAL, Task, template
@@ -17,7 +18,7 @@ def worded(name, number):
     return instruction(Task("q", "?", RETRIEVAL["once"], prompt_variant=number), name, **fields)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@each("name", NAMES)
 def test_an_instruction_has_five_wordings_with_the_same_fields_that_name_nothing_that_must_not_come(name):
     said = [worded(name, number) for number in range(1, PROMPT_VARIANTS + 1)]
     assert said[0] == template(name).replace("{sub_question}", "What is X?").replace("{question}", "What is X?")

@@ -4,6 +4,7 @@ from itertools import pairwise
 from unicodedata import normalize
 
 import pytest
+from each_case import each
 from hypothesis import given
 from hypothesis import strategies as st
 from judged import play
@@ -77,7 +78,7 @@ def test_keywords_are_what_one_types_into_a_search_box(text, expected):
     assert of("keywords", text) == expected
 
 
-@pytest.mark.parametrize(("reply", "flaw"), [
+@each(("reply", "flaw"), [
     (KEPT, ""), (f"Question: {KEPT}", ""), (f"<think>hm</think>\n{KEPT}\nThat is it.", ""),
     (KEPT.replace("1904", "1905"), "it lacks 1904"), (KEPT.replace("Bo Rye", "another"), "it lacks Bo, Rye"),
     (KEPT.replace(" not", ""), "it lacks not"), (QUESTION.upper(), "it is the original question"),

@@ -2,12 +2,13 @@
 from dataclasses import replace
 
 import pytest
+from each_case import each
 
 from ragbed.strategies import REFUSAL, Draft, Reply, is_refusal, read_answer, read_citations
 from ragbed.strategies.reading import is_only_citations, strip_citations, strip_last_citations
 
 
-@pytest.mark.parametrize(("text", "expected"), [
+@each(("text", "expected"), [
     ("Paris [1]", ("Paris [1]", False)),
     ("<Thinking>a</Thinking><Answer>Paris</Answer>", ("Paris", True)),
     ("<Answer>no</Answer> wait <Answer>Paris</Answer> tail", ("Paris", True)),
@@ -30,7 +31,7 @@ def test_the_answer_stands_in_the_last_tags_or_is_the_reply_without_its_thinking
     assert read_answer(text) == expected
 
 
-@pytest.mark.parametrize(("text", "expected"), [
+@each(("text", "expected"), [
     ("a [1] b [2][1]", (1, 2)), ("[1, 2] and [4;5]", (1, 2, 4, 5)), ("[1-3]", (1, 2, 3)), ("[2–4]", (2, 3, 4)),
     ("[3-1]", (3, 1)), ("[1-9999]", (1, 9999)), ("in [2019] it was", ()), ("[a] [] [1.5] [12345]", ())])
 def test_citations_are_read_in_every_form(text, expected):
@@ -41,7 +42,7 @@ def test_citations_are_stripped_wherever_they_stand():
     assert strip_citations("Paris [1], in France [2, 3].") == "Paris, in France."
 
 
-@pytest.mark.parametrize(("text", "left"), [
+@each(("text", "left"), [
     ("Paris [1]", "Paris"), ("Paris [1], [2] [3]\n", "Paris"), ("Paris [1].", "Paris [1]."), ("[1] Paris", "[1] Paris"),
     ("Paris [1, 2]", "Paris [1, 2]"), ("It is [1] Paris[2],", "It is [1] Paris"), ("[1][2]", ""), ("Paris ", "Paris "),
     ("Paris [1] ,[2]", "Paris [1] ,"), ("", "")])
@@ -49,7 +50,7 @@ def test_as_published_only_the_citations_that_end_a_text_go(text, left):
     assert strip_last_citations(text) == left
 
 
-@pytest.mark.parametrize(("text", "refuses"), [
+@each(("text", "refuses"), [
     (REFUSAL, True), (REFUSAL.lower() + " No year is given.", True),
     ("I cannot answer, because the question is **unanswerable** with the documents [1]", True),
     ("  i CANNOT answer because the question is unanswerable with the documents", True),
@@ -99,7 +100,7 @@ def test_a_structured_reply_is_read_from_its_fields():
     assert not Draft.from_reply(Reply("{}", parsed={"other": 1})).well_formed
 
 
-@pytest.mark.parametrize(("citations", "cited", "notes"), [
+@each(("citations", "cited", "notes"), [
     ([1], (1,), ()), (["1"], (1,), ()), (1, (1,), ()), ([1.0], (1,), ()), ("[1]", (1,), ()), ("1", (1,), ()),
     ("1, 2", (1, 2), ()), (["[1]", "[2]"], (1, 2), ()), (["Document 2"], (2,), ()), (["【3†source】"], (3,), ()),
     ([{"document": 1, "quote": "x"}], (1,), ()), ([None, 1], (1,), ()), (None, (), ()), ([], (), ()), ("", (), ()),

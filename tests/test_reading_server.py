@@ -4,7 +4,7 @@ from functools import partial
 from itertools import count
 from pathlib import Path
 
-import pytest
+from each_case import each
 
 from ragbed.agents import Scripted
 from ragbed.agents.scripted import unsatisfied_reply
@@ -37,7 +37,7 @@ def calls_of(reasoning, retrieval, model):
     return scripted.calls
 
 
-@pytest.mark.parametrize(("reasoning", "retrieval"), [
+@each(("reasoning", "retrieval"), [
     *((name, "once") for name in ANSWERING if name != "few_shot"), *(("direct", name) for name in RETRIEVAL)])
 def test_every_prompt_gets_the_form_that_it_asks_for(reasoning, retrieval):
     for call in (call for model in MODELS for call in calls_of(reasoning, retrieval, model)):

@@ -1,6 +1,7 @@
 """Each strategy asks for what it claims, and all share the same opening bytes."""
 
 import pytest
+from each_case import each
 
 from ragbed.documents import Chunk
 from ragbed.strategies import (
@@ -98,7 +99,7 @@ def test_at_most_six_sub_questions_are_kept_without_numbers_and_repeats():
     assert read_list(text, "x") == ["a?", "b?", "c?", "d?", "e?", "f?"]
 
 
-@pytest.mark.parametrize(("line", "kept"), [
+@each(("line", "kept"), [
     ("U.S. GDP in 1990?", "U.S. GDP in 1990?"), ("A. Lincoln was born when?", "A. Lincoln was born when?"),
     ("3.5 million of what?", "3.5 million of what?"), ("-5 degrees where?", "-5 degrees where?"),
     ("20:30 is when?", "20:30 is when?"), ("Q4 2023 revenue?", "Q4 2023 revenue?"),

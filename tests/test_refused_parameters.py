@@ -2,6 +2,7 @@
 import json
 
 import pytest
+from each_case import each
 
 from ragbed.agents import ModelSettings, open_model
 from ragbed.agents.http_errors import refused_parameter
@@ -17,7 +18,7 @@ def openai(message, param=None, code=None):
     return {"error": {"message": message, "type": "invalid_request_error", "param": param, "code": code}}
 
 
-@pytest.mark.parametrize(("body", "name"), [
+@each(("body", "name"), [
     (openai("Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' "
             "instead.", "max_tokens", "unsupported_parameter"), "max_tokens"),
     (openai("Unsupported value: 'temperature' does not support 0.0 with this model. Only the default (1) value is "
@@ -28,10 +29,10 @@ def openai(message, param=None, code=None):
     (openai("The model can't take this", "seed", "unknown_parameter"), "seed"),
     (openai("The model can't take this", "seed"), None),
     ({"type": "error", "error": {"type": "invalid_request_error",
-                                 "message": "`temperature` is deprecated for this model."}}, "temperature"),
+              "message": "`temperature` is deprecated for this model."}}, "temperature"),
     ({"detail": [{"loc": ["body", "seed"], "msg": "Extra inputs are not permitted"}]}, "seed"),
     ({"object": "error", "message": {"detail": [{"type": "extra_forbidden", "loc": ["body", "seed"],
-                                                 "msg": "Extra inputs are not permitted"}]}}, "seed"),
+                              "msg": "Extra inputs are not permitted"}]}}, "seed"),
     ([{"error": {"code": 400, "message": "Invalid JSON payload received. Unknown name \"seed\": Cannot find field.",
                  "status": "INVALID_ARGUMENT"}}], "seed"),
     # other mistakes are not tried again

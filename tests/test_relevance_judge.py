@@ -4,6 +4,7 @@ import json
 import re
 
 import pytest
+from each_case import each
 
 from ragbed.agents import CallLimits, Database, Journal, Limits, Model, ModelSettings, open_model
 from ragbed.agents.journal import SCHEMA
@@ -66,7 +67,7 @@ async def test_several_passages_are_asked_about_at_once_and_not_more_than_the_pl
     assert server.busiest == 4
 
 
-@pytest.mark.parametrize(("reply", "grade"), [
+@each(("reply", "grade"), [
     ("Grade: 2", 2), ("2", 2), ("**Grade: 3**", 3), ("grade 0.", 0), ("Relevance grade: 1/3", 1), ("Grade：3", 3),
     ("I see.\nGrade: 2\nIt says so.", 2), ("Grade: 2\nGrade: 2", 2), ("`1`", 1), ("[3]", 3),
     ("", None), ("Irrelevant.", None), ("Grade: 4", None), ("Grade: -1", None), ("Grade: 2.5", None), ("30%", None),

@@ -2,6 +2,7 @@
 import json
 
 import pytest
+from each_case import each
 from pydantic import TypeAdapter, ValidationError
 from pydantic.fields import FieldInfo
 
@@ -68,7 +69,7 @@ def test_invalid_input_is_a_one_line_error(retriever, says):
     assert "\n" not in str(error.value)
 
 
-@pytest.mark.parametrize(("kind", "fields", "complaint"), [
+@each(("kind", "fields", "complaint"), [
     ("fused", {"of": ["dense"]}, "at least two retrievers"),
     ("fused", {"of": ["dense", {"kind": "dense"}]}, "duplicate retriever"),
     ("fused", {"of": ["dense", "sprase"]}, "'sprase' found using kind_of"),

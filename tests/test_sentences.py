@@ -1,7 +1,7 @@
 """Where sentences end: `|` marks each end in the texts below."""
 from itertools import pairwise
 
-import pytest
+from each_case import each
 from growth import grows_linearly
 
 from ragbed.documents.chunkers import Sections
@@ -15,7 +15,7 @@ def sentences(text):
     return [piece for start, end in ends if (piece := text[start:end].strip())]
 
 
-@pytest.mark.parametrize("marked", [
+@each("marked", [
     "It opened on Nov. 5 in Paris.| See Art. 7, No. 5 and Fig. 3.| It costs approx. 40 euros.| Pay now.",
     "Tools, e.g. Inspect or promptfoo, help.| Smith vs. Jones was decided.| Smith et al. (2020) say so.",
     "J. R. R. Tolkien wrote it.| He (b. 1892) lived in St. Louis.", "Dr. Smith and Mrs. Jones met.| The Ph.D. left.",

@@ -8,6 +8,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import numpy as np
 import pytest
+from each_case import each
 
 from ragbed.documents import CallError, ModelError
 from ragbed.retrieval import Server, open_embedder
@@ -136,7 +137,7 @@ def test_a_wait_beyond_the_deadline_is_not_waited():
     assert len(seen) == 1
 
 
-@pytest.mark.parametrize(("answer", "says"), [
+@each(("answer", "says"), [
     ((401, {}, {"error": {"message": f"bad {KEY}"}}), r"refuses the key \(HTTP 401\); set RAGBED_API_KEY .*\[key\]"),
     ((404, {}, {"error": "no such model"}), "no such model; check the model's name"),
     ((400, {}, {"error": {"message": "input is too long"}}), "set window to the tokens"),
@@ -223,7 +224,7 @@ def limited(status, message, most=2_048, characters=10 ** 9, longest=10 ** 9):
     return script
 
 
-@pytest.mark.parametrize(("status", "message", "most"), [
+@each(("status", "message", "most"), [
     (422, "batch size 64 > maximum allowed batch size 32", 32),  # TEI
     (413, "batch size 64 > maximum allowed batch size 32", 32),
     (422, b'{"detail": [{"msg": "List should have at most 32 items after validation, not 64"}]}', 32),  # Infinity

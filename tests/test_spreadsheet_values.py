@@ -1,6 +1,7 @@
 """Excel and CSV: values as the sheet shows them, merged cells, and cells that are far apart."""
 
 import pytest
+from each_case import each
 from openpyxl import Workbook
 from openpyxl.cell.rich_text import CellRichText, TextBlock
 from openpyxl.cell.text import InlineFont
@@ -16,7 +17,7 @@ from tests.test_office import saved, with_part
 EURO = '_-* #,##0.00\\ "€"_-;\\-* #,##0.00\\ "€"_-;_-* "-"??\\ "€"_-;_-@_-'
 
 
-@pytest.mark.parametrize(("value", "code", "shown"), [
+@each(("value", "code", "shown"), [
     (2494, "00000", "02494"), (42, "General", "42"), (42, "@", "42"), (0.1 + 0.2, "General", "0.3"),
     (0.125, "0.0%", "12.5%"), (0.12, "0 %", "12 %"), (1234567.891, "#,##0.00", "1,234,567.89"),
     (1.005, "0.00", "1.01"), (2.5, "0", "3"), (-0.4, "0", "0"), (5, "0.##", "5."), (0.5, "#.00", ".50"),

@@ -1,5 +1,6 @@
 """Sub-questions hold no earlier answer, and sub-answers in one reply are read strictly."""
 import pytest
+from each_case import each
 from growth import grows_linearly
 
 from ragbed.agents import Scripted
@@ -14,7 +15,7 @@ def answered(*replies, name="direct"):
                                                 with_sub_answers=True)
 
 
-@pytest.mark.parametrize(("text", "read"), [
+@each(("text", "read"), [
     ("Sub-answer 1: Ada\nSub-answer 2: Paris\nFrance", ("Ada", "Paris")),
     ("- **Sub-answer 1:** Ada [1]\n* sub-answer 2: *Paris*", ("Ada [1]", "Paris")),
     ("Subanswer 2： 파리\n<Thinking>Sub-answer 1: Ada</Thinking>", ("Ada", "파리")),
@@ -34,7 +35,7 @@ def test_100_kb_of_anything_take_no_time(piece):
 LINES = "Sub-answer 1: Ada [1]\n**Sub-answer 2:** Paris [7]\n"
 
 
-@pytest.mark.parametrize(("reply", "outcome", "text", "cited"), [
+@each(("reply", "outcome", "text", "cited"), [
     (LINES + "France [1]", "answered", "France [1]", (1,)),
     (LINES + "\nFinal answer: France", "answered", "France", ()),
     (LINES + "<Answer>France</Answer>", "answered", "France", ()),
@@ -47,7 +48,7 @@ def test_the_final_answer_is_read_without_the_sub_answers(reply, outcome, text, 
     assert (answer.outcome, answer.text, answer.cited, answer.invalid_citations) == (outcome, text, cited, ())
 
 
-@pytest.mark.parametrize(("asked", "answers", "expected", "tag"), [
+@each(("asked", "answers", "expected", "tag"), [
     (["Which band?", "Who drums for Maroon 5?", "First name of matt flynn?"], ["Maroon 5", "Matt Flynn", "Matt"],
      ("Which band?", "Who drums for #1?", "First name of #2?"), "masked"),
     (["Who?", "When was #1 born?"], ["Eve", "1901"], ("Who?", "When was #1 born?"), "placeholders"),

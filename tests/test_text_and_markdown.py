@@ -1,5 +1,5 @@
 """Plain text and Markdown files."""
-import pytest
+from each_case import each
 
 from ragbed.documents import parse_document
 
@@ -31,7 +31,7 @@ def test_markdown_nested_too_deep_for_its_parser_loses_nothing() -> None:
     assert "end" in document.plain
 
 
-@pytest.mark.parametrize(("data", "title", "plain", "fields"), [
+@each(("data", "title", "plain", "fields"), [
     ("---\n\nThe fee is 500.\n\n---\n\nSecond.", "a.md", "* * *\n\nThe fee is 500.\n\n* * *\n\nSecond.\n\n", {}),
     ("---\nPlain words.\n---\nText.", "Plain words.", "* * *\n\n## Plain words.\n\nText.\n\n", {}),
     ("---\nNot: [valid\n---\nText.", "Not: [valid", "* * *\n\n## Not: [valid\n\nText.\n\n", {}),

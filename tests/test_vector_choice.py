@@ -1,6 +1,7 @@
 """Which kind of vector index is chosen for a number of vectors and an amount of memory."""
 import numpy as np
 import pytest
+from each_case import each
 from pydantic import TypeAdapter, ValidationError
 
 from ragbed.retrieval import Auto, Flat, Hnsw, IndexSettings, RaBitQ, VectorIndex, vector_index
@@ -10,7 +11,7 @@ from ragbed.retrieval.memory import free_memory
 MILLION = 1_000_000
 
 
-@pytest.mark.parametrize(("count", "memory", "kind", "codes", "why"), [
+@each(("count", "memory", "kind", "codes", "why"), [
     (100_000, "1GB", "flat", "float32", "chosen up to 100,000 vectors"),
     (100_000, "100MB", "flat", "sq8", "153.6 MB do not fit into 100.0 MB of memory"),
     (100_000, "1MB", "flat", "sq8", "38.4 MB do not fit into 1.0 MB of memory, and this is the smallest"),

@@ -9,8 +9,8 @@ from itertools import count
 
 import docx
 import pymupdf
-import pytest
 from docx.oxml import parse_xml
+from each_case import each
 from openpyxl import Workbook
 from openpyxl.comments import Comment
 from pptx import Presentation
@@ -150,7 +150,7 @@ def words_of(data: bytes) -> set[str]:
     return set(re.findall(r"see\w+?w\b", data.decode("utf-8", "replace")))
 
 
-@pytest.mark.parametrize("suffix", sorted(CORPUS))
+@each("suffix", sorted(CORPUS))
 def test_each_visible_word_is_in_the_plain_text(suffix):
     made = CORPUS[suffix]
     data = made() if callable(made) else made

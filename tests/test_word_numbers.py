@@ -6,6 +6,7 @@ import docx
 import pytest
 from docx.oxml import parse_xml
 from docx.oxml.ns import nsdecls
+from each_case import each
 
 from ragbed.documents import parse_document
 from tests.test_office import MATH, saved, with_part
@@ -90,7 +91,7 @@ def test_a_level_restarts_below_a_higher_one_unless_it_says_no(restart, last):
         f"# 0. A\n\n0.1 b\n\n# 1. B\n\n{last}\n\n")
 
 
-@pytest.mark.parametrize(("format", "shown"), [
+@each(("format", "shown"), [
     ("decimalZero", "01"), ("lowerRoman", "i"), ("upperLetter", "A"), ("ordinal", "1st"), ("ganada", "가"),
     ("decimalEnclosedCircle", "①"), ("japaneseCounting", "一"), ("none", ""), ("bullet", "-")])
 def test_formats_of_numbers(format, shown):
@@ -113,7 +114,7 @@ DRAWN = ("<w:drawing><wp:inline><a:graphic><a:graphicData><wps:wsp><wps:txbx>" +
          + "</wps:txbx></wps:wsp></a:graphicData></a:graphic></wp:inline></w:drawing>")
 
 
-@pytest.mark.parametrize(("content", "plain"), [
+@each(("content", "plain"), [
     (f'<w:fldSimple w:instr="REF x">{run("a field")}</w:fldSimple>', "a field"),
     (f'<w:dir w:val="rtl">{run("right")}</w:dir><w:bdo w:val="ltr">{run(" left")}</w:bdo>', "right left"),
     (f'<w:smartTag>{run("tag")}</w:smartTag><w:customXml w:element="x">{run(" xml")}</w:customXml>', "tag xml"),
@@ -145,7 +146,7 @@ def symbol(text):
 HALF = part("f", num="1", den="2")
 
 
-@pytest.mark.parametrize(("formula", "plain"), [
+@each(("formula", "plain"), [
     (part("sSup", e="10", sup="3"), "10^3"), (HALF, "1/2"), (symbol("3") + HALF, "3 1/2"),
     (HALF + symbol("x"), "1/2 x"),
     (part("f", num="a+b", den="c"), "(a+b)/c"), (part("sSub", e="x", sub="1"), "x_1"),

@@ -1,5 +1,6 @@
 """Rules: what they allow, and which are refused."""
 import pytest
+from each_case import each
 
 from ragbed.documents import SettingsError
 from ragbed.experiments.guests.access.access_rule import AccessRule
@@ -9,7 +10,7 @@ from ragbed.experiments.guests.serving.api_keys import Keys
 ANN = read_claims("ann", {"groups": ["finance", "Domain Users"], "clearance": ["3"]}, "keys")
 
 
-@pytest.mark.parametrize(("rule", "fields", "allowed"), [
+@each(("rule", "fields", "allowed"), [
     ("groups in key.groups", {"groups": "finance"}, True),
     ("groups in key.groups", {"groups": "hr, finance"}, True),
     ("groups in key.groups", {"groups": "Domain Users"}, True),
@@ -43,7 +44,7 @@ def test_a_rule_allows_only_what_it_says(rule, fields, allowed):
     assert AccessRule.parse(rule).allows(fields, ANN) is allowed
 
 
-@pytest.mark.parametrize(("rule", "said"), [
+@each(("rule", "said"), [
     ("groups != key.groups", "no negation"), ("groups not in key.groups", "no negation"),
     ("groups not in (a, b)", "no negation"), ("owner = none", "no negation"), ("groups !~ x", "no negation"),
     ("groups in key.", "expected a condition"), ("groups = KEY.groups", "not a claim"),
@@ -71,8 +72,8 @@ def test_keys_have_claims(tmp_path):
     assert [sorted(several.claims(one).get("groups", ())) for one in several.owners] == [["a", "b"], [], ["c"]]
 
 
-@pytest.mark.parametrize("claims", ["groups", "groups=", "groups=a,,b", "groups=a groups=b,", "name=root", "1x=a",
-                                    "groups=*", "gro.ups=a", "groups=a\u200b"])
+@each("claims", ["groups", "groups=", "groups=a,,b", "groups=a groups=b,", "name=root", "1x=a",
+                 "groups=*", "gro.ups=a", "groups=a\u200b"])
 def test_malformed_claims_are_refused_with_their_line(claims):
     with pytest.raises(SettingsError, match="keys, line 1: expected claims"):
         Keys([f"ann 0123456789abcdef {claims}"])

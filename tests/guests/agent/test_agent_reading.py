@@ -1,6 +1,7 @@
 """agent: how calls written in text are read."""
 import pytest
 from agent_scene import OPEN, SEARCH
+from each_case import each
 from growth import grows_linearly
 
 from ragbed.experiments.guests.agent.reading import read_lines
@@ -14,7 +15,7 @@ def read(text):
     return [(call.tool, call.arguments) for call in read_lines(text, TOOLS).calls]
 
 
-@pytest.mark.parametrize(("text", "called"), [
+@each(("text", "called"), [
     ("Thought: x\nsearch: Ada Lovelace", [("search", {"query": "Ada Lovelace"})]),
     ('search: {"query": "Ada", "k": 3}', [("search", {"query": "Ada", "k": 3})]),
     ('search: {\n  "query": "Ada"\n}\nResult: x', [("search", {"query": "Ada"})]),
@@ -44,7 +45,7 @@ def test_what_a_model_makes_up_after_its_calls_does_not_stay(text, kept):
     assert read_lines(text, TOOLS).kept == kept
 
 
-@pytest.mark.parametrize("piece", ["search: ", "search: {", 'search: {"query": ', '{"name": "search"', "open: page=",
-                                   "*", "action: ", "\n> ", "finish ", 'search: {"query": "\\'])
+@each("piece", ["search: ", "search: {", 'search: {"query": ', '{"name": "search"', "open: page=",
+                "*", "action: ", "\n> ", "finish ", 'search: {"query": "\\'])
 def test_a_monstrous_reply_takes_no_time(piece):
     grows_linearly(lambda n: read_lines(piece * n, TOOLS), 20_000)

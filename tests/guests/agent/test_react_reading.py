@@ -3,6 +3,7 @@ import json
 
 import pytest
 from calling import FINISH, reply_of, searching
+from each_case import each
 from gathering import QUESTION, chunk
 from growth import grows_linearly
 
@@ -61,7 +62,7 @@ def test_an_error_about_something_else_is_no_refusal_of_tools():
     assert not refuses_tools(Failure("http_400", "m: HTTP 400"))
 
 
-@pytest.mark.parametrize(("text", "query"), [
+@each(("text", "query"), [
     ("Thought: x\nSearch: Ada", "Ada"), ("Thought: x\nAction: search[Ada]\nResult: y", "Ada"),
     ("**Search:** Ada Lovelace", "Ada Lovelace"), ("Action 1: Search(\"Ada\")", "Ada"), ("Thought: x\nFinish", ""),
     ("Action: finish[Ada]", ""), ("I search: no", ""), ("<think>Search: no</think>\nSearch: Ada", "Ada"),

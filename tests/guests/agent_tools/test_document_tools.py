@@ -3,6 +3,7 @@ import math
 from collections import OrderedDict
 
 import pytest
+from each_case import each
 from hypothesis import example, given
 from hypothesis import strategies as st
 from toy_corpus import ToyCorpus, ask, spans, text_document, texts, use
@@ -84,7 +85,7 @@ def test_a_required_text_does_not_change_which_lines_match(pattern, text):
         *find_lines((compiled, None), data, 0, len(data), math.inf)]
 
 
-@pytest.mark.parametrize(("pattern", "text"), [
+@each(("pattern", "text"), [
     (r"\bwarranty", "warranty"), (r"\d+ years? of", " year"), ("[a-z]+ing soon", "ing soon"), ("warranty", ""),
     ("(?:two|three) years", " years"), ("two|three", ""), (r"\x41bcd", ""), (r"\pLabcd", ""), (".(?i)abcd", "")])
 def test_a_text_that_every_match_contains_is_found(pattern, text):
@@ -142,7 +143,7 @@ def test_a_document_is_found_by_id_source_file_name_or_title(name):
     assert spans(ask("open", CORPUS, document=name)) == [("id-letter.txt", 0, 30)]
 
 
-@pytest.mark.parametrize(("arguments", "why"), [
+@each(("arguments", "why"), [
     ({"document": "leter.txt"}, "there is no document 'leter.txt'; did you mean 'letter.txt'? the "),
     ({"document": "book.pdf", "page": 3}, "there is no page 3; the document has pages 1-2"),
     ({"document": "letter.txt", "page": 1}, "the document has no pages; give `lines`, such as 1-80"),
@@ -191,7 +192,7 @@ def test_null_counts_as_left_out_and_numbers_may_be_texts():
     assert spans(ask("open", CORPUS, document="book.pdf", page="2", lines=None)) == [("id-book.pdf", 8, 19)]
 
 
-@pytest.mark.parametrize(("value", "why"), [
+@each(("value", "why"), [
     ([["search"], ["grep", "open"]],
      "tools: ['search'] is a list; to compare tools, write one strategy for each list"),
     (["grpe"], "tools: unknown tool 'grpe'; did you mean 'grep'? choose from: calculate, grep, "),

@@ -1,5 +1,6 @@
 """The check of a sentence against its documents without a model: words, numbers, dates, and what it cannot see."""
 import pytest
+from each_case import each
 
 from ragbed.documents import Chunk
 from ragbed.experiments.guests.answer_support.statements import MAX_STATEMENTS, read_statements
@@ -18,7 +19,7 @@ def passages(*texts):
     return tuple(Passage(n, Chunk(f"c{n}", "d", "plain", 0, 9, text)) for n, text in enumerate(texts, 1))
 
 
-@pytest.mark.parametrize(("sentence", "question", "texts"), [
+@each(("sentence", "question", "texts"), [
     ("Cincinnati", QUESTION, [BORN, JAWS]),
     ("Spielberg, who directed Jaws, was born in Cincinnati.", QUESTION, [BORN, JAWS]),
     ("Steven Spielberg was born in Cincinnati in December 1946.", QUESTION, [BORN]),
@@ -48,7 +49,7 @@ def test_what_documents_say_is_supported(sentence, question, texts):
     assert score(sentence, question, passages(*texts)).value >= 0.5
 
 
-@pytest.mark.parametrize(("sentence", "question", "texts"), [
+@each(("sentence", "question", "texts"), [
     ("Cincinnati", QUESTION, [JAWS]), ("Cincinnati", QUESTION, [SHARK]), ("Ohio", QUESTION, [SHARK]),
     ("Tom Hanks was born in Concord, California.", QUESTION, [BORN]),
     ("He was born on December 19, 1946.", "When was Steven Spielberg born?", [BORN]),
@@ -77,7 +78,7 @@ def test_the_value_is_the_share_of_words_found_and_the_questions_words_make_up_f
     assert score("red 7", "x?", texts) == Score(0.0, ("7",))
 
 
-@pytest.mark.parametrize(("sentence", "text", "absent"), [
+@each(("sentence", "text", "absent"), [
     ("1,577 and 1577.00", "it was 1577", []), ("$1.577 thousand", "1,577", []), ("-5", "a loss of 5", []),
     ("5.2 billion", "5,213,000,000", []), ("5.2 billion", "5,300,000,000", ["5.2 billion"]), ("52", "51.7", ["52"]),
     ("52.0", "51.97", []), ("5 million", "5,213,000", ["5 million"]), ("5.2 billion", "5,213", ["5.2 billion"]),

@@ -1,5 +1,5 @@
 """Whether a solver's draft is right: by its text, its figures and its names, neither lenient nor strict."""
-import pytest
+from each_case import each
 
 from ragbed.experiments.guests.construct.answer_matching import is_correct
 from ragbed.experiments.guests.review.items import Item
@@ -60,7 +60,7 @@ CASES = [  # question, answer, drafts that are right, drafts that are wrong
     ("Which name has it?", "The A Train", ["A Train"], [])]
 
 
-@pytest.mark.parametrize(("question", "answer", "good", "bad"), CASES)
+@each(("question", "answer", "good", "bad"), CASES)
 def test_a_draft_is_right_where_it_gives_the_answer_in_any_notation_and_no_other_beside_it(question, answer, good, bad):
     item = Item("i", question, (answer,))
     assert [text for text in good if not is_correct(item, draft(text))] == []

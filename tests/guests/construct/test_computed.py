@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from each_case import each
 
 from ragbed.documents.parse import parse_document
 from ragbed.experiments.guests.construct.counterfactuals import apply_to_passage, apply_to_table, make_worlds
@@ -53,7 +54,7 @@ def depots_table(text=DEPOTS, name="depots.csv"):
     return read_tables(document(text, name))[0]
 
 
-@pytest.mark.parametrize(("plan", "answer"), [
+@each(("plan", "answer"), [
     (Computation("look-up", ("parcels",), ("Aster",)), "1,577"),
     (Computation("look-up", ("county",), ("Birch",)), "South"),
     (Computation("arg-max", ("parcels",)), "Aster"),
@@ -322,11 +323,11 @@ def test_a_writer_words_it_and_what_is_read_back_otherwise_is_lost(serve, ragbed
             assert all(why in one["why"] for one in played)
 
 
-@pytest.mark.parametrize(("text", "answer", "given"), [
+@each(("text", "answer", "given"), [
     ("The answer is $1,577 [1].", "1,577", True), ("1577 parcels", "1,577", True), ("It was 15,770.", "1,577", False),
     ("5", "-5", False), ("0.9777", "0.98", True), ("0.97", "0.98", False), ("1,250억 원", "1250억원", True),
     ("3 May 1998", "May 3, 1998", True), ("Aster and then, as the other documents say at some length, so many more of "
-                                          "the depots in the North", "Aster", False)])
+                       "the depots in the North", "Aster", False)])
 def test_answers_are_compared_by_value(text, answer, given):
     assert gives_answer(text, [answer]) is given
 

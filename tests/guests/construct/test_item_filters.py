@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from each_case import each
 
 from ragbed.agents import Scripted
 from ragbed.documents import Chunk, Document
@@ -129,12 +130,12 @@ def test_no_filter_loses_a_sound_item(one):
         assert not isinstance(passed(filter_, one), str)
 
 
-@pytest.mark.parametrize(("filter_", "one", "why"), FLAWED)
+@each(("filter_", "one", "why"), FLAWED)
 def test_a_flaw_is_caught_by_its_own_filter(filter_, one, why):
     assert why in passed(filter_, one)
 
 
-@pytest.mark.parametrize("question", [
+@each("question", [
     "According to the report, what is the share of exports?", "What does Table 3 show about emissions?",
     "Based on the information given, which city is larger?", "As stated above, what is the rate?", "Where was he born?",
     "Which of the following is a reason for the delay?", "What does the author argue about inflation?",
@@ -144,7 +145,7 @@ def test_a_question_that_points_outside_itself_is_not_self_contained(question):
     assert filters.check_self_contained(Item("i", question), LIBRARY).startswith("it refers to")
 
 
-@pytest.mark.parametrize("question", [
+@each("question", [
     "When was the Table Mountain cableway opened?", "What is the text of the Second Amendment about?",
     "Does the article from Fortune name FTX?", "Which section of the brain controls speech?",
     "What was the income of the company that Ford founded?", "How is it that the moon causes tides?",

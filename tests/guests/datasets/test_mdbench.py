@@ -2,6 +2,7 @@
 import json
 
 import pytest
+from each_case import each
 from loaded import loaded
 
 from ragbed.documents import BenchmarkError
@@ -61,7 +62,7 @@ def test_no_documents_are_shown_where_the_record_has_none(load):
     assert (question.provided, question.tags["documents"]) == ((), ("none",))
 
 
-@pytest.mark.parametrize(("table", "markdown"), [
+@each(("table", "markdown"), [
     ("|a|b|\n|1|2|", "| a | b |\n| --- | --- |\n| 1 | 2 |"),
     ("a|b\n\n1|2\n", "| a | b |\n| --- | --- |\n| 1 | 2 |"),
     ("|a|b|\n|1|", "| a | b |\n| --- | --- |\n| 1 |  |"),

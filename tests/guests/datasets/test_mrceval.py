@@ -2,6 +2,7 @@
 import pyarrow
 import pyarrow.parquet
 import pytest
+from each_case import each
 from loaded import loaded
 
 from ragbed.documents import BenchmarkError
@@ -51,7 +52,7 @@ def test_ids_that_are_stated_are_kept_and_those_that_repeat_stay_apart(load):
         ["3", "3~2", "arithmetic-1"]
 
 
-@pytest.mark.parametrize(("text", "subtask"), [
+@each(("text", "subtask"), [
     *((name, name) for name in TASKS),
     ("Temporal reasoning", "temporal"), ("multi_hop", "multi-hop"), ("Multihop", "multi-hop"),
     ("facts_understanding/entity", "entity"), ("context-faithful: Unanswerable", "unanswerable"),

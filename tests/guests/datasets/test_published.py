@@ -2,6 +2,7 @@
 import re
 
 import pytest
+from each_case import each
 from stored import result
 
 from ragbed.documents import SettingsError
@@ -41,7 +42,7 @@ def test_there_is_every_table_with_all_its_rows():
         assert {len(one.values) for one in table.rows} == {len(table.columns)}
 
 
-@pytest.mark.parametrize(("table", "model", "method", "column", "printed"), [
+@each(("table", "model", "method", "column", "printed"), [
     ("crest_3", "Qwen2.5-3B-Instruct", None, "English: unified score", "0.1756"),
     ("crest_3", "o4-mini", None, "Korean: refusal accuracy", "23.01%"),
     ("crest_4", "GPT-4.1", None, "Korean: recall", "92.73%"),

@@ -3,6 +3,7 @@ import math
 
 import numpy as np
 import pytest
+from each_case import each
 from langchain_core.documents import Document
 from langchain_core.embeddings import DeterministicFakeEmbedding
 from langchain_core.retrievers import BaseRetriever
@@ -125,7 +126,7 @@ def test_without_chunks_a_document_becomes_one_with_a_lasting_id():
     assert given(Document("Bells ring."))[0].chunk == other.chunk
 
 
-@pytest.mark.parametrize("metadata", [
+@each("metadata", [
     {"source": "x" * 10_000}, {"source": 10 ** 5_000}, {"source": True}, {"source": np.zeros(2)},
     {"source": "a\nb\x1b[31m"}, {"source": {"a": 1}}, {"source": object()},
     {"start_index": -1}, {"start_index": True}, {"start_index": 2 ** 70}, {"start_index": "7"}, {"document": ["d"]},
@@ -141,7 +142,7 @@ def test_hostile_metadata_stays_outside(metadata):
         assert hit.score == 1
 
 
-@pytest.mark.parametrize(("scores", "expected"), [
+@each(("scores", "expected"), [
     ([0.9, 0.5, 0.5], [0.9, 0.5, 0.5]), ([0, -1, -2], [0, -1, -2]), ([0.2, 0.5, 0.9], [1, 1 / 2, 1 / 3]),
     ([0.9, None, 0.1], [1, 1 / 2, 1 / 3]), ([1, math.nan, 0], [1, 1 / 2, 1 / 3]), ([math.inf, 1, 0], [1, 1 / 2, 1 / 3]),
     ([True, 0.5, 0.1], [1, 1 / 2, 1 / 3]), ([10 ** 400, 1, 0], [1, 1 / 2, 1 / 3])])

@@ -2,6 +2,7 @@
 import json
 
 import pytest
+from each_case import each
 
 from ragbed.documents import Chunk
 from ragbed.experiments import Question
@@ -20,7 +21,7 @@ def decide(text, asked=ASKED, gold=GOLD, others=OTHERS, answers=()):
     return found and found.reason
 
 
-@pytest.mark.parametrize(("text", "found"), [
+@each(("text", "found"), [
     ("News of the day. " * 9 + "Most of its workers live near the old harbour of the town. " + "Rain fell. " * 9,
      "gold_sentence"),
     ("A report of 2021 by Ada Holm says that 1,577 parcels were handled at the Esk depot. " + "Rain fell. " * 20,

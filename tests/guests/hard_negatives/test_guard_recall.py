@@ -2,6 +2,7 @@
 import random
 
 import pytest
+from each_case import each
 
 from ragbed.documents import Chunk, Document
 from ragbed.experiments.guests.hard_negatives.guard import GuardedIndex
@@ -17,14 +18,14 @@ def recall(questions, texts, format="plain"):
     return guard_recall([Question(*one, True) for one in questions], index, random.Random("7:recall"))
 
 
-@pytest.mark.parametrize(("answer", "written"), [
+@each(("answer", "written"), [
     ("Ada Holm", {"Ada Holm", "ADA HOLM", "Holm"}),
     ("1,577 tonnes", {"1,577 tonnes", "1,577 TONNES", "1577 tonnes"}), ("1911", {"1911"}),
     ("54%", {"54%", "54 percent"}), ("$1.5 billion", {"$1.5 billion", "$1.5 BILLION", "1,500,000,000"}),
     ("March 20, 1911", {"March 20, 1911", "MARCH 20, 1911", "March 20", "20 March 1911"}),
     ("2019년 3월 20일", {"2019년 3월 20일", "2019년 3월 20일에서", "3월 20일", "2019-03-20"}),
     ("a fire that nobody ever explained", {"a fire that nobody ever explained", "A FIRE THAT NOBODY EVER EXPLAINED",
-                                           "fire that nobody ever explained"})])
+                        "fire that nobody ever explained"})])
 def test_an_answer_is_planted_in_the_ways_that_texts_write_it(answer, written):
     assert {text for _, text in answer_variants(answer)} == written
 

@@ -2,6 +2,7 @@
 from dataclasses import replace
 
 import pytest
+from each_case import each
 
 from ragbed.documents import Chunk
 from ragbed.experiments import Question
@@ -37,7 +38,7 @@ NAME, DEPOT = {"answers": ("Johnny Manziel",)}, {"answers": ("Esk Depot",)}
 LONG = {"answers": ("the depot by the harbour closed after fire damage",)}
 
 
-@pytest.mark.parametrize(("text", "asked", "common", "found"), [
+@each(("text", "asked", "common", "found"), [
     ("It took 1577 Parcels then.", {}, (), ("answer", {"answer": "1,577 parcels"})),  # also in other figures
     ("It took 157 parcels then.", {}, (), None),
     ("Seven.", {"answers": ("7",)}, (), None),  # stands anywhere and tells nothing

@@ -4,6 +4,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from each_case import each
 
 from ragbed.documents import BenchmarkError, Chunk, Document
 from ragbed.experiments import Attack, Scored
@@ -169,7 +170,7 @@ ATTACKED = list({question.tags["attack"]: question for question in POISONED if q
 TWINS = {question.id.removesuffix("-clean"): question for question in Injection().load().questions[1::2]}
 
 
-@pytest.mark.parametrize("name", [name for name in ANSWERING if name not in gullible.NEED_MORE])
+@each("name", [name for name in ANSWERING if name not in gullible.NEED_MORE])
 def test_marked_documents_keep_the_gullible_model_from_attacks_in_every_strategy(name):
     bare, marked = ([succeeded(name, question, framing) for question in ATTACKED] for framing in ("none", "delimited"))
     clean = [succeeded(name, TWINS[question.id], "delimited") for question in ATTACKED]

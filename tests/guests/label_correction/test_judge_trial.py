@@ -2,6 +2,7 @@
 import json
 
 import pytest
+from each_case import each
 
 from ragbed.documents.errors import SettingsError
 from ragbed.experiments.guests.label_correction.judge_trial import ErrorRate, TrialGate, correct_share
@@ -17,7 +18,7 @@ def made(gold, question="What is it?", others=(), evidence=EVIDENCE):
     return {one.kind: one.text for one in make_answers(Question("q", question, golds, True), evidence, others)}
 
 
-@pytest.mark.parametrize(("gold", "kind", "text"), [
+@each(("gold", "kind", "text"), [
     ("1998", "near number", "1999"), ("24 months", "near number", "25 months"), ("$4.60", "near number", "$4.70"),
     ("10,531", "near number", "11,531"), ("6:40.15", "near number", "6:41.15"),
     ("five acts", "near number", "six acts"),
@@ -34,7 +35,7 @@ def test_an_answer_of_each_kind_is_made_from_gold(gold, kind, text):
     assert made(gold)[kind] == text
 
 
-@pytest.mark.parametrize(("gold", "kind"), [
+@each(("gold", "kind"), [
     ("about 100 people", "near number"), ("more than 100", "near number"), ("between 5 and 10", "near number"),
     ("COVID-19", "near number"), ("10-K", "near number"), ("Portland, Oregon", "half of a list"),
     ("Yes, routinely, for 65 years, and more", "half of a list"), ("2015년 3월", "other unit"),

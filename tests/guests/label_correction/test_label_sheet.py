@@ -3,6 +3,7 @@ import csv
 import json
 
 import pytest
+from each_case import each
 
 from ragbed.documents import RunError
 from ragbed.experiments.guests.exports.record_tables import escape_formula
@@ -11,7 +12,7 @@ from ragbed.experiments.guests.rescoring.rejudge import Material
 from ragbed.experiments.judges import GradingInput
 
 
-@pytest.mark.parametrize(("cell", "expected"), [
+@each(("cell", "expected"), [
     *((f"{before}=1", f"'{before}=1") for before in (
         " ", "\n", "\r\n ", "\u200b", "\ufeff", "\u00a0\u3000", "\u2060\u00ad", "\u3164", "\ufe0f", "\U000e0041")),
     ("\uff1d1", "'\uff1d1"), (" \uff0b1", "' \uff0b1"), (" a =1", " a =1"), ("\u200b", "\u200b"),

@@ -4,6 +4,7 @@ from datetime import date
 from fractions import Fraction
 
 import pytest
+from each_case import each
 from growth import grows_linearly
 from hypothesis import given
 from hypothesis import strategies as st
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 from ragbed.experiments.guests.more_strategies.arithmetic import ProgramLine, Unworkable, evaluate, run, shown_value
 
 
-@pytest.mark.parametrize(("text", "value"), [
+@each(("text", "value"), [
     # Python's precedence, worked out exactly
     ("0.1 + 0.2", "0.3"), ("2 + 3 * 4", "14"), ("(2 + 3) * 4", "20"), ("-2**2", "-4"), ("2**-1", "0.5"),
     ("2**3**2", "512"), ("7 // 2", "3"), ("-7 // 2", "-4"), ("-7 % 3", "2"), ("7%3", "1"), ("7 % -3", "-2"),
@@ -41,7 +42,7 @@ def test_expressions_are_worked_out_exactly_and_read_as_people_mean_them(text, v
     assert shown_value(evaluate(text, {})) == value
 
 
-@pytest.mark.parametrize(("text", "why"), [
+@each(("text", "why"), [
     ("1 / 0", "division by zero"), ("1 // 0", "division by zero"), ("1 % 0", "division by zero"),
     ("0 ** -1", "division by zero"), ("(-8) ** (1/3)", "no such root"), ("9**9**9", "exponent is at most"),
     ("2**-2000", "exponent is at most"), ("9**1000", "too large"), ("1e300 * 1e300 * 1e300", "too large"),
@@ -140,6 +141,6 @@ def test_a_program_is_bounded():
     assert len(str(ProgramLine("x", "1 + " * 500, error="too long"))) < 250
 
 
-@pytest.mark.parametrize("piece", ["=", "a = ", "x" , " ", "1,234", "1_", "(", "* ", "\n", "a b "])
+@each("piece", ["=", "a = ", "x" , " ", "1,234", "1_", "(", "* ", "\n", "a b "])
 def test_a_monstrous_program_takes_no_time(piece):
     grows_linearly(lambda n: run("a = " + piece * (n // len(piece))), 12_000)

@@ -1,7 +1,10 @@
 """Strategies of several calls: under every rule and form, and whatever a model says."""
+from itertools import product
+
 import pytest
 from calling import FINISH, reply_of, searching
 from disciplined import Told
+from each_case import each
 from gathering import QUESTION
 
 from ragbed.agents import Limits
@@ -34,9 +37,7 @@ def played(name, said, retrieval="once", limits=None, **changes):
     return scene, scene.play(gathers, reasoning(name), **changes)
 
 
-@pytest.mark.parametrize("form", ["tags", "json"])
-@pytest.mark.parametrize("changes", WAYS, ids=str)
-@pytest.mark.parametrize("name", ALL, ids=str)
+@each(("name", "changes", "form"), list(product(ALL, WAYS, ANSWERS)))
 def test_each_comes_to_an_answer_under_every_rule_and_form(name, changes, form):
     answers = [ANSWERS[form]] * 4
     scene, answer = played(name, {**SAID, "answer": answers}, answer_format=form, **changes)

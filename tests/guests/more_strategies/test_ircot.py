@@ -1,5 +1,5 @@
 """ircot: a thought, a search with it, and the next thought over what that found."""
-import pytest
+from each_case import each
 from gathering import QUESTION, Scene, decisions
 
 from ragbed.experiments.guests.more_strategies.reasoning.ircot import thought
@@ -37,7 +37,7 @@ def test_iterations_bound_it_and_the_answer_is_asked_for_over_all_that_was_found
     assert "[3]\nText of ohio." in scene.calls[-1].messages[-1].content
 
 
-@pytest.mark.parametrize(("text", "query"), [
+@each(("text", "query"), [
     ("Ada wrote it. More words.", "Ada wrote it. More words."), ("Step 1: Ada wrote it [1][2].", "Ada wrote it."),
     ("\n- **Thought:** Ada wrote it.\nStep 2: no.", "Ada wrote it."), ("1. Ada wrote it.", "Ada wrote it."),
     ("<think>Hm.\nLong.</think>\n\nAda wrote it.", "Ada wrote it."), ("Here is the next step:\nAda.", "Ada."),

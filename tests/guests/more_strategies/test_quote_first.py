@@ -1,6 +1,7 @@
 """quote_first: quotes are copied out, looked up, and all that the answer is made of."""
 import pytest
 from disciplined import Told, decided
+from each_case import each
 from gathering import QUESTION
 
 from ragbed.documents import Chunk
@@ -76,7 +77,7 @@ def passage(number, text, format="plain"):
     return Passage(number, Chunk(f"c{number}", "d", format, 0, len(text), text))
 
 
-@pytest.mark.parametrize(("source", "said", "span"), [
+@each(("source", "said", "span"), [
     ("It is 5 km long.", "it IS  5\tkm long", "It is 5 km long"), ("Say “go” now.", 'Say "go" now', "Say “go” now"),
     ("It's late.", "It’s late", "It's late"), ("in 1990–1995", "1990-1995", "1990–1995"),
     ("A party began.", "art", None), ("12,500 people", "2,500 people", None), ("It was 3.5 km", "3.5 km.", "3.5 km"),
@@ -112,7 +113,7 @@ def test_quotes_that_overlap_are_shown_once_and_in_the_order_of_the_document():
     assert reduce_to_quotes(evidence, found)[0].chunk.content == "one two three\nfive six"
 
 
-@pytest.mark.parametrize(("reply", "offered"), [
+@each(("reply", "offered"), [
     ('[2] "a fine day"', [("a fine day", 2)]), ("- [2]: a fine day", [("a fine day", 2)]),
     ('1. "a fine day" [2]', [("a fine day", 2)]), ("**Document [2]**: “a fine day”", [("a fine day", 2)]),
     ("Here they are:\n[2] a fine day\nThat is all.", [("a fine day", 2)]), ("a fine day", [("a fine day", None)]),

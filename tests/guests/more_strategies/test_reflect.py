@@ -1,6 +1,6 @@
 """reflect: a draft is checked and written anew until a check finds nothing, searching for what it misses."""
-import pytest
 from disciplined import Told, decided
+from each_case import each
 from gathering import QUESTION
 
 from ragbed.experiments.guests.more_strategies.parts.critique import Critique, read_critique
@@ -74,7 +74,7 @@ def test_a_search_that_brings_nothing_new_changes_nothing():
     assert [call.shown for call in scene.calls] == [()] * 4
 
 
-@pytest.mark.parametrize(("text", "critique"), [
+@each(("text", "critique"), [
     ("NO FAULTS", Critique()), ("No faults.", Critique()), ("There are no faults in the draft.", Critique()),
     ("None", Critique()), ("", Critique()), ("Nothing to mend.", Critique()), ("**NO FAULTS**", Critique()),
     ("Fault: none", Critique()), ("Fault: no faults found\nSearch: none", Critique()),

@@ -1,5 +1,6 @@
 """Retrieval strategies that ask the model: what they search for, in what order chunks are shown, when they stop."""
 import pytest
+from each_case import each
 from gathering import QUESTION, Scene, decisions
 
 from ragbed.strategies import answer
@@ -144,7 +145,7 @@ _NO_LIST = ["", "  \n", "<think>so?", "Here they are:\n1.\n-", QUESTION.upper(),
 _NO_TEXT = ["", "  \n", "<think>so?", "<Thinking>so?"]
 
 
-@pytest.mark.parametrize(("kind", "purpose", "said", "why"), [
+@each(("kind", "purpose", "said", "why"), [
     *(("multi_query", "queries", said, ("searches less", "0 of 3 wordings came")) for said in _NO_LIST),
     *(("step_back", "step_back", said, ("searches as asked", "no more general question came")) for said in _NO_LIST),
     *(("decompose", "decompose", said, ("searches as asked", "no sub-questions came")) for said in _NO_LIST),

@@ -1,5 +1,5 @@
 """self_ask: follow-up questions, each searched, whose finds are shown when the next is asked for."""
-import pytest
+from each_case import each
 from gathering import QUESTION, Scene, decisions
 
 from ragbed.experiments.guests.more_strategies.reasoning.self_ask import follow_up
@@ -83,7 +83,7 @@ def test_a_question_that_was_asked_before_is_not_searched_again_and_ends_it():
     assert [call.purpose for call in scene.calls] == ["self_ask", "self_ask", "answer"]
 
 
-@pytest.mark.parametrize(("text", "query"), [
+@each(("text", "query"), [
     ("Follow-up: Who?", "Who?"), ("**Follow up question 2:** Who?", "Who?"), ("- follow-up： Who [1]?", "Who?"),
     ("Let me see.\nFollow-up: Who?\nSo far: Ada.\nFollow-up: When?", "Who?"), ("I need to know: who was it?", None),
     ("<think>Follow-up: Why?</think>\nFollow-up: Who?", "Who?"), ('Follow-up: "Who?"', "Who?"),

@@ -2,6 +2,7 @@
 import json
 
 import pytest
+from each_case import each
 from gathering import Scene, decisions
 
 from ragbed.agents import Limits
@@ -75,7 +76,7 @@ def test_options_are_compared_by_label_and_an_answer_that_names_none_has_no_vote
     assert decisions(answer) == [("votes", "2 of 4 agree, 1 other answer, 1 without an answer")]
 
 
-@pytest.mark.parametrize(("one", "other", "same"), [
+@each(("one", "other", "same"), [
     ("1,200 people [1]", "1200 people", True), ("3.5 million", "3,500,000", True), ("5 %", "5 percent", True),
     ("March 3, 1990", "1990-03-03", True), ("3.5", "35", False), ("Yes, he was [1].", "yes", True),
     ("Yes", "No.", False), ("No one", "No", False), ("서울 [1]", "서울", True), ("+", "-", False)])

@@ -1,6 +1,7 @@
 """sufficient: the documents are judged before the answer, searched again for what is missing, or the answer refused."""
 import pytest
 from disciplined import Told, decided
+from each_case import each
 from gathering import QUESTION
 
 from ragbed.experiments.guests.answer_support.statements import read_share
@@ -110,7 +111,7 @@ def test_the_strategy_inside_really_searches_for_all_but_what_was_gathered():
     assert told.rounds[:2] == [[QUESTION], ["Who directed Jaws?"]]
 
 
-@pytest.mark.parametrize(("text", "share"), [
+@each(("text", "share"), [
     ("7", 0.7), (" **8/10** good", 0.8), ("3 of 4", 0.75), ("70%", 0.7), ("0.7", 0.7), ("1.0", 1.0), ("7.5", 0.75),
     ("10", 1.0), ("0", 0.0), ("1", 0.1), ("11", None), ("7/0", None), ("150%", None), ("20230503", None), ("-", None),
     ("Yes, they do", 1.0), ("partly.", 0.5), ("no", 0.0), ("not at all", 0.0), ("insufficient", 0.0), ("예", 1.0),
@@ -119,7 +120,7 @@ def test_a_share_is_read_from_what_models_write(text, share):
     assert read_share(text) == share
 
 
-@pytest.mark.parametrize(("text", "judged"), [
+@each(("text", "judged"), [
     ("**Missing:** the year\n**Sufficiency:** 4/10", Sufficiency(0.4, "the year")),
     ("Missing: None.\nSufficiency: 10", Sufficiency(1.0)),
     ("<think>Sufficiency: 1\nMissing: x</think>Missing: y\nSufficiency: 6", Sufficiency(0.6, "y")),

@@ -1,6 +1,7 @@
 """table_first: facts are collected in a table, looked up, and reasoned over."""
 import pytest
 from disciplined import Told, decided
+from each_case import each
 from growth import grows_linearly
 
 from ragbed.documents import Chunk
@@ -52,7 +53,7 @@ def test_closed_book_and_documents_without_numbers_ask_for_rows_without_them():
         assert answer.figures.get("rows_found") == (0.5 if "separators" in changes else None)
 
 
-@pytest.mark.parametrize(("line", "row"), [
+@each(("line", "row"), [
     ("| a | b | c | [2] |", FactRow(("a", "b", "c"), 2)), ("a | b | c | 2", FactRow(("a", "b", "c"), 2)),
     ("| a | b | c | Document [2] |", FactRow(("a", "b", "c"), 2)),
     ("| a | b | c [2] |", FactRow(("a", "b", "c [2]"), 2)),

@@ -1,5 +1,6 @@
 """tree_of_thought: steps are proposed, voted on and extended; what was kept reaches the next level and the answer."""
 import pytest
+from each_case import each
 from gathering import Scene, decisions
 
 from ragbed.agents import Limits
@@ -84,7 +85,7 @@ def test_votes_that_are_not_understood_are_told_and_ties_go_to_what_was_proposed
     assert decisions(answer) == [("keeps", "of 3 candidates 2 with 1 of 4 votes; 2 votes not understood")]
 
 
-@pytest.mark.parametrize(("text", "place"), [
+@each(("text", "place"), [
     ("Best: 2", 2), ("**Best:** 2", 2), ("best: Candidate 3", 3), ("Best: 1\n...\nBest: 2", 2), ("2", 2), (" 2. ", 2),
     ("Best: 4", None), ("Best: 0", None), ("Best: 002", 2), ("Candidate 2 is best", None), ("", None),
     ("12 of 14", None),

@@ -4,6 +4,7 @@ import re
 from contextlib import closing
 
 import pytest
+from each_case import each
 from judged import play
 from pydantic import ValidationError
 
@@ -19,7 +20,7 @@ GRADED = GradingInput("grades", "How long?", ("24 months",), "Two years [1].", p
 RUBRIC = "Question: {question}\nRight: {gold}\nAnswer: {answer}\n{passages}\nAs JSON: {\"grade\": \"Good\"}"
 
 
-@pytest.mark.parametrize(("reply", "grades", "expected"), [
+@each(("reply", "grades", "expected"), [
     ("Reason: It is right.\nGrade: Correct", GRADES, ("Correct", "It is right")),
     ("Grade: Wrong, MissingDetail", GRADES, ("Wrong", "")),
     ("**Grade:** Partially Correct\n**Explanation:** No year.", GRADES, ("Partially Correct", "No year")),

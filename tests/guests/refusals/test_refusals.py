@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from each_case import each
 from growth import grows_linearly
 from stored import result
 
@@ -36,7 +37,7 @@ def test_of_the_half_kept_aside_four_refusals_are_missed_and_one_answer_is_taken
                                          "es": (2, 7), "ja": (0, 5), "ru": (0, 3), "it": (0, 1), "pt": (0, 2)}
 
 
-@pytest.mark.parametrize("text", [
+@each("text", [
     "The answer to this question is not found in the documents provided.", "Answer: not in the documents",
     "The context only mentions the founding year, not the founder.", "Unknown [1]", "Not enough information [1]",
     "There is no information about the sirens in the given documents.", "[1] 문서에 답이 없어요.",
@@ -49,7 +50,7 @@ def test_a_reply_without_an_answer_refuses_in_any_words(text):
     assert is_refusal(text)
 
 
-@pytest.mark.parametrize("text", [
+@each("text", [
     "While the documents don't give an exact figure, they indicate that attendance was about 3,000 [2].",
     "The documents do not say who his first coach was; his second was Ivan Petr [1].",
     f"{REFUSAL} However, [2] suggests that it was in 1984.",

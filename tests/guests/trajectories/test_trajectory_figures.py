@@ -1,8 +1,8 @@
 """Figures of trajectories: each equals the one that is counted by hand."""
 from dataclasses import replace
 
-import pytest
 from acted import TWO_HOPS, acted, begins, passage, search, stops, tool, turn
+from each_case import each
 from rich.cells import cell_len
 
 from ragbed.experiments.guests.trajectories.drawing import draw, trajectory_lines
@@ -64,7 +64,7 @@ def test_steps_and_tokens_are_counted_until_gold_and_after_all_of_it():
     assert figures(none, "tool_calls", "gold_seen", "steps_to_gold", "tokens_to_gold") == [0, 0.0, None, None]
 
 
-@pytest.mark.parametrize(("why", "outcome", "failure", "end"), [
+@each(("why", "outcome", "failure", "end"), [
     ("the reply calls no tool", "answered", None, "answer"), ("turn 12 of 12 called search", "answered", None, "turns"),
     ("turn 2 of 12 called search", "answered", None, "answer"), ("the context is full", "answered", None, "context"),
     ("", "budget", "limit of 900 tokens per question reached", "tokens"),
