@@ -66,6 +66,8 @@ class Database:
         RunError: the file cannot be opened or written, is not a database, or has another schema.
     """
 
+    other_version = "run again with --fresh"  # what to do with a file of another version
+
     def __init__(self, path: Path, schema: Iterable[str], version: int = 0, reading: bool = False) -> None:
         self.path, self.used = path, set[str]()  # keys of the calls and searches that a replay has read
         self._commit: asyncio.Future[None] | None = None
@@ -98,7 +100,7 @@ class Database:
         if stamped not in (0, version):
             self._connection.close()
             raise RunError(f"{self.path}: written by another version of ragbed (format {stamped}, not {version}); "
-                           "run again with --fresh")
+                           f"{self.other_version}")
         return int(stamped)
 
     def _reopen_to_read(self) -> None:

@@ -104,6 +104,8 @@ class TrafficFile(Database):
         processes: number of processes that use the folder.
     """
 
+    other_version = "use that version, or name another folder with --traffic"
+
     def __init__(self, folder: Path, server: int = 0, processes: int = 1) -> None:
         super().__init__(folder / TRAFFIC, SCHEMA, VERSION)
         self.server, self._processes = server, processes

@@ -294,7 +294,8 @@ def test_a_store_of_threads_that_breaks_is_an_error_and_a_record(serve, index, t
         with contextlib.closing(sqlite3.connect(tmp_path / "t" / "threads.sqlite")) as store:
             store.executescript("DROP TABLE checkpoints")
         last = client.post("/api/ask", json={"question": "What is Oslo?"}).text.split("data: ")[-1]
-        assert json.loads(last)["failure"] == {"kind": "internal", "message": "internal error; see the server's log"}
+        assert json.loads(last)["failure"] == {
+            "kind": "store", "message": "the server cannot store answers now; try again later"}
         assert client.post("/v1/chat/completions", json=QUESTION).status_code == 200
     assert sorted(outcome for outcome, _ in records(tmp_path / "t")) == ["answered", "error"]
 
