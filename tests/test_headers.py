@@ -62,6 +62,9 @@ def test_headers_are_a_factor_and_replay_without_the_index(filings, serve, ragbe
         "out": str(filings / "runs"), "benchmark": {"kind": "jsonl", "path": str(filings / "q.jsonl")},
         "models": f"{server.url}#m", "conditions": ["retrieved", "closed-book"], "headers": [False, True],
         "reasoning": "direct", "retriever": {"kind": "bm25", "index": str(filings / "idx"), "k": 2}}))
+    plain, headed, _ = (cell["prompt_tokens"]["most"] for cell in ragbed.json(
+        "run", filings / "run.yaml", "--dry-run")["cells"])
+    assert headed > plain
     assert ragbed("run", filings / "run.yaml")[0] == 0
     found = json.loads((filings / "runs" / "run" / "summary.json").read_text())
     cells = {(row["condition"], row.get("headers")): row for row in found["cells"]}

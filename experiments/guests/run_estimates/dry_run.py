@@ -185,7 +185,9 @@ class _Planner:
         bounds, judge, sample = Bounds(), Use(), sample_evenly(benchmark.questions)
         for question in sample:
             def search(k: int | None, turn: int, asked: Question = question) -> Sequence[Any]:
-                return self.evidence.chunks(cell, asked, k, turn)
+                chunks = self.evidence.chunks(cell, asked, k, turn)
+                return [replace(chunk, content=f"{resources.header_of(chunk)}\n{chunk.content}")
+                        for chunk in chunks] if cell.headers else chunks
 
             bounds += estimate_bounds(tasks, replace(question, text=variation.apply(question.text)), search, context,
                                       self._tools[name])

@@ -176,7 +176,7 @@ class SessionRequest(RequestModel):
 
 
 def session_routes(keys: Keys) -> APIRouter:
-    """Return the route that sets a cookie. The page's frames and images need it, because they cannot send a header."""
+    """Return the routes that set and delete a cookie. Frames and images of the page need it, as they send no header."""
     router = APIRouter()
 
     @router.post("/api/session")
@@ -188,6 +188,12 @@ def session_routes(keys: Keys) -> APIRouter:
         if keys:
             answer.set_cookie(COOKIE, keys.create_session(owner), _SESSION_SECONDS, httponly=True, samesite="strict",
                               path=request.scope.get("root_path") or "/", secure=request.url.scheme == "https")
+        return answer
+
+    @router.delete("/api/session")
+    async def leave(request: Request) -> JSONResponse:
+        answer = JSONResponse({"owner": None})
+        answer.delete_cookie(COOKIE, request.scope.get("root_path") or "/", httponly=True, samesite="strict")
         return answer
 
     return router

@@ -51,7 +51,7 @@ from ragbed.experiments.guests.serving.page_images import PageImages
 from ragbed.experiments.guests.serving.responses import response_routes
 from ragbed.experiments.guests.serving.sessions import ChatSessions
 from ragbed.experiments.guests.serving.size_limits import SizeLimits, TooLong
-from ragbed.experiments.guests.serving.state import Citations, ServerState, error_json
+from ragbed.experiments.guests.serving.state import Citations, PageSettings, ServerState, error_json
 from ragbed.experiments.guests.traffic.postgres_traffic import is_postgres
 from ragbed.experiments.guests.traffic.traffic import Traffic
 from ragbed.experiments.terminal.display import note, say
@@ -63,8 +63,8 @@ _GRACE_SECONDS = 30  # seconds that running answers have when the server stops
 async def open_server(settings: Sequence[ConfigurationSettings], traffic: Path, threads: str | None = None, *,
                       url: str = "", citations: Citations = "annotations", explore: float = 0.0,
                       sizes: SizeLimits | None = None, log_texts: bool = False, access: Access | None = None,
-                      owner: str = "", answering: Mapping[str, Any] | None = None,
-                      spend: str = "") -> AsyncIterator[ServerState]:
+                      owner: str = "", answering: Mapping[str, Any] | None = None, spend: str = "",
+                      page: PageSettings | None = None) -> AsyncIterator[ServerState]:
     """Open configurations, traffic and threads, and close them at the end. The arguments are the options of `ragbed
     serve`. If `threads` is a PostgreSQL database, it stores the traffic too. Raises UserError if an index, model,
     strategy, folder or database cannot be opened."""
@@ -89,7 +89,7 @@ async def open_server(settings: Sequence[ConfigurationSettings], traffic: Path, 
         images = PageImages()
         stack.callback(images.close)
         yield ServerState(configurations, sessions, metrics, images, url.rstrip("/"), citations, explore, tools,
-                          owner)
+                          owner, page or PageSettings())
 
 
 def access_of(settings: Sequence[ConfigurationSettings], allow: Sequence[str], keys: Keys) -> Access:

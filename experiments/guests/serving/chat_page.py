@@ -36,6 +36,14 @@ class PageQuestion(RequestModel):
     where: ServedFilter = ()
 
 
+class ThreadTitle(RequestModel):
+    """A new title of a thread."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    title: str = Field(min_length=1, max_length=200)
+
+
 class Feedback(RequestModel):
     """A user's feedback on an answer."""
 
@@ -48,7 +56,8 @@ class Feedback(RequestModel):
 
 def page_routes(server: ServerState) -> APIRouter:
     """Return the page and its routes below `/api`."""
-    router, traffic = APIRouter(), server.sessions.traffic
+    router = APIRouter()
+    router.include_router(thread_routes(server))
 
     @router.get("/", include_in_schema=False)
     async def index() -> FileResponse:
@@ -56,7 +65,7 @@ def page_routes(server: ServerState) -> APIRouter:
 
     @router.get("/api/configurations")
     async def configurations() -> dict[str, Any]:
-        return {"explore": server.explore, "configurations": [
+        return {**asdict(server.page), "explore": server.explore, "configurations": [
             {"name": name, "description": one.parts,
              "measured": one.measured and {**asdict(one.measured), "words": column_title(one.measured.metric)}}
             for name, one in server.configurations.items()]}
@@ -73,6 +82,13 @@ def page_routes(server: ServerState) -> APIRouter:
         return event_stream(sse_event({name: value for name, value in event.items() if name != hidden}, event["event"])
                             async for event in server.sessions.play(turn))
 
+    return router
+
+
+def thread_routes(server: ServerState) -> APIRouter:
+    """Return the routes of earlier threads, and of feedback on their answers."""
+    router, traffic = APIRouter(), server.sessions.traffic
+
     @router.get("/api/threads")
     async def threads(request: Request) -> dict[str, Any]:
         return {"threads": await traffic.threads(request_owner(request))}
@@ -83,6 +99,12 @@ def page_routes(server: ServerState) -> APIRouter:
         if shown is None:
             raise http_error(404, "no such thread", "not_found")
         return shown
+
+    @router.patch("/api/threads/{thread}")
+    async def rename(thread: str, given: ThreadTitle, request: Request) -> dict[str, Any]:
+        if not await traffic.rename(thread, request_owner(request), given.title):
+            raise http_error(404, "no such thread", "not_found")
+        return {"title": given.title}
 
     @router.post("/api/feedback")
     async def feedback(given: Feedback, request: Request) -> dict[str, Any]:

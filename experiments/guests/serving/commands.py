@@ -52,6 +52,9 @@ MaxQuestion = Annotated[int, _more(min=1, help="Maximum characters of a question
 MaxTask = Annotated[int, _more(min=0, help=(
     "Maximum characters of a client program's own prompt, such as for a title; 0 refuses them."))]
 Timeout = Annotated[float, _more(min=1, help="Seconds that a request may take.")]
+Title = Annotated[str, _more("--title", help="Title of the chat page.")]
+Examples = Annotated[list[str] | None, _more("--example", metavar="QUESTION", help=(
+    "Example question on the chat page; repeatable."))]
 Stdio = Annotated[bool, typer.Option("--mcp", help="Serve the MCP tools over stdin and stdout instead.")]
 Log = Annotated[str, _more("--log", help="Form of the line per request: text, json or off.")]
 RootPath = Annotated[str, _more("--root-path", metavar="PATH", help="Path that a proxy serves it under, e.g. /rag.")]
@@ -80,7 +83,7 @@ def serve(
         max_question: MaxQuestion = 4000, max_task: MaxTask = 32_000, timeout: Timeout = 900,
         root_path: RootPath = "", proxies: Proxies = None, origins: Origins = None, log: Log = "text",
         log_texts: LogTexts = False, fallback: Fallback = None, fallback_after: FallbackAfter = None,
-        cache: CacheSeconds = None, spend: Spend = "",
+        cache: CacheSeconds = None, spend: Spend = "", title: Title = "Ask the documents", examples: Examples = None,
         mcp: Stdio = False,
 ) -> None:
     """Serve configurations: an OpenAI-compatible API and a chat page.
@@ -96,6 +99,7 @@ def serve(
         MissingExtra.check("mcp", "mcp")
     from ragbed.experiments.guests.serving.app import serve as run
     from ragbed.experiments.guests.serving.size_limits import SizeLimits
+    from ragbed.experiments.guests.serving.state import PageSettings
     from ragbed.experiments.guests.traffic.postgres_traffic import is_postgres
 
     if traffic is not None and is_postgres(threads):
@@ -110,7 +114,7 @@ def serve(
         names=names or (), rate=rate,
         limits={"concurrency": concurrency, "queue": queue, "seconds": timeout, "connections": connections},
         edge={"log": log, "root_path": root_path, "proxies": proxies or (), "origins": origins or ()},
-        log_texts=log_texts, spend=spend,
+        log_texts=log_texts, spend=spend, page=PageSettings(title, tuple(examples or ())),
         answering={name: value for name, value in (("fallback", fallback), ("fallback_after", fallback_after),
                                                    ("cache", cache)) if value is not None},
         mcp=mcp, allow=allow or (), owner=owner)

@@ -42,6 +42,14 @@ class RequestModel(BaseModel):
 
 
 @dataclass(frozen=True)
+class PageSettings:
+    """What the chat page shows before the first question."""
+
+    title: str = "Ask the documents"
+    examples: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class ServerState:
     """A running server.
 
@@ -52,6 +60,7 @@ class ServerState:
         owner: the owner whose rights an MCP client over stdio has.
         explore: share of threads assigned to configurations other than the first. If it is above 0, clients can request
             the model `live`.
+        page: title and example questions of the chat page.
     """
 
     configurations: Mapping[str, Configuration]
@@ -63,6 +72,7 @@ class ServerState:
     explore: float = 0.0
     tools: ServedTools = field(default_factory=lambda: ServedTools({}))
     owner: str = ""
+    page: PageSettings = PageSettings()
 
     def requested(self, model: str) -> str | None:
         """Return the configuration that a client's model names; None if the A/B test assigns one."""

@@ -12,6 +12,12 @@ const FAILED = { timeout: "Timed out", budget: "Limit reached", too_long: "Too m
 const cut = (text) => (text.length > LONG ? `${text.slice(0, LONG)}…` : text);
 const keyOf = ({ tool: name, arguments: given }) => `${name} ${given}`;
 
+// The text of an answer, and a line for each source that it cites.
+function withSources({ text, sources }) {
+  const cited = sources.filter((source) => source.cited).map(({ n, title, url }) => `[${n}] ${title}: ${new URL(url.slice(1), location.href)}`);
+  return [text.trim(), cited.join("\n")].filter(Boolean).join("\n\n");
+}
+
 export class Answer {
   // again: asks the question again. label: the configuration, if there are several. labelOf: returns the label of a
   // configuration that a rating reveals.
@@ -135,7 +141,8 @@ export class Answer {
     if (answer) {
       this.end.append(...this.sources(answer));
       if (!failed) tools.append(...this.opinion(answer, feedback));
-      if (!failed && navigator.clipboard) tools.append(tool("copy", "Copy the answer", () => navigator.clipboard.writeText(answer.text).then(() => tell("Copied."))));
+      if (!failed && navigator.clipboard) tools.append(tool("copy", "Copy with sources", () => navigator.clipboard.writeText(withSources(answer)).then(() => tell("Copied."))));
+      if (!failed) tools.append(tool("again", "Ask again", this.again));
       tools.append(el("button", {
         type: "button", class: "quiet took", title: "Show the trace",
         onclick: ({ currentTarget }) => openParts("Trace", traceParts(answer, this.passages, (numbers) => this.chip(numbers)), currentTarget),
@@ -151,7 +158,8 @@ export class Answer {
     return cited.length ? [el("ol", { class: "sources", "aria-label": "Sources" }, cited.map((source) => {
       const one = chipOf([source]);
       one.className = "source";
-      one.replaceChildren(el("span", { class: "number" }, String(source.n)), el("bdi", null, source.title));
+      one.removeAttribute("aria-label"); // its text is its name
+      one.replaceChildren(el("span", { class: "unseen" }, "Source "), el("span", { class: "number" }, String(source.n)), el("bdi", null, source.title));
       return el("li", null, one);
     }))] : [];
   }

@@ -3,23 +3,23 @@ import { $ } from "./dom.js";
 
 const KEPT = "ragbed.key";
 
-async function request(path, body, signal) {
+async function request(path, body, signal, method = body ? "POST" : "GET") {
   const key = sessionStorage.getItem(KEPT);
   const headers = { ...(key && { Authorization: `Bearer ${key}` }), ...(body && { "Content-Type": "application/json" }) };
   try {
     // relative to the page, which may be served under a path
-    return await fetch(path.slice(1), { method: body ? "POST" : "GET", headers, body: body && JSON.stringify(body), signal });
+    return await fetch(path.slice(1), { method, headers, body: body && JSON.stringify(body), signal });
   } catch (error) {
     if (error.name === "AbortError") throw error;
     throw new Error("The server does not respond. Is it still running?");
   }
 }
 
-async function call(path, body, signal) {
-  let reply = await request(path, body, signal);
+async function call(path, body, signal, method) {
+  let reply = await request(path, body, signal, method);
   while (reply.status === 401) {
     await askKey(sessionStorage.getItem(KEPT) !== null);
-    reply = await request(path, body, signal);
+    reply = await request(path, body, signal, method);
   }
   if (reply.ok) return reply;
   const said = await reply.json().catch(() => ({}));
@@ -29,6 +29,16 @@ async function call(path, body, signal) {
 
 export const get = async (path) => (await call(path)).json();
 export const post = async (path, body) => (await call(path, body)).json();
+export const patch = async (path, body) => (await call(path, body, undefined, "PATCH")).json();
+export const remove = async (path) => (await call(path, undefined, undefined, "DELETE")).json();
+export const signedIn = () => sessionStorage.getItem(KEPT) !== null;
+
+// Forget the key in this tab, and the cookie that stands for it.
+export async function signOut() {
+  await remove("/api/session");
+  sessionStorage.removeItem(KEPT);
+  location.assign(location.pathname);
+}
 
 // Yield the events of an answer as they arrive.
 export async function* events(path, body, signal) {

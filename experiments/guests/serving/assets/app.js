@@ -1,9 +1,10 @@
 // The chat page: the current conversation, earlier ones, and keyboard shortcuts.
-import { events, get, openSession } from "./api.js";
+import { events, get, openSession, signedIn, signOut } from "./api.js";
 import { Answer } from "./answer.js";
 import { choice, drawChoice, lanes, named, scoreOf } from "./choose.js";
 import { $, el, icon, settle, tell } from "./dom.js";
 import { close, isOpen } from "./pane.js";
+import { acts, drawThreads, listThreads, markThread } from "./threads.js";
 
 const page = { threads: [], running: null, shown: null }; // thread of each lane; AbortController of running answers; shown thread
 
@@ -11,25 +12,30 @@ async function start() {
   $("new").append(icon("plus"), "New conversation");
   $("menu").append(icon("menu"));
   $("narrow").append(icon("filter"));
+  $("leave").append(icon("leave"), "Sign out");
   drawSend();
   try {
     await openSession();
-    const { configurations, explore } = await get("/api/configurations");
+    const { configurations, explore, title, examples } = await get("/api/configurations");
     Object.assign(choice, { all: configurations, explore });
-    drawEmpty();
+    $("title").textContent = $("heading").textContent = document.title = title;
+    $("leave").hidden = !signedIn();
+    drawEmpty(title, examples);
     drawChoice(onChoice);
     const thread = new URL(location.href).searchParams.get("thread");
-    await Promise.all([listThreads(), thread ? openThread(thread) : begin()]);
+    await Promise.all([listThreads(page.shown), thread ? openThread(thread) : begin()]);
   } catch (error) {
     trouble(error.message);
   }
   settle();
 }
 
-function drawEmpty() {
-  $("empty").replaceChildren(el("h2", null, "Ask the documents"),
-    el("p", { class: "soft" }, "Every answer cites its sources. If the documents do not contain the answer, it says so."),
-    el("div", { id: "cards" }));
+function drawEmpty(title, examples) {
+  $("empty").replaceChildren(el("h2", null, title),
+    el("p", { class: "soft" }, "Answers come from the documents and name their sources. The model can be wrong: open the sources to check."),
+    examples.length ? el("ul", { id: "examples", "aria-label": "Example questions" }, examples.map((question) =>
+      el("li", null, el("button", { type: "button", dir: "auto", onclick: () => ask(question) }, question)))) : "",
+    choice.all.length > 1 ? el("div", { id: "cards" }) : "");
 }
 
 function onChoice(restart) {
@@ -45,7 +51,7 @@ function begin() {
   $("turns").replaceChildren();
   $("empty").hidden = false;
   address(null);
-  markThread();
+  markThread(page.shown);
   $("question").focus();
 }
 
@@ -70,7 +76,7 @@ async function ask(question) {
   await Promise.all(answers.map((answer, lane) => follow(answer, lane, { question, thread: page.threads[lane] ?? null, configuration: names[lane], where: where || null }, running.signal)));
   if (page.running === running) page.running = null;
   drawSend();
-  listThreads().catch(() => {});
+  listThreads(page.shown).catch(() => {});
 }
 
 function addTurn(question, answers, where) {
@@ -120,27 +126,6 @@ function trouble(words) {
     el("strong", null, "The page could not be loaded"), el("p", null, words)))));
 }
 
-async function listThreads() {
-  const { threads } = await get("/api/threads");
-  const today = new Date().toDateString(), groups = new Map();
-  for (const one of threads) {
-    const day = new Date(one.updated), name = day.toDateString() === today ? "Today" : day.toLocaleDateString("en", { month: "long", day: "numeric", year: "numeric" });
-    groups.set(name, [...(groups.get(name) ?? []), el("li", null, el("button", {
-      type: "button", dir: "auto", "data-thread": one.id, title: one.title, onclick: () => openThread(one.id).catch((error) => trouble(error.message)) }, one.title))]);
-  }
-  const focused = $("list").contains(document.activeElement) ? document.activeElement.dataset.thread : null;
-  $("list").replaceChildren(...[...groups].flatMap(([name, items]) => [el("h2", null, name), el("ul", null, items)]));
-  if (focused) $("list").querySelector(`[data-thread="${CSS.escape(focused)}"]`)?.focus();
-  markThread();
-}
-
-function markThread() {
-  for (const one of document.querySelectorAll("[data-thread]")) {
-    if (one.dataset.thread === page.shown) one.setAttribute("aria-current", "page");
-    else one.removeAttribute("aria-current");
-  }
-}
-
 async function openThread(id) {
   const { turns } = await get(`/api/threads/${encodeURIComponent(id)}`);
   stop();
@@ -159,7 +144,7 @@ async function openThread(id) {
   }
   showFilter(turns.at(-1)?.where ?? "");
   address(id);
-  markThread();
+  markThread(page.shown);
   showThreads(false);
   $("turns").lastElementChild?.scrollIntoView({ block: "start" });
   $("question").focus();
@@ -168,7 +153,7 @@ async function openThread(id) {
 function showThreads(open) {
   document.body.classList.toggle("threads", open);
   $("menu").setAttribute("aria-expanded", String(open));
-  if (open) ($("list").querySelector("button") ?? $("new")).focus();
+  if (open) ($("list").querySelector("[data-thread]") ?? $("new")).focus();
 }
 
 // Show the filter of the next question, or hide it; a hidden filter is empty, so that none acts unseen.
@@ -204,8 +189,11 @@ $("where").onkeydown = (event) => {
 };
 $("new").onclick = () => { showThreads(false); begin(); };
 $("menu").onclick = () => showThreads(!document.body.classList.contains("threads"));
+$("find").oninput = () => drawThreads(page.shown);
+$("leave").onclick = () => signOut().catch((error) => trouble(error.message));
+Object.assign(acts, { open: openThread, trouble });
 $("list").onkeydown = (event) => {
-  const step = { ArrowDown: 1, ArrowUp: -1 }[event.key], every = [...$("list").querySelectorAll("button")];
+  const step = { ArrowDown: 1, ArrowUp: -1 }[event.key], every = [...$("list").querySelectorAll("[data-thread]")];
   if (!step) return;
   event.preventDefault();
   every[(every.indexOf(document.activeElement) + step + every.length) % every.length]?.focus();

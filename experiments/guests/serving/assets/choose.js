@@ -15,7 +15,8 @@ export const lanes = () => (choice.beside ? [first() ?? choice.all[0].name, choi
 // changed: called with true if the comparison has changed.
 export function drawChoice(changed) {
   const names = lanes().map((name) => name ?? first());
-  $("which").replaceChildren(el("span", { class: "unseen" }, "Answered by"), el("bdi", null, names.map((name) => name ?? "A/B test").join(" and ")),
+  if (choice.all.length === 1) $("which").replaceChildren(icon("info"), el("span", { class: "soft" }, "About these answers"));
+  else $("which").replaceChildren(el("span", { class: "unseen" }, "Answered by"), el("bdi", null, names.map((name) => name ?? "A/B test").join(" and ")),
     names.length > 1 || !names[0] ? "" : el("span", { class: "soft" }, scoreOf(named(names[0]))), icon("down_small"));
   $("choose").replaceChildren(...cards("chosen-above", changed));
   $("cards")?.replaceChildren(...cards("chosen", changed));

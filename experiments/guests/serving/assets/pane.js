@@ -48,14 +48,14 @@ export function close() {
 
 // Create the chip of a citation. A click opens its first source; hovering previews all of them.
 export function chipOf(sources) {
-  const names = sources.map(({ n, title }) => `${n}: ${title}`).join("; ");
+  const numbers = sources.map(({ n }) => n).join(", "), names = sources.map(({ title }) => title).join("; ");
   return el("button", {
-    type: "button", class: "chip", "aria-label": `Source ${names}`,
+    type: "button", class: "chip", "aria-label": `${sources.length > 1 ? "Sources" : "Source"} ${numbers}: ${names}`,
     onclick: ({ currentTarget }) => openSource(sources[0], currentTarget),
     onpointerenter: ({ currentTarget, pointerType }) => { if (pointerType === "mouse") peek(currentTarget, sources); },
     onpointerleave: hidePeek, onblur: hidePeek,
     onfocus: ({ currentTarget }) => { if (currentTarget.matches(":focus-visible")) peek(currentTarget, sources); },
-  }, sources.map(({ n }) => n).join(", "));
+  }, numbers);
 }
 
 const PEEK = 260; // characters
