@@ -1,10 +1,14 @@
 """Measure what serving costs when the model costs nothing: concurrent streams via `ragbed serve` and to the bare model.
 
     python bench/serve.py [--streams 200] [--rounds 3] [--langgraph FOLDER/bin/langgraph]
+    python bench/serve.py --hostile 20 [--rounds 3]
 
 The script starts a model server that streams a short cited answer at once. In every round each contestant gets the same
 questions, all at once. The ratio is the median of each round's ratio to the bare model server. For ragbed the script
 also counts the records. LangGraph's own server takes part if its command is given: it runs one node with one call.
+
+With `--hostile`, a few clients ask one question after another for so many seconds, in every round once alone, and once
+while another client has PDF pages drawn that never end, and asks questions of 200 kB.
 """
 from __future__ import annotations
 
@@ -19,6 +23,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -26,6 +31,7 @@ import aiohttp
 
 HERE = Path(__file__).parent
 PAGES = {"lyon.txt": "Lyon lies where the Saône meets the Rhône.", "oslo.txt": "Oslo lies on a fjord."}
+CLIENTS, ENDLESS = 8, 40  # clients that ask; files that are drawn once each
 GRAPH = """
 import os
 from langchain_openai import ChatOpenAI
@@ -55,8 +61,15 @@ def main() -> None:
         env = {**os.environ, "MODEL_URL": model, "RAGBED_CACHE": str(place / "cache"), "PYTHONPATH": f"{HERE.parent}"}
         for name, text in PAGES.items():
             (place / name).write_text(text)
-        subprocess.run([sys.executable, "-m", "ragbed", "index", *(place / name for name in PAGES),
+        for number in range(ENDLESS if options.hostile else 0):
+            (place / f"endless{number}.pdf").write_bytes(_endless_pdf(number))
+        files = sorted((*place.glob("*.txt"), *place.glob("*.pdf")))
+        subprocess.run([sys.executable, "-m", "ragbed", "index", *files,
                         "--out", place / "index"], env=env, check=True, capture_output=True)
+        if options.hostile:
+            with _started([sys.executable, __file__, "--serve", place], env) as (_, url):
+                _show_hostile(url, options)
+            return
         with contextlib.ExitStack() as running:
             ours, url = running.enter_context(_started(
                 [sys.executable, __file__, "--serve", place], env))
@@ -119,6 +132,81 @@ async def _load(url: str, streams: int, turn: int, langgraph: bool) -> list[floa
             return first, time.perf_counter() - begun
 
         return [each for pair in zip(*await asyncio.gather(*map(one, range(streams))), strict=True) for each in pair]
+
+
+def _show_hostile(url: str, options: argparse.Namespace) -> None:
+    times: dict[str, list[float]] = {"alone": [], "disturbed": []}
+    statuses: Counter[str] = Counter()
+    unseen = iter(range(ENDLESS))
+    for turn in range(-1, options.rounds):  # the first warms all up, and does not count
+        for name, kept in times.items():
+            seconds = options.hostile if turn >= 0 else 3
+            taken = asyncio.run(_ask_on(url, seconds, statuses, unseen if name == "disturbed" else None))
+            kept += taken if turn >= 0 else []
+    print(f"{CLIENTS} clients, {options.rounds} rounds of {options.hostile} seconds, {os.cpu_count()} cores; the other "
+          f"client got {dict(statuses)}")
+    p95 = {name: statistics.quantiles(kept, n=20)[-1] for name, kept in times.items()}
+    for name, kept in times.items():
+        print(f"{name:10} {len(kept):6} answers   p50 {1000 * statistics.median(kept):6.0f} ms   "
+              f"p95 {1000 * p95[name]:6.0f} ms")
+    print(f"p95 changes by {p95['disturbed'] / p95['alone'] - 1:+.0%}")
+
+
+async def _ask_on(url: str, seconds: float, statuses: Counter[str], unseen: Iterator[int] | None) -> list[float]:
+    """Return the seconds of the clients' answers; with numbers of files that were not drawn yet, while another client
+    is hostile."""
+    taken: list[float] = []
+    end = time.perf_counter() + seconds
+    async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(300)) as session:
+        async def ask(client: int) -> None:
+            while (begun := time.perf_counter()) < end:
+                body = _question(f"{client} at {begun}: which town lies where the Saône meets the Rhône?")
+                async with session.post(f"{url}/v1/chat/completions", json=body) as response:
+                    assert response.status == 200
+                    assert b"Lyon" in await response.read()
+                taken.append(time.perf_counter() - begun)
+                await asyncio.sleep(0.1)
+
+        async def draw() -> None:
+            from ragbed.documents.types import digest
+
+            for number in unseen or ():
+                async with session.get(f"{url}/documents/{digest(f'endless{number}.pdf')}/pages/1.png") as response:
+                    statuses[f"page {response.status}"] += 1
+                if time.perf_counter() > end:
+                    return
+
+        async def ask_much() -> None:
+            while unseen and time.perf_counter() < end:
+                async with session.post(f"{url}/v1/chat/completions", json=_question("Rhône " * 33_000)) as response:
+                    statuses[f"question {response.status}"] += 1
+                await asyncio.sleep(1)
+
+        others = [asyncio.ensure_future(one) for one in (draw(), ask_much())]
+        await asyncio.gather(*map(ask, range(CLIENTS)))
+        await asyncio.gather(*others)
+    return taken
+
+
+def _question(text: str) -> dict[str, object]:
+    return {"model": "direct", "stream": True, "messages": [{"role": "user", "content": text}]}
+
+
+def _endless_pdf(number: int) -> bytes:
+    """Return a page whose pattern is filled with a pattern, which is filled with a pattern, and so on."""
+    def stream(entries: str, data: str) -> str:
+        return f"<< {entries} /Length {len(data)} >>\nstream\n{data}\nendstream"
+
+    fill = "/Pattern cs /P scn 0 0 595 842 re f "
+    objects = ["<< /Type /Catalog /Pages 2 0 R >>", "<< /Type /Pages /Kids [3 0 R] /Count 1 >>",
+               "<< /Type /Page /Parent 2 0 R /MediaBox [0 0 595 842] /Contents 4 0 R /Resources << "
+               "/Font << /H 5 0 R >> /Pattern << /P 6 0 R >> >> >>",
+               stream("", f"BT /H 11 Tf 72 700 Td (Page {number} has no end.) Tj ET {fill}"),
+               "<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>",
+               *(stream("/PatternType 1 /PaintType 1 /TilingType 1 /BBox [0 0 99 99] /XStep .01 /YStep .01 /Resources "
+                        f"<< /Pattern << /P {inner} 0 R >> >>", fill * 9) for inner in range(7, 12))]
+    body = "".join(f"{place} 0 obj\n{text}\nendobj\n" for place, text in enumerate(objects, 1))
+    return f"%PDF-1.7\n{body}trailer\n<< /Size {len(objects) + 1} /Root 1 0 R >>\n%%EOF\n".encode()
 
 
 @contextlib.contextmanager
@@ -186,6 +274,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--streams", type=int, default=200)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--langgraph", help="the command of LangGraph's own server")
+    parser.add_argument("--hostile", type=float, help="seconds of each measurement beside a hostile client")
     parser.add_argument("--serve", help=argparse.SUPPRESS)
     return parser.parse_args()
 

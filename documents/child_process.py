@@ -49,7 +49,7 @@ class ChildProcess:
         process: subprocess.Popen[bytes] = _starter(os.getpid()).submit(
             subprocess.Popen, [sys.executable, "-P", "-m", module, str(os.getpid())], stdin=subprocess.PIPE,
             stdout=subprocess.PIPE, stderr=subprocess.DEVNULL if quiet else None,
-            env=environment or child_environment(), start_new_session=True).result()
+            env=environment or child_environment(), process_group=0).result()
         self._process, self._grace, self.pid = process, grace, process.pid
         self.stop = finalize(self, _stop, process, grace)
 

@@ -20,6 +20,7 @@ from ragbed.documents.paths import expand_path
 S = TypeVar("S")
 T = TypeVar("T")
 _MAX_LENGTH = 1 << 24  # characters of a field in a CSV file
+_MAX_ROW_GROUP = 2_000_000_000  # bytes of a row group of Parquet, unpacked
 _SKIPPED: ContextVar[tuple[list[str], bool] | None] = ContextVar("_SKIPPED", default=None)
 
 
@@ -273,6 +274,10 @@ def _parquet(file: Path) -> Iterator[Row]:
 
     try:
         with pyarrow.parquet.ParquetFile(file) as table:
+            groups = (table.metadata.row_group(place).total_byte_size for place in range(table.num_row_groups))
+            if max(groups, default=0) > _MAX_ROW_GROUP:  # it is unpacked whole
+                raise BenchmarkError(f"{file}: a row group unpacks to more than {_MAX_ROW_GROUP:,} bytes; write "
+                                     "smaller row groups")
             rows = (row for batch in table.iter_batches(batch_size=64) for row in batch.to_pylist())
             for number, row in enumerate(rows, start=1):
                 yield Row(file, number, row)

@@ -299,6 +299,13 @@ def test_json_that_cannot_be_meant_is_refused(tmp_path, name, content, says):
         list(read_rows(tmp_path / name))
 
 
+def test_a_parquet_file_that_unpacks_to_far_more_than_its_size_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr("ragbed.documents.rows._MAX_ROW_GROUP", 1_000_000)
+    pyarrow.parquet.write_table(pyarrow.table({"question": ["a" * 1_000_000]}), tmp_path / "x.parquet")
+    with pytest.raises(BenchmarkError, match=r"x\.parquet: a row group unpacks to more than 1,000,000 bytes"):
+        list(read_rows(tmp_path / "x.parquet"))
+
+
 def test_text_of_a_parquet_file_that_is_not_utf_8_is_refused(tmp_path):
     texts = pyarrow.array([b"fine", b"\xff\xfe"]).cast(pyarrow.string(), safe=False)
     pyarrow.parquet.write_table(pyarrow.table({"question": texts}), tmp_path / "x.parquet")

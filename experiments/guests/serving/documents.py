@@ -73,8 +73,9 @@ def document_routes(server: ServerState) -> APIRouter:
 
 
 def _no_image(reason: str) -> str:
-    return ('<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 595 842"><text x="50%" y="20%" font-size="13" '
-            f'text-anchor="middle" font-family="sans-serif">{escape(reason)}</text></svg>')
+    return ('<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 595 842"><g font-size="16" text-anchor="middle" '
+            f'font-family="sans-serif"><text x="50%" y="20%">{escape(reason)}</text>'
+            '<text x="50%" y="24%">Reload the document to read its text.</text></g></svg>')
 
 
 def shown_pages(document: Document, chunk: Chunk | None, page: int | None) -> range:

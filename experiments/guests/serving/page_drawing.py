@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import base64
+import os
 import re
 from collections.abc import Mapping, Sequence
 from functools import cache, lru_cache
@@ -31,8 +32,11 @@ def answer(request: Mapping[str, Any]) -> dict[str, Any]:
     pymupdf = _mupdf()
     if "file" not in request:
         return {}
-    file = _open(*request["file"])
-    if file is None or file.page_count != request["count"]:
+    try:
+        file = _open(*request["file"])
+    except LookupError:
+        return {}
+    if file.page_count != request["count"]:
         return {}
     if "page" not in request:
         return {"marked": [_mark(*_read(file, page), lines) for page, lines in request["lines"]]}
@@ -48,13 +52,15 @@ def answer(request: Mapping[str, Any]) -> dict[str, Any]:
 
 @lru_cache(_OPEN_FILES)
 def _open(folder: str, source: str, sha256: str) -> Any:
-    """Open a file; None if it is not there or not a PDF."""
-    pymupdf = _mupdf()
+    """Open a file. Raises LookupError, which the cache does not keep, if it is not there or not a PDF."""
     data = read_source(Path(folder), source, sha256)
+    if data is None:
+        raise LookupError(source)
+    pymupdf = _mupdf()
     try:
-        return data and pymupdf.open(stream=data, filetype="pdf")
-    except (pymupdf.FileDataError, pymupdf.mupdf.FzErrorBase, RuntimeError, ValueError):
-        return None
+        return pymupdf.open(stream=data, filetype="pdf")
+    except (pymupdf.FileDataError, pymupdf.mupdf.FzErrorBase, RuntimeError, ValueError) as error:
+        raise LookupError(source) from error
 
 
 @cache
@@ -125,4 +131,6 @@ def _around(one: Rect, other: Rect) -> Rect:
 
 
 if __name__ == "__main__":
+    if hasattr(os, "nice"):
+        os.nice(5)  # answers of the server come first
     answer_requests(answer, _MAX_MEMORY)

@@ -87,6 +87,8 @@ class PageImages:
         place = _place(index, document)
         if place is None:
             return None
+        for page in pages:
+            self._check(repr((place, page)))
         lines = [(page, list(_lines(document, chunk, page)) if chunk else []) for page in pages]
         key = repr((place, list(pages), chunk and chunk.id))
         marked = (await self._ask(request, key, {**place, "lines": lines})).get("marked")

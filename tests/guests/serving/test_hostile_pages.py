@@ -72,6 +72,9 @@ def test_a_page_that_draws_endlessly_is_given_up_and_other_pages_are_drawn_meanw
     begun = time.monotonic()
     assert client.get(at["endless.pdf"] + "/pages/1.png").status_code == 422
     assert time.monotonic() - begun < 1.5  # it is not tried again at once
+    again = client.get(at["endless.pdf"]).text
+    assert "The pages are shown as text, because they cannot be drawn: it took longer than 2 seconds." in again
+    assert "A crossing costs 12 crowns." in re.sub("<[^>]+>", "", again)
     assert client.get(at["fine.pdf"] + "/pages/1.png").status_code == 200
 
 
@@ -100,7 +103,7 @@ def test_processes_that_draw_end_with_a_server_that_is_killed(tmp_path, own_cach
     with process(tmp_path / "index", "http://127.0.0.1:9/v1", tmp_path / "traffic") as (server, url), \
             ThreadPoolExecutor(1) as threads:
         asked = threads.submit(httpx.get, url + at, timeout=60)
-        killed(server, until=1, asked=asked)
+        killed(server, until=0.8, asked=asked)
 
 
 @pytest.mark.slow
