@@ -244,7 +244,8 @@ class Searcher(Generic[Asked]):
                  most: int | None = None) -> None:
         self.retriever, self.k, self.times = retriever, k, SearchTimes()
         self._kept, self._most = kept, most
-        self._asked: dict[tuple[Asked, int], asyncio.Task[list[Hit]]] = {}  # running searches
+        self._asked: dict[tuple[Asked, int], asyncio.Future[list[Hit]]] = {}  # searches that wait or run
+        self._tasks: set[asyncio.Task[None]] = set()
         self._found: OrderedDict[tuple[Asked, int], list[Hit]] = OrderedDict()
         self._waiting: list[Asked] = []
         self._turn = asyncio.Lock()
@@ -264,7 +265,10 @@ class Searcher(Generic[Asked]):
                 if self.retriever is None:
                     raise search_miss(request, self._kept.name)
             self._waiting.append(query)
-            self._asked[key] = asyncio.create_task(self._search(query, k))
+            self._asked[key] = asyncio.get_running_loop().create_future()
+            task = asyncio.create_task(self._search(query, k))
+            self._tasks.add(task)
+            task.add_done_callback(lambda ended: self._end(ended, query, k))
         return await asyncio.shield(self._asked[key])
 
     async def __call__(self: Searcher[str], search: Search) -> Sequence[Chunk]:
@@ -282,25 +286,31 @@ class Searcher(Generic[Asked]):
 
         return search
 
-    async def _search(self, query: Asked, k: int) -> list[Hit]:
-        try:
-            async with self._turn:
-                if (query, k) in self._found:
-                    return self._found[query, k]
-                batch = self._next_batch(query)
-                try:
-                    found = await self._run(batch, k)
-                except CallError:  # the judge failed for an unknown query of the batch, so retry this one alone
-                    if len(batch) == 1:
-                        raise
-                    batch, found = [query], await self._run([query], k)
-                for one, hits in zip(batch, found, strict=True):
-                    self._remember(one, k, hits)
-                    if self._kept:
-                        self._kept.searches.keep(self._kept.request(one, k), FoundHits(hits))
-                return found[0]
-        finally:
-            del self._asked[query, k]
+    async def _search(self, query: Asked, k: int) -> None:
+        async with self._turn:
+            if (query, k) not in self._asked:
+                return  # found with an earlier batch
+            batch = self._next_batch(query)
+            try:
+                found = await self._run(batch, k)
+            except CallError:  # the judge failed for an unknown query of the batch, so retry this one alone
+                if len(batch) == 1:
+                    raise
+                batch, found = [query], await self._run([query], k)
+            for one, hits in zip(batch, found, strict=True):
+                if self._kept:
+                    self._kept.searches.keep(self._kept.request(one, k), FoundHits(hits))
+                self._remember(one, k, hits)
+                if (asked := self._asked.pop((one, k), None)) is not None:
+                    asked.set_result(hits)
+
+    def _end(self, task: asyncio.Task[None], query: Asked, k: int) -> None:
+        """Pass on the error of a search."""
+        self._tasks.discard(task)
+        if (error := None if task.cancelled() else task.exception()) is not None:
+            self._asked.pop((query, k)).set_exception(error)
+        elif task.cancelled() and (asked := self._asked.pop((query, k), None)) is not None:
+            asked.cancel()
 
     def _next_batch(self, query: Asked) -> list[Asked]:
         """Take a query and the shortest waiting ones, but few characters in all, so that long texts delay few."""

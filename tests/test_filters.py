@@ -1,6 +1,7 @@
 """Filters: the language of parse_conditions, its one form, and that they decide before a search."""
 import datetime
 import re
+import time
 
 import numpy as np
 import pytest
@@ -155,3 +156,12 @@ def test_a_narrowed_collection_is_searched_before_and_says_so():
     twice = FilteredCollection(found, np.array([True, True, False, False]))
     assert twice.among.tolist() == [False, True, False, False]
     assert twice.nearest([None], 9, np.array([True, False, True, True])) == [[]]
+
+
+@pytest.mark.parametrize("text", [
+    '"' + 'a\\"' * 30_000, "page" + " " * 90_000 + "x", "(" * 90_000, 'a = "b" and ' * 8_000 + '"'])
+def test_a_long_malformed_filter_is_refused_in_a_moment(text):
+    started = time.process_time()
+    with pytest.raises(SettingsError, match="where: "):
+        parse_conditions(text)
+    assert time.process_time() - started < 5

@@ -231,8 +231,10 @@ async def test_searches_of_many_questions_go_together_and_equal_ones_once():
 async def test_long_queries_are_searched_a_few_at_a_time_and_short_ones_do_not_wait_for_them():
     pages = Pages()
     searcher = Searcher(pages, 5)
-    long = [letter * 3_000 for letter in "vwxyz"]
-    await asyncio.gather(*(searcher(Search(query)) for query in [*long, "a", "b"]))
+    long = [asyncio.create_task(searcher(Search(letter * 3_000))) for letter in "vwxyz"]
+    await asyncio.gather(*(searcher(Search(query)) for query in "ab"))
+    assert not long[-1].done()
+    await asyncio.gather(*long)
     searcher.close()
     (first, *rest) = [[query[0] for query in queries] for queries, _ in pages.batches]
     assert first == ["v", "a", "b", "w"]  # 6,002 characters

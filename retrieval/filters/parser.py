@@ -101,6 +101,8 @@ class _Parser:
         """Return where a condition ends: before `and`, `or`, or a parenthesis that it does not open."""
         level = 0
         for mark in MARK.finditer(self._text, self._at):
+            if mark[3]:
+                break
             if mark[2]:
                 level += 1 if mark[2] == "(" else -1
             if level < 0 or (level == 0 and not mark[1] and not mark[2]):

@@ -15,7 +15,7 @@ Known = Mapping[str, FieldValue]  # the fields of a chunk
 
 QUOTED = r'"(?:[^"\\]|\\["\\])*"'
 FIELD = r'[^\s"<>=!~](?:[^"<>=!~]*[^\s"<>=!~])?'
-MARK = re.compile(rf"({QUOTED})|([()])|(?<=\s)(?:and|or)(?=[\s(]|\Z)", re.IGNORECASE)
+MARK = re.compile(rf"({QUOTED})|([()])|(?<=\s)(?:and|or)(?=[\s(]|\Z)|(\")", re.IGNORECASE)  # the last is never closed
 """Quoted text, a parenthesis, or a word that joins conditions."""
 
 _ORDERS: Mapping[str, Callable[[Any, Any], bool]] = {"<": lt, "<=": le, ">": gt, ">=": ge}

@@ -8,7 +8,7 @@ from itertools import islice
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Request
-from pydantic import AfterValidator, ConfigDict, Field
+from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field
 
 from ragbed.documents.errors import SettingsError
 from ragbed.documents.types import digest
@@ -40,7 +40,7 @@ from ragbed.retrieval.filters.parser import Where, parse_conditions
 from ragbed.retrieval.filters.terms import terms_of
 from ragbed.strategies.types import Turn
 
-_MAX_CONDITIONS = 200  # in the filter of one request
+_MAX_CONDITIONS, _MAX_FILTER = 200, 6_000  # conditions and characters in the filter of one request
 _MAX_STATUS = 200  # characters of a status of Open WebUI
 _MAX_IGNORED, _MAX_NAME = 50, 100  # fields that `ragbed.ignored` lists, and characters of each
 
@@ -62,13 +62,25 @@ class ChatMessage(RequestModel):
     content: Content = None
 
 
+def _limit_length(where: Any) -> Any:
+    """Raise ValueError for a filter that takes long to parse."""
+    length, left = 0, [where]
+    while left and length <= _MAX_FILTER:  # without recursion, because a client chooses the depth
+        one = left.pop()
+        length += len(one) if isinstance(one, str) else 1
+        left += [*one, *one.values()] if isinstance(one, dict) else one if isinstance(one, list) else []
+    if length > _MAX_FILTER:
+        raise ValueError(f"more than {_MAX_FILTER:,} characters; use a pattern such as reports/*")
+    return where
+
+
 def _limit_filter(where: tuple[str, ...]) -> tuple[str, ...]:
     if sum(len(terms_of(condition)) for condition in parse_conditions(where)) > _MAX_CONDITIONS:
         raise ValueError(f"more than {_MAX_CONDITIONS} conditions or values; use a pattern such as reports/*")
     return where
 
 
-ServedFilter = Annotated[Where, AfterValidator(_limit_filter)]
+ServedFilter = Annotated[Where, AfterValidator(_limit_filter), BeforeValidator(_limit_length)]
 
 
 class StreamOptions(RequestModel):

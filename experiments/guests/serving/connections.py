@@ -30,6 +30,7 @@ _RESERVE = 256  # open files that are left for everything else
 _MIN_CONNECTIONS = 64
 _MAX_FILES = 65_536  # the limit on open files is raised no further
 _ACCEPTED = 128  # connections accepted per turn of the event loop, which must fit into the reserve
+_READ = 16_384  # bytes read from a connection before others have their turn
 _BACKLOG = 1_024  # connections that the system keeps until they are accepted
 _BUSY = json.dumps(error_json("too many connections; try again in a moment", "busy", kind="server_error")).encode()
 _REFUSAL = (b"HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\nRetry-After: 5\r\n"
@@ -133,6 +134,7 @@ class GuardedProtocol(H11Protocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
+        transport.max_size = _READ  # type: ignore[attr-defined]  # by default 256 KiB, which may hold 40,000 tiny chunks
         self._refused = not self._connections.admit(self, self.client[0] if self.client else "")
         if self._refused:
             transport.write(_REFUSAL)

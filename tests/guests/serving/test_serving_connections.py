@@ -130,6 +130,12 @@ def test_the_head_of_a_request_must_arrive_in_time_and_a_busy_connection_may_las
     assert not sending.is_alive()
 
 
+def test_a_head_has_a_length_also_if_it_arrives_at_once(guarded):
+    connect = guarded()
+    for head in (b"".join(b"x%d: y\r\n" % number for number in range(10_000)), b"x: " + b"y" * 100_000 + b"\r\n"):
+        assert received(connect(GET[:-2] + head + b"\r\n")).startswith(b"HTTP/1.1 400")
+
+
 def test_a_client_that_does_not_read_is_cut_off(guarded):
     connect = guarded(write_seconds=0.5)
     unread = connect(GET.replace(b"/ ", b"/endless "))

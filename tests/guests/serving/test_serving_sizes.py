@@ -85,3 +85,11 @@ def test_fields_that_are_ignored_are_not_sent_back_without_end(answering):
         "model": "direct", "messages": [message("Where is Oslo?")], **many}).json()
     assert len(answer["ragbed"]["ignored"]) == 50
     assert {len(name) for name in answer["ragbed"]["ignored"]} == {100}
+
+
+@pytest.mark.parametrize("where", ["page = 1 and " * 500, ["page = 1"] * 1_000, {"or": [{"page": "x" * 6_001}]}])
+def test_a_long_filter_is_refused_before_it_is_read(small, where):
+    refused = httpx.post(f"{small}/v1/chat/completions", json={
+        "model": "direct", "messages": [message("Where?")], "where": where})
+    assert refused.status_code == 422
+    assert "more than 6,000 characters" in refused.json()["error"]["message"]
