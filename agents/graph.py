@@ -35,10 +35,11 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from functools import cached_property
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from functools import cache
+from itertools import count
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Annotated, Any, Protocol, TypeVar, get_args
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Protocol, TypeVar, get_args
 
 from typing_extensions import TypedDict  # pydantic needs this TypedDict for the schemas of LangGraph's server
 
@@ -282,14 +283,11 @@ NO_NUMBERS: Mapping[str, int] = MappingProxyType({})
 
 
 class QuestionPlayer:
-    """Plays recipes until they answer. An interrupted question starts again from the beginning."""
+    """Plays recipes until they answer. An interrupted question starts again from the beginning. All players share one
+    compiled graph, because compiling takes longer than playing a question from the journal."""
 
-    def __init__(self) -> None:
-        self._live: dict[str, Session] = {}
-
-    @cached_property
-    def _graph(self) -> CompiledGraph:
-        return build_graph(self)
+    _live: ClassVar[dict[str, Session]] = {}
+    _keys: ClassVar[Iterator[int]] = count()
 
     def session(self, state: State) -> Session:
         """Return the live session of a state's question."""
@@ -297,23 +295,29 @@ class QuestionPlayer:
 
     async def play(self, task: Task, recipe: Reasoning, runtime: Runtime, numbers: Mapping[str, int] = NO_NUMBERS,
                    direct: bool = False) -> Answer:
-        """Play a task and return its answer. Its id must be unique among the tasks that are played at the time.
+        """Play a task and return its answer.
 
         Args:
             numbers: fixed evidence numbers by chunk id, for follow-up questions.
             direct: play without LangGraph, which would take most of the time if every reply is in the journal, or if no
                 model is asked.
         """
-        play = self._live[task.id] = Session(task, recipe, runtime, numbers)
+        key = str(next(self._keys))
+        play = self._live[key] = Session(task, recipe, runtime, numbers)
         try:
             if direct:
                 await play_to_end(play)
             else:
-                await self._graph.ainvoke({"id": task.id, "question": task.question},
-                                          recursion_limit(runtime.limits), output_keys="answer")
+                await _player_graph().ainvoke({"id": key, "question": task.question},
+                                              recursion_limit(runtime.limits), output_keys="answer")
         finally:
-            del self._live[task.id]
+            del self._live[key]
         return play.answer()
+
+
+@cache
+def _player_graph() -> CompiledGraph:
+    return build_graph(QuestionPlayer())
 
 
 def runtime_of(search: SearchFunction, model: Model, limits: Limits, **others: Any) -> Runtime:

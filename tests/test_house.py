@@ -1,7 +1,6 @@
 """The house rules that a reader cannot be asked to remember: who imports whom, and what goes where."""
 import ast
 import functools
-import graphlib
 import re
 import subprocess
 import sys
@@ -64,18 +63,6 @@ def test_the_core_never_imports_a_guest():
     wrong = {path.relative_to(ROOT).as_posix(): names for path in FILES if not path.is_relative_to(guests)
              if (names := {name for name in imported(path) if name.startswith("experiments.guests.")})}
     assert not wrong
-
-
-def test_the_parts_of_experiments_have_an_order():
-    """Each can be read, and moved, without those that build upon it."""
-    parts = {}
-    for path in FILES:
-        if path.is_relative_to(ROOT / "experiments") and path.name != "__init__.py":
-            part = path.relative_to(ROOT / "experiments").with_suffix("").parts[0]
-            parts.setdefault(part, set()).update(
-                name.split(".")[1] for name in imported(path) if name.startswith("experiments."))
-    order = list(graphlib.TopologicalSorter({part: used - {part} for part, used in parts.items()}).static_order())
-    assert order.index("question") < order.index("running") < order.index("terminal") < order.index("commands")
 
 
 def test_no_file_imports_a_folder_by_its_bare_name():

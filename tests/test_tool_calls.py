@@ -2,9 +2,6 @@
 
 
 import json
-import subprocess
-import sys
-import threading
 
 import pytest
 from embedders import Words
@@ -140,37 +137,6 @@ def test_a_changed_function_is_called_again_and_other_replies_are_not_asked_agai
     assert "words.py" in err
     assert "0 calls sent" in err
     assert "it is gone" in town.records()[0]["result"]["trace"][4]["failure"]["message"]
-
-
-@pytest.mark.slow
-def test_a_run_killed_between_tool_calls_continues_to_the_same_bytes(town, serve, ragbed):
-    held, asked = threading.Event(), threading.Event()
-
-    def reply(body):
-        if "town 3" in body["messages"][-1]["content"]:
-            asked.set()
-            held.wait(60)
-        return town.reply(body)
-
-    server = serve(reply)
-    path = config(town, server.url, concurrency=1)
-    child = subprocess.Popen([sys.executable, "-m", "ragbed", "run", str(path)], stdout=subprocess.DEVNULL,
-                             stderr=subprocess.DEVNULL)
-    assert asked.wait(60)
-    child.kill()
-    child.wait()
-    held.set()
-    before = len(called(town))
-    assert before >= 2
-    assert ragbed("run", path)[0] == 0
-    assert before + len(called(town)) <= 6 * 2 + 2  # at most those of one question are made again
-    summary, hashes = (town.run / "summary.json").read_bytes(), town.hashes()
-    assert ragbed("run", path, "--journal", "replay")[0] == 0
-    assert ((town.run / "summary.json").read_bytes(), town.hashes()) == (summary, hashes)
-    town.run = town.folder / "runs" / "undisturbed"
-    assert ragbed("run", config(town, server.url, file="undisturbed"))[0] == 0
-    assert (town.hashes(), (town.run / "summary.json").read_bytes()) == (hashes, summary.replace(
-        b'"town"', b'"undisturbed"'))
 
 
 def test_closed_book_shows_tools_nothing(town, serve, ragbed):

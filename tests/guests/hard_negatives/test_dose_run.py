@@ -4,7 +4,6 @@ import re
 import shutil
 
 import pytest
-from bs4 import BeautifulSoup
 from command_line import run_command
 from conftest import Town
 from scripted_server import ScriptedServer
@@ -160,16 +159,6 @@ def test_hardness_of_mined_negatives_is_an_axis(town, serve, ragbed):
     *_, over = ragbed.json("dose", town.run)["curves"]
     assert (over["axis"], over["factors"]["number"], figures(over, "em")) == ("hardness", "2", [1, 1, 0])
     assert (over["plain"]["metrics"]["em"]["mean"], over["areas"]["em"]["mean"]) == (1, 0.75)
-
-
-def test_the_report_draws_a_line_for_each_curve_in_a_chart_for_each_metric(asked):
-    section = BeautifulSoup((asked / "report.html").read_bytes(), "html.parser").select_one("#dose")
-    titles = [" ".join(title.get_text().split()) for title in section.select(".panel-title")]
-    assert titles == ["correct (lexical)", "citation F1", "needlessly refused"]
-    first = section.select_one("svg.area")
-    assert len(first.select("line.series")) == 4
-    assert [spot["aria-label"] for spot in first.select("a.spot")][:2] == [
-        "direct; 0 negatives: 1.00 [0.61, 1.00]; 6 questions", "direct; 2 negatives: 0.67 [0.30, 0.90]; 6 questions"]
 
 
 def test_charts_fit_a_phone_and_points_say_what_they_are(visit, asked):
