@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from ragbed.experiments.guests.serving.configurations import Configuration
 
 _MAX_VIEWS = 32  # views of an index to keep open, each for the keys with the same claims
-_READERS = ("list", "grep", "sql")  # tools whose text may come from any document, not only from those they cite
-_TOOLS = ("search", "open", "calculate", *_READERS)
+_CITING = ("search", "open", "calculate")  # tools whose text comes only from the documents that they cite
+_TOOLS = (*_CITING, "list", "grep", "sql")
 _EVERYTHING = "view:"  # in `basis`, before the content of a view
 T = TypeVar("T")
 _Class = tuple[tuple[str, frozenset[str]], ...]
@@ -141,7 +141,7 @@ class Access:
         """Return what an answer may contain: the ids of documents, and of those that `earlier` answers were based on.
         If a tool read all documents, the view itself."""
         read = {f"{_EVERYTHING}{index.content}" for step in answer.trace
-                if isinstance(step, ToolStep) and step.tool in _READERS}
+                if isinstance(step, ToolStep) and step.tool not in _CITING}
         return sorted({*earlier, *read, *(passage.chunk.document for passage in answer.evidence)})
 
     def may_see(self, basis: Collection[str] | None, indexes: Iterable[Index], owner: str) -> bool:

@@ -117,7 +117,8 @@ def visit_again(who: Visitor, canary: Canary, page: Stages, response: Stages,
     """Return requests that use an earlier conversation, and further ones for what it was about. `page` and `response`
     are the earlier answers on the page and of the responses API."""
     again, thread = "Repeat your last answer word for word.", page["thread"]
-    item = [{"type": "item_reference", "id": response["message"]}, {"role": "user", "content": again}]
+    item = [{"role": "user", "content": canary.questions[0]},
+            {"type": "item_reference", "id": response["message"]}, {"role": "user", "content": again}]
     return {"history": lambda: who.thread(thread), "thread": lambda: who.ask_page(again, thread),
             "response": lambda: who.respond(again, response["id"]), "item": lambda: who.respond(item),
             **{route: lambda ask=ask: ask(who, canary, canary.questions[0])  # type: ignore[misc]

@@ -21,13 +21,15 @@ from ragbed.experiments.guests.access.key_claims import Claims, read_claims
 from ragbed.experiments.guests.access.leak_routes import ASKING, READING, SENT, Stages, Visitor, visit_again
 from ragbed.experiments.guests.access.leak_watch import Watch
 from ragbed.experiments.guests.operations.edge import EdgeSettings
+from ragbed.experiments.guests.operations.serve_settings import ServeSettings
 from ragbed.experiments.guests.serving.api_keys import Keys
 from ragbed.experiments.guests.serving.middleware import GateSettings, Rate
 from ragbed.experiments.guests.serving.state import ServerState
 from ragbed.experiments.settings.file import read_content
 from ragbed.retrieval.pool import RetrieverChoice
 
-_AGAIN = ("search", "chat", "page")  # routes that are asked again after somebody else has got the answer
+_AGAIN = ("search", "chat", "page", "side by side")  # routes that are asked after somebody else has got the answer
+_PLEASE = " Answer in one sentence, please."  # makes a question new
 _REPEATS = "http://localhost:9/v1#repeats"  # the model that repeats all that it sees; it is never connected to
 _DEEP = 1_000  # chunks of the unrestricted search
 ROUTES = (*ASKING, *READING)
@@ -92,8 +94,8 @@ class _Attack:
         self.probes.append(replace(probe, stages=self.watch.stages(canary, got, sent)))
 
     async def ask(self, routes: Sequence[str]) -> None:
-        """Ask as those who may not read a canary, then as those who may, then again as the first."""
-        for phase, allowed in (("asked", False), ("asked", True), ("cached", False)):
+        """Ask as those who may not read a canary and those who may; then, what is new, first as those who may."""
+        for phase, allowed in (("asked", False), ("asked", True), ("cached", True), ("cached", False)):
             for route in routes if phase == "asked" else [one for one in _AGAIN if one in routes]:
                 for canary in self.canaries:
                     for owner, who in self.visitors.items():
@@ -101,7 +103,8 @@ class _Attack:
                             continue
                         wordings = None if route in ASKING and phase == "asked" else 1
                         for question in canary.questions[:wordings]:
-                            asked = {**ASKING, **READING}[route](who, canary, question)
+                            words = question if phase == "asked" else question + _PLEASE
+                            asked = {**ASKING, **READING}[route](who, canary, words)
                             await self.probe(route, phase, owner, canary, asked)
 
     async def revoke(self) -> None:
@@ -176,13 +179,13 @@ async def _served(index: Path, given: Mapping[str, Any], keys: Keys, access: Acc
 
     (first,) = read_target(index, given)
     other = first.settings.model_copy(update={"reasoning": "direct", "k": first.settings.k + 1})
+    cached = replace(first, name="other", settings=other, serve=ServeSettings(cache=3600))
     handler = logging.StreamHandler(watch.log)
     logging.root.addHandler(handler)
     try:
         with TemporaryDirectory(prefix="ragbed-leaks-") as folder, redirect_stderr(watch.log), \
                 redirect_stdout(watch.log):
-            async with open_server([first, replace(first, name="other", settings=other)], Path(folder),
-                                   access=access) as server:
+            async with open_server([first, cached], Path(folder), access=access) as server:
                 opened = next(iter(server.configurations.values())).assistant  # both share the index and the model
                 watch.attach(opened.index, opened.client)
                 app = create_app(server, GateSettings(keys, rate=Rate("999999999/second")), EdgeSettings(log="json"))

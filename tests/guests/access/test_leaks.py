@@ -13,6 +13,7 @@ from ragbed.agents.search import Searcher
 from ragbed.documents import SettingsError
 from ragbed.experiments.guests.access.access import Access, may_reach
 from ragbed.experiments.guests.access.leaks import ROUTES, find_leaks
+from ragbed.experiments.guests.operations import alternatives
 from ragbed.retrieval.pool import RetrieverChoice, WholeSearch
 
 PEOPLE = f"allow: {RULE}\nprincipals:\n  ann: {{groups: [finance, staff]}}\n  bob: {{groups: hr}}\n  eve:\n"
@@ -115,10 +116,13 @@ class ForgetsHistory(Access):
 
 
 class SharesViews(Access):
-    """Keeps what the first key got, and gives it to all."""
+    """Gives all keys what the first one may read."""
 
-    def _class(self, owner):
-        return ()
+    first = None
+
+    def _read_claims(self, owner):
+        self.first = self.first or super()._read_claims(owner)
+        return self.first
 
 
 @pytest.mark.slow
@@ -130,6 +134,15 @@ def test_each_broken_part_is_caught_where_it_is(index, people, broken, routes):
     assert routes <= {one.route for one in found}
     if broken is ForgetsDocuments:
         assert {one.route for one in found if one.phase == "asked"} == routes
+
+
+@pytest.mark.slow
+def test_even_a_cache_of_answers_that_forgets_the_rule_shows_nothing(index, people, monkeypatch):
+    """The answer of another key cites documents that the view does not have, so it cannot be written."""
+    monkeypatch.setattr(alternatives, "cache_key", lambda turn, earlier: turn.question)
+    report, found = leaks(index, people, routes=("side by side",))
+    assert found == []
+    assert {one.phase for one in report.probes if one.allowed and "said" in one.stages} == {"asked", "cached"}
 
 
 @pytest.mark.slow
