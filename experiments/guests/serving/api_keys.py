@@ -18,6 +18,7 @@ from fastapi.responses import JSONResponse
 from pydantic import ConfigDict, Field
 
 from ragbed.documents.errors import SettingsError
+from ragbed.documents.paths import open_file
 from ragbed.experiments.guests.access.key_claims import KEY_ENDS, Claims, read_claims, split_key_line
 from ragbed.experiments.guests.serving.connections import network_of
 from ragbed.experiments.guests.serving.state import RequestModel, http_error, retry_later
@@ -97,7 +98,8 @@ class Keys:
         if path is None:
             return cls(KEY_ENDS.split(environment or ""), "RAGBED_KEYS")
         try:
-            keys = cls(path.read_text(encoding="utf-8").splitlines(), str(path))
+            with open_file(path) as file:  # not a pipe, which may never end
+                keys = cls(file.read().decode("utf-8").splitlines(), str(path))
         except (OSError, UnicodeDecodeError) as error:
             raise SettingsError(f"--keys {path}: cannot be read: {getattr(error, 'strerror', error)}") from error
         if not keys:

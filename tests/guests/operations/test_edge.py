@@ -196,6 +196,11 @@ def test_keys_are_read_again_and_cookies_of_revoked_keys_end(serve, index, tmp_p
             wait_for(r"SIGHUP: the old keys stay: .*")
             (tmp_path / "log").write_text("")
             assert [client.get("/api/threads").status_code for client in (ann, bob)] == [200, 200], content
+        keys.unlink()
+        os.mkfifo(keys)  # which nobody writes
+        server.send_signal(signal.SIGHUP)
+        wait_for(r"SIGHUP: the old keys stay: .*a pipe or a device")
+        keys.unlink()
         keys.write_text(f"ann {ANN}\nbob sha256:{hashlib.sha256(b'another-key-0123').hexdigest()}\n")
         server.send_signal(signal.SIGHUP)
         wait_for(r"SIGHUP: .* was reloaded")
@@ -204,3 +209,5 @@ def test_keys_are_read_again_and_cookies_of_revoked_keys_end(serve, index, tmp_p
         assert bob.get("/api/threads", headers=bearer("another-key-0123")).status_code == 200
         asked = ann.post("/api/ask", json={"question": "Where is Oslo?"}).text
         assert json.loads(asked.split("data: ")[-1])["outcome"] == "answered"
+        server.terminate()
+        assert server.wait(40) == 0
