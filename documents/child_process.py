@@ -15,7 +15,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import cache
@@ -168,6 +168,15 @@ def end_with_parent(parent: int, by: int = _KILL) -> None:
         threading.Thread(target=_watch, args=(parent,), daemon=True).start()
     if os.getppid() != parent:
         os._exit(0)
+
+
+def bind_to_parent(command: Sequence[str]) -> list[str]:
+    """Return a command that runs a program which ends with this process, even if this process is killed, on Linux."""
+    if sys.platform != "linux":
+        return list(command)
+    code = (f"import ctypes, os, sys; ctypes.CDLL(None).prctl({_PR_SET_PDEATHSIG}, {int(_KILL)}); "
+            f"os.getppid() == {os.getpid()} or os._exit(0); os.execvp(sys.argv[1], sys.argv[1:])")
+    return [sys.executable, "-I", "-S", "-c", code, *command]
 
 
 def _watch(parent: int) -> None:

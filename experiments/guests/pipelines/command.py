@@ -15,6 +15,7 @@ from typing import IO, TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field
 
+from ragbed.documents.child_process import bind_to_parent
 from ragbed.documents.errors import CallError, SettingsError
 from ragbed.documents.http import MAX_REPLY_BYTES, BadReply, Response, sanitize_line
 from ragbed.documents.json import loads
@@ -66,7 +67,7 @@ class CommandChannel(Channel):
             stdin.seek(0)
             try:
                 process = await asyncio.create_subprocess_exec(
-                    *self.argv, stdin=stdin, stdout=stdout, stderr=stderr, start_new_session=True)
+                    *bind_to_parent(self.argv), stdin=stdin, stdout=stdout, stderr=stderr, start_new_session=True)
             except (OSError, ValueError) as error:
                 raise CallError(f"{name}: {self.argv[0]} cannot be started: {error}", "pipeline") from None
             try:
