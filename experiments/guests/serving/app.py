@@ -217,7 +217,7 @@ async def _serve(listening: socket.socket, target: Path, given: Mapping[str, Any
             note(f"behind a proxy that serves {edge.root_path}/")
         say(f"chat page: {at}/   base URL for clients: {at}/v1")
         note(f"questions and answers are kept in {server.sessions.traffic.name}; stop the server with Ctrl-C")
-        running = GuardedServer(Connections(gate.connections), create_app(server, gate, edge),
+        running = GuardedServer(Connections(gate.connections, proxies=edge.proxies), create_app(server, gate, edge),
                                 timeout_graceful_shutdown=_GRACE_SECONDS)
         running.capture_signals = partial(_stop_on_signals, running)  # type: ignore[method-assign]
         with reload_on_hangup(gate.keys, keys, partial(note_access, server)):

@@ -11,7 +11,7 @@ import logging
 import socket
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -71,14 +71,14 @@ class Connections:
         per_address: maximum number of connections from one address; half of all by default.
         head_seconds: seconds in which the head of a request must arrive.
         write_seconds: seconds in which a client must read some of a response that does not fit the buffers.
-        trusted: addresses without a limit of their own, such as those of proxies.
+        proxies: addresses and networks without a limit of their own.
     """
 
     limit: int = 1_000
     per_address: int = 0
     head_seconds: float = 10.0
     write_seconds: float = 60.0
-    trusted: Callable[[str], bool] = lambda address: False
+    proxies: Sequence[str] = ()
     _open: dict[GuardedProtocol, str] = field(default_factory=dict)
     _waiting: dict[GuardedProtocol, None] = field(default_factory=dict)  # the one that waited longest first
     _counts: Counter[str] = field(default_factory=Counter)
@@ -87,7 +87,8 @@ class Connections:
         """Count a connection from a host, and return whether it may stay. Closes one that waits if there are too many.
         """
         address = network_of(host)
-        if self._counts[address] >= (self.per_address or max(self.limit // 2, 1)) and not self.trusted(host):
+        crowded = self._counts[address] >= (self.per_address or max(self.limit // 2, 1))
+        if crowded and not any(ipaddress.ip_address(host) in ipaddress.ip_network(one) for one in self.proxies):
             admitted = self._evict(one for one in self._waiting if self._open[one] == address)
         else:
             admitted = len(self._open) < self.limit or self._evict(self._waiting)

@@ -123,6 +123,7 @@ class GateSettings:
         queue: maximum number of waiting requests; further ones get status 429.
         seconds: timeout of a request.
         body: maximum bytes of a request.
+        bodies: maximum bytes of all requests that are arriving.
         connections: maximum number of open connections.
         origins: other sites whose pages may send requests, with a key but without the cookie.
     """
@@ -134,6 +135,7 @@ class GateSettings:
     queue: int = 64
     seconds: float = 900.0
     body: int = 1_000_000
+    bodies: int = 64_000_000
     connections: int = 1_000
     origins: frozenset[str] = frozenset()
 
@@ -142,7 +144,7 @@ class RequestGate:
     """ASGI middleware in front of all routes. Its errors have the form of OpenAI's."""
 
     def __init__(self, app: ASGIApp, settings: GateSettings, queue: Queue) -> None:
-        self._app, self._settings, self._queue = app, settings, queue
+        self._app, self._settings, self._queue, self._arriving = app, settings, queue, 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -219,7 +221,7 @@ class RequestGate:
         if not size.isdecimal() or int(size) > max_bytes:
             raise too_large
         parts, length, more = [], 0, True
-        try:
+        try:  # what arrives too slowly, or with too much else, must not fill the memory
             async with asyncio.timeout(_BODY_SECONDS):
                 while more:
                     message = await receive()
@@ -227,12 +229,17 @@ class RequestGate:
                         return None
                     parts.append(message.get("body", b""))
                     length += len(parts[-1])
+                    self._arriving += len(parts[-1])
                     more = message.get("more_body", False)
                     if length > max_bytes:
                         raise too_large
+                    if self._arriving > self._settings.bodies:
+                        raise retry_later("too many long requests arrive at once", "busy", _BUSY_SECONDS)
         except TimeoutError:
             raise http_error(408, f"the request did not arrive within {_BODY_SECONDS:g} seconds",
                              "timeout") from None
+        finally:
+            self._arriving -= length
         return b"".join(parts)
 
 

@@ -103,6 +103,12 @@ def test_one_address_cannot_take_the_connections_of_others(guarded):
     assert answered(connect(GET, source="127.0.0.2"))
 
 
+def test_the_connections_of_a_proxy_may_be_more(guarded):
+    connect = guarded(limit=4, proxies=("127.0.0.0/30",))
+    held = [connect(GET.replace(b"/ ", b"/held ")) for _ in range(3)]
+    assert all(answered(one) for one in held)
+
+
 def test_the_head_of_a_request_must_arrive_in_time_and_a_busy_connection_may_last(guarded):
     connect = guarded(head_seconds=0.5)
     silent, slow, unfinished, good = connect(), connect(), connect(), connect()

@@ -225,6 +225,17 @@ def test_a_body_of_ten_megabytes_is_refused_before_it_is_read(gated):
     assert (whole.status_code, whole.json()["error"]["code"]) == (413, "request_too_large")
 
 
+def test_bodies_that_arrive_at_once_have_a_size_together(gated):
+    client = gated(lambda body: "Norway [1].", bodies=20_000)
+    head = b"POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+    at = client.base_url.host, client.base_url.port
+    with socket.create_connection(at, 30) as slow, socket.create_connection(at, 30) as second:
+        slow.sendall(head + b"Content-Length: 15000\r\n\r\n" + b" " * 14_999)
+        second.sendall(head + b"Content-Length: 15000\r\n\r\n" + b" " * 14_999)
+        assert second.recv(1_000).startswith(b"HTTP/1.1 429")
+    wait_for(lambda: ask(client).status_code == 200)
+
+
 def test_pages_of_other_sites_can_not_ask(gated):
     client = gated(lambda body: "Norway [1].")
     for name, values, status in (
