@@ -117,3 +117,34 @@ def test_a_path_that_nobody_serves_is_no_label(serve, index, tmp_path):
         text = httpx.get(f"{url}/metrics").text
     assert 'ragbed_requests_total{route="other",status="404"} 20.0' in text
     assert "nothing" not in text
+
+
+def test_a_trace_of_the_client_goes_on_in_ours_and_in_the_models(serve, index, tmp_path, collector):
+    trace, span = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
+    model = serve(lambda body: "Norway [1].")
+    with (served([direct(index, f"{model.url}#m")], tmp_path / "t") as at,
+          httpx.Client(base_url=at, timeout=30) as client):
+        for sent in ({"traceparent": f"00-{trace}-{span}-01"}, {"traceparent": f"00-{trace}-{span}-00"}, {}):
+            client.post("/v1/chat/completions", json=QUESTION, headers=sent)
+    roots = [one for one, _ in collector if one.name.startswith("invoke_agent")]
+    assert [root.trace_id.hex() == trace for root in roots] == [True, False]  # one of the three was not sampled
+    assert (roots[0].parent_span_id.hex(), roots[1].parent_span_id) == (span, b"")
+    passed_on = [httpx.Headers(headers)["traceparent"] for _, headers in model.requests]
+    assert [passed_on[0], passed_on[2]] == [f"00-{root.trace_id.hex()}-{root.span_id.hex()}-01" for root in roots]
+    assert passed_on[1].startswith(f"00-{trace}-")
+    assert passed_on[1].endswith("-00")
+
+
+def test_calls_of_tools_are_spans_and_made_up_names_are_unknown(serve, tmp_path, collector):
+    from streamed import as_asked
+    lines = ['Thought: look\ngrep: {"pattern": "Oslo is"}', "Thought: enough\nfinish", "<Answer>Norway [1]</Answer>"]
+    agent = {"kind": "agent", "tools": ["list", "grep"], "protocol": "text"}
+    pages = tmp_path / "pages"
+    pages.mkdir()
+    with served([direct(index_of(pages), f"{serve(as_asked(lambda body: lines.pop(0))).url}#m", reasoning=agent)],
+                tmp_path / "t") as at:
+        httpx.post(f"{at}/v1/chat/completions", json=QUESTION, timeout=30)
+    (tool,) = [one for one, _ in collector if one.name.startswith("execute_tool")]
+    found = _read(tool.attributes)
+    assert (tool.name, found["gen_ai.tool.name"], found["ragbed.found"]) == ("execute_tool grep", "grep", 1)
+    assert "Oslo" not in str(tool)
