@@ -17,7 +17,7 @@ _PHASES = ("asked", "cached", "stolen", "revoked")
 
 def leaks(index: Annotated[Path, typer.Argument(help="Index; it is not changed.")],
           principals: Annotated[Path, typer.Option("--principals", metavar="FILE", help=(
-              "YAML with the rule (allow) and the keys' owners with their claims (principals)."))],
+              "YAML with the rule (allow) and the owners' claims (principals)."))],
           model: Annotated[str | None, typer.Option(help="Model. Default: one that repeats all that it sees.")] = None,
           reasoning: Annotated[str | None, typer.Option(help="Reasoning strategy.")] = None,
           retriever: Annotated[str | None, typer.Option(help="Retriever.")] = None,

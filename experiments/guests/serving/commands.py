@@ -23,9 +23,9 @@ Retriever = Annotated[str | None, typer.Option(help="Retriever, if TARGET is an 
 ChunksPerSearch = Annotated[int | None, typer.Option("-k", min=1, help="Chunks per search, if TARGET is an index.")]
 MaxTokens = Annotated[int | None, _more(min=1, help="Maximum tokens per reply, if TARGET is an index. Default: 1024.")]
 CallSeconds = Annotated[float | None, _more(min=0.1, help=(
-    "Seconds that a call of the model may take, if TARGET is an index. Default: 120."))]
-Framing = Annotated[Literal["delimited", "datamarked", "none"] | None, _more(help=(
-    "How prompts mark untrusted passages, if TARGET is an index. Default: delimited."))]
+    "Seconds per call of the model, if TARGET is an index. Default: 120."))]
+Framing = Annotated[Literal["delimited", "datamarked", "none"] | None, _more(metavar="NAME", help=(
+    "Marks of passages: delimited (default), datamarked, none."))]
 Where = Annotated[list[str] | None, _more("--where", help="Filter, if TARGET is an index, e.g. 'page >= 3'.")]
 Host = Annotated[str, typer.Option(help="Address to listen on; other machines need --keys.")]
 Port = Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on; 0 for any free one.")]
@@ -33,7 +33,7 @@ BaseUrl = Annotated[str, typer.Option(help="Base URL of document links. Default:
 TrafficFolder = Annotated[Path | None, typer.Option("--traffic", metavar="DIR", help=(
     "Folder for questions, answers and feedback. Default: traffic."))]
 Threads = Annotated[str | None, _more("--threads", metavar="PLACE", help=(
-    "Where to store conversations: a file, or postgresql://... for them and the traffic."))]
+    "Where to store conversations: FILE, or postgresql://... (and traffic)."))]
 CitationForm = Annotated[str, typer.Option(help="How answers name sources: annotations, markdown, both.")]
 Explore = Annotated[float, typer.Option(min=0, max=1, help=(
     "A/B test: share of conversations given to cells other than the first."))]
@@ -50,7 +50,7 @@ MaxConnections = Annotated[int | None, _more("--connections", min=1, help=(
     "Maximum open connections; half of them from one address. Default: 1000."))]
 MaxQuestion = Annotated[int, _more(min=1, help="Maximum characters of a question.")]
 MaxTask = Annotated[int, _more(min=0, help=(
-    "Maximum characters of a client program's own prompt, such as for a title; 0 refuses them."))]
+    "Maximum characters of a client program's prompt; 0: none."))]
 Timeout = Annotated[float, _more(min=1, help="Seconds that a request may take.")]
 Title = Annotated[str, _more("--title", help="Title of the chat page.")]
 Examples = Annotated[list[str] | None, _more("--example", metavar="QUESTION", help=(
