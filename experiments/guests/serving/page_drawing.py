@@ -132,5 +132,5 @@ def _around(one: Rect, other: Rect) -> Rect:
 
 if __name__ == "__main__":
     if hasattr(os, "nice"):
-        os.nice(5)  # answers of the server come first
+        os.nice(10)  # answers of the server come first
     answer_requests(answer, _MAX_MEMORY)

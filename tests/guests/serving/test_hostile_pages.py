@@ -103,7 +103,7 @@ def test_processes_that_draw_end_with_a_server_that_is_killed(tmp_path, own_cach
     with process(tmp_path / "index", "http://127.0.0.1:9/v1", tmp_path / "traffic") as (server, url), \
             ThreadPoolExecutor(1) as threads:
         asked = threads.submit(httpx.get, url + at, timeout=60)
-        killed(server, until=0.8, asked=asked)
+        killed(server, until=0.5, asked=asked)
 
 
 @pytest.mark.slow
@@ -124,8 +124,10 @@ def killed(process, until, asked=None):
         time.sleep(0.05)
     process.kill()
     process.wait()
-    time.sleep(2)
-    assert [child for child in busy if seconds(child) > 0] == []
+    end = time.monotonic() + 10  # two seconds, unless other processes keep it from starting
+    while [child for child in busy if seconds(child) > 0]:
+        assert time.monotonic() < end
+        time.sleep(0.05)
 
 
 def children(pid):
