@@ -167,6 +167,7 @@ complex
 1: no
 No.
 """
+_TOOL_IN_TEXT = re.compile(r'^([\w-]+): \{"(\w+)": "\.\.\."\}$', re.MULTILINE)  # the example of a call in a prompt
 _FIRST_SHOWN = re.compile(r"^(?P<number>\[\d+\])\n(?P<line>.{,200})", re.MULTILINE)
 _CHARACTERS = 4  # characters per token of English
 _LINES, _LONGEST, _TOOL_CALLS = 8, 900, 8
@@ -183,11 +184,14 @@ def unsatisfied_reply(call: Generate, tokens: int = 0, lists: bool = False, tool
     """
     number = crc32(call.messages[-1].content.encode("utf-8", "replace"), call.sample)
     number += sum(message.role == "assistant" for message in call.messages)  # later turns may end with equal words
-    shown = _FIRST_SHOWN.search("\n".join(message.content for message in call.messages))
+    prompt = "\n".join(message.content for message in call.messages)
+    shown, tool = _FIRST_SHOWN.search(prompt), _TOOL_IN_TEXT.search(prompt)
     text = numbered_questions(tokens)
     if not lists:
         quote = f'{shown["number"]} "{shown["line"]}"\n' if shown else ""
-        text = _NEVER_CONTENT.format(number=number) + quote + text
+        called = [f'{tool[1]}: {{"{tool[2]}": "part {number} {place}"}}\n'
+                  for place in range(_TOOL_CALLS if tool else 0)]  # type: ignore[index]
+        text = "".join(called) + _NEVER_CONTENT.format(number=number) + quote + text
     if call.tools and call.tool_choice == "auto" and tools:
         function = call.tools[0]["function"]
         given = [example_value(function.get("parameters", {"type": "object"}), f"part {number} {place}", True, _LINES)

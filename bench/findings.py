@@ -9,7 +9,8 @@ asked.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -114,6 +115,30 @@ def lines(claim: Mapping[str, Any], runs: Mapping[str, ComparedRun]) -> Iterator
     yield f"\n{grouped.note}"
 
 
+def effect_of(found: ComparedRun, effect: Any, metric: str) -> dict[str, float]:
+    """Return the scores of a cell by question, or by pair of twins if the effect names a wording. Of a list of two
+    effects, return the second minus the first."""
+    if not isinstance(effect, Mapping):
+        first, second = (effect_of(found, one, metric) for one in effect)
+        return {name: second[name] - value for name, value in first.items() if name in second}
+    rows, wording = side_of(found, effect, metric)[1], effect.get("wording")
+    tags = {name: found.questions[name].tags for name in rows}
+    return {tags[name]["pair"][0] if wording else name: float(row.scores[metric] or 0) for name, row in rows.items()
+            if not wording or wording in tags[name].get("wording", ())}
+
+
+def interaction_lines(stated: Sequence[Mapping[str, Any]], found: ComparedRun) -> Iterator[str]:
+    """Yield a table of interactions in one run: whether an effect differs between two groups of cells."""
+    clusters = cluster_questions(found.questions.values()).of
+    yield "### Interactions\n\n| effect | n | before | after | difference [95 %] | p |\n|---|---|---|---|---|---|"
+    for one in stated:
+        sides = [{name: ScoredQuestion(True, "answered", {one["metric"]: value}) for name, value in effect_of(
+            found, one[side], one["metric"]).items()} for side in ("before", "after")]
+        test, = compare([pair_scores(one["metric"], *sides, clusters)], found.seed)
+        yield (f"| {one['name']} | {test.n} | {fmt2(test.before)} | {fmt2(test.after)} | {format_difference(test)} | "
+               f"{format_p(test.p_holm)} |")
+
+
 def _apart(metric: str, before: _Scores, after: _Scores, clusters: Mapping[str, str]) -> tuple[str, ...]:
     """Columns of two sides that share no question."""
     sides = [aggregate(list(rows.values()), clusters=[clusters.get(name, name) for name in rows])[metric]
@@ -136,6 +161,9 @@ def main() -> None:
         for claim in known["claims"]:
             if all(side.get("run", claim["before"]["run"]) in runs for side in (claim["before"], *claim["after"])):
                 print(*lines(claim, runs), sep="\n")
+        for name, stated in groupby(known["interactions"], lambda one: str(one["run"])):
+            if name in runs:
+                print(*interaction_lines([*stated], runs[name]), sep="\n")
     except UserError as error:
         parser.error(str(error))
 

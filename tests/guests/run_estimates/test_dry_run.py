@@ -103,6 +103,12 @@ def test_what_a_strategy_with_tools_may_come_to_is_bounded_whether_they_are_call
     assert (native["calls"], text["calls"]) == ({"least": 12, "most": 24}, {"least": 12, "most": 18})
 
 
+def test_an_agent_that_calls_tools_in_text_is_bounded_by_its_turns_whatever_its_tools(plan):
+    agents = [{"kind": "agent", "protocol": "text", "turns": 4, "tools": tools} for tools in (["search"], ["grep"])]
+    search, grep = plan(reasoning=agents, conditions="provided")["cells"]
+    assert search["calls"]["most"] == grep["calls"]["most"] == 6 * (4 + 1)
+
+
 def test_checks_that_fail_at_first_and_then_hold_are_bounded(plan):
     checks = {"kind": "supported", "by": "model", "of": {"kind": "sufficient", "of": "direct"}}
     lexical = {"kind": "supported", "of": "direct"}
