@@ -24,6 +24,7 @@ _SECONDS = 2.0  # for one search
 _BLOCK = 1 << 17  # bytes that are searched between two looks at the clock
 _MAX_PROGRAM = 10_000  # instructions of a compiled pattern
 _COUNTED, _SHOWN, _SHOWN_EACH = 1_000, 30, 5  # lines that are counted, shown, and shown of each document
+_MOST_CONTEXT = 5  # lines around a match
 _NAMED = 20  # documents whose matches are counted by name
 _MAX_LINE = 600  # characters of a line; of a longer one, the part around the match is shown
 _NO_CASE = re.compile(r"\\[pP]\{?\^?\w+\}?|\\.|\(\?P?<\w+>|\[:\w+:\]")  # parts of a pattern whose case has a meaning
@@ -41,8 +42,8 @@ def grep(within: ToolContext,
          pattern: Annotated[str, Field(min_length=1, max_length=1_000, description=(
              "Regular expression in RE2 syntax. Case is ignored unless the pattern has a capital letter."))],
          document: Annotated[Name, Field(description="Search only this document; leave it out to search all.")] = "",
-         context: Annotated[int, Field(ge=0, le=5, description=(
-             "Number of lines to show before and after each match."))] = 0) -> ToolOutput:
+         context: Annotated[int, Field(ge=0, le=1_000, description=(
+             "Number of lines to show before and after each match, at most 5."))] = 0) -> ToolOutput:
     """Find the lines of the documents that match a regular expression."""
     text = read_corpus(within.corpus)
     only = text.find(document) if document else None
@@ -67,7 +68,7 @@ def grep(within: ToolContext,
         [*names, *([f"{len(found) - _NAMED:,} more documents"] if len(found) > _NAMED else [])])
     left = f" Shown: {len(shown)}, at most {each} of each document." if len(shown) < count else ""
     parts = [part for number in dict.fromkeys(number for number, _ in shown) for part in _show(
-        within.corpus, text, number, [match for one, match in shown if one == number], context)]
+        within.corpus, text, number, [match for one, match in shown if one == number], min(context, _MOST_CONTEXT))]
     return ToolOutput((f"{counted}.{left}{ended}", *parts))
 
 

@@ -87,6 +87,8 @@ def open_document(
     text = read_corpus(within.corpus)
     found = within.corpus.document(text.entries[text.find(document)].id)
     rendering = found.text(within.corpus.format)
+    if not found.pages and page == 1:  # models give every argument, and begin at 1
+        page = None
     if page is not None and lines not in ("", 0):
         raise ToolFailure("give either `page` or `lines`")
     count = rendering.removesuffix("\n").count("\n") + 1

@@ -33,7 +33,7 @@ from ragbed.experiments.settings.validation import explain
 from ragbed.strategies.settings.plugins import parse_file_kind
 from ragbed.strategies.types import ToolCall, ToolSpec
 
-_VERSION = "2"  # of the built-in tools; change it with their results, so that stored results are not used again
+_VERSION = "3"  # of the built-in tools; change it with their results, so that stored results are not used again
 _MAX_RESULT, _MAX_ARGUMENTS = 20_000, 20_000  # characters of a result, and of a call's arguments as JSON
 _SEARCH = re.compile(r"search(_[A-Za-z0-9_-]{1,50})?")
 _BUILT_IN: Mapping[str, Callable[..., Any]] = {

@@ -143,10 +143,20 @@ def test_a_document_is_found_by_id_source_file_name_or_title(name):
     assert spans(ask("open", CORPUS, document=name)) == [("id-letter.txt", 0, 30)]
 
 
+def test_a_document_without_pages_is_opened_at_page_1_because_models_give_every_argument():
+    whole, second = ask("open", CORPUS, document="letter.txt"), ask("open", CORPUS, document="letter.txt", lines=1)
+    assert ask("open", CORPUS, document="letter.txt", page=1) == whole
+    assert ask("open", CORPUS, document="letter.txt", page=1, lines=1) == second
+
+
+def test_grep_shows_at_most_five_lines_around_a_match():
+    assert ask("grep", CORPUS, pattern="t", context=10) == ask("grep", CORPUS, pattern="t", context=5)
+
+
 @each(("arguments", "why"), [
     ({"document": "leter.txt"}, "there is no document 'leter.txt'; did you mean 'letter.txt'? the "),
     ({"document": "book.pdf", "page": 3}, "there is no page 3; the document has pages 1-2"),
-    ({"document": "letter.txt", "page": 1}, "the document has no pages; give `lines`, such as 1-80"),
+    ({"document": "letter.txt", "page": 2}, "the document has no pages; give `lines`, such as 1-80"),
     ({"document": "book.pdf", "page": 1, "lines": "1-2"}, "give either `page` or `lines`"),
     ({"document": "book.pdf", "lines": "9-12"}, "argument lines: there are no lines 9-12; the document has 4 lines"),
     ({"document": "book.pdf", "lines": "end"}, "argument lines: 'end' is not a range; write it as 40-90"),
