@@ -189,9 +189,9 @@ def unsatisfied_reply(call: Generate, tokens: int = 0, lists: bool = False, tool
     text = numbered_questions(tokens)
     if not lists:
         quote = f'{shown["number"]} "{shown["line"]}"\n' if shown else ""
-        called = [f'{tool[1]}: {{"{tool[2]}": "part {number} {place}"}}\n'
-                  for place in range(_TOOL_CALLS if tool else 0)]  # type: ignore[index]
-        text = "".join(called) + _NEVER_CONTENT.format(number=number) + quote + text
+        calls = [f'{tool[1]}: {{"{tool[2]}": "part {number} {place}"}}\n' for place in range(_TOOL_CALLS)
+                 ] if tool else ()
+        text = "".join(calls) + _NEVER_CONTENT.format(number=number) + quote + text
     if call.tools and call.tool_choice == "auto" and tools:
         function = call.tools[0]["function"]
         given = [example_value(function.get("parameters", {"type": "object"}), f"part {number} {place}", True, _LINES)

@@ -132,10 +132,10 @@ def interaction_lines(stated: Sequence[Mapping[str, Any]], found: ComparedRun) -
     clusters = cluster_questions(found.questions.values()).of
     yield "### Interactions\n\n| effect | n | before | after | difference [95 %] | p |\n|---|---|---|---|---|---|"
     for one in stated:
-        sides = [{name: ScoredQuestion(True, "answered", {one["metric"]: value}) for name, value in effect_of(
-            found, one[side], one["metric"]).items()} for side in ("before", "after")]
-        test, = compare([pair_scores(one["metric"], *sides, clusters)], found.seed)
-        yield (f"| {one['name']} | {test.n} | {fmt2(test.before)} | {fmt2(test.after)} | {format_difference(test)} | "
+        before, after = ({name: ScoredQuestion(True, "answered", {one["metric"]: value}) for name, value in effect_of(
+            found, one[side], one["metric"]).items()} for side in ("before", "after"))
+        test, = compare([pair_scores(one["metric"], before, after, clusters)], found.seed)
+        yield (f"| {one['name']} | {test.n} | {test.before:.2f} | {test.after:.2f} | {format_difference(test)} | "
                f"{format_p(test.p_holm)} |")
 
 
