@@ -237,7 +237,8 @@ BUILT_IN: tuple[Guest, ...] = (
     Guest("serving", {"command": {"serve": f"{_IN}.serving.commands:serve"}}),
     Guest("traffic", {
         "command": {"questions": f"{_IN}.traffic.commands:questions",
-                    "copy-traffic": f"{_IN}.traffic.commands:copy_traffic"},
+                    "copy-traffic": f"{_IN}.traffic.commands:copy_traffic",
+                    "forget": f"{_IN}.traffic.commands:forget"},
         "opener": {"traffic.sqlite": f"{_IN}.traffic.traffic_runs:open_run_folder"},
         "comparison": {"traffic.sqlite": f"{_IN}.traffic.ab_test:compare_traffic"}}),
     Guest("operations", {"setting": {"serve": f"{_IN}.operations.serve_settings:ServeSettings"}}),

@@ -45,6 +45,7 @@ from ragbed.experiments.guests.serving.configurations import (
 )
 from ragbed.experiments.guests.serving.connections import Connections, GuardedServer, allowed_connections
 from ragbed.experiments.guests.serving.documents import document_routes
+from ragbed.experiments.guests.serving.forget_routes import Forgetter, forget_routes
 from ragbed.experiments.guests.serving.mcp_tools import ServedTools, open_served_tools
 from ragbed.experiments.guests.serving.middleware import GateSettings, Queue, Rate, RequestGate
 from ragbed.experiments.guests.serving.page_images import PageImages
@@ -64,7 +65,8 @@ async def open_server(settings: Sequence[ConfigurationSettings], traffic: Path, 
                       url: str = "", citations: Citations = "annotations", explore: float = 0.0,
                       sizes: SizeLimits | None = None, log_texts: bool = False, access: Access | None = None,
                       owner: str = "", answering: Mapping[str, Any] | None = None, spend: str = "",
-                      page: PageSettings | None = None) -> AsyncIterator[ServerState]:
+                      page: PageSettings | None = None,
+                      keep_days: float | None = None) -> AsyncIterator[ServerState]:
     """Open configurations, traffic and threads, and close them at the end. The arguments are the options of `ragbed
     serve`. If `threads` is a PostgreSQL database, it stores the traffic too. Raises UserError if an index, model,
     strategy, folder or database cannot be opened."""
@@ -88,6 +90,9 @@ async def open_server(settings: Sequence[ConfigurationSettings], traffic: Path, 
         tools = await stack.enter_async_context(open_served_tools()) if find_spec("mcp") else ServedTools({})
         images = PageImages()
         stack.callback(images.close)
+        if keep_days is not None:
+            forgetter = Forgetter(store, checkpointer, [images.clear, sessions.alternatives.cache.clear])
+            stack.callback(asyncio.create_task(forgetter.forget_hourly(keep_days)).cancel)
         yield ServerState(configurations, sessions, metrics, images, url.rstrip("/"), citations, explore, tools,
                           owner, page or PageSettings())
 
@@ -124,7 +129,8 @@ def create_app(server: ServerState, settings: GateSettings | None = None,
     app.add_middleware(RequestLog, requests=server.metrics.requests, style=edge.log, tracing=is_tracing())
     app.add_middleware(ProxiedRequests, settings=edge)
     for router in (session_routes(settings.keys), metrics_routes(server.metrics), ready_routes(server),
-                   chat_routes(server), response_routes(server), page_routes(server), document_routes(server)):
+                   chat_routes(server), response_routes(server), page_routes(server), document_routes(server),
+                   forget_routes(Forgetter.of(server), settings.keys)):
         app.include_router(router)
     if find_spec("mcp") is not None:
         from ragbed.experiments.guests.serving.mcp_server import add_mcp

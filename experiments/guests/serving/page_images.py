@@ -63,6 +63,10 @@ class PageImages:
         self._images: OrderedDict[str, bytes] = OrderedDict()
         self._failures: OrderedDict[str, tuple[str, float]] = OrderedDict()
 
+    def clear(self) -> None:
+        """Drop the images that were drawn."""
+        self._images.clear()
+
     async def png(self, request: Request, index: Index, document: Document, page: int) -> bytes | None:
         """Return the image of a page, counted from 1; None if there is none. Raises Undrawable, and HTTPException if
         too many requests wait."""

@@ -1,4 +1,4 @@
-"""`ragbed questions` and `ragbed copy-traffic`."""
+"""`ragbed questions`, `ragbed copy-traffic` and `ragbed forget`."""
 from __future__ import annotations
 
 from pathlib import Path
@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from ragbed.experiments.commands.options import AsJson
+from ragbed.experiments.commands.options import AsJson, refuse
 
 
 def questions(
@@ -47,10 +47,45 @@ def copy_traffic(
     """
     from ragbed.experiments.formatting import plural
     from ragbed.experiments.guests.traffic import postgres_traffic
-    from ragbed.experiments.guests.traffic.traffic import SCHEMA, VERSION
+    from ragbed.experiments.guests.traffic.traffic_tables import SCHEMA, VERSION
     from ragbed.experiments.terminal.display import print_result
 
     counts = postgres_traffic.copy_traffic(url, out, SCHEMA, VERSION)
     print_result(json, {"out": str(out), **counts}, (
         f"{out}: {plural(counts['threads'], 'thread')}, {plural(counts['turns'], 'answer')}, "
         f"{counts['feedback']:,} with feedback"))
+
+
+def forget(
+        traffic: Annotated[str, typer.Argument(metavar="TRAFFIC", help="Folder of --traffic, or postgresql://...")],
+        user: Annotated[str | None, typer.Option("--user", metavar="NAME", help="All answers to this key.")] = None,
+        thread: Annotated[str | None, typer.Option("--thread", metavar="ID", help="This conversation.")] = None,
+        document: Annotated[str | None, typer.Option("--document", metavar="ID", help=(
+            "All conversations in which an answer was shown this document."))] = None,
+        index: Annotated[Path | None, typer.Option("--index", metavar="DIR", help=(
+            "With --document: also remove it from this index."))] = None,
+        days: Annotated[float | None, typer.Option("--keep-days", min=0, metavar="N", help=(
+            "All answers older than this. A conversation is as old as its last question."))] = None,
+        json: AsJson = False) -> None:
+    """Delete stored questions, answers, feedback and threads.
+
+    Only their number, day and reason stay. A server that uses the folder must be stopped; a running server deletes by
+    `DELETE /api/threads/ID`, `/api/users/NAME` and `/api/documents/ID`. Review files, exports, copies, backups and sent
+    traces are out of reach.
+    """
+    import asyncio
+
+    from ragbed.experiments.formatting import plural
+    from ragbed.experiments.guests.traffic import forgetting
+    from ragbed.experiments.terminal.display import print_result
+
+    if (user, thread, document, days) == (None,) * 4:
+        refuse("name what to forget: --user, --thread, --document or --keep-days")
+    if index is not None and document is None:
+        refuse("--index has no effect without --document")
+    source = forgetting.remove_document(index, document) if index is not None and document is not None else None
+    found = asyncio.run(forgetting.forget_traffic(traffic, forgetting.Selection(user, thread, document, days)))
+    removed = f"; {source} was removed from {index}: delete the file itself, or it comes back" if source else ""
+    print_result(json, {"answers": found.answers, "threads": len(found.threads), "source": source}, (
+        f"forgot {plural(found.answers, 'answer')} and {plural(len(found.threads), 'thread')}; their number, day and "
+        f"reason stay{removed}"))

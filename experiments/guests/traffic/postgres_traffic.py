@@ -1,7 +1,8 @@
 """Store traffic in PostgreSQL, so that several servers share threads, feedback and records.
 
-The tables are in the schema `ragbed`. `copy_traffic` writes them to a folder like that of one server, for the commands
-that read such folders.
+The tables are in the schema `ragbed_traffic`. Its name must not be that of the user: PostgreSQL would then look for the
+tables of the threads in it, too. `copy_traffic` writes them to a folder like that of one server, for the commands that
+read such folders.
 """
 from __future__ import annotations
 
@@ -177,14 +178,14 @@ class PostgresDatabase:
         if self._connection is None or self._connection.closed:
             self._connection = psycopg.connect(self._url, autocommit=True, connect_timeout=_CONNECT_SECONDS)
             self._connection.execute("SELECT pg_advisory_lock(%s, %s)", (_SERVERS, self.server))
-            self._connection.execute("SET search_path TO ragbed")
+            self._connection.execute("SET search_path TO ragbed_traffic")
         return self._connection
 
     def _prepare(self) -> None:
         connection = self._open()
         with connection.transaction():
             connection.execute("SELECT pg_advisory_xact_lock(%s)", (_SETUP,))
-            connection.execute("CREATE SCHEMA IF NOT EXISTS ragbed")
+            connection.execute("CREATE SCHEMA IF NOT EXISTS ragbed_traffic")
             for statement in (*self._schema, *_RECORDS):
                 connection.execute(statement.replace("REAL", "DOUBLE PRECISION"))
             self._run("INSERT INTO secrets VALUES ('format', ?) ON CONFLICT DO NOTHING", (_FORMAT,))

@@ -28,8 +28,10 @@ from ragbed.agents.database import Database, storable
 from ragbed.agents.types import Answer, failed_answer
 from ragbed.documents.errors import RunError, SettingsError
 from ragbed.documents.types import digest
+from ragbed.experiments.guests.traffic.forgetting import THREADS, Forgotten, Selection, clean_file, delete_answers
 from ragbed.experiments.guests.traffic.postgres_traffic import PostgresDatabase, PostgresRun, is_postgres
 from ragbed.experiments.guests.traffic.traffic_runs import TRAFFIC, TrafficRun, folder_name
+from ragbed.experiments.guests.traffic.traffic_tables import SCHEMA, VERSION, TrafficFile
 from ragbed.experiments.question import Question
 from ragbed.experiments.runs.store import lock_run
 from ragbed.strategies.types import Failure, Turn
@@ -41,25 +43,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 Thumb = Literal["up", "down"]
-VERSION = 2  # version of the tables
-SCHEMA = (
-    "CREATE TABLE IF NOT EXISTS secrets (name TEXT PRIMARY KEY, value TEXT NOT NULL)",
-    "CREATE TABLE IF NOT EXISTS threads (id TEXT PRIMARY KEY, owner TEXT NOT NULL, configuration TEXT NOT NULL,"
-    " probability REAL NOT NULL)",
-    "CREATE TABLE IF NOT EXISTS turns (record TEXT PRIMARY KEY, thread TEXT NOT NULL, place INTEGER NOT NULL,"
-    " owner TEXT NOT NULL, configuration TEXT NOT NULL, run TEXT NOT NULL, probability REAL NOT NULL,"
-    " before TEXT, filter TEXT, question TEXT NOT NULL, standalone TEXT, outcome TEXT, text TEXT, shown TEXT,"
-    " begun TEXT NOT NULL, ended TEXT)",
-    "CREATE INDEX IF NOT EXISTS turns_of_thread ON turns (thread, place)",
-    "CREATE INDEX IF NOT EXISTS turns_of_owner ON turns (owner)",
-    "CREATE TABLE IF NOT EXISTS titles (thread TEXT PRIMARY KEY, title TEXT NOT NULL)",
-    # Turns that are being answered, and the server that answers each.
-    "CREATE TABLE IF NOT EXISTS running (record TEXT PRIMARY KEY, server INTEGER NOT NULL)",
-    "CREATE TABLE IF NOT EXISTS spending (owner TEXT NOT NULL, day TEXT NOT NULL, usd REAL NOT NULL,"
-    " PRIMARY KEY (owner, day))",
-    # An A/B test uses the first thumb, so that a later change does not alter an earlier result.
-    "CREATE TABLE IF NOT EXISTS feedback (record TEXT PRIMARY KEY, owner TEXT NOT NULL, thumb TEXT, comment TEXT,"
-    " time TEXT NOT NULL, first TEXT, rated TEXT)")
 _RATE = ("INSERT INTO feedback (record, owner, thumb, comment, time, first, rated) VALUES (?, ?, ?, ?, ?, ?, ?)"
          " ON CONFLICT (record) DO UPDATE SET thumb = excluded.thumb, comment = excluded.comment, time = excluded.time,"
          " rated = coalesce(feedback.rated, excluded.rated), first = coalesce(feedback.first, excluded.first)")
@@ -94,33 +77,6 @@ def assign_variant(salt: str, thread: str, names: Sequence[str], explore: float)
     if not others or place >= explore:
         return names[0], 1.0 - explore if others else 1.0
     return others[int(place / explore * len(others))], explore / len(others)
-
-
-class TrafficFile(Database):
-    """The tables in the file of a folder, for the processes of one server.
-
-    Args:
-        server: number of this process, from 0.
-        processes: number of processes that use the folder.
-    """
-
-    other_version = "use that version, or name another folder with --traffic"
-
-    def __init__(self, folder: Path, server: int = 0, processes: int = 1) -> None:
-        super().__init__(folder / TRAFFIC, SCHEMA, VERSION)
-        self.server, self._processes = server, processes
-
-    def lock(self, name: str) -> None:
-        """Hold the only lock of writers until the transaction ends."""
-        self.put("DELETE FROM running WHERE record = ''", ())
-
-    def is_dead(self, server: int | None) -> bool:
-        """Tell whether a process no longer runs: an earlier one of this number, or one of an earlier server."""
-        return server is None or server == self.server or server >= self._processes
-
-    def retry(self, work: Callable[[], T]) -> T:
-        """Return the result of work."""
-        return work()
 
 
 class Traffic:
@@ -267,6 +223,16 @@ class Traffic:
             self._database.flush()
 
         await self._do(add)
+
+    async def forget(self, chosen: Selection, checkpointer: Any) -> Forgotten:
+        """Delete the chosen answers, and the checkpoints of their threads. Raises SettingsError if one of them is not
+        finished."""
+        found = await self._do(delete_answers, self._database, self.place, chosen)
+        for thread in found.threads:
+            await checkpointer.adelete_thread(thread)
+        if found.threads and not isinstance(self._database, PostgresDatabase):
+            await asyncio.to_thread(clean_file, Path(self.place) / THREADS)
+        return found
 
     async def _do(self, work: Callable[..., T], *given: Any) -> T:
         # the shield completes the write even if the client disconnects

@@ -136,7 +136,8 @@ def test_a_server_survives_a_restart_of_its_database(serve, capitals, tmp_path, 
     assert "Traceback" not in (tmp_path / "log").read_text()
     assert PASSWORD not in (tmp_path / "log").read_text()
     with psycopg.connect(database) as connection:
-        assert connection.execute("SELECT count(*) FROM ragbed.turns WHERE outcome = 'answered'").fetchone() == (3,)
+        query = "SELECT count(*) FROM ragbed_traffic.turns WHERE outcome = 'answered'"
+        assert connection.execute(query).fetchone() == (3,)
 
 
 @pytest.mark.slow
