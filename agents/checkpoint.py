@@ -186,7 +186,7 @@ async def _open_sqlite(path: Path, opened: contextlib.AsyncExitStack) -> Any:
     import aiosqlite
 
     try:
-        connection = await opened.enter_async_context(aiosqlite.connect(path))
+        connection = await opened.enter_async_context(aiosqlite.connect(path, timeout=30))
         saver = AsyncSqliteSaver(connection, serde=PlainJson())
         await saver.setup()
     except sqlite3.Error as error:

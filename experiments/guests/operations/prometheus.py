@@ -1,12 +1,14 @@
 """Prometheus metrics of a server: requests, answers, latency, tokens, price. Labels never contain text of requests."""
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from fastapi import APIRouter
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client.multiprocess import MultiProcessCollector
 from starlette.responses import Response
 
 from ragbed.agents.types import Answer, GenerateStep, SearchStep, ToolStep
@@ -98,6 +100,10 @@ def metrics_routes(metrics: Metrics) -> APIRouter:
 
     @router.get("/metrics", response_class=Response)
     async def scrape() -> Response:
-        return Response(generate_latest(metrics.registry), media_type=CONTENT_TYPE_LATEST)
+        registry = metrics.registry
+        if os.environ.get("PROMETHEUS_MULTIPROC_DIR"):  # of `--workers`: the sums over all processes
+            registry = CollectorRegistry()
+            MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
+        return Response(generate_latest(registry), media_type=CONTENT_TYPE_LATEST)
 
     return router

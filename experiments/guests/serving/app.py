@@ -8,6 +8,7 @@ import logging
 import os
 import signal
 import socket
+import sys
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -53,6 +54,7 @@ from ragbed.experiments.guests.serving.responses import response_routes
 from ragbed.experiments.guests.serving.sessions import ChatSessions
 from ragbed.experiments.guests.serving.size_limits import SizeLimits, TooLong
 from ragbed.experiments.guests.serving.state import Citations, PageSettings, ServerState, error_json
+from ragbed.experiments.guests.serving.supervisor import SharedNumbers, Worker, supervise
 from ragbed.experiments.guests.traffic.postgres_traffic import is_postgres
 from ragbed.experiments.guests.traffic.traffic import Traffic
 from ragbed.experiments.terminal.display import note, say
@@ -65,8 +67,8 @@ async def open_server(settings: Sequence[ConfigurationSettings], traffic: Path, 
                       url: str = "", citations: Citations = "annotations", explore: float = 0.0,
                       sizes: SizeLimits | None = None, log_texts: bool = False, access: Access | None = None,
                       owner: str = "", answering: Mapping[str, Any] | None = None, spend: str = "",
-                      page: PageSettings | None = None,
-                      keep_days: float | None = None) -> AsyncIterator[ServerState]:
+                      page: PageSettings | None = None, keep_days: float | None = None,
+                      worker: Worker | None = None) -> AsyncIterator[ServerState]:
     """Open configurations, traffic and threads, and close them at the end. The arguments are the options of `ragbed
     serve`. If `threads` is a PostgreSQL database, it stores the traffic too. Raises UserError if an index, model,
     strategy, folder or database cannot be opened."""
@@ -79,7 +81,8 @@ async def open_server(settings: Sequence[ConfigurationSettings], traffic: Path, 
                 raise SettingsError(f"--traffic {traffic}: {error.strerror}; name another folder") from error
         checkpointer = await stack.enter_async_context(open_checkpointer(threads or str(traffic / "threads.sqlite")))
         configurations = await stack.enter_async_context(open_configurations(settings, checkpointer))
-        store = await stack.enter_async_context(Traffic.open(place or traffic, list(configurations), explore))
+        store = await stack.enter_async_context(Traffic.open(
+            place or traffic, list(configurations), explore, (worker.number, worker.count) if worker else None))
         metrics, telemetry = Metrics(), stack.enter_context(open_telemetry())
         sessions = ChatSessions(configurations, store, [metrics, note_answer(log_texts), *telemetry], sizes, access,
                                 spend)
@@ -90,7 +93,7 @@ async def open_server(settings: Sequence[ConfigurationSettings], traffic: Path, 
         tools = await stack.enter_async_context(open_served_tools()) if find_spec("mcp") else ServedTools({})
         images = PageImages()
         stack.callback(images.close)
-        if keep_days is not None:
+        if keep_days is not None and not (worker and worker.number):
             forgetter = Forgetter(store, checkpointer, [images.clear, sessions.alternatives.cache.clear])
             stack.callback(asyncio.create_task(forgetter.forget_hourly(keep_days)).cancel)
         yield ServerState(configurations, sessions, metrics, images, url.rstrip("/"), citations, explore, tools,
@@ -115,12 +118,14 @@ def note_access(server: ServerState, keys: Keys, starting: bool = False) -> None
         note(line)
 
 
-def create_app(server: ServerState, settings: GateSettings | None = None,
-               edge: EdgeSettings | None = None) -> FastAPI:
-    """Return the application that serves these configurations, with its middleware."""
+def create_app(server: ServerState, settings: GateSettings | None = None, edge: EdgeSettings | None = None,
+               numbers: SharedNumbers | None = None) -> FastAPI:
+    """Return the application that serves these configurations, with its middleware. `numbers` are those of all
+    processes of the server."""
     settings, edge = settings or GateSettings(), edge or EdgeSettings()
     settings.keys.secret = server.sessions.traffic.secret("cookies")
-    queue = Queue(settings.concurrency, settings.queue)
+    queue = Queue(settings.concurrency, settings.queue, numbers)
+    settings.rate.numbers = numbers or settings.rate.numbers
     app = FastAPI(title="ragbed", docs_url=None, redoc_url=None)
     server.metrics.watch_queue(lambda: queue.running, lambda: queue.waiting)
     settings.keys.logins.on_failure = server.metrics.unknown_keys.inc
@@ -170,7 +175,8 @@ def create_app(server: ServerState, settings: GateSettings | None = None,
 
 def serve(target: Path, given: Mapping[str, Any], *, host: str, port: int, url: str, traffic: Path,
           citations: str, keys: Path | None, names: Sequence[str], rate: str, limits: Mapping[str, Any],
-          edge: Mapping[str, Any], mcp: bool, allow: Sequence[str] = (), owner: str = "", **options: Any) -> None:
+          edge: Mapping[str, Any], mcp: bool, workers: int = 1, allow: Sequence[str] = (), owner: str = "",
+          **options: Any) -> None:
     """Serve a target. `open_server` documents `options`, `GateSettings` documents `limits`, and
     `EdgeSettings` documents `edge`.
 
@@ -192,6 +198,11 @@ def serve(target: Path, given: Mapping[str, Any], *, host: str, port: int, url: 
     gate = GateSettings(Keys.read(keys, os.environ.get("RAGBED_KEYS")), known, Rate(rate), **limits,
                         origins=place.origins)
     gate = replace(gate, connections=allowed_connections(gate.connections))
+    if (worker := Worker.of_environment()) is not None:
+        with worker.listening as listening:
+            asyncio.run(_serve(listening, target, given, traffic, gate, place, keys, allow, worker, url=url,
+                               citations=citations, **options))
+        return
     try:
         listening = socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
     except OSError as error:
@@ -202,32 +213,45 @@ def serve(target: Path, given: Mapping[str, Any], *, host: str, port: int, url: 
         if not (gate.keys or ipaddress.ip_address(listening.getsockname()[0]).is_loopback):
             raise SettingsError(f"--host {host} is open to other machines, and there are no keys; add --keys FILE, "
                                 "with a name and a key on each line")
+        if workers > 1:
+            sys.exit(supervise(workers, listening, None if is_postgres(options.get("threads")) else traffic))
         asyncio.run(_serve(listening, target, given, traffic, gate, place, keys, allow, url=url, citations=citations,
                            **options))
 
 
 async def _serve(listening: socket.socket, target: Path, given: Mapping[str, Any], folder: Path, gate: GateSettings,
-                 edge: EdgeSettings, keys: Path | None, allow: Sequence[str], **options: Any) -> None:
+                 edge: EdgeSettings, keys: Path | None, allow: Sequence[str], worker: Worker | None = None,
+                 **options: Any) -> None:
     settings = await asyncio.to_thread(read_target, target, given)
     access = access_of(settings, allow, gate.keys)
-    async with open_server(settings, folder, access=access, **options) as server:
-        await asyncio.to_thread(note_access, server, gate.keys, True)
-        for name, one in server.configurations.items():
-            note(f"{name}: {one.description}")
-        for line in dict.fromkeys(line for one in settings for line in note_models(
-                [one.settings.model], one.settings.calls)):
-            note(line)
-        host, port = listening.getsockname()[:2]
-        at = f"http://{f'[{host}]' if ':' in host else host}:{port}"
-        if edge.root_path:
-            note(f"behind a proxy that serves {edge.root_path}/")
-        say(f"chat page: {at}/   base URL for clients: {at}/v1")
-        note(f"questions and answers are kept in {server.sessions.traffic.name}; stop the server with Ctrl-C")
-        running = GuardedServer(Connections(gate.connections, proxies=edge.proxies), create_app(server, gate, edge),
+    async with open_server(settings, folder, access=access, worker=worker, **options) as server:
+        if worker is None or not (worker.number or worker.restarted):
+            await asyncio.to_thread(_note_start, server, settings, gate, listening, edge)
+        app = create_app(server, gate, edge, worker.numbers if worker else None)
+        running = GuardedServer(Connections(gate.connections, proxies=edge.proxies), app,
                                 timeout_graceful_shutdown=_GRACE_SECONDS)
+        if worker is not None:
+            worker.numbers.put(0, 0)
+            worker.stop_with_supervisor(lambda: running.handle_exit(signal.SIGTERM, None))
         running.capture_signals = partial(_stop_on_signals, running)  # type: ignore[method-assign]
         with reload_on_hangup(gate.keys, keys, partial(note_access, server)):
             await running.serve([listening])
+
+
+def _note_start(server: ServerState, settings: Sequence[ConfigurationSettings], gate: GateSettings,
+                listening: socket.socket, edge: EdgeSettings) -> None:
+    note_access(server, gate.keys, True)
+    for name, one in server.configurations.items():
+        note(f"{name}: {one.description}")
+    for line in dict.fromkeys(line for one in settings for line in note_models(
+            [one.settings.model], one.settings.calls)):
+        note(line)
+    host, port = listening.getsockname()[:2]
+    at = f"http://{f'[{host}]' if ':' in host else host}:{port}"
+    if edge.root_path:
+        note(f"behind a proxy that serves {edge.root_path}/")
+    say(f"chat page: {at}/   base URL for clients: {at}/v1")
+    note(f"questions and answers are kept in {server.sessions.traffic.name}; stop the server with Ctrl-C")
 
 
 @contextlib.contextmanager

@@ -51,7 +51,9 @@ MaxConnections = Annotated[int | None, _more("--connections", min=1, help=(
 MaxQuestion = Annotated[int, _more(min=1, help="Maximum characters of a question.")]
 MaxTask = Annotated[int, _more(min=0, help=(
     "Maximum characters of a client program's prompt; 0: none."))]
-KeepDays = Annotated[float | None, _more("--keep-days", min=0, metavar="N", help="Delete answers after this many days.")]
+KeepDays = Annotated[float | None, _more("--keep-days", min=0, metavar="N", help=(
+    "Delete answers after this many days."))]
+Workers = Annotated[int, _more(min=1, max=64, metavar="N", help="Number of processes that answer requests.")]
 Timeout = Annotated[float, _more(min=1, help="Seconds that a request may take.")]
 Title = Annotated[str, _more("--title", help="Title of the chat page.")]
 Examples = Annotated[list[str] | None, _more("--example", metavar="QUESTION", help=(
@@ -82,7 +84,7 @@ def serve(
         allow: Allow = None, owner: Owner = "", names: HostNames = None, rate: QuestionRate = "60/minute",
         concurrency: Concurrency = 64, queue: Waiting = 64, connections: MaxConnections = None,
         max_question: MaxQuestion = 4000, max_task: MaxTask = 32_000, timeout: Timeout = 900,
-        keep_days: KeepDays = None,
+        keep_days: KeepDays = None, workers: Workers = 1,
         root_path: RootPath = "", proxies: Proxies = None, origins: Origins = None, log: Log = "text",
         log_texts: LogTexts = False, fallback: Fallback = None, fallback_after: FallbackAfter = None,
         cache: CacheSeconds = None, spend: Spend = "", title: Title = "Ask the documents", examples: Examples = None,
@@ -119,7 +121,7 @@ def serve(
         log_texts=log_texts, spend=spend, page=PageSettings(title, tuple(examples or ())),
         answering={name: value for name, value in (("fallback", fallback), ("fallback_after", fallback_after),
                                                    ("cache", cache)) if value is not None},
-        mcp=mcp, allow=allow or (), owner=owner, keep_days=keep_days)
+        mcp=mcp, allow=allow or (), owner=owner, keep_days=keep_days, workers=workers)
 
 
 def given_settings(**options: Any) -> dict[str, Any]:

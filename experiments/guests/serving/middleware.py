@@ -10,6 +10,7 @@ import time
 from collections import deque
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
+from typing import Any
 from urllib.parse import urlsplit
 
 from fastapi import HTTPException, Request
@@ -22,6 +23,7 @@ from ragbed.experiments.guests.operations.edge import route_path
 from ragbed.experiments.guests.operations.request_log import current_request
 from ragbed.experiments.guests.serving.api_keys import COOKIE, Keys
 from ragbed.experiments.guests.serving.state import http_error, retry_later
+from ragbed.experiments.guests.serving.supervisor import SharedNumbers
 
 HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
@@ -35,6 +37,7 @@ _UNLIMITED = {"/api/session", "/api/feedback"}  # POST routes that call no model
 _BODY_SECONDS = 30.0  # seconds to wait for a request's body
 _LOGIN_BYTES = 10_000  # maximum bytes of a request without a key
 _BUSY_SECONDS = 5.0  # `Retry-After` when the queue is full
+_POLL_SECONDS = 0.05  # seconds between looks whether another process has left a place
 _PERIODS = {"second": 1.0, "minute": 60.0, "hour": 3600.0, "day": 86400.0}
 
 
@@ -46,14 +49,15 @@ class Rate:
         if not found:
             raise SettingsError(f"--rate {text!r:.40}: expected a number per second, minute, hour or day: 60/minute")
         self.text, self._count, self._interval = text, float(found[1]), _PERIODS[found[2]] / int(found[1])
-        self._buckets: dict[str, tuple[float, float]] = {}
+        self.numbers = SharedNumbers()
 
     def wait(self, owner: str) -> float:
         """Count a request and return 0, or return the seconds until the owner may send the next one."""
-        now = time.monotonic()
-        left, at = self._buckets.get(owner, (self._count, now))
-        left = min(left + (now - at) / self._interval, self._count)
-        self._buckets[owner] = (left - 1 if left >= 1 else left), now
+        with self.numbers.locked():
+            now = time.monotonic()  # the same clock in all processes
+            row, left, at = self.numbers.bucket(owner, self._count, now)
+            left = min(left + max(now - at, 0.0) / self._interval, self._count)
+            self.numbers.set_bucket(row, left - 1 if left >= 1 else left, now)
         return 0.0 if left >= 1 else (1 - left) * self._interval
 
 
@@ -63,19 +67,20 @@ class Queue:
     Attributes:
         running: number of requests that hold a place.
         waiting: number of requests that wait for a place.
+        numbers: the same numbers of all processes, to which the limits apply; None if this one is alone.
     """
 
-    def __init__(self, places: int, max_waiting: int) -> None:
+    def __init__(self, places: int, max_waiting: int, numbers: SharedNumbers | None = None) -> None:
         self.running = self.waiting = 0
-        self._places, self._max_waiting = places, max_waiting
+        self._places, self._max_waiting, self._numbers = places, max_waiting, numbers
         self._turns: deque[asyncio.Future[None]] = deque()
 
     @contextlib.asynccontextmanager
     async def place(self, receive: Receive) -> AsyncIterator[bool]:
         """Hold a place; yield False if the client disconnected meanwhile. Raises HTTPException if the queue is full."""
-        if self.running < self._places:
-            self.running += 1
-        elif self.waiting >= self._max_waiting:
+        if self._enter():
+            pass
+        elif self._total()[1] >= self._max_waiting:
             raise retry_later("the server is busy; try again in a moment", "busy", _BUSY_SECONDS)
         elif not await self._wait(receive):
             yield False
@@ -89,14 +94,16 @@ class Queue:
         turn, gone = asyncio.get_running_loop().create_future(), asyncio.ensure_future(receive())
         began = time.monotonic()
         self._turns.append(turn)
-        self.waiting += 1
+        self._count(0, 1)
         taken = False
         try:
-            await asyncio.wait({turn, gone}, return_when=asyncio.FIRST_COMPLETED)
+            while not await self._wait_once(turn, gone):
+                if self._turns[0] is turn and self._enter(first=True):  # another process has left a place
+                    self._turns.popleft().set_result(None)
             taken = turn.done() and not gone.done()
             return taken
         finally:
-            self.waiting -= 1
+            self._count(0, -1)
             current_request().queue = time.monotonic() - began
             gone.cancel()
             if not turn.done():
@@ -105,11 +112,35 @@ class Queue:
                 self._leave()
 
     def _leave(self) -> None:
-        """Give the place to the request that has waited longest, or free it."""
-        if self._turns:
+        """Give the place to the request that has waited longest, or free it, if only others' requests wait or this
+        process holds more than half of the places."""
+        greedy = self._numbers is not None and 2 * self.running > self._places and self._total()[1] > self.waiting
+        if self._turns and not greedy:
             self._turns.popleft().set_result(None)
         else:
-            self.running -= 1
+            self._count(-1, 0)
+
+    def _enter(self, first: bool = False) -> bool:
+        """Take a place if there is one, and nobody waits here, unless it is for the `first` who waits."""
+        with self._numbers.locked() if self._numbers else contextlib.nullcontext():
+            free = self._total()[0] < self._places and (first or not self._turns)
+            if free:
+                self._count(1, 0)
+        return free
+
+    async def _wait_once(self, turn: asyncio.Future[None], gone: asyncio.Future[Message]) -> bool:
+        both: set[asyncio.Future[Any]] = {turn, gone}
+        done, _ = await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED,
+                                     timeout=_POLL_SECONDS if self._numbers else None)
+        return bool(done)
+
+    def _count(self, running: int, waiting: int) -> None:
+        self.running, self.waiting = self.running + running, self.waiting + waiting
+        if self._numbers:
+            self._numbers.put(self.running, self.waiting)
+
+    def _total(self) -> tuple[int, int]:
+        return self._numbers.total() if self._numbers else (self.running, self.waiting)
 
 
 @dataclass(frozen=True)

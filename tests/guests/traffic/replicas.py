@@ -23,7 +23,7 @@ def server(index, model, *options, log=None):
              "--retriever", "bm25", "--port", "0", *map(str, options)], stdout=subprocess.PIPE, stderr=errors,
             text=True, cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)})
     try:
-        said = ""
+        said, found = "", None
         for line in running.stdout:
             said += line
             if found := re.search(r"chat page: (http://127\.0\.0\.1:\d+)/", said):
