@@ -31,6 +31,7 @@ import aiohttp
 
 HERE = Path(__file__).parent
 PAGES = {"lyon.txt": "Lyon lies where the Saône meets the Rhône.", "oslo.txt": "Oslo lies on a fjord."}
+STARTING = 20  # seconds until the second of two workers accepts connections
 CLIENTS, ENDLESS = 8, 40  # clients that ask; files that are drawn once each
 GRAPH = """
 import os
@@ -74,6 +75,12 @@ def main() -> None:
             ours, url = running.enter_context(_started(
                 [sys.executable, __file__, "--serve", place], env))
             contestants = {"model server": (model, None), "ragbed serve": (f"{url}/v1", ours)}
+            workers, url = running.enter_context(_started([
+                sys.executable, "-m", "ragbed", "serve", place / "index", "--model", f"{model}#m", "--reasoning",
+                "direct", "--retriever", "bm25", "-k", "2", "--traffic", place / "workers", "--concurrency", "256",
+                "--port", "0", "--log", "off", "--workers", "2"], env))
+            contestants["two workers"] = (f"{url}/v1", workers)
+            time.sleep(STARTING)
             if options.langgraph:
                 theirs, url = running.enter_context(_langgraph(options.langgraph, place, env))
                 contestants["langgraph dev"] = (url, theirs)
@@ -215,7 +222,8 @@ def _started(command: list[object], env: dict[str, str] | None = None) -> Iterat
                                text=True, env=env)
     try:
         assert running.stdout is not None
-        yield running, next(line.strip() for line in running.stdout if line.startswith("http"))
+        yield running, next(found[0] for line in running.stdout
+                            if (found := re.search(r"http://[\d.]+:\d+(/v1)?", line)))
     finally:
         running.terminate()
         running.communicate()

@@ -148,11 +148,7 @@ def create_app(server: ServerState, settings: GateSettings | None = None, edge: 
         detail = error.detail if isinstance(error.detail, dict) else error_json(error.detail)
         return JSONResponse(detail, error.status_code, error.headers)
 
-    @app.exception_handler(RunError)
-    async def on_store_error(request: Request, error: RunError) -> JSONResponse:
-        logging.getLogger("ragbed").warning("the traffic cannot be read or written: %s", error)
-        return JSONResponse(error_json("the server cannot read or store answers now; try again later", "store",
-                                       kind="server_error"), 503, {"Retry-After": "5"})
+    app.add_exception_handler(RunError, _on_store_error)
 
     @app.exception_handler(TooLong)
     async def on_too_long(request: Request, error: TooLong) -> JSONResponse:
@@ -171,6 +167,12 @@ def create_app(server: ServerState, settings: GateSettings | None = None, edge: 
         return JSONResponse(error_json(f"{where}: {first['msg']}"[:500], "invalid_request", where[:100] or None), 422)
 
     return app
+
+
+async def _on_store_error(request: Request, error: Exception) -> JSONResponse:
+    logging.getLogger("ragbed").warning("the traffic cannot be read or written: %s", error)
+    return JSONResponse(error_json("the server cannot read or store answers now; try again later", "store",
+                                   kind="server_error"), 503, {"Retry-After": "5"})
 
 
 def serve(target: Path, given: Mapping[str, Any], *, host: str, port: int, url: str, traffic: Path,
