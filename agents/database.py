@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 from array import array
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
@@ -137,6 +137,10 @@ class Database:
             if len(found) < len(batch):
                 raise RunError(f"{self.path}: another process replaced rows meanwhile; run the command again")
             yield from (found[number] for number in batch)
+
+    def define(self, name: str, function: Callable[[Any, Any], bool]) -> None:
+        """Define an SQL function of two values."""
+        self._connection.create_function(name, 2, function)
 
     def has(self, table: str) -> bool:
         """Tell whether a table exists. A read-only file may lack tables of a newer schema."""

@@ -170,7 +170,7 @@ def check_url(url: str, what: str) -> str:
     try:
         parts = urlsplit(url)
         # Reading `port` raises ValueError if it is not valid.
-        whole = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
+        whole = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0 and url.isprintable()
     except ValueError:
         parts, whole = urlsplit(""), False
     if parts.username or parts.password or parts.query:

@@ -166,6 +166,8 @@ def prepare_run(plan: Plan, fresh: bool = False, replay: Replay | None = None,
                 session.changes = [*list_changes(plan, session.folder, begun, plan.settings.to_yaml(), manifest),
                                    *(f"{name} has changed" for name in searches)]
                 session.continues = not session.changes
+            if begun is not None and (damage := session.folder.find_damage()):
+                raise RunError(f"{folder}: {damage}; use another name, or start again with --fresh")
             if DAMAGED in session.changes:
                 raise RunError(f"{folder}: {DAMAGED}; use another name, or start again with --fresh")
             if begun is not None and replay is not None and session.folder.origin() != replay.cassette.hash:

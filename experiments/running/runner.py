@@ -174,6 +174,8 @@ async def _run(plan: Plan, session: RunSession, spending: Spending, callbacks: R
             folder.drop_earlier()
             if plan.shard is None:
                 folder.finish(summarise(plan, folder, len(plan.exemplars)))
+            else:
+                folder.seal()
         undone.pop_all()
         return folder
 

@@ -84,7 +84,7 @@ class Finished:
     @classmethod
     def of(cls, folder: RunFolder, partial: bool = False) -> Finished:
         """Return the run of an open folder. With `partial`, the run may be unfinished. Raises RunError if the run is
-        unfinished, damaged or of another version."""
+        unfinished, damaged, altered or of another version; alterations pass if the folder is not `checked`."""
         unfinished = partial and not (folder.path / "summary.json").is_file()
         found = [make(folder) for make in loaded("partial").values()] if unfinished else []
         summary = next(filter(None, found), None) or folder.summary()
@@ -96,6 +96,9 @@ class Finished:
             at = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in first["loc"]).lstrip(".")
             what = f"without {at}" if first["type"] == "missing" else f"{at}: {first['msg']}"
             raise RunError(f"{folder.path / 'summary.json'}: damaged, {what}; {_AGAIN}") from error
+        if folder.checked and not found and (altered := folder.alterations()):
+            raise RunError(f"{folder.path}: {'; '.join(altered.values())}; `ragbed verify` shows what differs; restore "
+                           "it, or run it again, with --fresh")
         run = cls(folder, summary)
         for row, cell in zip(run.rows, run.cells, strict=True):
             if row["id"] != cell.id:
@@ -187,10 +190,11 @@ class Finished:
 
 
 @contextmanager
-def open_finished(path: Path, partial: bool = False) -> Iterator[Finished]:
-    """Yield the run of a folder and close it at the end. Raises RunError if there is none, and the same errors as
-    `Finished.of`."""
+def open_finished(path: Path, partial: bool = False, checked: bool = True) -> Iterator[Finished]:
+    """Yield the run of a folder and close it at the end. For `checked` see `RunFolder`. Raises RunError if there is
+    none, and the same errors as `Finished.of`."""
     with closing(RunFolder.existing(path)) as folder:
+        folder.checked = checked
         yield Finished.of(folder, partial)
 
 

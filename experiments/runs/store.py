@@ -11,6 +11,7 @@ import os
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
+from itertools import chain
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -39,19 +40,22 @@ _SPENT = "CREATE TABLE IF NOT EXISTS spent (id TEXT PRIMARY KEY, tokens INTEGER,
 _SCHEMA = (*JOURNAL_SCHEMA, *SEARCHES_SCHEMA, _RECORDS, _QUESTIONS, _PINS, _SPENT)
 _PIN = "INSERT OR REPLACE INTO pins VALUES (?, ?)"
 _ORIGIN = "cassette"  # the row of `pins` with the hash of the replayed cassette
+_SEAL = "seal"  # the row of `pins` with hashes of the finished run's files, and its numbers of rows, as JSON
+_FILES, _TABLES = ("config.yaml", "manifest.json", "summary.json"), ("records", "calls", "searches", "texts")
 _QUESTION, _SUMMARY = TypeAdapter(Question), TypeAdapter(dict[str, Any])
 _JOINED = " FROM records r JOIN questions q ON q.id = r.question"
 _ORDERED = " ORDER BY q.place, r.place"
 # Naming the cells lets SQLite use the key (cell, question). A scan would read every trace.
-_OF_QUESTION = ("SELECT cell, question, result, timing FROM records WHERE cell IN (SELECT DISTINCT cell FROM records)"
-                " AND question = ? ORDER BY place")
+_OF_QUESTION = ("SELECT cell, question, iif(intact(result, hash), result, ''), timing FROM records WHERE cell IN "
+                "(SELECT DISTINCT cell FROM records) AND question = ? ORDER BY place")
 _FAILURES = ("SELECT json_extract(r.result, '$.failure.kind') AS kind, json_extract(r.result, '$.failure.message'),"
              f" json_extract(r.result, '$.outcome'){_JOINED} WHERE kind IS NOT NULL AND "
              f"instr(r.result, '\"failure\":{{'){_ORDERED}")
-_RESULT = {traces: f"cell, question, {result}" for traces, result in (
+_RESULT = {traces: f"cell, question, iif(intact(result, hash), {result}, '')" for traces, result in (
     (True, "result"), (False, "json_set(result, '$.trace', json('[]'))"))}
 _EARLIER = ("calls", "searches", "records")  # tables whose rows of earlier settings are in `earlier_NAME`
 _USED_TEXTS = ("SELECT messages FROM calls", "SELECT found FROM searches", "SELECT result FROM records")
+_TIMES = "SELECT cell, question, place, timing FROM records ORDER BY cell, question"
 _HASHES = "SELECT cell, question, hash FROM records ORDER BY cell, question"
 _AMONG = " WHERE q.id IN (SELECT value FROM json_each(?))"
 _ROWIDS, _SOME_ROWIDS = (f"SELECT r.rowid{_JOINED}{some}{_ORDERED}" for some in ("", _AMONG))
@@ -59,16 +63,18 @@ _ROWIDS, _SOME_ROWIDS = (f"SELECT r.rowid{_JOINED}{some}{_ORDERED}" for some in 
 
 class RunFolder:
     """Reads and writes the folder of one run. `lock` is held until the folder is closed. If it is None, the folder is
-    read-only. Raises RunError if the folder or its database cannot be opened, or a newer ragbed made it."""
+    read-only. Results whose hash differs are damaged, unless `checked` is false. Raises RunError if the folder or its
+    database cannot be opened, or a newer ragbed made it."""
 
     def __init__(self, path: Path, lock: FileLock | None = None) -> None:
-        self.path = path
+        self.path, self.checked = path, True
         self._lock = lock
         try:
             path.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise RunError(f"{path}: cannot make the run folder: {error.strerror}") from error
         self.database = Database(path / "records.sqlite", _SCHEMA, VERSION, reading=lock is None)
+        self.database.define("intact", lambda result, hash: not self.checked or _hash(str(result)) == hash)
 
     @classmethod
     def existing(cls, path: Path) -> RunFolder:
@@ -81,6 +87,7 @@ class RunFolder:
         """Write the settings, the manifest, and the questions without their chunks."""
         write_text(self.path / "manifest.json", json.dumps(manifest, indent=2, sort_keys=True) + "\n")
         write_text(self.path / "config.yaml", config)
+        self.database.put("DELETE FROM pins WHERE name = ?", (_SEAL,))
         self.database.put("DELETE FROM questions", ())
         for place, question in questions.items():
             self.put_question(question, place)
@@ -113,7 +120,7 @@ class RunFolder:
     def pins(self) -> dict[str, str]:
         """Return the hashes of what calls and records depend on, by name."""
         return {name: value for name, value in self.database.read("SELECT name, value FROM pins ORDER BY name")
-                if name != _ORIGIN}
+                if name not in (_ORIGIN, _SEAL)}
 
     def origin(self) -> str | None:
         """Return the hash of the replayed cassette; None if the run is not a replay."""
@@ -258,6 +265,13 @@ class RunFolder:
         return [(cell, question) for cell, question, hash, result in self.database.rows(
             "SELECT cell, question, hash, result FROM records") if _hash(result) != hash]
 
+    def find_damage(self) -> str | None:
+        """Describe what makes the run unfit to be continued or merged, such as an altered record; None if nothing."""
+        altered = [f"the record of {question} in cell {cell} was altered" for cell, question in self.altered()]
+        changed = self.alterations()  # records, calls and searches that were deleted are made again
+        lost = [changed[name] for name in ("texts", "pins", "results", "questions") if name in changed]
+        return next(iter([*altered, *lost]), None)
+
     def stored_questions(self) -> str:
         """Return one hash of the run's questions as they are stored."""
         return digest(*(content for (content,) in self.database.read("SELECT content FROM questions ORDER BY place")))
@@ -280,8 +294,45 @@ class RunFolder:
         return content
 
     def finish(self, summary: Mapping[str, Any]) -> None:
-        """Write the summary, which marks the run as complete."""
-        write_text(self.path / "summary.json", json.dumps(summary, indent=2, sort_keys=True, ensure_ascii=False) + "\n")
+        """Write the summary, which marks the run as complete, and seal the run."""
+        text = json.dumps(summary, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
+        remove(self.path / "summary.json")
+        self.seal(text)
+        write_text(self.path / "summary.json", text)
+
+    def seal(self, summary: str = "") -> None:
+        """Store what shows later alterations of the run, whose summary will have this text."""
+        sealed = {**self._state(), "times": self._times(), "summary.json": _hash(summary) if summary else ""}
+        self.database.put(_PIN, (_SEAL, json.dumps(sealed)))
+        self.database.flush()
+
+    def _state(self) -> dict[str, Any]:
+        return {**{name: _file_hash(self.path / name) for name in _FILES}, "pins": _hash(json.dumps(self.pins())),
+                "results": self.results_hash(), "questions": self.stored_questions(), **{
+            name: self.database.read(f"SELECT count(*) FROM {name}")[0][0] for name in _TABLES}}  # noqa: S608
+
+    def _times(self) -> str:
+        rows = chain(self.database.rows(_TIMES), self.database.rows("SELECT * FROM spent ORDER BY id"))
+        return digest(*map(json.dumps, rows))
+
+    def is_sealed(self) -> bool:
+        """Return whether the run stored what shows later alterations. Earlier versions did not."""
+        return bool(self.database.read("SELECT 1 FROM pins WHERE name = ?", (_SEAL,)))
+
+    def alterations(self, times: bool = False) -> dict[str, str]:
+        """Return what was altered since the run finished: a phrase by file or table. With `times`, compare those too,
+        which takes longer. Added rows, as by judging again, do not count."""
+        stored = self.database.read("SELECT value FROM pins WHERE name = ?", (_SEAL,))
+        try:
+            sealed = _SUMMARY.validate_json(stored[0][0] if stored else "{}")
+        except ValueError:
+            return {"pins": "its seal cannot be read"}
+        now = {**self._state(), **({"times": self._times()} if times else {})} if sealed else {}
+        if now.get("records") != sealed.get("records"):  # their hashes differ anyway
+            now = {name: value for name, value in now.items() if name not in ("results", "times", "questions")}
+        return {name: f"its {name} {'are fewer' if name in _TABLES else 'changed'} since it finished"
+                for name in now.keys() & sealed.keys()
+                if (now[name] < sealed[name] if name in _TABLES else now[name] != sealed[name])}
 
     def close(self) -> None:
         """Commit and close."""
@@ -309,6 +360,13 @@ def read_run_file(path: Path) -> bytes:
     if path.exists() and (not path.is_file() or path.stat().st_size > 16 << 20):
         raise OSError(errno.EINVAL, "is not a file of a run")
     return path.read_bytes()
+
+
+def _file_hash(path: Path) -> str:
+    try:
+        return hashlib.sha256(read_run_file(path)).hexdigest()
+    except OSError:
+        return ""
 
 
 def remove(path: Path) -> None:

@@ -13,9 +13,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from ragbed.documents.errors import DocumentError, IndexFolderError, RunError
+from ragbed.documents.errors import DocumentError, IndexFolderError, RunError, UserError
 from ragbed.documents.shards import Shard
+from ragbed.documents.types import digest
 from ragbed.experiments.cells import Cell
+from ragbed.experiments.guests.rescoring.verify import check_stored
 from ragbed.experiments.running.fingerprint import describe_settings
 from ragbed.experiments.running.plan import Plan
 from ragbed.experiments.running.preflight import OWN_FILES
@@ -102,6 +104,9 @@ def _read_documents(shards: Sequence[PreviousIndex]) -> DocumentStream:
                               index.vectors(id, index.manifest.kind))
 
 
+_SAME = ("benchmark", "scheme", "scoring", "judge", "sweeps", "cells")  # parts of the manifest that settings determine
+
+
 @dataclass(frozen=True, slots=True)
 class _Part:
     """A shard of a run. Its folder is locked, so that no process writes to it."""
@@ -131,6 +136,11 @@ def merged_run(paths: Sequence[Path], out: Path, fresh: bool = False) -> Iterato
         assert about is not None
         for part in parts:
             _check(part, first)
+        stored = sorted(row for part in parts for row in part.folder.database.rows(
+            "SELECT place, content FROM questions"))
+        if digest(*(content for _, content in stored)) != first.made.benchmark["stored"]:
+            raise RunError("the shards lack questions of the run or have others, because one is unfinished or damaged; "
+                           "rerun the command of each shard")
         manifest: dict[str, Any] = json.loads(read_run_file(first.folder.path / "manifest.json"))
         del manifest["shard"]
         lock = lock_run(out)
@@ -145,16 +155,19 @@ def merged_run(paths: Sequence[Path], out: Path, fresh: bool = False) -> Iterato
         for name, content in first.folder.pins().items():
             folder.pin(name, content)
         folder.reopen()
-        folder.begin(first.config, manifest, {})
-        for part in parts:
-            folder.database.copy_from(part.folder.database.path)
-        if folder.stored_questions() != first.made.benchmark["stored"]:
-            raise RunError("the shards lack questions of the run, because one is unfinished or damaged; rerun the "
-                           "command of each shard")
-        questions, cells = folder.questions(), map(Cell.of, first.made.cells)
-        plan = replace(Plan.of_records(out, first.made.scheme, questions.values(), cells), notes=about.notes)
-        folder.keep_records({(cell.id, question) for cell in plan.cells for question in questions})
-        folder.finish(summarise(plan, folder, about.exemplars))
+        try:
+            folder.begin(first.config, manifest, {})
+            for part in parts:
+                folder.database.copy_from(part.folder.database.path)
+            questions, cells = folder.questions(), map(Cell.of, first.made.cells)
+            plan = replace(Plan.of_records(out, first.made.scheme, questions.values(), cells), notes=about.notes)
+            folder.keep_records({(cell.id, question) for cell in plan.cells for question in questions})
+            folder.finish(summarise(plan, folder, about.exemplars))
+        except UserError:
+            if known is None:  # leave nothing behind
+                for name in OWN_FILES:
+                    remove(out / name)
+            raise
         yield folder
 
 
@@ -165,18 +178,34 @@ def _open(path: Path, opened: ExitStack) -> _Part:
     return _Part(folder, read_manifest(path), read_config(path) or "")
 
 
+def _check_questions(parts: Sequence[_Part]) -> None:
+    """Raise RunError unless the parts have the questions of the run."""
+    stored = sorted(row for part in parts for row in part.folder.database.rows("SELECT place, content FROM questions"))
+    if digest(*(content for _, content in stored)) != parts[0].made.benchmark["stored"]:
+        raise RunError("the shards lack questions of the run or have others, because one is unfinished or damaged; "
+                       "rerun the command of each shard")
+
+
 def _check(part: _Part, first: _Part) -> None:
     """Raise RunError if `part` belongs to another run than `first`, or is incomplete."""
     there, other = first.folder.path, part.folder.path
     anew = "rerun one of them with --fresh"
     if changes := _describe_changes(there, first.config, part.config, part.made.model_dump(mode="json")):
         raise RunError(f"{other} belongs to a different run from {there}: {changes}; {anew}")
+    if [getattr(part.made, name) for name in _SAME] != [getattr(first.made, name) for name in _SAME]:
+        raise RunError(f"{other} and {there} have different manifests, although their settings are the same; {anew}")
     if (part.folder.pins(), part.folder.origin()) != (first.folder.pins(), first.folder.origin()):
         raise RunError(f"{other} searched a different index or different chunks from {there}; {anew}")
     questions = part.folder.questions()
-    wanted = {(str(cell["id"]), id) for cell in part.made.cells for id in questions}
-    if missing := wanted - part.folder.done():
+    wanted, done = {(str(cell["id"]), id) for cell in part.made.cells for id in questions}, part.folder.done()
+    if missing := wanted - done:
         raise RunError(f"{other} lacks {len(missing):,} of its {len(wanted):,} records; rerun its command")
+    if digest(part.config) != part.made.settings or not part.made.cells or done - wanted:
+        raise RunError(f"{other}: manifest.json does not belong to its settings and records; {anew}")
+    damage = [f"{check.name}: {text}" for check in check_stored(part.folder) for text in check.differences[:1]]
+    if found := next(filter(None, (part.folder.find_damage(), *part.folder.alterations(times=True).values(), *damage)),
+                     None):
+        raise RunError(f"{other} is damaged: {found}; rerun its command with --fresh")
 
 
 def _describe_changes(path: Path, known: str, config: str, manifest: Mapping[str, Any]) -> str | None:

@@ -5,11 +5,14 @@ import importlib
 import importlib.util
 import json
 import sys
+import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from concurrent.futures import Future
+from dataclasses import dataclass, field
 from functools import cache
 from importlib.machinery import SourceFileLoader
 from pathlib import Path
+from queue import SimpleQueue
 from types import CodeType, ModuleType
 from typing import Any, Literal, cast
 
@@ -21,6 +24,8 @@ from ragbed.documents.user_code import UserCode
 from ragbed.experiments.guests.external_retrievers.langchain import FromLangChain
 from ragbed.retrieval.storage.files import sha256_of
 from ragbed.retrieval.types import Collection, Hit, RerankerDeps, Retriever, RetrieverKind, distinct, number
+
+_SECONDS = 60.0
 
 
 def _guard(factory: str, fail: Callable[[str], RagbedError] = SettingsError) -> UserCode:
@@ -39,11 +44,14 @@ class External(RetrieverKind):
             settings. The code runs when the retriever is opened.
         options: arguments for the factory. They are written into the run's settings, so do not put a key here: let the
             factory read it from the environment.
+        seconds: time limit of a search. If it is exceeded, the question fails; the code may go on, and its result is
+            dropped.
     """
 
     kind: Literal["external"] = "external"
     factory: str
     options: Mapping[str, JsonValue] = Field(default_factory=dict)
+    seconds: float = Field(default=_SECONDS, gt=0, exclude_if=lambda seconds: seconds == _SECONDS)
 
     @field_validator("factory")
     @classmethod
@@ -61,7 +69,7 @@ class External(RetrieverKind):
         among = collection.among
         chunks = [chunk for row, chunk in enumerate(collection.chunks) if among is None or among[row]]
         inner = self._create(chunks) if chunks else None
-        return ExternalRetriever(inner, {chunk.id: chunk for chunk in chunks}, self.factory)
+        return ExternalRetriever(inner, {chunk.id: chunk for chunk in chunks}, self.factory, self.seconds)
 
     def identity(self) -> str:
         """Return a hash of the file's bytes, the function's name and the options. Its imports are not hashed."""
@@ -119,13 +127,36 @@ class ExternalRetriever:
     inner: Retriever | None  # the retriever that the factory created; None if there are no chunks
     known: Mapping[str, Chunk]  # the chunks that may be found, by id
     factory: str
+    seconds: float = _SECONDS
+    work: list[SimpleQueue[Callable[[], None]]] = field(default_factory=list)  # that of the thread, if it is started
 
     def search(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
-        """Search. Raises CallError, which ends the question, if the user's code fails. Raises SettingsError, which ends
-        the run, if it returns anything but hits of the given chunks."""
+        """Search. Raises CallError, which ends the question, if the user's code fails or takes too long. Raises
+        SettingsError, which ends the run, if it returns anything but hits of the given chunks."""
         if self.inner is None or k < 1 or not queries:
             return [[] for _ in queries]
+        done: Future[list[list[Hit]]] = Future()
+
+        def work() -> None:
+            try:
+                done.set_result(self._search(queries, k))
+            except (RagbedError, KeyboardInterrupt) as error:
+                done.set_exception(error if isinstance(error, RagbedError) else CallError(
+                    f"external {self.factory}: KeyboardInterrupt", "retriever", 0))
+
+        if not self.work:
+            self.work.append(_start_worker())
+        self.work[0].put(work)
+        try:
+            return done.result(self.seconds)
+        except TimeoutError:
+            self.work.clear()  # the next search gets another thread
+            raise CallError(f"external {self.factory}: no result within {self.seconds:g} seconds", "retriever",
+                            0) from None
+
+    def _search(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
         with _guard(self.factory, lambda line: CallError(line, "retriever", 0)):
+            assert self.inner is not None
             found: Any = self.inner.search(list(queries), k)
             if not isinstance(found, list) or len(found) != len(queries) or not all(map(_are_hits, found)):
                 raise SettingsError(f"external {self.factory}: search did not return a list of hits per query")
@@ -139,6 +170,19 @@ class ExternalRetriever:
         if score is None:
             raise SettingsError(f"external {self.factory}: the score {hit.score!r:.80} is not a number")
         return Hit(chunk, score, rank, "external")
+
+
+def _start_worker() -> SimpleQueue[Callable[[], None]]:
+    """Start a thread that does the work of a queue, and return the queue. The same thread does all searches, because
+    databases may be bound to theirs. It is a daemon, so that the process need not wait for code that blocks."""
+    queue: SimpleQueue[Callable[[], None]] = SimpleQueue()
+
+    def run() -> None:
+        while True:
+            queue.get()()
+
+    threading.Thread(target=run, name="external", daemon=True).start()
+    return queue
 
 
 def _are_hits(hits: Any) -> bool:

@@ -7,8 +7,10 @@ import json
 import os
 import shutil
 import signal
-from collections.abc import Sequence
-from dataclasses import dataclass
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import IO, TYPE_CHECKING, Annotated, Literal
@@ -26,6 +28,52 @@ if TYPE_CHECKING:
     from ragbed.agents.model_settings import CallLimits
 
 _POLL_SECONDS = 0.05  # seconds between checks of the output's size
+# Reads process groups as they start and end, and kills those that are left when standard input ends: a killed run
+# cannot do so itself.
+_GUARD = """
+import os, signal, sys
+groups = set()
+for line in sys.stdin:
+    groups ^= {int(line)}
+for group in groups:
+    try:
+        os.killpg(group, signal.SIGKILL)
+    except OSError:
+        pass
+"""
+
+
+class ProcessGuard:
+    """A process that kills the programs of this process, and all that they started, if this process is killed."""
+
+    def __init__(self) -> None:
+        self._process = subprocess.Popen([sys.executable, "-I", "-S", "-c", _GUARD], stdin=subprocess.PIPE,
+                                         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
+
+    @contextlib.contextmanager
+    def watching(self, group: int) -> Iterator[None]:
+        """Kill a process group if this process is killed within the block."""
+        self._tell(group)
+        try:
+            yield
+        finally:
+            self._tell(group)
+
+    def close(self) -> None:
+        """End the process."""
+        with contextlib.suppress(BrokenPipeError):
+            self._stdin.close()
+        self._process.wait()
+
+    @property
+    def _stdin(self) -> IO[bytes]:
+        assert self._process.stdin is not None
+        return self._process.stdin
+
+    def _tell(self, group: int) -> None:
+        with contextlib.suppress(BrokenPipeError):  # the guard was killed, and the run goes on without it
+            self._stdin.write(f"{group}\n".encode())
+            self._stdin.flush()
 
 
 class Command(JSONPipeline):
@@ -48,7 +96,7 @@ class Command(JSONPipeline):
         """Find the program. Raises SettingsError if it does not exist, or is not executable."""
         if shutil.which(self.argv[0]) is None:
             raise SettingsError(f"pipeline {self.name}: program {self.argv[0]} not found or not executable")
-        return CommandChannel(self, argv=self.argv)
+        return CommandChannel(self, argv=self.argv, guard=ProcessGuard())
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +104,11 @@ class CommandChannel(Channel):
     """Runs the program once for each request."""
 
     argv: tuple[str, ...] = ()
+    guard: ProcessGuard = field(default_factory=ProcessGuard)
+
+    async def aclose(self) -> None:
+        """End the guard."""
+        self.guard.close()
 
     async def post(self, body: object) -> Response:
         """Run the program once. Raises CallError of kind `pipeline`: it cannot be started, or its exit status is not 0.
@@ -70,14 +123,15 @@ class CommandChannel(Channel):
                     *bind_to_parent(self.argv), stdin=stdin, stdout=stdout, stderr=stderr, start_new_session=True)
             except (OSError, ValueError) as error:
                 raise CallError(f"{name}: {self.argv[0]} cannot be started: {error}", "pipeline") from None
-            try:
-                end = asyncio.ensure_future(process.wait())
-                while not (await asyncio.wait([end], timeout=_POLL_SECONDS))[0]:
-                    _check_size(stdout, stderr)
-            finally:
-                with contextlib.suppress(ProcessLookupError):
-                    os.killpg(process.pid, signal.SIGKILL)  # kills the program and all processes that it started
-                await process.wait()
+            with self.guard.watching(process.pid):
+                try:
+                    end = asyncio.ensure_future(process.wait())
+                    while not (await asyncio.wait([end], timeout=_POLL_SECONDS))[0]:
+                        _check_size(stdout, stderr)
+                finally:
+                    with contextlib.suppress(ProcessLookupError):
+                        os.killpg(process.pid, signal.SIGKILL)  # kills the program and all processes that it started
+                    await process.wait()
             _check_size(stdout, stderr)
             stdout.seek(0)
             stderr.seek(0)

@@ -38,7 +38,7 @@ class Framework(FilePipeline):
         with UserCode(lambda why: SettingsError(f"pipeline {self.name}: {why}")):
             make = found if inspect.isroutine(found) else None
             call = self._caller(make() if make else found, make)
-        return CodeChannel(self, call=call, to_json=_to_json)
+        return CodeChannel(self, call=call, to_json=_to_json, seconds=limits.seconds)
 
     def _caller(self, made: Any, make: Any) -> Callable[[Any], Any]:
         """Return a function that sends one request to the object. `make` is the user's function, if there is one."""

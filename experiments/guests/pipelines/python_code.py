@@ -5,11 +5,11 @@ import asyncio
 import inspect
 import json
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
 from pydantic import AfterValidator, model_validator
 
@@ -22,6 +22,8 @@ from ragbed.strategies.settings.source import execute_file, hash_file, read_para
 
 if TYPE_CHECKING:
     from ragbed.agents.model_settings import CallLimits
+
+Result = TypeVar("Result")
 
 
 def _check_factory(factory: str) -> str:
@@ -88,7 +90,8 @@ class Python(FilePipeline):
         function = self.load()
         if not callable(function):
             raise SettingsError(f"pipeline {self.name}: {self.factory} is not a function")
-        return CodeChannel(self, call=lambda body: function(**body) if isinstance(body, dict) else function(body))
+        return CodeChannel(self, call=lambda body: function(**body) if isinstance(body, dict) else function(body),
+                           seconds=limits.seconds)
 
 
 def sum_usage(*usages: Any) -> dict[str, int]:
@@ -115,30 +118,108 @@ def _to_json(value: Any) -> Any:
     raise TypeError(f"a {type(value).__name__}")
 
 
+class CodeLoop:
+    """Runs async code on an event loop in a daemon thread. All pipelines of a process share it, because clients of
+    frameworks are shared, and stay bound to their loop. If a call blocks it, that call fails, and the others are sent
+    again to a new loop."""
+
+    def __init__(self) -> None:
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    async def run(self, work: Callable[[], Coroutine[Any, Any, Result]], name: str, patience: float) -> Result:
+        """Run a coroutine function of the pipeline `name` to its end. If this is cancelled, so is the coroutine. Raises
+        CallError if it blocks the loop for `patience` seconds, and ConnectionError if another call does."""
+        loop = self._loop = self._loop or _start_loop(name)
+        tasks: list[asyncio.Task[Any] | None] = []
+
+        async def run() -> Result:
+            tasks.append(asyncio.current_task())
+            return await work()
+
+        answer = asyncio.wrap_future(asyncio.run_coroutine_threadsafe(run(), loop))
+        blocked = asyncio.create_task(_wait_until_blocked(loop, patience))
+        try:
+            waiting: list[asyncio.Future[Any]] = [answer, blocked]
+            await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+            if answer.done():
+                return answer.result()
+            self._loop = None if self._loop is loop else self._loop
+            if asyncio.current_task(loop) in tasks:
+                raise CallError(f"{name}: its async code blocked the event loop for {patience:g} seconds; use await, "
+                                "or a function without async", "pipeline")
+            raise ConnectionError("another call blocked the event loop")
+        finally:
+            answer.cancel()
+            blocked.cancel()
+
+
+def _start_loop(name: str) -> asyncio.AbstractEventLoop:
+    loop = asyncio.new_event_loop()
+    threading.Thread(target=loop.run_forever, name=name, daemon=True).start()
+    return loop
+
+
+async def _wait_until_blocked(loop: asyncio.AbstractEventLoop, patience: float) -> None:
+    here = asyncio.get_running_loop()
+    while True:
+        answered = here.create_future()
+        loop.call_soon_threadsafe(_tell, here, answered)
+        await asyncio.wait({answered}, timeout=patience)
+        if not answered.done():
+            return
+        await asyncio.sleep(patience / 4)
+
+
+def _tell(caller: asyncio.AbstractEventLoop, answered: asyncio.Future[None]) -> None:
+    if not caller.is_closed():
+        caller.call_soon_threadsafe(answered.cancel)
+
+
+_CODE_LOOP = CodeLoop()
+
+
 @dataclass(frozen=True)
 class CodeChannel(Channel):
-    """Calls a user's Python code: async code on the event loop, other code in a new thread. Code that ignores its
-    deadline continues in its thread, and its result is discarded."""
+    """Calls a user's Python code, and converts what it returns, in threads of their own, so that code that blocks or
+    raises affects its own question only. Code that ignores its deadline continues, and its result is discarded.
+
+    Attributes:
+        seconds: time limit of a call.
+    """
 
     call: Callable[[Any], Any] = lambda body: None
+    seconds: float = 600.0
     to_json: Callable[[Any], Any] = _to_json
 
     async def post(self, body: Any) -> Response:
         """Call the code once. An error that carries a retryable HTTP status becomes a response with that status. Raises
         CallError of kind `pipeline` for any other error."""
         try:
-            content = await self._call_in_thread(body)
-            if inspect.isawaitable(content):
-                with self._user_code:
-                    content = await content
+            content = await self._in_thread(lambda: self._call(body))
+            if not isinstance(content, bytes):
+                content = await _CODE_LOOP.run(lambda: self._await(content), self.settings.name, self.seconds / 4)
+            return Response(200, {}, content)
         except CallError as error:
-            if (task := asyncio.current_task()) is not None and task.cancelling():
-                raise asyncio.CancelledError from None  # the caller knows whether time is up
-            if (status := _find_status(error)) == 429 or 500 <= status < 600:
+            cause: CallError = error
+            if (status := await self._in_thread(lambda: _find_status(cause))) == 429 or 500 <= status < 600:
                 return Response(status, {}, json.dumps({"error": {"message": str(error)}}).encode())
             raise
+
+    def _call(self, body: Any) -> Any:
+        """Return the result of the code as JSON, or what to await for it."""
+        content = self.call(body)
+        return content if inspect.isawaitable(content) else self._dump(content)
+
+    async def _await(self, content: Any) -> bytes:
         try:
-            return Response(200, {}, json.dumps(content, default=self.to_json, allow_nan=False).encode())
+            with self._user_code:
+                return self._dump(await content)
+        except KeyboardInterrupt as error:  # it would end the event loop
+            raise CallError(f"{self.settings.name}: {type(error).__name__}", "pipeline") from None
+
+    def _dump(self, content: Any) -> bytes:
+        try:
+            return json.dumps(content, default=self.to_json, allow_nan=False).encode()
         except (TypeError, ValueError, RecursionError) as error:
             raise CallError(f"{self.settings.name}: it returned a value that cannot be written as JSON: {error}",
                             "pipeline") from None
@@ -147,22 +228,24 @@ class CodeChannel(Channel):
     def _user_code(self) -> UserCode:
         return UserCode(lambda why: CallError(f"{self.settings.name}: {why}", "pipeline"))
 
-    async def _call_in_thread(self, body: Any) -> Any:
-        """Call in a daemon thread. Unlike an executor's thread, it does not keep the process from ending."""
-        result: Future[Any] = Future()
+    async def _in_thread(self, work: Callable[[], Result]) -> Result:
+        """Run user code in a daemon thread. Unlike an executor's thread, it does not keep the process from ending."""
+        future: Future[Result] = Future()
 
-        def work() -> None:
+        def run() -> None:
             try:
                 with self._user_code:
-                    content = self.call(body)
+                    result = work()
             except RagbedError as error:
-                result.set_exception(error)
+                future.set_exception(error)
+            except KeyboardInterrupt as error:  # only the code itself can raise it here
+                future.set_exception(CallError(f"{self.settings.name}: {type(error).__name__}", "pipeline"))
             else:
-                result.set_result(content)
+                future.set_result(result)
 
-        result.set_running_or_notify_cancel()  # avoids an error in the thread after the caller stopped waiting
-        threading.Thread(target=work, name=self.settings.name, daemon=True).start()
-        return await asyncio.wrap_future(result)
+        future.set_running_or_notify_cancel()  # avoids an error in the thread after the caller stopped waiting
+        threading.Thread(target=run, name=self.settings.name, daemon=True).start()
+        return await asyncio.wrap_future(future)
 
 
 def _find_status(error: BaseException | None) -> int:

@@ -3,7 +3,9 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,6 +24,7 @@ from ragbed.experiments.settings import RunSettings
 from ragbed.strategies.prompting import prompts_hash
 from ragbed.strategies.settings.exemplars import exemplars_hash, read_exemplars
 
+_HASH = re.compile(r'"(?:text|prefix)": "([0-9a-f]{32})"')
 _SHOWN = ("columns", "published")  # parts of a summary: which figures a table shows, and published figures
 
 
@@ -48,6 +51,10 @@ class Check:
 def verify(run: Finished) -> Iterator[Check]:
     """Yield every check. Later checks rely on earlier ones. Raises RunError if the manifest cannot be read."""
     plan, folder = Plan.of_finished(run), run.folder
+    sealed, altered_since = folder.is_sealed(), folder.alterations(times=True)
+    yield Check("seal", "files and numbers of rows against those when the run finished" if sealed else
+                "the run has no seal: an earlier version of ragbed finished it, or it was altered",
+                tuple(altered_since.values()), sealed)
     done, wanted = folder.done(), {(cell.id, question) for cell in run.cells for question in run.questions}
     if plan.schedule and _readable(folder):
         wanted = plan.schedule.due(group_results(folder.results()))
@@ -65,18 +72,54 @@ def verify(run: Finished) -> Iterator[Check]:
         yield _figures(run, plan)
     else:
         yield Check("figures", "", ("cannot be computed from these records",))
-    yield Check("texts", f"{_count(folder, 'texts')} prompt parts and passages against their hashes", tuple(
-        f"text {key}: altered since it was stored" for key, text in folder.database.rows(
-            "SELECT hash, content FROM texts") if digest(text) != key))
-    for name in ("calls", "searches"):
-        yield Check(name, f"{_count(folder, name)} of the journal against their stored hashes", tuple(
-            f"{row[0][:12]}: altered since it was stored" for row in folder.database.rows(
-                f"SELECT * FROM {name}") if row_hash(*row[:-1]) != row[-1]))  # noqa: S608
+    yield from check_stored(folder)
     yield from _hashes(run, plan.settings)
 
 
-def _count(folder: RunFolder, table: str) -> int:
-    return int(folder.database.read(f"SELECT count(*) FROM {table}")[0][0])  # noqa: S608
+def check_stored(folder: RunFolder) -> Iterator[Check]:
+    """Yield checks of what a run stores besides results: times, prompt parts and passages, calls, and searches."""
+    database = folder.database
+    yield Check("times", "the duration, requests and price of each record are readable", tuple(_unreadable(folder)))
+    texts = {key: digest(text) == key for key, text in database.rows("SELECT hash, content FROM texts")}
+    keys, used = _references(folder)
+    yield Check("texts", f"{len(texts)} prompt parts and passages against their hashes", (
+        *(f"text {key}: altered since it was stored" for key, same in texts.items() if not same),
+        *(f"text {key}: missing" for key in sorted(used - texts.keys()))))
+    for name in ("calls", "searches"):
+        rows = {row[0]: row_hash(*row[:-1]) == row[-1] for row in database.rows(f"SELECT * FROM {name}")}  # noqa: S608
+        lost = sorted(keys - rows.keys()) if name == "calls" and rows else []
+        yield Check(name, f"{len(rows)} of the journal against their stored hashes", (
+            *(f"{key[:12]}: altered since it was stored" for key, same in rows.items() if not same),
+            *(f"{key[:12]}: missing" for key in lost)))
+
+
+def _unreadable(folder: RunFolder) -> Iterator[str]:
+    for cell, question in sorted(folder.done()):
+        try:
+            folder.timing(cell, question)
+        except RunError:
+            yield f"{question} in cell {cell}: unreadable"
+
+
+def _references(folder: RunFolder) -> tuple[set[str], set[str]]:
+    """Return the keys of the calls, and the hashes of the texts, that records, calls and searches refer to. Records and
+    rows that cannot be read are left out."""
+    keys, texts = set[str](), set[str]()
+    for question in sorted({question for _, question in folder.done()}):
+        with suppress(RunError):
+            for record in folder.records_of(question):
+                result = record.result
+                texts |= {passage.text for passage in result.evidence}
+                for step in (*result.trace, *(step for sub in result.subs for step in sub.trace)):
+                    keys |= {step.key} if step.key and not step.failure else set()
+                    texts |= {part for message in step.messages for part in message.parts}
+                    texts |= {part for part in step.parts if isinstance(part, str)}
+    for (messages,) in folder.database.rows("SELECT messages FROM calls"):
+        with suppress(ValueError, TypeError, LookupError):
+            texts |= {part for message in json.loads(messages) for part in message[1]}
+    for (found,) in folder.database.rows("SELECT found FROM searches"):
+        texts |= set(_HASH.findall(found))
+    return keys, texts
 
 
 def _readable(folder: RunFolder) -> bool:

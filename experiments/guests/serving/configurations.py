@@ -15,7 +15,7 @@ from typing import Any
 from ragbed.agents.assistant import Assistant, AssistantSettings, open_tools, resolve_strategies
 from ragbed.agents.client import ModelClient
 from ragbed.agents.models import open_model, open_reranker_deps
-from ragbed.documents.errors import SettingsError, UserError
+from ragbed.documents.errors import RunError, SettingsError, UserError
 from ragbed.experiments.cells import PIPELINE, SEPARATOR, Cell, label_rows, short_name
 from ragbed.experiments.formatting import estimate
 from ragbed.experiments.guests.operations.serve_settings import ServeSettings
@@ -211,6 +211,8 @@ def read_target(target: Path, given: Mapping[str, Any]) -> list[ConfigurationSet
 
 def _cells_of_run(run: Finished, trusted: bool = False) -> list[ConfigurationSettings]:
     """Return the cells of a run. Custom strategies are loaded only if the settings are `trusted`."""
+    if damage := run.folder.find_damage():
+        raise RunError(f"{run.path}: {damage}; `ragbed verify` shows what differs")
     plan = Plan.of_finished(run)
     if trusted:
         plan = plan.loading(plan.strategies)

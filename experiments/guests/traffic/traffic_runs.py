@@ -181,9 +181,9 @@ def _summarise(folder: RunFolder) -> None:
         summary = summarise(plan, folder, len(plan.with_prompt_files().exemplars))
         made["benchmark"] |= {"questions": len(questions), "hash": questions_hash(plan.benchmark),
                               "stored": folder.stored_questions()}
-        write_lines(path / QUESTIONS, map(question_line, questions))
-        write_text(path / "manifest.json", json.dumps(made, indent=2, sort_keys=True) + "\n")
-        folder.finish(summary)
+    write_lines(path / QUESTIONS, map(question_line, questions))
+    write_text(path / "manifest.json", json.dumps(made, indent=2, sort_keys=True) + "\n")
+    folder.finish(summary)
 
 
 def question_line(question: Question) -> dict[str, Any]:

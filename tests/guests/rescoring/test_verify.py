@@ -30,7 +30,7 @@ def alter(town, statement, *values):
 def test_a_run_that_nobody_touched_agrees_in_everything(finished, town, ragbed):
     status, checks = finished()
     assert (status, wrong(checks)) == (0, [])
-    assert [check["agrees"] for check in checks.values()] == [True] * 14
+    assert [check["agrees"] for check in checks.values()] == [True] * 16
     assert checks["completeness"]["detail"] == "2 cells of 6 questions"
     assert "Everything that could be compared agrees." in ragbed("verify", town.run)[1]
 
@@ -42,13 +42,13 @@ def test_a_figure_that_was_altered_is_named_with_both_values(finished, town, rag
     summary["cells"][0]["metrics"]["unified"]["mean"] = 0.99
     path.write_text(json.dumps(summary))
     status, checks = finished()
-    assert (status, wrong(checks)) == (1, ["figures"])
+    assert (status, wrong(checks)) == (1, ["seal", "figures"])
     assert checks["figures"]["differences"] == [
         f"cells[0].metrics.unified.mean: 0.99 in summary.json, {true} from the records"]
     status, out, _ = ragbed("verify", town.run)
     assert status == 1
     assert "figures: cells[0].metrics.unified.mean: 0.99 in summary.json" in out
-    assert "Different: figures." in out
+    assert "Different: seal, figures." in out
 
 
 def test_a_score_that_was_altered_is_found_in_its_record_its_score_and_the_figures(finished, town):
@@ -93,7 +93,8 @@ def test_prompts_questions_settings_and_files_that_changed_are_each_found(finish
     town.write([town.row(number, answer="7 people") for number in range(6)])
     status, checks = finished()
     assert status == 1
-    assert wrong(checks) == ["texts", "settings", "questions", "benchmark", "prompts", "judge prompts", "exemplars"]
+    assert wrong(checks) == ["seal", "texts", "settings", "questions", "benchmark", "prompts", "judge prompts",
+                             "exemplars"]
     assert 'hash was "0"' in checks["prompts"]["differences"][0]
 
 
