@@ -95,16 +95,18 @@ def allow_server(url: str) -> None:
             raise unwritable(error) from error
 
 
-def check_allowed(url: str, index: Path, use: str, key: str) -> None:
-    """Raise SettingsError if an index, which a stranger may have made, names a remote server that the user never named.
+def check_allowed(url: str, index: Path, use: str, key: str, command: str = "search") -> None:
+    """Raise SettingsError if an index or a run, which a stranger may have made, names a remote server that the user
+    never named.
 
     Args:
         use: what the index uses the server for, as in "was embedded by".
         key: environment variable with the key, which the server would receive with queries.
+        command: one with the option --allow-server.
     """
     if _needs_note(url) and not _note(url).exists():
         raise SettingsError(f"{index} {use} a server, {url}, which would receive your queries and {key}; if you trust "
-                            "it, run `ragbed search` once with --allow-server")
+                            f"it, run `ragbed {command}` once with --allow-server")
 
 
 def _needs_note(url: str) -> bool:

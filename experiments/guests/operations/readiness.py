@@ -100,7 +100,7 @@ async def _check_model(client: ModelClient) -> None:
 
 
 async def _check_store(server: ServerState) -> None:
-    await server.sessions.traffic.threads("", 1)
+    await server.sessions.traffic.check({name: one.assistant for name, one in server.configurations.items()})
 
 
 async def _check_indexes(server: ServerState) -> None:

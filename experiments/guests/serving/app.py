@@ -5,6 +5,7 @@ import asyncio
 import contextlib
 import ipaddress
 import logging
+import math
 import os
 import signal
 import socket
@@ -58,8 +59,6 @@ from ragbed.experiments.guests.serving.supervisor import SharedNumbers, Worker, 
 from ragbed.experiments.guests.traffic.postgres_traffic import is_postgres
 from ragbed.experiments.guests.traffic.traffic import Traffic
 from ragbed.experiments.terminal.display import note, say
-
-_GRACE_SECONDS = 30  # seconds that running answers have when the server stops
 
 
 @contextlib.asynccontextmanager
@@ -231,7 +230,7 @@ async def _serve(listening: socket.socket, target: Path, given: Mapping[str, Any
             await asyncio.to_thread(_note_start, server, settings, gate, listening, edge)
         app = create_app(server, gate, edge, worker.numbers if worker else None)
         running = GuardedServer(Connections(gate.connections, proxies=edge.proxies), app,
-                                timeout_graceful_shutdown=_GRACE_SECONDS)
+                                timeout_graceful_shutdown=math.ceil(gate.grace))
         if worker is not None:
             worker.numbers.put(0, 0)
             worker.stop_with_supervisor(lambda: running.handle_exit(signal.SIGTERM, None))

@@ -42,6 +42,9 @@ KeyFile = Annotated[Path | None, typer.Option("--keys", metavar="FILE", help=(
 Allow = Annotated[list[str] | None, _more("--allow", metavar="RULE", help=(
     "Who may read which documents, e.g. 'groups in key.groups'."))]
 Owner = Annotated[str, _more("--as", metavar="NAME", help="Owner of the key whose documents --mcp may read.")]
+AllowServer = Annotated[bool, _more("--allow-server", help=(
+    "Trust the servers that TARGET names with questions, passages and API key."))]
+Grace = Annotated[float, _more("--grace", min=0, help="Seconds that running answers have when the server stops.")]
 HostNames = Annotated[list[str] | None, _more("--name", metavar="HOST", help="Additional host name of the server.")]
 QuestionRate = Annotated[str, _more("--rate", help="Questions per key, such as 10/second.")]
 Concurrency = Annotated[int, _more(min=1, help="Maximum concurrent answers.")]
@@ -89,6 +92,8 @@ def serve(
         log_texts: LogTexts = False, fallback: Fallback = None, fallback_after: FallbackAfter = None,
         cache: CacheSeconds = None, spend: Spend = "", title: Title = "Ask the documents", examples: Examples = None,
         mcp: Stdio = False,
+        allow_server: AllowServer = False,
+        grace: Grace = 30,
 ) -> None:
     """Serve configurations: an OpenAI-compatible API and a chat page.
 
@@ -102,6 +107,7 @@ def serve(
     if mcp:
         MissingExtra.check("mcp", "mcp")
     from ragbed.experiments.guests.serving.app import serve as run
+    from ragbed.experiments.guests.serving.configurations import allow_target
     from ragbed.experiments.guests.serving.size_limits import SizeLimits
     from ragbed.experiments.guests.serving.state import PageSettings
     from ragbed.experiments.guests.traffic.postgres_traffic import is_postgres
@@ -110,13 +116,16 @@ def serve(
         refuse("--traffic has no effect, because the PostgreSQL database of --threads stores the traffic too; omit it, "
                "and copy the traffic to a folder with `ragbed copy-traffic`")
 
+    if allow_server:
+        allow_target(target)
     given: dict[str, Any] = given_settings(model=model, reasoning=reasoning, retrieval=retrieval, retriever=retriever,
                                            where=where, k=k, max_tokens=max_tokens, call_seconds=call_seconds,
                                            framing=framing)
     run(target, given, host=host, port=port, url=url, traffic=traffic or Path("traffic"), threads=threads,
         citations=citations, explore=explore, sizes=SizeLimits(max_question, task=max_task), keys=keys,
         names=names or (), rate=rate,
-        limits={"concurrency": concurrency, "queue": queue, "seconds": timeout, "connections": connections},
+        limits={"concurrency": concurrency, "queue": queue, "seconds": timeout, "connections": connections,
+                "grace": grace},
         edge={"log": log, "root_path": root_path, "proxies": proxies or (), "origins": origins or ()},
         log_texts=log_texts, spend=spend, page=PageSettings(title, tuple(examples or ())),
         answering={name: value for name, value in (("fallback", fallback), ("fallback_after", fallback_after),

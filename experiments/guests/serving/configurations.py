@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import logging
 import re
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -24,9 +24,10 @@ from ragbed.experiments.running.plan import Plan
 from ragbed.experiments.runs.finished import Finished, open_finished
 from ragbed.experiments.settings.file import read_content, split_runs
 from ragbed.guests import locate_run
-from ragbed.retrieval.index import Index
+from ragbed.retrieval.embedders.opening import allow_server, check_allowed
+from ragbed.retrieval.index import Index, allow_servers
 from ragbed.retrieval.retrievers import KINDS
-from ragbed.retrieval.storage.manifest import MANIFEST
+from ragbed.retrieval.storage.manifest import MANIFEST, read_manifest
 from ragbed.strategies.catalogue import SEARCH_ONLY
 from ragbed.strategies.prompting import prompts_hash
 from ragbed.strategies.settings.strategy_config import parse_strategy
@@ -181,6 +182,15 @@ def _reopen_index(old: Assistant) -> Index:
     return index
 
 
+def allow_target(target: Path) -> None:
+    """Remember that the user trusts the servers that an index, a run or a settings file names."""
+    if (target / MANIFEST).is_file() and not (target / "config.yaml").is_file():
+        allow_servers(read_manifest(target))
+    elif target.is_dir():
+        with open_finished(locate_run(target)) as run:
+            _cells_of_run(run, servers=True)
+
+
 def read_target(target: Path, given: Mapping[str, Any]) -> list[ConfigurationSettings]:
     """Return the configurations of a target. A run or a settings file gives its cells, with scores if the run has
     finished. An index gives one configuration, with the settings in `given`.
@@ -209,8 +219,9 @@ def read_target(target: Path, given: Mapping[str, Any]) -> list[ConfigurationSet
     return found
 
 
-def _cells_of_run(run: Finished, trusted: bool = False) -> list[ConfigurationSettings]:
-    """Return the cells of a run. Custom strategies are loaded only if the settings are `trusted`."""
+def _cells_of_run(run: Finished, trusted: bool = False, servers: bool = False) -> list[ConfigurationSettings]:
+    """Return the cells of a run. Custom strategies are loaded only if the settings are `trusted`. A remote model is
+    asked only if they are, the user named its server before, or allows the run's `servers` now."""
     if damage := run.folder.find_damage():
         raise RunError(f"{run.path}: {damage}; `ragbed verify` shows what differs")
     plan = Plan.of_finished(run)
@@ -228,7 +239,23 @@ def _cells_of_run(run: Finished, trusted: bool = False) -> list[ConfigurationSet
         measured[row["id"]] = Measured(first, found["mean"], found["low"], found["high"], found["n"], run.name, date,
                                        changed)
     cells = {run.labels[cell.id]: cell for cell in run.cells}
-    return _servable(plan, cells, measured, str(run.path))
+    found = _servable(plan, cells, measured, str(run.path))
+    for url in {url for one in found for url in _list_servers(one.settings)}:
+        if trusted or servers:
+            allow_server(url)
+        else:
+            check_allowed(url, run.path, "asks a model on", "RAGBED_API_KEY", "serve")
+    return found
+
+
+def _list_servers(settings: AssistantSettings) -> Iterator[str]:
+    """Yield the URLs of models that answer, grade or rewrite with these settings."""
+    values = [settings.model_dump(mode="json", include={"model", "retriever", "calls"})]
+    for value in values:
+        if isinstance(value, dict | list):
+            values += value.values() if isinstance(value, dict) else value
+        elif isinstance(value, str) and value.startswith(("http://", "https://")):
+            yield value
 
 
 def _servable(plan: Plan, cells: Mapping[str, Cell], measured: Mapping[str, Measured],

@@ -156,6 +156,7 @@ class GateSettings:
         body: maximum bytes of a request.
         bodies: maximum bytes of all requests that are arriving.
         connections: maximum number of open connections.
+        grace: seconds that running answers have when the server stops.
         origins: other sites whose pages may send requests, with a key but without the cookie.
     """
 
@@ -168,6 +169,7 @@ class GateSettings:
     body: int = 1_000_000
     bodies: int = 64_000_000
     connections: int = 1_000
+    grace: float = 30.0
     origins: frozenset[str] = frozenset()
 
 
@@ -192,6 +194,9 @@ class RequestGate:
                 raise
             late = http_error(504, f"no answer within {self._settings.seconds:g} seconds", "timeout")
             await answer.end(late, scope, receive)
+        except asyncio.CancelledError:  # uvicorn cancels what is left after the grace
+            stopped = http_error(503, "the server was stopped before the answer ended", "stopped")
+            await answer.end(stopped, scope, receive)
 
     async def _admit(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers = Headers(scope=scope)

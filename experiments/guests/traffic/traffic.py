@@ -234,6 +234,11 @@ class Traffic:
             await asyncio.to_thread(clean_file, Path(self.place) / THREADS)
         return found
 
+    async def check(self, answering: Mapping[str, Assistant]) -> None:
+        """Raise RunError if answers of these configurations cannot be stored now."""
+        await self.spend("", "", 0.0)  # writes
+        await self._do(lambda: [self._run(folder_name(name, one), one) for name, one in answering.items()])
+
     async def _do(self, work: Callable[..., T], *given: Any) -> T:
         # the shield completes the write even if the client disconnects
         return await asyncio.shield(asyncio.get_running_loop().run_in_executor(self._thread, work, *given))
