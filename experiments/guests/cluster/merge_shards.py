@@ -136,11 +136,7 @@ def merged_run(paths: Sequence[Path], out: Path, fresh: bool = False) -> Iterato
         assert about is not None
         for part in parts:
             _check(part, first)
-        stored = sorted(row for part in parts for row in part.folder.database.rows(
-            "SELECT place, content FROM questions"))
-        if digest(*(content for _, content in stored)) != first.made.benchmark["stored"]:
-            raise RunError("the shards lack questions of the run or have others, because one is unfinished or damaged; "
-                           "rerun the command of each shard")
+        _check_questions(parts)
         manifest: dict[str, Any] = json.loads(read_run_file(first.folder.path / "manifest.json"))
         del manifest["shard"]
         lock = lock_run(out)

@@ -91,9 +91,7 @@ def serve(
         root_path: RootPath = "", proxies: Proxies = None, origins: Origins = None, log: Log = "text",
         log_texts: LogTexts = False, fallback: Fallback = None, fallback_after: FallbackAfter = None,
         cache: CacheSeconds = None, spend: Spend = "", title: Title = "Ask the documents", examples: Examples = None,
-        mcp: Stdio = False,
-        allow_server: AllowServer = False,
-        grace: Grace = 30,
+        mcp: Stdio = False, allow_server: AllowServer = False, grace: Grace = 30,
 ) -> None:
     """Serve configurations: an OpenAI-compatible API and a chat page.
 
@@ -115,17 +113,15 @@ def serve(
     if traffic is not None and is_postgres(threads):
         refuse("--traffic has no effect, because the PostgreSQL database of --threads stores the traffic too; omit it, "
                "and copy the traffic to a folder with `ragbed copy-traffic`")
-
     if allow_server:
         allow_target(target)
     given: dict[str, Any] = given_settings(model=model, reasoning=reasoning, retrieval=retrieval, retriever=retriever,
                                            where=where, k=k, max_tokens=max_tokens, call_seconds=call_seconds,
                                            framing=framing)
     run(target, given, host=host, port=port, url=url, traffic=traffic or Path("traffic"), threads=threads,
-        citations=citations, explore=explore, sizes=SizeLimits(max_question, task=max_task), keys=keys,
-        names=names or (), rate=rate,
-        limits={"concurrency": concurrency, "queue": queue, "seconds": timeout, "connections": connections,
-                "grace": grace},
+        citations=citations, explore=explore, sizes=SizeLimits(max_question, task=max_task), keys=keys, rate=rate,
+        names=names or (), limits={"concurrency": concurrency, "queue": queue, "seconds": timeout, "grace": grace,
+                                   "connections": connections},
         edge={"log": log, "root_path": root_path, "proxies": proxies or (), "origins": origins or ()},
         log_texts=log_texts, spend=spend, page=PageSettings(title, tuple(examples or ())),
         answering={name: value for name, value in (("fallback", fallback), ("fallback_after", fallback_after),
