@@ -14,7 +14,7 @@ def index(tmp_path_factory):
     return index_of_aster(tmp_path_factory.mktemp("aster"))
 
 
-def test_conversations_are_found_and_renamed(page_of, index):
+def test_conversations_are_found_renamed_and_deleted(page_of, index):
     page = page_of(model, lambda url: configurations(index, url)[:1])
     for number in range(6):
         page.locator("#new").click()
@@ -26,6 +26,17 @@ def test_conversations_are_found_and_renamed(page_of, index):
     page.get_by_role("textbox", name="Rename the conversation").fill("The <b>Cormorant</b>")
     page.keyboard.press("Enter")
     page.get_by_role("button", name="The <b>Cormorant</b>", exact=True).wait_for()
+    again = page_of.opened(page.server)
+    again.get_by_role("button", name="Delete “The <b>Cormorant</b>”").click()
+    again.get_by_role("button", name="Cancel").click()
+    assert again.locator("#list li").count() == 6
+    again.get_by_role("button", name="The <b>Cormorant</b>", exact=True).click()
+    again.locator(".turn").wait_for()
+    again.get_by_role("button", name="Delete “The <b>Cormorant</b>”").click()
+    again.locator("#change").get_by_role("button", name="Delete").click()
+    again.locator("#list li").nth(5).wait_for(state="detached")
+    assert again.locator(".turn").count() == 0
+    assert "thread=" not in again.url
 
 
 def test_examples_are_asked_with_a_click_and_answers_are_copied_with_their_sources(page_of, index):

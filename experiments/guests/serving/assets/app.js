@@ -191,7 +191,7 @@ $("new").onclick = () => { showThreads(false); begin(); };
 $("menu").onclick = () => showThreads(!document.body.classList.contains("threads"));
 $("find").oninput = () => drawThreads(page.shown);
 $("leave").onclick = () => signOut().catch((error) => trouble(error.message));
-Object.assign(acts, { open: openThread, trouble });
+Object.assign(acts, { open: openThread, trouble, deleted: (id) => { if (id === page.shown) begin(); } });
 $("list").onkeydown = (event) => {
   const step = { ArrowDown: 1, ArrowUp: -1 }[event.key], every = [...$("list").querySelectorAll("[data-thread]")];
   if (!step) return;

@@ -1,12 +1,12 @@
-// The list of earlier conversations: search, open and rename them.
-import { get, patch } from "./api.js";
+// The list of earlier conversations: search, open, rename and delete them.
+import { get, patch, remove } from "./api.js";
 import { $, el, tell, tool } from "./dom.js";
 
 const LEAST = 6; // conversations from which on the list can be searched
 let all = [];
 
-// open: shows a conversation. trouble: shows an error.
-export const acts = { open: null, trouble: null };
+// open: shows a conversation. deleted: called after one was deleted. trouble: shows an error.
+export const acts = { open: null, deleted: null, trouble: null };
 
 export async function listThreads(shown) {
   all = (await get("/api/threads")).threads;
@@ -39,7 +39,7 @@ function line(one, shown) {
   const tried = (act) => () => act().catch((error) => acts.trouble(error.message));
   return el("li", { class: "thread" },
     el("button", { type: "button", dir: "auto", "data-thread": one.id, title: one.title, onclick: tried(() => acts.open(one.id)) }, one.title),
-    tool("edit", `Rename “${one.title}”`, tried(() => rename(one, shown))));
+    tool("edit", `Rename “${one.title}”`, tried(() => rename(one, shown))), tool("bin", `Delete “${one.title}”`, tried(() => drop(one, shown))));
 }
 
 async function rename(one, shown) {
@@ -48,6 +48,14 @@ async function rename(one, shown) {
   await patch(path(one), { title });
   await listThreads(shown);
   tell("Renamed.");
+}
+
+async function drop(one, shown) {
+  if (!await ask("Delete the conversation?", `“${one.title}”, with its questions, answers and feedback, is deleted from the server.`, "Delete")) return;
+  await remove(path(one));
+  acts.deleted(one.id);
+  await listThreads(one.id === shown ? null : shown);
+  tell("Deleted.");
 }
 
 const path = ({ id }) => `/api/threads/${encodeURIComponent(id)}`;
