@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from scripted_server import ScriptedServer
@@ -160,6 +161,7 @@ def test_its_parser_reads_files_for_an_index(outputs):
 async def test_its_tool_is_offered_to_mcp_clients(tmp_path, monkeypatch):
     pytest.importorskip("mcp")
     from ragbed import guests
+    from ragbed.experiments.guests.access.access import Access
     from ragbed.experiments.guests.serving.mcp_server import create_mcp_server
     from ragbed.experiments.guests.serving.state import ServerState
 
@@ -167,7 +169,8 @@ async def test_its_tool_is_offered_to_mcp_clients(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setattr(guests, "installed", lambda: (guests.Guest("ferries", {
         "tool": {"next_ferry": "ferries:next_ferry"}}),))
-    server = create_mcp_server(ServerState({}, None, None, None))
+    sessions = SimpleNamespace(access=Access((), lambda owner: {}))
+    server = create_mcp_server(ServerState({}, sessions, None, None))
     assert "next_ferry" in {tool.name for tool in await server.list_tools()}
 
 
