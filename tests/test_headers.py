@@ -84,3 +84,12 @@ async def test_an_assistant_shows_headers_if_asked(filings, serve):
         async with Assistant.open(settings) as assistant:
             answer = await assistant.ask("What was 3M's capital expenditure?")
         assert answer.outcome == outcome
+
+
+def test_ask_shows_headers_if_asked(filings, serve, ragbed):
+    server = serve(reply)
+    given = ("What was 3M's capital expenditure?", "--index", filings / "idx", "--model", f"{server.url}#m",
+             "--reasoning", "direct", "--retriever", "bm25")
+    assert "1,577 [" not in ragbed("ask", *given)[1]
+    out = ragbed("ask", *given, "--headers")
+    assert "1,577 [" in out[1], out

@@ -95,6 +95,8 @@ def ask(question: Asked, index: IndexFolder, model: AnyModel = None,
         reasoning: Reasoning = "chain_of_thought", retrieval: Retrieval = "once", k: ChunksPerSearch = 5,
         retriever: RetrieverText = "dense", where: Conditions = None, max_tokens: MaxTokens = 1024,
         temperature: Temperature = "0",
+        headers: Annotated[bool, typer.Option("--headers", help=(
+            "Prompts name the document, section and page of each passage."))] = False,
         history: Annotated[Path | None, typer.Option("--history", metavar="FILE", help=(
             "Earlier messages: JSON Lines with role and content."))] = None,
         stream: Streamed = False, trace: Traced = False, json: AsJson = False) -> None:
@@ -108,7 +110,8 @@ def ask(question: Asked, index: IndexFolder, model: AnyModel = None,
     """
     from ragbed.experiments.terminal.answer_display import ask
 
-    settings = _settings(index, model, reasoning, retrieval, k, retriever, where, max_tokens, temperature)
+    settings = _settings(index, model, reasoning, retrieval, k, retriever, where, max_tokens, temperature
+                         ).model_copy(update={"headers": headers})
     if not ask(settings, question, turns=_turns(history) if history else (), stream=stream, trace=trace, json=json):
         raise typer.Exit(1)
 

@@ -26,6 +26,7 @@ CallSeconds = Annotated[float | None, _more(min=0.1, help=(
     "Seconds per call of the model, if TARGET is an index. Default: 120."))]
 Framing = Annotated[Literal["delimited", "datamarked", "none"] | None, _more(metavar="NAME", help=(
     "Marks of passages: delimited (default), datamarked, none."))]
+Headers = Annotated[bool, _more("--headers", help="Prompts name document, section and page of each passage.")]
 Where = Annotated[list[str] | None, _more("--where", help="Filter, if TARGET is an index, e.g. 'page >= 3'.")]
 Host = Annotated[str, typer.Option(help="Address to listen on; other machines need --keys.")]
 Port = Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on; 0 for any free one.")]
@@ -81,9 +82,9 @@ LogTexts = Annotated[bool, _more("--log-texts", help="Write questions and answer
 def serve(
         target: Target, model: Model = None, reasoning: Reasoning = None, retrieval: Retrieval = None,
         retriever: Retriever = None, k: ChunksPerSearch = None, max_tokens: MaxTokens = None,
-        call_seconds: CallSeconds = None, framing: Framing = None, where: Where = None, host: Host = "127.0.0.1",
-        port: Port = 8700, url: BaseUrl = "", traffic: TrafficFolder = None, threads: Threads = None,
-        citations: CitationForm = "annotations", explore: Explore = 0.0, keys: KeyFile = None,
+        call_seconds: CallSeconds = None, framing: Framing = None, headers: Headers = False, where: Where = None,
+        host: Host = "127.0.0.1", port: Port = 8700, url: BaseUrl = "", traffic: TrafficFolder = None,
+        threads: Threads = None, citations: CitationForm = "annotations", explore: Explore = 0.0, keys: KeyFile = None,
         allow: Allow = None, owner: Owner = "", names: HostNames = None, rate: QuestionRate = "60/minute",
         concurrency: Concurrency = 64, queue: Waiting = 64, connections: MaxConnections = None,
         max_question: MaxQuestion = 4000, max_task: MaxTask = 32_000, timeout: Timeout = 900,
@@ -117,7 +118,7 @@ def serve(
         allow_target(target)
     given: dict[str, Any] = given_settings(model=model, reasoning=reasoning, retrieval=retrieval, retriever=retriever,
                                            where=where, k=k, max_tokens=max_tokens, call_seconds=call_seconds,
-                                           framing=framing)
+                                           framing=framing, headers=headers or None)
     run(target, given, host=host, port=port, url=url, traffic=traffic or Path("traffic"), threads=threads,
         citations=citations, explore=explore, sizes=SizeLimits(max_question, task=max_task), keys=keys, rate=rate,
         names=names or (), limits={"concurrency": concurrency, "queue": queue, "seconds": timeout, "grace": grace,
