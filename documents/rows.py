@@ -15,7 +15,7 @@ from pydantic import TypeAdapter, ValidationError
 from ragbed.documents.decoding import SEPARATOR_LINE, decode
 from ragbed.documents.errors import BenchmarkError, DocumentError
 from ragbed.documents.json import loads
-from ragbed.documents.paths import expand_path
+from ragbed.documents.paths import expand_path, open_file
 
 S = TypeVar("S")
 T = TypeVar("T")
@@ -198,7 +198,8 @@ def read_json(file: Path) -> Any:
 def read_text(file: Path) -> str:
     """Read a text file in UTF-8, with or without a byte order mark. Raises BenchmarkError if it cannot be read."""
     try:
-        return expand_path(file).read_text(encoding="utf-8-sig")
+        with io.TextIOWrapper(open_file(expand_path(file)), encoding="utf-8-sig") as opened:
+            return opened.read()
     except OSError as error:
         raise BenchmarkError(f"{file}: cannot be read: {error.strerror}") from error
     except UnicodeDecodeError as error:
@@ -212,7 +213,8 @@ def read_spreadsheet_text(file: Path) -> tuple[str, str]:
     most frequent one in the first line that is not blank. Raises BenchmarkError if the file cannot be read.
     """
     try:
-        text = decode(expand_path(file).read_bytes(), str(file)).removeprefix("\ufeff")
+        with open_file(expand_path(file)) as opened:
+            text = decode(opened.read(), str(file)).removeprefix("\ufeff")
     except OSError as error:
         raise BenchmarkError(f"{file}: cannot be read: {error.strerror}") from error
     except DocumentError as error:

@@ -102,13 +102,13 @@ def test_no_function_is_longer_than_50_lines():
                 if (lines := (one.end_lineno or 0) - one.lineno + 1) > 50}
 
 
-def test_the_core_has_at_most_43_000_lines_and_each_guest_4_500():
+def test_the_core_has_at_most_42_000_lines_and_each_guest_4_500():
     guests = ROOT / "experiments" / "guests"
     sizes = {}
     for path in [*FILES, *(ROOT / "ragbed").glob("*.py")]:
         guest = path.relative_to(guests).parts[0] if path.is_relative_to(guests) else "core"
         sizes[guest] = sizes.get(guest, 0) + len(path.read_text(encoding="utf-8").splitlines())
-    assert sizes.pop("core") <= 43_000
+    assert sizes.pop("core") <= 42_000
     assert {guest: lines for guest, lines in sizes.items() if lines > 4_500} == {}
 
 

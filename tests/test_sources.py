@@ -16,6 +16,8 @@ from ragbed.documents import (
     read_documents,
     unread_files,
 )
+from ragbed.documents.errors import BenchmarkError
+from ragbed.documents.rows import read_csv, read_rows, read_spreadsheet_text, read_text
 
 
 def write(root: Path, *names: str) -> None:
@@ -89,6 +91,9 @@ def test_a_named_pipe_does_not_block(tmp_path: Path) -> None:
     (source,) = find_sources([tmp_path / "pipe.txt"])
     assert source.problem == "not a regular file"
     assert find_sources([tmp_path]) == []
+    for read in (read_text, read_spreadsheet_text, read_csv, read_rows):
+        with pytest.raises(BenchmarkError, match="a pipe or a device, not a file"):
+            list(read(tmp_path / "pipe.txt"))
 
 
 @pytest.mark.skipif(os.name == "nt" or os.geteuid() == 0, reason="this user reads every folder")
