@@ -20,6 +20,7 @@ def alter(run, statement, *values):
     for cell, question, result in folder.database.read("SELECT cell, question, result FROM records"):
         folder.database.put("UPDATE records SET hash = ? WHERE cell = ? AND question = ?", (
             hashlib.sha256(result.encode()).hexdigest(), cell, question))
+    folder.seal((run / "summary.json").read_text())
     folder.close()
 
 
