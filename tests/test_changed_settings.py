@@ -32,7 +32,8 @@ def made(folder):
         tables = [row[0] for row in database.execute("SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY 1")]
         rows = [database.execute(query).fetchall() for query in (
             "SELECT cell, question, place, hash FROM records ORDER BY 1, 2", "SELECT * FROM calls ORDER BY key",
-            "SELECT * FROM searches ORDER BY key", "SELECT * FROM texts ORDER BY hash", "SELECT * FROM pins ORDER BY 1",
+            "SELECT * FROM searches ORDER BY key", "SELECT * FROM texts ORDER BY hash",
+            "SELECT * FROM pins WHERE name != 'seal' ORDER BY 1",  # the seal has the hash of the times
             "SELECT * FROM questions ORDER BY 1")]
     database.close()
     return (folder / "summary.json").read_text(), (folder / "config.yaml").read_text(), tables, rows

@@ -5,6 +5,7 @@ import shutil
 import sqlite3
 
 import pytest
+from sealed import seal
 
 from ragbed.experiments.runs.store import FORMAT, VERSION
 
@@ -32,6 +33,7 @@ def summarised(finished):
         summary = json.loads(path.read_text())
         edit(summary)
         path.write_text(json.dumps(summary))
+        seal(finished)
 
     return change
 
@@ -47,6 +49,7 @@ def test_a_run_of_another_version_is_refused_by_all_that_read_it(format, finishe
 def test_a_manifest_of_another_version_is_refused(finished, ragbed):
     path = finished / "manifest.json"
     path.write_text(json.dumps({**json.loads(path.read_text()), "scheme": None}))
+    seal(finished)
     for command in ("report", "show"):
         ragbed.refuses(command, finished, *AND.get(command, []), says=["made by another version of ragbed"])
 

@@ -88,6 +88,7 @@ def rehash(folder):
     for cell, question, result in folder.database.read("SELECT cell, question, result FROM records"):
         folder.database.put("UPDATE records SET hash = ? WHERE cell = ? AND question = ?", (
             hashlib.sha256(result.encode()).hexdigest(), cell, question))
+    folder.seal((folder.path / "summary.json").read_text())
 
 
 def test_a_run_with_tools_is_read_again_and_one_whose_calls_were_altered_is_not(run, ragbed):

@@ -113,8 +113,9 @@ def test_a_document_without_an_id_is_known_by_its_text():
 
 
 def test_what_is_none_of_the_chunks_is_refused():
-    with pytest.raises(SettingsError, match=r"not one of the chunks, 'Bells ring\.'; put the chunk's id"):
+    with pytest.raises(SettingsError, match="not one of the chunks it was given; put the chunk's id") as refused:
         given(Document("Bells ring."), chunks=CHUNKS)
+    assert "Bells" not in str(refused.value)  # the reader of the error may not be allowed to read the document
 
 
 def test_without_chunks_a_document_becomes_one_with_a_lasting_id():

@@ -71,7 +71,7 @@ def test_an_answer_whose_hash_was_altered_with_it_is_found_by_the_hash_over_all(
           _hash(new))
     status, checks = finished()
     assert status == 1
-    assert wrong(checks) == ["results", "figures"]
+    assert wrong(checks) == ["seal", "results", "figures"]
 
 
 def test_records_that_are_missing_or_unreadable_are_said_to_be(finished, town):

@@ -5,6 +5,7 @@ from pathlib import Path
 import httpx2 as httpx
 import pytest
 import yaml
+from sealed import seal
 from serving import index_of, served
 
 from ragbed.documents import SettingsError
@@ -73,6 +74,7 @@ def test_it_is_said_that_prompts_have_changed_since_they_were_measured(settings,
         pass
     manifest = tmp_path / "runs" / "capitals" / "manifest.json"
     manifest.write_text(json.dumps({**json.loads(manifest.read_text()), "prompts": "of another day"}))
+    seal(manifest.parent)
     assert str(read_target(settings, {})[0].measured).endswith("; its prompts or strategies have changed since")
 
 
