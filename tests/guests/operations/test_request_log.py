@@ -164,6 +164,7 @@ def test_the_server_says_which_part_is_not_ready(serve, index, tmp_path, caplog)
     assert [record.message.startswith("not ready: model: ") for record in caplog.records] == [True]
 
 
+@pytest.mark.slow
 def test_a_model_server_that_hangs_is_not_ready(index, tmp_path):
     with socket.create_server(("127.0.0.1", 0)) as silent:
         model = f"http://127.0.0.1:{silent.getsockname()[1]}/v1"

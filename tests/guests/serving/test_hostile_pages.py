@@ -60,6 +60,7 @@ def opened(serve, tmp_path, monkeypatch, own_cache):
         yield client, {index.document(chunk.document).source: f"/documents/{chunk.document}" for chunk in index.chunks}
 
 
+@pytest.mark.slow
 def test_a_page_that_draws_endlessly_is_given_up_and_other_pages_are_drawn_meanwhile(opened):
     client, at = opened
     with ThreadPoolExecutor(1) as threads:

@@ -142,6 +142,7 @@ def test_a_head_has_a_length_also_if_it_arrives_at_once(guarded):
         assert received(connect(GET[:-2] + head + b"\r\n")).startswith(b"HTTP/1.1 400")
 
 
+@pytest.mark.slow
 def test_a_client_that_does_not_read_is_cut_off(guarded):
     connect = guarded(write_seconds=0.5)
     unread = connect(GET.replace(b"/ ", b"/endless "))

@@ -137,6 +137,7 @@ async def test_a_tool_whose_package_is_missing_is_left_out(answering, monkeypatc
         for tool, package in (("grep", "re2"), ("sql", "duckdb"))]
 
 
+@pytest.mark.slow
 async def test_expensive_calls_of_many_clients_block_nobody(serve, tmp_path):
     endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1e9) SELECT max(i) FROM n"
     with answering_from(serve, index_of(tmp_path, TABLES), tmp_path) as start:
