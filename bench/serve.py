@@ -7,8 +7,9 @@ The script starts a model server that streams a short cited answer at once. In e
 questions, all at once. The ratio is the median of each round's ratio to the bare model server. For ragbed the script
 also counts the records. LangGraph's own server takes part if its command is given: it runs one node with one call.
 
-With `--hostile`, a few clients ask one question after another for so many seconds, in every round once alone, and once
-while another client has PDF pages drawn that never end, and asks questions of 200 kB.
+`--hostile SECONDS` measures what a hostile client does to others. Each round has two parts of this length. In both, a
+few clients ask one question after another. In the second part, another client also requests PDF pages that never finish
+drawing, and sends questions of 200 kB.
 """
 from __future__ import annotations
 

@@ -133,7 +133,7 @@ def test_scheme_and_name_are_the_settings(kind):
     assert all(text.strip() for text in (about.paper, about.licence, about.size, about.get))
 
 
-@each("name", [*BENCHMARKS, "all of one's own"])
+@each("name", [*BENCHMARKS, "own questions with every field"])
 def test_whatever_a_scheme_names_exists(name):
     every = Question("q", "?", ("A",), True, options=(("A", "x"),), sub_answers=("x",), steps=(Step("x"),))
     scheme = BENCHMARKS[name].scheme if name in BENCHMARKS else OwnQuestions(path="own").scheme_of([every])

@@ -170,7 +170,7 @@ def test_a_message_is_logged_once_a_minute_with_a_count(caplog):
 
 @contextlib.contextmanager
 def command(capitals, folder, files, *options):
-    """`ragbed serve` in a process that may open so many files; its URL, or None, and its log."""
+    """Start `ragbed serve` with a limit on open files; yield its URL (None if it did not start) and its log."""
     with open(folder / "log", "w") as log:
         process = subprocess.Popen(
             [sys.executable, "-m", "ragbed", "serve", str(capitals), "--model", "http://127.0.0.1:9/v1#m", "--port",
