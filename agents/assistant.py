@@ -4,7 +4,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import operator
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
@@ -145,9 +145,16 @@ class Assistant:
 
     async def stream(self, question: str, options: Options = (), thread: str | None = None) -> AsyncGenerator[Event]:
         """Yield the events that `agents.graph` lists, including tokens. The last one is `answer`."""
-        async with contextlib.aclosing(self.play(self.begin(question, options, thread), streaming=True)) as events:
-            async for event in events:
-                yield {"event": "answer", **answer_to_json(event)} if isinstance(event, Answer) else event
+        events: asyncio.Queue[Event | None] = asyncio.Queue()
+        playing = asyncio.ensure_future(self.play(self.begin(question, options, thread), events.put_nowait))
+        playing.add_done_callback(lambda _: events.put_nowait(None))
+        try:
+            while (event := await events.get()) is not None:
+                yield event
+            yield {"event": "answer", **answer_to_json(await playing)}
+        finally:
+            playing.cancel()
+            await asyncio.wait({playing})
 
     async def resume(self, saved: State | str) -> Answer:
         """Continue a question from its saved state, or the last question of a thread.
@@ -159,9 +166,7 @@ class Assistant:
         state = await self.saved(saved) if isinstance(saved, str) else saved
         if state is None:
             raise SettingsError(f"no thread {saved!r} in the checkpointer; check its name")
-        *_, answer = [event async for event in self.play(state)]
-        assert isinstance(answer, Answer)
-        return answer
+        return await self.play(state)
 
     async def saved(self, thread: str) -> State | None:
         """Return the last saved state of a thread; None if there is none. Raises SettingsError if it is invalid."""
@@ -193,8 +198,8 @@ class Assistant:
                 "turns": [{"question": _remove_unstorable(turn.question), "answer": _remove_unstorable(turn.answer)}
                           for turn in turns or ()], "results": [], "made": self.made}
 
-    async def play(self, state: State, streaming: bool = False) -> AsyncGenerator[Event | Answer]:
-        """Play a question from its state. Yield its events if `streaming`, and finally the Answer.
+    async def play(self, state: State, emit: Callable[[Event], None] | None = None) -> Answer:
+        """Play a question from its state, and return its answer. Call `emit` with each event.
 
         Raises:
             SettingsError: another question of the thread has not ended, or is being answered.
@@ -207,17 +212,14 @@ class Assistant:
             given, goes_on = await self._prepare_state(state)
             play = self.session(given)
             self._live[state["id"]] = play
-            play.streaming = streaming
+            play.streaming, play.emit = emit is not None, emit
             config: RunnableConfig = {**recursion_limit(self.settings.limits),
                                       "configurable": {"thread_id": state["id"]}}
             durable: dict[str, Any] = {"durability": "sync"} if self.graph.checkpointer else {}
-            stream = self.graph.astream(None if goes_on else given, config, stream_mode="custom", **durable)
-            async with contextlib.aclosing(cast(AsyncGenerator[Event], stream)) as events:
-                async for event in events:
-                    yield event
+            await self.graph.ainvoke(None if goes_on else given, config, output_keys="answer", **durable)
         finally:
             del self._live[state["id"]]
-        yield play.answer()
+        return play.answer()
 
     def with_filter(self, where: tuple[str, ...]) -> Assistant:
         """Return an assistant that searches only chunks that also meet these conditions, with the same threads. The

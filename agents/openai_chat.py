@@ -21,13 +21,12 @@ from ragbed.documents.http import (
     OPENAI_HOST,
     Address,
     BadReply,
-    BoundedStream,
     Response,
-    bounded_client,
     describe_error,
     transport_errors,
     unwrap_error,
 )
+from ragbed.documents.http_client import BoundedStream, bounded_client
 
 _MAX_STREAMED = 4 * MAX_REPLY_BYTES  # larger for streams, because each piece repeats the field names
 

@@ -89,6 +89,7 @@ class Session:
         started: start in `time.monotonic` seconds. For a resumed question it is shifted to leave out the interruption.
         reported: number of steps of the trace that were emitted as events.
         streaming: whether to emit events of steps and tokens.
+        emit: called with each event; None to send them to LangGraph's stream.
     """
 
     task: Task
@@ -104,6 +105,7 @@ class Session:
     started: float = field(default_factory=time.monotonic)
     reported: int = 0
     streaming: bool = False
+    emit: Callable[[dict[str, Any]], None] | None = None
     _passages: dict[str, Passage] = field(default_factory=dict)
     _recipe: Any = None
     _is_list: bool = False

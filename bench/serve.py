@@ -4,8 +4,9 @@
     python bench/serve.py --hostile 20 [--rounds 3]
 
 The script starts a model server that streams a short cited answer at once. In every round each contestant gets the same
-questions, all at once. The ratio is the median of each round's ratio to the bare model server. For ragbed the script
-also counts the records. LangGraph's own server takes part if its command is given: it runs one node with one call.
+questions, all at once. The ratios are medians of each round's ratio to the bare model server: of the median time to
+the first text, and of the time until the last stream has ended. For ragbed the script also counts the records.
+LangGraph's own server takes part if its command is given: it runs one node with one call.
 
 `--hostile SECONDS` measures what a hostile client does to others. Each round has two parts of this length. In both, a
 few clients ask one question after another. In the second part, another client also requests PDF pages that never finish
@@ -54,9 +55,6 @@ graph = built.compile()
 
 def main() -> None:
     options = _options()
-    if options.serve:
-        asyncio.run(_serve(Path(options.serve), os.environ["MODEL_URL"]))
-        return
     rounds: dict[str, list[list[float]]] = {}
     with tempfile.TemporaryDirectory() as folder, _started([sys.executable, HERE / "instant_server.py"]) as (_, model):
         place = Path(folder)
@@ -69,17 +67,13 @@ def main() -> None:
         subprocess.run([sys.executable, "-m", "ragbed", "index", *files,
                         "--out", place / "index"], env=env, check=True, capture_output=True)
         if options.hostile:
-            with _started([sys.executable, __file__, "--serve", place], env) as (_, url):
+            with _started(_command(place, model, "traffic"), env) as (_, url):
                 _show_hostile(url, options)
             return
         with contextlib.ExitStack() as running:
-            ours, url = running.enter_context(_started(
-                [sys.executable, __file__, "--serve", place], env))
+            ours, url = running.enter_context(_started(_command(place, model, "traffic"), env))
             contestants = {"model server": (model, None), "ragbed serve": (f"{url}/v1", ours)}
-            workers, url = running.enter_context(_started([
-                sys.executable, "-m", "ragbed", "serve", place / "index", "--model", f"{model}#m", "--reasoning",
-                "direct", "--retriever", "bm25", "-k", "2", "--traffic", place / "workers", "--concurrency", "256",
-                "--port", "0", "--log", "off", "--workers", "2"], env))
+            workers, url = running.enter_context(_started([*_command(place, model, "workers"), "--workers", "2"], env))
             contestants["two workers"] = (f"{url}/v1", workers)
             time.sleep(STARTING)
             if options.langgraph:
@@ -94,25 +88,10 @@ def main() -> None:
         _show(options, rounds, memory, _records(place / "traffic"))
 
 
-async def _serve(folder: Path, model: str) -> None:
-    """Serve the index of a folder, as `ragbed serve` does."""
-    import uvicorn
-
-    from ragbed.agents import AssistantSettings
-    from ragbed.agents.model_settings import CallLimits, ModelSettings
-    from ragbed.experiments.guests.serving.app import create_app, open_server
-    from ragbed.experiments.guests.serving.configurations import ConfigurationSettings
-    from ragbed.experiments.guests.serving.middleware import GateSettings
-
-    described = ConfigurationSettings("direct", AssistantSettings(
-        index=folder / "index", model=f"{model}#m", reasoning="direct", retriever="bm25", k=2,
-        calls=ModelSettings(calls=CallLimits(concurrency=256))))
-    async with open_server([described], folder / "traffic") as serving:
-        server = uvicorn.Server(uvicorn.Config(create_app(serving, GateSettings(concurrency=256)), port=0,
-                                               log_level="warning", access_log=False, lifespan="off"))
-        asyncio.get_running_loop().call_later(1, lambda: print(
-            f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}", flush=True))
-        await server.serve()
+def _command(place: Path, model: str, traffic: str) -> list[object]:
+    return [sys.executable, "-m", "ragbed", "serve", place / "index", "--model", f"{model}#m", "--reasoning", "direct",
+            "--retriever", "bm25", "-k", "2", "--traffic", place / traffic, "--concurrency", "256", "--port", "0",
+            "--log", "off"]
 
 
 async def _load(url: str, streams: int, turn: int, langgraph: bool) -> list[float]:
@@ -272,9 +251,11 @@ def _show(options: argparse.Namespace, rounds: dict[str, list[list[float]]], mem
         firsts = sorted(each for one in taken for each in one[:options.streams])
         wholes = sorted(each for one in taken for each in one[options.streams:])
         ratio = statistics.median(max(one[options.streams:]) / base for one, base in zip(taken, bare, strict=True))
+        first = statistics.median(statistics.median(one[:options.streams]) / statistics.median(base[:options.streams])
+                                  for one, base in zip(taken, rounds["model server"], strict=True))
         figures = "  ".join(f"{at:7.0f}" for at in (1000 * values[int(share * len(values))]
                                                     for values in (firsts, wholes) for share in (0.5, 0.95)))
-        print(f"{name:14} first p50, p95, whole p50, p95 (ms): {figures}   ratio {ratio:5.1f}   "
+        print(f"{name:14} first p50, p95, whole p50, p95 (ms): {figures}   ratio {first:5.1f}, {ratio:5.1f}   "
               f"{memory.get(name, 0):5.0f} MB")
 
 
@@ -284,7 +265,6 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--langgraph", help="the command of LangGraph's own server")
     parser.add_argument("--hostile", type=float, help="seconds of each measurement beside a hostile client")
-    parser.add_argument("--serve", help=argparse.SUPPRESS)
     return parser.parse_args()
 
 

@@ -10,7 +10,7 @@ import random
 import re
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -26,7 +26,7 @@ from ragbed.documents.json import loads
 from ragbed.documents.keys import GENERAL_KEY, read_key, redact_keys
 
 if TYPE_CHECKING:
-    import httpx2  # imported when a client is made: it takes 70 ms
+    pass  # imported when a client is made: it takes 70 ms
 
 OPENAI_HOST = "api.openai.com"
 SERVER_SCHEMES = ("openai", "http", "https")  # the part before the colon in the name of a model behind a server
@@ -323,51 +323,6 @@ def _status_of(error: Any, data: Mapping[str, Any]) -> int:
     said.append(error_message(error if isinstance(error, Mapping) else {"message": error}))
     return next((status for one in said for status, words in _STATUS_OF_WORD.items()
                  if re.search(words, one, re.IGNORECASE)), 500)
-
-
-class BoundedStream:
-    """Body of a reply, read block by block. Reading raises BadReply beyond `max_bytes`."""
-
-    def __init__(self, stream: httpx2.AsyncByteStream) -> None:
-        self.max_bytes, self._stream = MAX_REPLY_BYTES, stream
-
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        size = 0
-        async for block in self._stream:
-            size += len(block)
-            if size > self.max_bytes:
-                raise BadReply(f"the reply is larger than {self.max_bytes >> 20} MB")
-            yield block
-
-    async def aclose(self) -> None:
-        await self._stream.aclose()
-
-
-def bounded_client(url: str, connections: int) -> httpx2.AsyncClient:
-    """Make a client for one server that limits the size of replies. The caller handles deadlines and retries. Raises
-    ModelError if the proxy or certificates of the environment cannot be used."""
-    import httpx2
-
-    class Stream(BoundedStream, httpx2.AsyncByteStream):
-        """A bounded stream of the type that the HTTP client requires."""
-
-    async def send_on(request: httpx2.Request) -> None:
-        request.headers.update(SENT_ON.get())
-
-    async def bound(response: httpx2.Response) -> None:
-        if is_compressed(response.headers):
-            raise BadReply("the server compressed its reply, although ragbed did not ask for that")
-        if isinstance(response.stream, httpx2.AsyncByteStream):
-            response.stream = Stream(response.stream)
-
-    limits = httpx2.Limits(max_connections=connections + 4, max_keepalive_connections=connections + 4)
-    # Redirects are not followed: they would send the prompts to a host that the user did not name.
-    try:
-        return httpx2.AsyncClient(timeout=None, limits=limits, trust_env=not is_loopback(url),
-                                  headers={"Accept-Encoding": "identity"},
-                                  event_hooks={"request": [send_on], "response": [bound]})
-    except (OSError, ValueError, ImportError) as error:
-        raise proxy_error(error) from None
 
 
 @contextmanager

@@ -89,7 +89,8 @@ def strip_thinking(text: str) -> str:
     return "".join(kept)
 
 
-def find_citations(text: str) -> list[tuple[int, int, tuple[int, ...]]]:
+@lru_cache(64)  # the text of an answer is read several times
+def find_citations(text: str) -> tuple[tuple[int, int, tuple[int, ...]], ...]:
     """Return start, end and cited numbers of each mark, in code points: `[1]`, `[1, 2]`, `[1-3]`, `[^1]`, `[Doc 1]`,
     `【1†source】`, `\\[1\\]`, `[1](https://...)`, `(source 1)` and raised numbers. A range that runs backwards or spans
     more than 100 numbers gives only its two ends. Years (`[1999]`), indices (`a[1]`) and exponents (`m²`) are no marks.
@@ -108,7 +109,7 @@ def find_citations(text: str) -> list[tuple[int, int, tuple[int, ...]]]:
             seen.update(dict.fromkeys(numbers))
         if not all(number in _YEAR for number in seen):
             marks.append((*mark.span(), tuple(seen)))
-    return marks
+    return tuple(marks)
 
 
 def _is_exponent(before: str, raised: str) -> bool:

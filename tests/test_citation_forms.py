@@ -46,7 +46,7 @@ def test_other_brackets_and_raised_digits_are_no_citations(text):
 
 def test_marks_of_every_form_are_linked_and_renumbered_at_their_place():
     text = "Oak【2†source】 burns¹."
-    assert find_citations(text) == [(3, 13, (2,)), (19, 20, (1,))]
+    assert find_citations(text) == ((3, 13, (2,)), (19, 20, (1,)))
     assert renumber_citations(text, {1: 4, 2: 5}, 5) == "Oak[5] burns[4]."
 
 

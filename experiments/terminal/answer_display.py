@@ -2,7 +2,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from functools import partial
@@ -147,14 +146,8 @@ async def _play(settings: AssistantSettings, question: str, turns: Sequence[Turn
     from ragbed.agents.assistant import Assistant
 
     async with Assistant.open(settings) as assistant:
-        state = assistant.begin(question, turns=turns)
-        async with contextlib.aclosing(assistant.play(state, show is not None)) as events:
-            async for event in events:
-                if isinstance(event, Answer):
-                    return event, assistant.index, assistant.judge_notes()
-                if show is not None:
-                    show(event)
-    raise AssertionError("a question ends with its answer")
+        answer = await assistant.play(assistant.begin(question, turns=turns), show)
+        return answer, assistant.index, assistant.judge_notes()
 
 
 def answer_row(answer: Answer, index: Index, settings: AssistantSettings) -> dict[str, Any]:

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from ragbed.agents.model_settings import Context
-from ragbed.documents.http import Address, bounded_client, is_loopback, transport_errors
+from ragbed.documents.http import Address, is_loopback, transport_errors
+from ragbed.documents.http_client import bounded_client
 from ragbed.documents.json import loads
 
 if TYPE_CHECKING:

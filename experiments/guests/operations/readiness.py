@@ -11,7 +11,8 @@ from fastapi import APIRouter
 from starlette.responses import JSONResponse
 
 from ragbed.documents.errors import CallError, RagbedError
-from ragbed.documents.http import bounded_client, transport_errors
+from ragbed.documents.http import transport_errors
+from ragbed.documents.http_client import bounded_client
 from ragbed.documents.keys import redact_keys
 
 if TYPE_CHECKING:

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import AfterValidator
 
 from ragbed.documents.errors import ModelError
-from ragbed.documents.http import Response, bounded_client, check_url, transport_errors
+from ragbed.documents.http import Response, check_url, transport_errors
+from ragbed.documents.http_client import bounded_client
 from ragbed.experiments.guests.pipelines.pipeline import Channel, JSONPipeline
 
 if TYPE_CHECKING:

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from ragbed.agents.replies import StreamAssembler
 from ragbed.documents.errors import ModelError
-from ragbed.documents.http import BadReply, Response, bounded_client, describe_error, unwrap_error
+from ragbed.documents.http import BadReply, Response, describe_error, unwrap_error
+from ragbed.documents.http_client import bounded_client
 from ragbed.documents.user_code import UserCode
 
 if TYPE_CHECKING:

@@ -202,7 +202,9 @@ async def start_turn(server: ServerState, request: Request, model: str, messages
 
 async def _complete(server: ServerState, given: ChatRequest, request: Request, openwebui: bool) -> Any:
     check_parameters(given.model_extra or {})
-    wanted = await asyncio.to_thread(read_format, given.response_format, "response_format")
+    wanted = None
+    if given.response_format is not None:
+        wanted = await asyncio.to_thread(read_format, given.response_format, "response_format")
     messages = [(one.role, text_of(one.content)) for one in given.messages if one.role in ("user", "assistant")]
     name = server.requested(given.model) or next(iter(server.configurations))
     if messages and is_task(prompt := messages[-1][1]) and name in server.configurations:

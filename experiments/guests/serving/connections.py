@@ -29,7 +29,7 @@ except ImportError:  # not on Windows, where sockets are no files
 _RESERVE = 256  # open files that are left for everything else
 _MIN_CONNECTIONS = 64
 _MAX_FILES = 65_536  # the limit on open files is raised no further
-_ACCEPTED = 128  # connections accepted per turn of the event loop, which must fit into the reserve
+_ACCEPTED = 8  # connections accepted per turn of the event loop: other processes with this socket take the others
 _READ = 16_384  # bytes read from a connection before others have their turn
 _BACKLOG = 1_024  # connections that the system keeps until they are accepted
 _BUSY = json.dumps(error_json("too many connections; try again in a moment", "busy", kind="server_error")).encode()

@@ -4,15 +4,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import re
-from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import count, islice
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
-
-from pydantic_core import from_json
 
 from ragbed.agents.types import Answer, ToolStep, failed_answer
 from ragbed.documents.errors import CallError, RecipeMismatch, RunError, SettingsError, UserError
@@ -26,12 +23,12 @@ from ragbed.experiments.guests.operations.failures import hide_answer, hide_even
 from ragbed.experiments.guests.operations.spending import Spending
 from ragbed.experiments.guests.operations.turn_times import TurnTimes
 from ragbed.experiments.guests.serving.answer_json import answer_json, call_json, display_text, passage_json, step_json
+from ragbed.experiments.guests.serving.answer_stream import AnswerStream, Event, join_pieces
 from ragbed.experiments.guests.serving.model_calls import TASKS, answer_call
 from ragbed.experiments.guests.serving.size_limits import SizeLimits
 from ragbed.experiments.guests.traffic.postgres_traffic import database_errors
 from ragbed.experiments.guests.traffic.turns import ChatTurn
-from ragbed.strategies.reading import strip_thinking
-from ragbed.strategies.types import Failure, Form, Generate, Turn
+from ragbed.strategies.types import Failure, Generate, Turn
 
 if TYPE_CHECKING:
     from ragbed.agents.assistant import Assistant
@@ -39,7 +36,6 @@ if TYPE_CHECKING:
     from ragbed.experiments.guests.serving.configurations import Configuration
     from ragbed.experiments.guests.traffic.traffic import Traffic
 
-Event = dict[str, Any]
 _LOG = logging.getLogger("ragbed")
 _STOPPED = Failure("stopped", "the client disconnected, or the server was stopped")
 _WITHHELD = Failure("withheld", "it is based on documents that your key may no longer read")
@@ -95,7 +91,9 @@ class ChatSessions:
         if not is_new and self.access.rules and thread not in self._threads:
             basis = await self._basis(thread, owner)
         configuration = self.configurations[name]
-        narrowed = await asyncio.to_thread(self.access.narrow, configuration, owner)
+        narrowed = configuration
+        if self.access.rules:
+            narrowed = await asyncio.to_thread(self.access.narrow, configuration, owner)
         configured, assistant = ((one.threads if history is None else one.assistant)
                                  for one in (configuration, narrowed))
         if where:  # in a thread, because every chunk's fields are read
@@ -212,19 +210,20 @@ class ChatSessions:
         session: Session | None = None
         called = count()
         assistant, id = turn.assistant, turn.thread if turn.history is None else turn.record
+
+        def on_event(event: Event) -> None:
+            nonlocal session
+            session = session or assistant.live_session(id)
+            for one in _served_events(event, text, assistant, session, called):
+                emit(one)
+
         try:
             if turn.call is not None:
                 return await answer_call(assistant, turn.call)
             if turn.history is None:
                 await assistant.abandon(id)  # a killed server left this question unfinished
             state = assistant.begin(turn.question, thread=id, turns=turn.history)
-            async with contextlib.aclosing(assistant.play(state, streaming=True)) as events:
-                async for event in events:
-                    if isinstance(event, Answer):
-                        return event
-                    session = session or assistant.live_session(id)
-                    for one in _served_events(event, text, assistant, session, called):
-                        emit(one)
+            return await assistant.play(state, on_event)
         except (UserError, CallError) as error:
             own = "settings" if isinstance(error, SettingsError | RecipeMismatch) else "server"
             return failed_answer(Failure(getattr(error, "kind", own), redact_keys(str(error))))
@@ -237,7 +236,6 @@ class ChatSessions:
             if session is None:
                 return failed_answer(_STOPPED)
             return replace(session.answer(), outcome="error", refused=False, failure=_STOPPED)
-        return failed_answer(_STOPPED)
 
     async def _record(self, turn: ChatTurn, answer: Answer, text: AnswerStream, times: TurnTimes) -> Event:
         """Store the answer, and return it as JSON. If it cannot be stored, it has failed. The record has the details of
@@ -264,11 +262,17 @@ class ChatSessions:
 
 async def _events_of(task: asyncio.Task[None], events: asyncio.Queue[Event | None]) -> AsyncGenerator[Event]:
     try:
-        while (event := await events.get()) is not None:
-            yield event
-            if event["event"] == "answer":
-                return
-        await task  # raises the task's error, because there was no answer
+        while True:
+            waiting = [await events.get()]
+            while not events.empty():
+                waiting.append(events.get_nowait())
+            for event in join_pieces(waiting):
+                if event is None:
+                    await task  # raises the task's error, because there was no answer
+                    return
+                yield event
+                if event["event"] == "answer":
+                    return
     finally:
         if not task.done():
             _cancel_once(task)
@@ -298,88 +302,3 @@ def _served_events(event: Event, text: AnswerStream, assistant: Assistant, sessi
     reasoning, new = text.feed(event)
     pieces = {"reasoning": reasoning, "text": new}
     return [event, *({"event": kind, "text": piece} for kind, piece in pieces.items() if piece)]
-
-
-_ANSWER = re.compile(r"<answer>", re.IGNORECASE)
-_ANSWER_END = re.compile(r"</answer>", re.IGNORECASE)
-_TAG = re.compile(r"</?(?:thinking|answer)>", re.IGNORECASE)
-_PARTIAL_TAG = re.compile(r"</?[a-z]{0,9}\Z", re.IGNORECASE)  # the next piece may complete a tag that is not shown
-
-
-class AnswerStream:
-    """Extracts the reasoning and the answer from a question's events, without tags and other JSON fields.
-
-    If a strategy does not know in advance which call is its last, nothing is streamed and the answer comes whole.
-
-    Attributes:
-        sent: the text of the answer so far.
-    """
-
-    def __init__(self) -> None:
-        self.sent = ""
-        self._reasoning = ""
-        self._raw = ""
-        self._call: int | None = None
-        self._form: Form = "plain"
-
-    def feed(self, event: Mapping[str, Any]) -> tuple[str, str]:
-        """Process an event of `agents.graph`. Return the new pieces of reasoning and answer, which are often empty."""
-        if event["event"] == "asking" and event["answers"]:
-            self._call, self._form, self._raw, self._reasoning = event["call"], event["answers"], "", ""
-        elif self._call is None or event.get("call") != self._call:
-            return "", ""
-        elif event["event"] == "retry":
-            self._raw, self._reasoning = "", ""
-        elif event["event"] == "token":
-            self._raw += event["text"]
-            reasoning, text = _READERS[self._form](self._raw)
-            before, self._reasoning = self._reasoning, max(self._reasoning, reasoning, key=len)
-            return self._reasoning[len(before):], self._advance(text.strip())
-        return "", ""
-
-    def rest(self, text: str) -> str:
-        """Return the part of the final answer that was not sent yet. If the answer differs from the sent text, as after
-        a retry, return all of it after a blank line."""
-        if text.startswith(self.sent):
-            return self._advance(text)
-        self.sent += f"\n\n{text}"
-        return f"\n\n{text}"
-
-    def _advance(self, text: str) -> str:
-        if not text.startswith(self.sent):
-            return ""
-        new = text[len(self.sent):]
-        self.sent = text
-        return new
-
-
-def _read_plain(raw: str) -> tuple[str, str]:
-    """Read a reply that consists of the answer, apart from unrequested reasoning and tags."""
-    if "<" not in raw:
-        return "", raw
-    shown = _PARTIAL_TAG.sub("", strip_thinking(raw))
-    return _read_tags(raw) if _TAG.search(shown) else ("", shown)
-
-
-def _read_tags(raw: str) -> tuple[str, str]:
-    """Return the text before the first answer tag, and the text in the last one."""
-    first, *answers = _ANSWER.split(strip_thinking(raw))
-    shown = _PARTIAL_TAG.sub("", _ANSWER_END.split(answers[-1])[0]) if answers else ""
-    return _TAG.sub("", first if answers else _PARTIAL_TAG.sub("", first)).strip(), shown
-
-
-def _read_fields(raw: str) -> tuple[str, str]:
-    """Return the fields `reasoning` and `answer` of a JSON object that may be incomplete, or have a fence around it."""
-    raw = strip_thinking(raw)
-    try:
-        fields = from_json(raw[max(raw.find("{"), 0):raw.rfind("```", 3) if "```" in raw[3:] else None],
-                           allow_partial="trailing-strings")
-    except ValueError:
-        return "", ""
-    if not isinstance(fields, dict):
-        return "", ""
-    reasoning, text = fields.get("reasoning"), fields.get("answer")
-    return reasoning if isinstance(reasoning, str) else "", text if isinstance(text, str) else ""
-
-
-_READERS = {"plain": _read_plain, "tags": _read_tags, "fields": _read_fields}

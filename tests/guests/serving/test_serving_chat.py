@@ -1,5 +1,6 @@
 """Chat completions by OpenAI's own client: the answer, its citations, its stream, and what is ignored or refused."""
 import json
+import threading
 
 import httpx2 as httpx
 import openai
@@ -45,11 +46,16 @@ def test_an_answer_names_its_sources_where_its_marks_stand(chat):
 
 
 def test_a_stream_brings_the_text_as_it_comes_then_citations_and_usage(chat):
-    client = chat(streamed(REPLY, 5))
-    chunks = list(ask(client, stream=True, stream_options={"include_usage": True}))
+    line, received = streamed(REPLY, 5), threading.Event()
+    line["pieces"].insert(2, received)  # the rest of the text waits until its first piece has arrived
+    chunks = []
+    for chunk in ask(chat(line), stream=True, stream_options={"include_usage": True}):
+        chunks.append(chunk)
+        if chunk.choices and chunk.choices[0].delta.content:
+            received.set()
     deltas = [chunk.choices[0].delta for chunk in chunks if chunk.choices]
-    assert "".join(delta.content or "" for delta in deltas) == REPLY
-    assert len([delta for delta in deltas if delta.content]) == 4  # of five characters each, the last with two
+    first, *rest = [delta.content for delta in deltas if delta.content]
+    assert (first, "".join(rest)) == (REPLY[:5], REPLY[5:])
     annotated = [delta.model_extra["annotations"] for delta in deltas if "annotations" in (delta.model_extra or {})]
     assert [one["url_citation"]["start_index"] for one in annotated[0]] == [13]
     assert [chunk.choices[0].finish_reason for chunk in chunks if chunk.choices][-1] == "stop"

@@ -1,5 +1,6 @@
 """Responses by OpenAI's own client: items, the events of a stream, and conversations that go on."""
 import json
+import threading
 
 import httpx2 as httpx
 import openai
@@ -38,7 +39,13 @@ def test_a_response_is_one_message_with_its_sources(client):
 
 
 def test_a_stream_tells_every_event_in_order(client):
-    events = list(ask(client(streamed(REPLY, 9)), stream=True))
+    line, received = streamed(REPLY, 9), threading.Event()
+    line["pieces"].insert(2, received)  # the second half of the text waits until the first has arrived
+    events = []
+    for event in ask(client(line), stream=True):
+        events.append(event)
+        if event.type == "response.output_text.delta":
+            received.set()
     assert [event.type for event in events] == [
         "response.created", "response.in_progress", "response.output_item.added", "response.content_part.added",
         "response.output_text.delta", "response.output_text.delta", "response.output_text.annotation.added",
