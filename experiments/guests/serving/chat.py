@@ -19,9 +19,9 @@ from ragbed.experiments.guests.serving.answer_json import (
     strip_sources,
     url_citations,
 )
+from ragbed.experiments.guests.serving.answer_stream import Event
 from ragbed.experiments.guests.serving.client_parameters import check_parameters, read_format
 from ragbed.experiments.guests.serving.model_calls import TASKS, is_task, task_call
-from ragbed.experiments.guests.serving.sessions import Event
 from ragbed.experiments.guests.serving.state import (
     LIVE,
     Citations,

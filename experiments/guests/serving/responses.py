@@ -11,6 +11,7 @@ from fastapi import APIRouter, Request
 from pydantic import ConfigDict, Field
 
 from ragbed.experiments.guests.serving.answer_json import AnswerJson, markdown_sources, url_citations
+from ragbed.experiments.guests.serving.answer_stream import Event
 from ragbed.experiments.guests.serving.chat import (
     Content,
     ServedFilter,
@@ -20,7 +21,6 @@ from ragbed.experiments.guests.serving.chat import (
     text_of,
 )
 from ragbed.experiments.guests.serving.client_parameters import check_parameters, read_format
-from ragbed.experiments.guests.serving.sessions import Event
 from ragbed.experiments.guests.serving.state import (
     Citations,
     RequestModel,
