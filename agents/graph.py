@@ -35,7 +35,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Hashable, Iterator, Mapping, Sequence
 from functools import cache
 from itertools import count
 from types import MappingProxyType
@@ -152,13 +152,14 @@ def next_turn(state: State) -> State:
 
 def build_graph(player: SessionStore, checkpointer: Any = None, made: Mapping[str, Any] | None = None,
                 schema: type[State] = State, begin: Callable[[Any], State] = next_turn,
-                reply: Callable[[Answer], Mapping[str, Any]] = lambda answer: {}) -> CompiledGraph:
+                reply: Callable[[Answer], Mapping[str, Any]] | None = lambda answer: {}) -> CompiledGraph:
     """Compile the graph. `player` provides the sessions, which have strategy, model and retriever.
 
     Args:
         checkpointer: LangGraph checkpointer that saves the state after each step.
         made: stored with each question that is started.
         schema: the state, with further fields that `begin` reads from the input and `reply` adds to an answer.
+        reply: returns these fields; None to leave the answer in the session, without the node `finish`.
     """
     from langgraph.graph import END, START, StateGraph  # takes 0.4 s, and direct play does not need it
 
@@ -180,7 +181,7 @@ def build_graph(player: SessionStore, checkpointer: Any = None, made: Mapping[st
         play = player.session(state)
         emit_steps(play, play.emit or writer)
         answer = play.answer()
-        return {"answer": answer_to_json(answer), "asked": state["question"], **reply(answer)}
+        return {"answer": answer_to_json(answer), "asked": state["question"], **(reply(answer) if reply else {})}
 
     async def next_node(state: State) -> Node:  # LangGraph would run a plain function in a thread
         play = player.session(state)
@@ -190,15 +191,19 @@ def build_graph(player: SessionStore, checkpointer: Any = None, made: Mapping[st
     async def first_node(state: State) -> str:
         return "begin" if begin(state) else await next_node(state)  # each step takes 0.3 ms of LangGraph's time
 
+    targets: dict[Hashable, str] = {name: name for name in ("begin", *get_args(Node))}
+    if reply is None:
+        targets["finish"] = END
     graph: StateGraph[Any, None, Any, Any] = StateGraph(schema)
     graph.add_node("begin", start, input_schema=schema)
     for name, perform in _PERFORM.items():
         graph.add_node(name, node(perform))
-    graph.add_node("finish", finish)
-    graph.add_conditional_edges(START, first_node, ["begin", *get_args(Node)])
+    graph.add_conditional_edges(START, first_node, targets)
     for name in ("begin", *_PERFORM):
-        graph.add_conditional_edges(name, next_node, [*get_args(Node)])
-    graph.add_edge("finish", END)
+        graph.add_conditional_edges(name, next_node, {name: to for name, to in targets.items() if name != "begin"})
+    if reply is not None:
+        graph.add_node("finish", finish)
+        graph.add_edge("finish", END)
     return graph.compile(checkpointer=checkpointer)
 
 
@@ -312,8 +317,8 @@ class QuestionPlayer:
             if direct:
                 await play_to_end(play)
             else:
-                await _player_graph().ainvoke({"id": key, "question": task.question},
-                                              recursion_limit(runtime.limits), output_keys="answer")
+                await _player_graph().ainvoke({"id": key, "question": task.question, "asked": task.question},
+                                              recursion_limit(runtime.limits), output_keys="id")
         finally:
             del self._live[key]
         return play.answer()
@@ -321,7 +326,7 @@ class QuestionPlayer:
 
 @cache
 def _player_graph() -> CompiledGraph:
-    return build_graph(QuestionPlayer())
+    return build_graph(QuestionPlayer(), reply=None)
 
 
 def runtime_of(search: SearchFunction, model: Model, limits: Limits, **others: Any) -> Runtime:

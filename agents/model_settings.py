@@ -299,6 +299,11 @@ def min_tokens(text: str) -> int:
     return max(words, unspaced // _CHARACTERS)
 
 
+def _most_min_tokens(text: str) -> int:
+    """Return an upper bound of `min_tokens`, at a tenth of its time."""
+    return max(len(text.split()), 0 if text.isascii() else len(text) // _CHARACTERS)
+
+
 def is_prompt_cut(messages: Sequence[Message], usage: Usage) -> bool:
     """Return whether a server counted fewer prompt tokens than the messages have, so it must have cut the prompt.
 
@@ -308,8 +313,8 @@ def is_prompt_cut(messages: Sequence[Message], usage: Usage) -> bool:
     some servers leave them out. Without a count, return False.
     """
     counted = usage.prompt_tokens and usage.prompt_tokens + usage.cached_tokens
-    return 0 < counted < sum(len(message.content) for message in messages) // 2 + len(messages) and \
-        counted < sum(min_tokens(message.content) for message in messages)
+    texts = [message.content for message in messages]
+    return 0 < counted < sum(_most_min_tokens(text) for text in texts) and counted < sum(map(min_tokens, texts))
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,9 +1,9 @@
 """Ask the same questions through four harnesses; each runs in its own process and measures itself.
 
-    python bench/contestants.py NAME URL QUESTIONS
+    python bench/contestants.py NAME URL QUESTIONS [AT_ONCE [STRATEGY]]
 
-Every harness asks each question with its five documents in one chat call, 32 at once, extracts the answer from the
-reply and compares it. ragbed does this in a complete run: with graph, journal, records and all metrics.
+Every harness asks each question with its five documents in one chat call, 32 at once by default, extracts the answer
+from the reply and compares it. ragbed does this in a complete run: with graph, journal, records and all metrics.
 """
 from __future__ import annotations
 
@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from ragbed.experiments import RunSettings
     from ragbed.experiments.running.runner import RunCallbacks
 
-AT_ONCE = 32
+AT_ONCE = int((*sys.argv[4:], 32)[0])
+STRATEGY = (*sys.argv[5:], "direct")[0]  # of ragbed; the others make one call for a question
 WARM_UP = 64
 _FILLER = "The party kept a log of wind, ice and stores, and the harbour master copied it every evening. " * 5
 _INSTRUCTION = "Answer from the documents only and cite them as [n]. Put the answer into <Answer> tags."
@@ -36,10 +37,13 @@ _ANSWER = re.compile(r"<Answer>(.*?)</Answer>", re.DOTALL)
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """What a number of questions took, start-up apart: seconds of processor (user and system) and of clock."""
+    """What a number of questions took, start-up apart: seconds of processor (user and system) and of clock, and peak
+    memory in MB, before and after."""
 
     processor: float
     clock: float
+    before: float = 0.0
+    memory: float = 0.0
 
 
 def question(number: int) -> str:
@@ -163,7 +167,7 @@ def _run_settings(url: str, folder: Path, numbers: range) -> RunSettings:
     path.write_text("".join(json.dumps(_crest_row(number)) + "\n" for number in numbers), encoding="utf-8")
     return check_settings({
         "name": "run", "out": str(folder), "benchmark": {"kind": "crest", "path": str(path)},
-        "models": f"{url}#instant", "reasoning": "direct", "layout": "documents_first", "conditions": "provided",
+        "models": f"{url}#instant", "reasoning": STRATEGY, "layout": "documents_first", "conditions": "provided",
         "judge": "lexical", "concurrency": AT_ONCE}, "bench")
 
 
@@ -177,7 +181,7 @@ def _crest_row(number: int) -> dict[str, Any]:
 def _run(settings: RunSettings, replayed: bool) -> Taken:
     """From the first question's start to the written summary."""
     from ragbed.experiments.running.runner import run
-    begun: list[tuple[float, float]] = []
+    begun: list[tuple[float, float, float]] = []
     folder = asyncio.run(run(settings, _watch(begun), "replay" if replayed else "record", again=replayed))
     taken = _since(begun[0])
     try:
@@ -188,7 +192,7 @@ def _run(settings: RunSettings, replayed: bool) -> Taken:
     return taken
 
 
-def _watch(begun: list[tuple[float, float]]) -> RunCallbacks:
+def _watch(begun: list[tuple[float, float, float]]) -> RunCallbacks:
     from ragbed.experiments.running.runner import RunCallbacks
     return RunCallbacks(stage=lambda *_: None, started=lambda _: begun.append(_now()),
                         record=lambda record: None)
@@ -218,19 +222,20 @@ def _measure() -> Iterator[list[Taken]]:
     taken.append(_since(begun))
 
 
-def _now() -> tuple[float, float]:
-    used = resource.getrusage(resource.RUSAGE_SELF)
-    return used.ru_utime + used.ru_stime, time.perf_counter()
+def _now() -> tuple[float, float, float]:
+    own, others = resource.getrusage(resource.RUSAGE_SELF), resource.getrusage(resource.RUSAGE_CHILDREN)
+    used = own.ru_utime + own.ru_stime + others.ru_utime + others.ru_stime
+    return used, time.perf_counter(), own.ru_maxrss / 1000
 
 
-def _since(begun: tuple[float, float]) -> Taken:
-    processor, clock = _now()
-    return Taken(processor - begun[0], clock - begun[1])
+def _since(begun: tuple[float, float, float]) -> Taken:
+    processor, clock, memory = _now()
+    return Taken(processor - begun[0], clock - begun[1], begun[2], memory)
 
 
 CONTESTANTS: dict[str, Callable[[str, int], Taken]] = {
     one.__name__: one for one in (openai_client, langgraph_loop, inspect_ai, ragbed, ragbed_replay)}
 
 if __name__ == "__main__":
-    name, url, count = sys.argv[1:]
+    name, url, count = sys.argv[1:4]
     print(json.dumps(asdict(CONTESTANTS[name](url, int(count)))))

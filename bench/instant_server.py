@@ -1,13 +1,17 @@
-"""Serve an OpenAI-compatible chat API on loopback that sends the same answer at once.
+"""Serve an OpenAI-compatible chat API on loopback that sends the same answer at once, or after a delay.
 
-    python bench/instant_server.py
+    python bench/instant_server.py [SECONDS [JITTER [REFUSED]]]
 
-It prints its base URL, and serves until its standard input closes, so that it never outlives its parent process.
+A reply takes SECONDS, give or take a random share of up to JITTER. A share REFUSED of the requests gets status 429. The
+script prints its base URL, and serves until its standard input closes, so that it never outlives its parent process.
 """
 from __future__ import annotations
 
 import asyncio
 import json
+import random
+import sys
+from functools import partial
 
 from aiohttp import web
 from chat_server import completion, serve
@@ -30,11 +34,18 @@ def _pieces() -> list[bytes]:
 
 
 _PIECES = _pieces()
+_RANDOM = random.Random(1)
 
 
-async def chat(request: web.Request) -> web.StreamResponse:
+async def chat(request: web.Request, seconds: float = 0.0, jitter: float = 0.0, refused: float = 0.0,
+               ) -> web.StreamResponse:
     """The one reply, after the request was read to its end; in pieces where it asks for that."""
-    if not (await request.json()).get("stream"):
+    body = await request.json()
+    if _RANDOM.random() < refused:
+        return web.json_response({"error": {"message": "rate limit"}}, status=429, headers={"Retry-After": "0.2"})
+    if seconds:
+        await asyncio.sleep(seconds * (1 + jitter * (2 * _RANDOM.random() - 1)))
+    if not body.get("stream"):
         return web.Response(body=_BODY, content_type="application/json")
     response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
     await response.prepare(request)
@@ -44,4 +55,5 @@ async def chat(request: web.Request) -> web.StreamResponse:
 
 
 if __name__ == "__main__":
-    asyncio.run(serve(chat))
+    given = dict(zip(("seconds", "jitter", "refused"), map(float, sys.argv[1:]), strict=False))
+    asyncio.run(serve(partial(chat, **given)))

@@ -40,7 +40,7 @@ def main() -> None:
         for turn in range(options.rounds):
             for name in names:
                 print(f"round {turn + 1} of {options.rounds}: {SHOWN[name]}", file=sys.stderr, flush=True)
-                rounds[name].append(_child(name, url, options.questions))
+                rounds[name].append(child(name, url, options.questions))
     report = {"machine": _machine(), "questions": options.questions, "rounds": options.rounds,
               "contestants": {name: _figures(taken, rounds[BASE], options.questions)
                               for name, taken in rounds.items()}}
@@ -56,17 +56,17 @@ def _options() -> argparse.Namespace:
 
 
 @contextmanager
-def server() -> Iterator[str]:
-    """Yield the base URL of an instant server, which ends when its standard input closes."""
-    with subprocess.Popen([sys.executable, HERE / "instant_server.py"], stdin=subprocess.PIPE,
+def server(*arguments: float) -> Iterator[str]:
+    """Yield the base URL of an instant server with these arguments, which ends when its standard input closes."""
+    with subprocess.Popen([sys.executable, HERE / "instant_server.py", *map(str, arguments)], stdin=subprocess.PIPE,
                           stdout=subprocess.PIPE, text=True) as server:
         assert server.stdout is not None
         yield server.stdout.readline().strip()
 
 
-def _child(name: str, url: str, questions: int) -> dict[str, float]:
+def child(name: str, url: str, questions: int, at_once: int = 32, strategy: str = "direct") -> dict[str, float]:
     """One contestant's seconds, from a process of its own. Proxies are for the network, not for loopback."""
-    done = subprocess.run([sys.executable, HERE / "contestants.py", name, url, str(questions)],
+    done = subprocess.run([sys.executable, HERE / "contestants.py", name, url, str(questions), str(at_once), strategy],
                           stdout=subprocess.PIPE, text=True, check=True, env={**os.environ, "NO_PROXY": "127.0.0.1"})
     taken: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
     return taken
