@@ -184,27 +184,27 @@ def build_graph(player: SessionStore, checkpointer: Any = None, made: Mapping[st
         return {"answer": answer_to_json(answer), "asked": state["question"], **(reply(answer) if reply else {})}
 
     async def next_node(state: State) -> Node:  # LangGraph would run a plain function in a thread
-        play = player.session(state)
-        play.end_if_over_budget()
-        return play.node
+        return _next_node(player.session(state))
 
     async def first_node(state: State) -> str:
         return "begin" if begin(state) else await next_node(state)  # each step takes 0.3 ms of LangGraph's time
 
-    targets: dict[Hashable, str] = {name: name for name in ("begin", *get_args(Node))}
-    if reply is None:
-        targets["finish"] = END
     graph: StateGraph[Any, None, Any, Any] = StateGraph(schema)
     graph.add_node("begin", start, input_schema=schema)
     for name, perform in _PERFORM.items():
         graph.add_node(name, node(perform))
-    graph.add_conditional_edges(START, first_node, targets)
+    targets: dict[Hashable, str] = {**{name: name for name in get_args(Node)}, **({} if reply else {"finish": END})}
+    graph.add_conditional_edges(START, first_node, {"begin": "begin", **targets})
     for name in ("begin", *_PERFORM):
-        graph.add_conditional_edges(name, next_node, {name: to for name, to in targets.items() if name != "begin"})
-    if reply is not None:
-        graph.add_node("finish", finish)
-        graph.add_edge("finish", END)
+        graph.add_conditional_edges(name, next_node, targets)
+    if reply:
+        graph.add_node("finish", finish).add_edge("finish", END)
     return graph.compile(checkpointer=checkpointer)
+
+
+def _next_node(play: Session) -> Node:
+    play.end_if_over_budget()
+    return play.node
 
 
 async def play_to_end(play: Session) -> None:

@@ -10,9 +10,9 @@ from ragbed.documents import SettingsError
 from ragbed.experiments import Plan, check_settings
 from ragbed.experiments.running.budget import check_prices
 from ragbed.experiments.running.fingerprint import identities
-from ragbed.experiments.settings.file import parse_retriever
 from ragbed.experiments.settings.retrievers import SearchSettings
 from ragbed.experiments.settings.run_settings import RunSettings
+from ragbed.experiments.settings.texts import parse_retriever
 from ragbed.retrieval import RetrieverSettings
 from ragbed.retrieval.retrievers import KINDS
 

@@ -34,9 +34,9 @@ def search(query: Query, index: IndexFolder,
                "Trust the index's embedding server with queries and API key."))] = False,
            json: AsJson = False) -> None:
     """Search an index, and show the best chunks."""
-    from ragbed.experiments.settings.file import parse_retriever
+    from ragbed.experiments.settings.texts import parse_retriever
     from ragbed.experiments.terminal.display import note, print_json, say
-    from ragbed.experiments.terminal.show import hit_row, place
+    from ragbed.experiments.terminal.steps import hit_row, place
     from ragbed.retrieval.filters.filtered_collection import filter_collection
     from ragbed.retrieval.index import Index, allow_servers
     from ragbed.retrieval.storage.manifest import read_manifest
@@ -121,7 +121,7 @@ def _settings(index: Path, model: str | None, reasoning: str, retrieval: str, k:
     from ragbed.agents.assistant import AssistantSettings
     from ragbed.agents.discovery import default_model
     from ragbed.agents.model_settings import Limits
-    from ragbed.experiments.settings.file import parse_model, parse_retriever, parse_spec
+    from ragbed.experiments.settings.texts import parse_model, parse_retriever, parse_spec
     from ragbed.experiments.terminal.display import note
     from ragbed.strategies.settings.strategy_config import parse_strategy
 

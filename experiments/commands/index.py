@@ -219,7 +219,7 @@ def _settings(options: Mapping[str, Any]) -> IndexSettings:
     from pydantic import ValidationError
 
     from ragbed.documents.errors import MissingExtra, SettingsError
-    from ragbed.experiments.settings.file import parse_yaml
+    from ragbed.experiments.settings.texts import parse_yaml
     from ragbed.experiments.settings.validation import explain
     from ragbed.retrieval.index_settings import IndexSettings
 

@@ -13,9 +13,10 @@ from ragbed.documents.paths import expand_path, open_file
 from ragbed.documents.types import digest
 from ragbed.experiments.benchmarks import BENCHMARKS
 from ragbed.experiments.benchmarks.base import QUESTION_FILES
-from ragbed.experiments.settings.file import check_settings, parse_spec, parse_yaml, read_runs
+from ragbed.experiments.settings.file import check_settings, read_runs
 from ragbed.experiments.settings.matrix import COLUMNS
 from ragbed.experiments.settings.run_settings import RunSettings
+from ragbed.experiments.settings.texts import parse_spec, parse_yaml
 from ragbed.strategies.catalogue import CRESTS
 from ragbed.strategies.types import FAMILIES
 

@@ -13,7 +13,7 @@ from ragbed.agents.types import Answer, DecisionStep
 from ragbed.agents.watchdog import watchdog
 from ragbed.experiments.analysis.notes import note_models
 from ragbed.experiments.terminal.display import note, print_json, say, stoppable, write
-from ragbed.experiments.terminal.show import PassagePlaces, chunk_row, place, show_steps, step_row
+from ragbed.experiments.terminal.steps import PassagePlaces, chunk_row, place, show_steps, step_row
 from ragbed.retrieval.index import Index
 from ragbed.strategies.history import ASKS
 

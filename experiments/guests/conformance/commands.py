@@ -15,7 +15,7 @@ def check_strategy(strategy: Annotated[str, typer.Argument(metavar="STRATEGY", h
     The strategy is executed many times with scripted replies, in separate processes. Exit status 1: a rule is broken.
     """
     from ragbed.experiments.guests.conformance.checking import PROMISES, check_strategy
-    from ragbed.experiments.settings.file import parse_spec
+    from ragbed.experiments.settings.texts import parse_spec
     from ragbed.experiments.terminal.display import print_json, print_table, say
 
     verdicts = check_strategy(parse_spec(strategy, "STRATEGY"))

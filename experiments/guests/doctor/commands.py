@@ -35,7 +35,8 @@ def doctor(model: Annotated[str | None, typer.Argument(help=(
     Exit status 1 if a model does not answer, or if its server cuts long prompts.
     """
     from ragbed.agents.discovery import default_model
-    from ragbed.experiments.settings.file import parse_model, read_runs
+    from ragbed.experiments.settings.file import read_runs
+    from ragbed.experiments.settings.texts import parse_model
     from ragbed.experiments.terminal.display import note, print_json, print_records
 
     if model is not None and model.endswith((".yaml", ".yml")):

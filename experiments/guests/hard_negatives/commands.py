@@ -58,8 +58,8 @@ def negatives(
     from ragbed.experiments.benchmarks import BENCHMARKS
     from ragbed.experiments.guests.hard_negatives.display import show_mining
     from ragbed.experiments.guests.hard_negatives.mining import mine
-    from ragbed.experiments.settings.file import parse_yaml
     from ragbed.experiments.settings.targets import Part, resolve_target
+    from ragbed.experiments.settings.texts import parse_yaml
     from ragbed.experiments.terminal.display import Bars, print_json
 
     settings = _read_settings({

@@ -27,7 +27,7 @@ def check_metric(metric: Annotated[str, typer.Argument(metavar="METRIC", help=(
     """
     from ragbed.agents.watchdog import watchdog
     from ragbed.experiments.guests.own_metrics.measuring import measure_one, read_metrics
-    from ragbed.experiments.settings.file import parse_spec
+    from ragbed.experiments.settings.texts import parse_spec
     from ragbed.experiments.terminal.display import print_json, print_table, say
 
     one, = read_metrics([parse_spec(metric, "METRIC")]).root

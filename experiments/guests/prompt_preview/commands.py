@@ -71,7 +71,7 @@ def show_prompt(strategies: Annotated[list[str] | None, typer.Argument(metavar="
 def _previews(names: Sequence[str], question: str, index: Path | None, replies: Sequence[str]) -> list[Preview]:
     from ragbed.agents.tools import describe_tools
     from ragbed.documents.types import Chunk
-    from ragbed.experiments.settings.file import parse_spec
+    from ragbed.experiments.settings.texts import parse_spec
     from ragbed.strategies.retrieval.once import once
     from ragbed.strategies.settings.strategy_config import parse_strategy
     from ragbed.strategies.types import Task

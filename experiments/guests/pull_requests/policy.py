@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from ragbed.documents.errors import SettingsError
 from ragbed.documents.paths import expand_path
-from ragbed.experiments.settings.file import parse_yaml
+from ragbed.experiments.settings.texts import parse_yaml
 
 State = Literal["worse", "not_compared", "cannot_tell", "better", "equal", "unchanged"]  # the gravest first
 Fail = Literal["worse", "cannot_tell", "not_equal", "never"]

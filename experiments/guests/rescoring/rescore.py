@@ -36,7 +36,7 @@ from ragbed.experiments.runs.finished import Finished
 from ragbed.experiments.runs.run_manifest import read_manifest
 from ragbed.experiments.runs.store import RunFolder, lock_run
 from ragbed.experiments.settings import RunSettings
-from ragbed.experiments.settings.file import parse_spec
+from ragbed.experiments.settings.texts import parse_spec
 from ragbed.retrieval.types import Progress
 from ragbed.strategies.reading import REWORDED, is_published_refusal
 from ragbed.strategies.settings.plugins import parse_file_kind

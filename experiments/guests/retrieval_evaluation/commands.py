@@ -136,6 +136,6 @@ def _retriever(text: str, k: int) -> Any:
 
 
 def _value(text: str, key: str) -> Any:
-    from ragbed.experiments.settings.file import parse_yaml
+    from ragbed.experiments.settings.texts import parse_yaml
 
     return parse_yaml(text, f"--{key.removesuffix('s')} {text!r}")

@@ -133,7 +133,7 @@ def serve(
 def given_settings(**options: Any) -> dict[str, Any]:
     """Return the assistant settings that were given as options, by name."""
     from ragbed.agents.model_settings import CallLimits, Limits, ModelSettings
-    from ragbed.experiments.settings.file import parse_model, parse_retriever, parse_spec
+    from ragbed.experiments.settings.texts import parse_model, parse_retriever, parse_spec
     from ragbed.strategies.settings.strategy_config import parse_strategy
 
     given = {name: value for name, value in options.items() if value is not None}
