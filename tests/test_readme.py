@@ -127,8 +127,8 @@ def test_the_scripted_test_that_the_readme_shows_passes(tmp_path, monkeypatch):
     names["test_it_searches_for_what_is_missing"]()
 
 
-def test_the_page_of_retrieval_from_python_runs_as_it_stands(tmp_path, monkeypatch, capsys):
-    (code,) = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "retrieval-python.md").read_text(), re.DOTALL)
+def test_the_python_of_the_page_of_retrieval_runs_as_it_stands(tmp_path, monkeypatch, capsys):
+    (code,) = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "retrieval.md").read_text(), re.DOTALL)
     assert len(code.strip().splitlines()) <= 14
     monkeypatch.chdir(tmp_path)
     (tmp_path / "reports").mkdir()
@@ -138,7 +138,7 @@ def test_the_page_of_retrieval_from_python_runs_as_it_stands(tmp_path, monkeypat
     (tmp_path / "questions.jsonl").write_text(
         '{"question": "How long does the warranty of the pump last?", "gold_documents": [{"document": "terms.md"}]}\n')
     found = {}
-    exec(compile(code, "retrieval-python.md", "exec"), found)
+    exec(compile(code, "retrieval.md", "exec"), found)
     assert [found["index"].source_of(hit.chunk.document) for hit in found["hits"]] == ["terms.md", "ferry.md"]
     assert found["fused"][0].found_by == "fused(dense 1, bm25 1)"
     said = capsys.readouterr().out
