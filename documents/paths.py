@@ -43,10 +43,13 @@ def cache_dir() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "ragbed"
 
 
-def open_file(path: Path) -> BinaryIO:
-    """Open a file for reading. Raises OSError for a pipe or device too, since reading one might never end."""
+def open_file(path: Path, max_bytes: int | None = None) -> BinaryIO:
+    """Open a file for reading. Raises OSError for a pipe or device too, since reading one might never end, and for a
+    file of more than `max_bytes`."""
     if path.exists() and not path.is_file() and not path.is_dir():
         raise OSError(errno.EINVAL, "a pipe or a device, not a file", str(path))
+    if max_bytes is not None and path.is_file() and path.stat().st_size > max_bytes:
+        raise OSError(errno.EFBIG, f"larger than {max_bytes:,} bytes", str(path))
     return path.open("rb")
 
 

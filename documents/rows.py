@@ -2,13 +2,14 @@
 from __future__ import annotations
 
 import csv
+import errno
 import io
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NoReturn, TypeVar
+from typing import Any, BinaryIO, NoReturn, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -20,6 +21,8 @@ from ragbed.documents.paths import expand_path, open_file
 S = TypeVar("S")
 T = TypeVar("T")
 _MAX_LENGTH = 1 << 24  # characters of a field in a CSV file
+_MAX_TEXT = 2_000_000_000  # bytes of a file that is read whole
+_MAX_LINE = 1 << 28  # bytes of a line of JSON Lines
 _MAX_ROW_GROUP = 2_000_000_000  # bytes of a row group of Parquet, unpacked
 _SKIPPED: ContextVar[tuple[list[str], bool] | None] = ContextVar("_SKIPPED", default=None)
 
@@ -164,7 +167,8 @@ def read_rows(file: Path) -> Iterator[Row]:
 def _is_lines(file: Path) -> bool:
     """Return whether the first line that is not blank is a complete JSON object."""
     with file.open("rb") as lines:
-        first = next((line for line in lines if line.strip(b"\xef\xbb\xbf \t\r\n")), b"").removeprefix(b"\xef\xbb\xbf")
+        first = next((line for line in _lines(file, lines) if line.strip(b"\xef\xbb\xbf \t\r\n")), b"").removeprefix(
+            b"\xef\xbb\xbf")
     if not first.lstrip().startswith(b"{"):
         return not first.lstrip().startswith(b"[")
     try:
@@ -198,12 +202,17 @@ def read_json(file: Path) -> Any:
 def read_text(file: Path) -> str:
     """Read a text file in UTF-8, with or without a byte order mark. Raises BenchmarkError if it cannot be read."""
     try:
-        with io.TextIOWrapper(open_file(expand_path(file)), encoding="utf-8-sig") as opened:
+        with io.TextIOWrapper(open_file(expand_path(file), _MAX_TEXT), encoding="utf-8-sig") as opened:
             return opened.read()
     except OSError as error:
-        raise BenchmarkError(f"{file}: cannot be read: {error.strerror}") from error
+        raise _unreadable(file, error) from error
     except UnicodeDecodeError as error:
         raise BenchmarkError(f"{file}: cannot be read as text in UTF-8: {error}") from error
+
+
+def _unreadable(file: Path, error: OSError) -> BenchmarkError:
+    advice = "; split it, or save it as JSON Lines" if error.errno == errno.EFBIG else ""
+    return BenchmarkError(f"{file}: cannot be read: {error.strerror}{advice}")
 
 
 def read_spreadsheet_text(file: Path) -> tuple[str, str]:
@@ -213,10 +222,10 @@ def read_spreadsheet_text(file: Path) -> tuple[str, str]:
     most frequent one in the first line that is not blank. Raises BenchmarkError if the file cannot be read.
     """
     try:
-        with open_file(expand_path(file)) as opened:
+        with open_file(expand_path(file), _MAX_TEXT) as opened:
             text = decode(opened.read(), str(file)).removeprefix("\ufeff")
     except OSError as error:
-        raise BenchmarkError(f"{file}: cannot be read: {error.strerror}") from error
+        raise _unreadable(file, error) from error
     except DocumentError as error:
         raise BenchmarkError(f"{file}: cannot be read as text: {error.reason}") from error
     if named := SEPARATOR_LINE.match(text):
@@ -266,8 +275,16 @@ def _json_lines(file: Path) -> Iterator[Row]:
             raise BenchmarkError(f"{expected} in UTF-8: {error}") from error
 
     with file.open("rb") as lines:
-        stripped = (line.removeprefix(b"\xef\xbb\xbf").strip() for line in lines)
+        stripped = (line.removeprefix(b"\xef\xbb\xbf").strip() for line in _lines(file, lines))
         yield from convert_records(row, (one for one in enumerate(stripped, start=1) if one[1]))
+
+
+def _lines(file: Path, opened: BinaryIO) -> Iterator[bytes]:
+    """Yield the lines of a file. Raises BenchmarkError for one that is too long, since it might fill the memory."""
+    for number, line in enumerate(iter(lambda: opened.readline(_MAX_LINE + 1), b""), start=1):
+        if len(line) > _MAX_LINE:
+            raise BenchmarkError(f"{file}, line {number}: longer than {_MAX_LINE:,} bytes")
+        yield line
 
 
 def _parquet(file: Path) -> Iterator[Row]:

@@ -157,3 +157,13 @@ def test_a_pipe_given_as_settings_cassette_or_metadata_is_one_line(tmp_path, rag
     for asked in (["run", pipe], ["run", "--replay", pipe], ["cassette", "show", pipe],
                   ["index", tmp_path / "a.txt", "--out", tmp_path / "i", "--metadata", pipe]):
         ragbed.refuses(*asked, says=["a pipe or a device, not a file"])
+
+
+def test_a_file_too_large_to_be_read_whole_is_one_line_without_being_read(tmp_path, ragbed):
+    (tmp_path / "a.txt").write_text("text")
+    for name, says in (("big.csv", "larger than 2,000,000,000 bytes; split it, or save it as JSON Lines"),
+                       ("big.json", "larger than 2,000,000,000 bytes; split it, or save it as JSON Lines"),
+                       ("big.jsonl", "big.jsonl, line 2: longer than 268,435,456 bytes")):
+        (big := tmp_path / name).write_text("[\n" if name == "big.json" else '{"source": "a.txt"}\n')
+        os.truncate(big, 10_000_000_000)  # its blanks take no room on the disk
+        ragbed.refuses("index", tmp_path / "a.txt", "--out", tmp_path / "i", "--metadata", big, says=[says])

@@ -25,7 +25,7 @@ from ragbed.experiments.guests.serving.state import RequestModel, http_error, re
 
 COOKIE = "ragbed_session"
 _SESSION_SECONDS = 12 * 3600  # seconds a cookie is valid
-_MIN_KEY_LENGTH = 16
+_MIN_KEY_LENGTH, _MAX_FILE = 16, 16_000_000  # characters of a key; bytes of a file of keys
 _FREE_GUESSES = 10  # unknown keys from an address before it has to wait
 _MAX_WAIT = 300.0  # seconds that an address waits at most for its next guess
 _FORGOTTEN = 600.0  # seconds after which the guesses of an address no longer count
@@ -98,7 +98,7 @@ class Keys:
         if path is None:
             return cls(KEY_ENDS.split(environment or ""), "RAGBED_KEYS")
         try:
-            with open_file(path) as file:  # not a pipe, which may never end
+            with open_file(path, _MAX_FILE) as file:  # not a pipe, which may never end
                 keys = cls(file.read().decode("utf-8").splitlines(), str(path))
         except (OSError, UnicodeDecodeError) as error:
             raise SettingsError(f"--keys {path}: cannot be read: {getattr(error, 'strerror', error)}") from error

@@ -2,6 +2,7 @@
 import asyncio
 import hashlib
 import json
+import os
 import socket
 import threading
 import time
@@ -164,6 +165,13 @@ def test_keys_that_are_none_are_refused_with_their_line(line, said, tmp_path):
         Keys.read(path, None)
     assert "short" not in str(error.value)
     assert Keys.read(None, f"ann {ANN},bob {BOB}").owner(BOB) == "bob"
+
+
+def test_a_file_of_keys_that_would_fill_the_memory_is_refused_unread(tmp_path):
+    (path := tmp_path / "keys").write_text(f"ann {ANN}\n")
+    os.truncate(path, 10_000_000_000)  # its end takes no room on the disk
+    with pytest.raises(SettingsError, match="larger than 16,000,000 bytes"):
+        Keys.read(path, None)
 
 
 def test_a_key_that_asks_too_often_is_told_when_to_come_back(gated):
