@@ -248,7 +248,7 @@ def _note_start(server: ServerState, settings: Sequence[ConfigurationSettings], 
             [one.settings.model], one.settings.calls)):
         note(line)
     host, port = listening.getsockname()[:2]
-    at = f"http://{f'[{host}]' if ':' in host else host}:{port}"
+    at = f"http://{f'[{host}]' if ':' in host else host}:{port}{edge.root_path}"
     if edge.root_path:
         note(f"behind a proxy that serves {edge.root_path}/")
     say(f"chat page: {at}/   base URL for clients: {at}/v1")

@@ -160,12 +160,12 @@ def test_options_that_would_be_unsafe_are_refused(options, said):
 
 
 @contextlib.contextmanager
-def process(index, model, keys, folder):
+def process(index, model, keys, folder, *options):
     """`ragbed serve` in a process of its own, its URL and its output so far."""
     with open(folder / "log", "w+") as log:
         running = subprocess.Popen(
             [sys.executable, "-m", "ragbed", "serve", str(index), "--model", f"{model}#m", "--reasoning", "direct",
-             "--retriever", "bm25", "--port", "0", "--traffic", str(folder / "t"), "--keys", str(keys)],
+             "--retriever", "bm25", "--port", "0", "--traffic", str(folder / "t"), "--keys", str(keys), *options],
             stdout=log, stderr=log, cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)})
 
         def wait_for(pattern):
@@ -211,3 +211,15 @@ def test_keys_are_read_again_and_cookies_of_revoked_keys_end(serve, index, tmp_p
         assert json.loads(asked.split("data: ")[-1])["outcome"] == "answered"
         server.terminate()
         assert server.wait(40) == 0
+
+
+@pytest.mark.slow
+def test_people_can_sign_in_at_the_address_that_the_start_prints(serve, index, tmp_path):
+    (keys := tmp_path / "keys").write_text(f"ann {ANN}\n")
+    with process(index, serve(lambda body: "Norway [1].").url, keys, tmp_path, "--root-path", "/rag") as (*_, wait_for):
+        page, base = wait_for(r"chat page: (\S+)/   base URL for clients: (\S+)/v1").groups()
+        with httpx.Client(base_url=page) as client:
+            client.post("/api/session", json={"key": ANN})
+            assert client.get("/api/threads").status_code == 200
+    assert page == base
+    assert page.endswith("/rag")
