@@ -34,8 +34,8 @@ _NUMBER = re.compile(r' (colspan|rowspan|start|value)="(\d{1,4})"')
 _ALT = re.compile(r' alt="([^"]*)"')
 _LINE, _CELL = re.compile(r"^(#{1,6} )?(.*)$", re.MULTILINE), re.compile(r"(?<=\|)[^|]*(?=\|)")
 _CUT_TAG = re.compile(r"\A[^<>]*>|<[^<>]*\Z")  # a tag cut off by the start or end of a passage
-_NOT_FOUND = ("This passage is not in the index", "The index has been rebuilt, or the address is wrong. "
-              "Ask again to get current citations.")
+_NOT_FOUND = ("This passage is not in the index", "The index has been rebuilt, the address is wrong, or your key "
+              "may not read the document. Ask again to get current citations.")
 
 
 def document_routes(server: ServerState) -> APIRouter:

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 _LOG = logging.getLogger("ragbed")
 _STOPPED = Failure("stopped", "the client disconnected, or the server was stopped")
-_WITHHELD = Failure("withheld", "it is based on documents that your key may no longer read")
+_WITHHELD = Failure("withheld", "This answer is based on documents that your key may no longer read")
 _UNSTORED = Failure("store", "the server cannot store answers now; try again later")
 _INTERNAL = Failure("internal", "internal error; see the server's log")
 
@@ -133,7 +133,7 @@ class ChatSessions:
                 index = next(iter(self.configurations.values())).assistant.index
                 fields = {name: answer[name] for name in ("record", "thread", "configuration", "question")
                           if name in answer}
-                turn["answer"] = answer_json(failed_answer(_WITHHELD), f"No answer: {_WITHHELD.message}.", index,
+                turn["answer"] = answer_json(failed_answer(_WITHHELD), f"{_WITHHELD.message}.", index,
                                              **fields)
             elif answer:
                 answer.pop("basis", None)
@@ -145,7 +145,8 @@ class ChatSessions:
         answers = [turn["answer"] or {} for turn in (await self.traffic.thread(thread, owner) or {})["turns"]]
         basis = [one.get("basis") for one in answers]
         if not all([await asyncio.to_thread(self.may_see, one, owner) for one in basis]):
-            raise SettingsError(f"thread {thread}: {_WITHHELD.message}; start a new one")
+            raise SettingsError("this conversation is based on documents that your key may no longer read; "
+                                "start a new one")
         return sorted({document for one in basis for document in one or ()})
 
     def play(self, turn: ChatTurn) -> AsyncGenerator[Event]:

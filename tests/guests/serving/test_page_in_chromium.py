@@ -1,9 +1,12 @@
 """The chat page in a real Chromium: its title and examples, copies of answers, and the list of conversations."""
+from dataclasses import replace
+
 import pytest
 from aster import BRIEF, FERRY, UNSAID, configurations, index_of_aster, model
 from chromium import settle
 from test_serving_in_chromium import ask
 
+from ragbed.experiments.guests.operations.serve_settings import ServeSettings
 from ragbed.experiments.guests.serving.state import PageSettings
 
 pytestmark = pytest.mark.slow
@@ -54,3 +57,13 @@ def test_examples_are_asked_with_a_click_and_answers_are_copied_with_their_sourc
     assert page.get_by_role("button", name=f"Source {number} aster-2025.pdf, pages 2-3", exact=True).count() == 1
     settle(page, page.get_by_role("button", name="Ask again").click)
     assert page.locator(".turn .asked").all_inner_texts() == [BRIEF, BRIEF]
+
+
+def test_an_answer_from_the_cache_is_marked(page_of, index):
+    page = page_of(model, lambda url: [replace(configurations(index, url)[0], serve=ServeSettings(cache=60))])
+    shown = []
+    for _ in range(2):
+        page.locator("#new").click()
+        ask(page, BRIEF)
+        shown.append(page.get_by_title("Show the trace").inner_text().partition(" · ")[0])
+    assert shown == ["1 search", "stored answer"]

@@ -110,14 +110,16 @@ export class Answer {
     const { outcome, failure } = answer, stopped = failure?.kind === "stopped";
     if (outcome === "answered" && !stopped) this.draw(answer.text, answer.citations);
     else if (outcome === "refused" && !stopped) this.notice("refused", "none", REFUSED, answer.text);
+    else if (failure?.kind === "withheld") this.notice("failed", "trouble", "Answer withheld", answer.text);
     else this.notice("failed", "trouble", FAILED[stopped ? "stopped" : outcome] ?? "Error", failure?.message ?? answer.text);
     this.close(answer, feedback);
     const cited = answer.sources.filter((source) => source.cited).length;
-    tell(outcome === "answered" ? `Answer complete, with ${plural(cited, "source")}.` : this.words.textContent);
+    tell(outcome === "answered" ? `Answer complete, with ${plural(cited, "source")}.` : this.notified);
   }
 
   notice(kind, picture, title, words) {
     this.element.classList.add(kind);
+    this.notified = `${title}. ${words}`; // for screen readers
     this.progress.hidden = true;
     this.words.replaceChildren(icon(picture), el("div", null, el("strong", null, title), el("p", { dir: "auto" }, words)));
   }
@@ -135,6 +137,10 @@ export class Answer {
   close(answer, feedback) {
     this.element.setAttribute("aria-busy", "false");
     this.progress.hidden = true;
+    if (answer?.failure?.kind === "withheld") { // asking again in this conversation would fail, and there is no trace
+      settle();
+      return;
+    }
     const failed = this.element.classList.contains("failed");
     const tools = el("div", { class: "tools" });
     if (failed) tools.append(el("button", { type: "button", class: "again", onclick: this.again }, icon("again"), "Try again"));

@@ -3,8 +3,8 @@ import { el, plural } from "./dom.js";
 
 const count = (steps, kind) => steps.filter((step) => step.kind === kind).length;
 
-export function summary({ steps, usage, seconds }) {
-  const parts = [];
+export function summary({ steps, usage, seconds, notes = [] }) {
+  const parts = [["cached", "stored answer"], ["fallback", "second model"]].filter(([note]) => notes.includes(note)).map(([, shown]) => shown);
   if (count(steps, "search")) parts.push(plural(count(steps, "search"), "search", "searches"));
   if (count(steps, "tool")) parts.push(plural(count(steps, "tool"), "tool call"));
   if (usage.calls) parts.push(plural(usage.calls, "call"));
