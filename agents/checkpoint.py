@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Self, cast
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from ragbed.agents.database import is_postgres
 from ragbed.agents.session import Session, action_hash
 from ragbed.agents.tools import ToolOutput
 from ragbed.agents.types import CallOutcome
@@ -172,8 +173,8 @@ async def open_checkpointer(place: str | Path) -> AsyncIterator[Any]:
         SettingsError: it cannot be opened; the message hides the password.
     """
     async with contextlib.AsyncExitStack() as opened:
-        is_server = str(place).startswith(("postgres://", "postgresql://"))
-        yield await (_open_postgres(str(place), opened) if is_server else _open_sqlite(expand_path(place), opened))
+        yield await (_open_postgres(str(place), opened) if is_postgres(place)
+                     else _open_sqlite(expand_path(place), opened))
 
 
 async def _open_sqlite(path: Path, opened: contextlib.AsyncExitStack) -> Any:

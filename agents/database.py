@@ -28,6 +28,11 @@ _FOREIGN = "SELECT type, name FROM sqlite_master WHERE type IN ('view', 'trigger
 _TEXTS = "CREATE TABLE IF NOT EXISTS texts (hash TEXT PRIMARY KEY, content TEXT NOT NULL)"
 
 
+def is_postgres(place: object) -> bool:
+    """Tell whether a place is the URL of a PostgreSQL database, and not a path."""
+    return str(place).startswith(("postgres://", "postgresql://"))
+
+
 def storable(text: str) -> str:
     """Replace lone surrogates, which UTF-8 cannot encode, with question marks."""
     return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")

@@ -174,6 +174,7 @@ async def find_leaks(index: Path, principals: Path, given: Mapping[str, Any], *,
 async def _served(index: Path, given: Mapping[str, Any], keys: Keys, access: Access, watch: Watch,
                   ) -> AsyncIterator[tuple[ServerState, Any]]:
     """Yield a server of an index, and its HTTP client. What is printed or logged goes to the watch."""
+    from ragbed.experiments.guests.operations.server_settings import ServerSettings
     from ragbed.experiments.guests.serving.app import create_app, open_server
     from ragbed.experiments.guests.serving.configurations import read_target
 
@@ -185,7 +186,7 @@ async def _served(index: Path, given: Mapping[str, Any], keys: Keys, access: Acc
     try:
         with TemporaryDirectory(prefix="ragbed-leaks-") as folder, redirect_stderr(watch.log), \
                 redirect_stdout(watch.log):
-            async with open_server([first, cached], Path(folder), access=access) as server:
+            async with open_server([first, cached], ServerSettings(Path(folder)), access) as server:
                 opened = next(iter(server.configurations.values())).assistant  # both share the index and the model
                 watch.attach(opened.index, opened.client)
                 app = create_app(server, GateSettings(keys, rate=Rate("999999999/second")), EdgeSettings(log="json"))

@@ -6,17 +6,14 @@ import contextlib
 import ipaddress
 import logging
 import math
-import os
 import signal
 import socket
 import sys
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, get_args
-from urllib.parse import urlsplit
+from typing import Any
 
 import uvicorn
 from fastapi import FastAPI, Request
@@ -34,6 +31,7 @@ from ragbed.experiments.guests.operations.key_reload import reload_on_hangup
 from ragbed.experiments.guests.operations.prometheus import Metrics, metrics_routes
 from ragbed.experiments.guests.operations.readiness import ready_routes
 from ragbed.experiments.guests.operations.request_log import RequestLog, note_answer
+from ragbed.experiments.guests.operations.server_settings import ServerSettings
 from ragbed.experiments.guests.operations.spending import OverSpent
 from ragbed.experiments.guests.operations.telemetry import is_tracing, open_telemetry
 from ragbed.experiments.guests.serving.api_keys import Keys, session_routes
@@ -45,58 +43,53 @@ from ragbed.experiments.guests.serving.configurations import (
     read_target,
     reload_indexes,
 )
-from ragbed.experiments.guests.serving.connections import Connections, GuardedServer, allowed_connections
+from ragbed.experiments.guests.serving.connections import Connections, GuardedServer
 from ragbed.experiments.guests.serving.documents import document_routes
 from ragbed.experiments.guests.serving.forget_routes import Forgetter, forget_routes
 from ragbed.experiments.guests.serving.mcp_tools import ServedTools, open_served_tools
-from ragbed.experiments.guests.serving.middleware import GateSettings, Queue, Rate, RequestGate
+from ragbed.experiments.guests.serving.middleware import GateSettings, Queue, RequestGate
 from ragbed.experiments.guests.serving.page_images import PageImages
 from ragbed.experiments.guests.serving.responses import response_routes
 from ragbed.experiments.guests.serving.sessions import ChatSessions
-from ragbed.experiments.guests.serving.size_limits import SizeLimits, TooLong
-from ragbed.experiments.guests.serving.state import Citations, PageSettings, ServerState, error_json
+from ragbed.experiments.guests.serving.size_limits import TooLong
+from ragbed.experiments.guests.serving.state import ServerState, error_json
 from ragbed.experiments.guests.serving.supervisor import SharedNumbers, Worker, supervise
-from ragbed.experiments.guests.traffic.postgres_traffic import is_postgres
 from ragbed.experiments.guests.traffic.traffic import Traffic
 from ragbed.experiments.terminal.display import note, say
 
 
 @contextlib.asynccontextmanager
-async def open_server(settings: Sequence[ConfigurationSettings], traffic: Path, threads: str | None = None, *,
-                      url: str = "", citations: Citations = "annotations", explore: float = 0.0,
-                      sizes: SizeLimits | None = None, log_texts: bool = False, access: Access | None = None,
-                      owner: str = "", answering: Mapping[str, Any] | None = None, spend: str = "",
-                      page: PageSettings | None = None, keep_days: float | None = None,
-                      worker: Worker | None = None) -> AsyncIterator[ServerState]:
-    """Open configurations, traffic and threads, and close them at the end. The arguments are the options of `ragbed
-    serve`. If `threads` is a PostgreSQL database, it stores the traffic too. Raises UserError if an index, model,
+async def open_server(configured: Sequence[ConfigurationSettings], settings: ServerSettings,
+                      access: Access | None = None, worker: Worker | None = None) -> AsyncIterator[ServerState]:
+    """Open configurations, traffic and threads, and close them at the end. Raises UserError if an index, model,
     strategy, folder or database cannot be opened."""
+    traffic, store = settings.traffic, settings.store
     async with contextlib.AsyncExitStack() as stack:
-        place = threads if is_postgres(threads) else traffic
-        if place == traffic:
+        if store == traffic:
             try:
                 traffic.mkdir(parents=True, exist_ok=True)
             except OSError as error:
                 raise SettingsError(f"--traffic {traffic}: {error.strerror}; name another folder") from error
-        checkpointer = await stack.enter_async_context(open_checkpointer(threads or str(traffic / "threads.sqlite")))
-        configurations = await stack.enter_async_context(open_configurations(settings, checkpointer))
-        store = await stack.enter_async_context(Traffic.open(
-            place or traffic, list(configurations), explore, (worker.number, worker.count) if worker else None))
+        checkpointer = await stack.enter_async_context(open_checkpointer(
+            settings.threads or traffic / "threads.sqlite"))
+        configurations = await stack.enter_async_context(open_configurations(configured, checkpointer))
+        turns = await stack.enter_async_context(Traffic.open(
+            store, list(configurations), settings.explore, (worker.number, worker.count) if worker else None))
         metrics, telemetry = Metrics(), stack.enter_context(open_telemetry())
-        sessions = ChatSessions(configurations, store, [metrics, note_answer(log_texts), *telemetry], sizes, access,
-                                spend)
-        await sessions.alternatives.open(stack, settings, answering or {})
+        sessions = ChatSessions(configurations, turns, [metrics, note_answer(settings.log_texts), *telemetry],
+                                settings.sizes, access, settings.spend)
+        await sessions.alternatives.open(stack, configured, settings.answering)
         stack.push_async_callback(sessions.aclose)
         reloading = asyncio.create_task(reload_indexes(configurations, checkpointer))
         stack.callback(reloading.cancel)
         tools = await stack.enter_async_context(open_served_tools()) if find_spec("mcp") else ServedTools({})
         images = PageImages()
         stack.callback(images.close)
-        if keep_days is not None and not (worker and worker.number):
-            forgetter = Forgetter(store, checkpointer, [images.clear, sessions.alternatives.cache.clear])
-            stack.callback(asyncio.create_task(forgetter.forget_hourly(keep_days)).cancel)
-        yield ServerState(configurations, sessions, metrics, images, url.rstrip("/"), citations, explore, tools,
-                          owner, page or PageSettings())
+        if settings.keep_days is not None and not (worker and worker.number):
+            forgetter = Forgetter(turns, checkpointer, [images.clear, sessions.alternatives.cache.clear])
+            stack.callback(asyncio.create_task(forgetter.forget_hourly(settings.keep_days)).cancel)
+        yield ServerState(configurations, sessions, metrics, images, settings.url.rstrip("/"), settings.citations,
+                          settings.explore, tools, settings.owner, settings.page)
 
 
 def access_of(settings: Sequence[ConfigurationSettings], allow: Sequence[str], keys: Keys) -> Access:
@@ -174,77 +167,63 @@ async def _on_store_error(request: Request, error: Exception) -> JSONResponse:
                                    kind="server_error"), 503, {"Retry-After": "5"})
 
 
-def serve(target: Path, given: Mapping[str, Any], *, host: str, port: int, url: str, traffic: Path,
-          citations: str, keys: Path | None, names: Sequence[str], rate: str, limits: Mapping[str, Any],
-          edge: Mapping[str, Any], mcp: bool, workers: int = 1, allow: Sequence[str] = (), owner: str = "",
-          **options: Any) -> None:
-    """Serve a target. `open_server` documents `options`, `GateSettings` documents `limits`, and
-    `EdgeSettings` documents `edge`.
-
-    Args:
-        allow: rules on who may read which documents, in addition to those of the target.
-        owner: owner of a key, whose rights an MCP client over stdio has.
-
-    Raises UserError if the target cannot be opened, the port is taken, or other machines could send requests without a
-    key."""
-    if mcp:
-        asyncio.run(_serve_mcp(target, given, traffic, allow, keys, owner, url=url, **options))
+def serve(target: Path, given: Mapping[str, Any], settings: ServerSettings) -> None:
+    """Serve a target; `given` has the settings of an assistant over an index. Raises UserError if the target cannot be
+    opened, the port is taken, or other machines could send requests without a key."""
+    if settings.mcp:
+        asyncio.run(_serve_mcp(target, given, settings))
         return
-    if owner:
-        raise SettingsError(f"--as {owner}: clients over HTTP send keys; use it with --mcp")
-    if citations not in get_args(Citations):
-        raise SettingsError(f"--citations {citations!r:.40}: expected {', '.join(get_args(Citations))}")
-    place = EdgeSettings.read(**edge)
-    known = frozenset(name.lower() for name in (host, urlsplit(url).hostname, *names) if name)
-    gate = GateSettings(Keys.read(keys, os.environ.get("RAGBED_KEYS")), known, Rate(rate), **limits,
-                        origins=place.origins)
-    gate = replace(gate, connections=allowed_connections(gate.connections))
+    if settings.owner:
+        raise SettingsError(f"--as {settings.owner}: clients over HTTP send keys; use it with --mcp")
+    gate = settings.gate()
     if (worker := Worker.of_environment()) is not None:
         with worker.listening as listening:
-            asyncio.run(_serve(listening, target, given, traffic, gate, place, keys, allow, worker, url=url,
-                               citations=citations, **options))
+            asyncio.run(_serve(listening, target, given, settings, gate, worker))
         return
+    with _listen(settings.host, settings.port) as listening:
+        if not (gate.keys or ipaddress.ip_address(listening.getsockname()[0]).is_loopback):
+            raise SettingsError(f"--host {settings.host} is open to other machines, and there are no keys; add --keys "
+                                "FILE, with a name and a key on each line")
+        if settings.workers > 1:
+            sys.exit(supervise(settings.workers, listening,
+                               settings.traffic if settings.store == settings.traffic else None))
+        asyncio.run(_serve(listening, target, given, settings, gate))
+
+
+def _listen(host: str, port: int) -> socket.socket:
     try:
         listening = socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
     except OSError as error:
         raise SettingsError(f"--host {host} --port {port}: {error.strerror}; name another address or port") from error
     # asyncio sets this only for its own sockets; without it, answers wait 40 ms for the client's acknowledgement
     listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    with listening:
-        if not (gate.keys or ipaddress.ip_address(listening.getsockname()[0]).is_loopback):
-            raise SettingsError(f"--host {host} is open to other machines, and there are no keys; add --keys FILE, "
-                                "with a name and a key on each line")
-        if workers > 1:
-            sys.exit(supervise(workers, listening, None if is_postgres(options.get("threads")) else traffic))
-        asyncio.run(_serve(listening, target, given, traffic, gate, place, keys, allow, url=url, citations=citations,
-                           **options))
+    return listening
 
 
-async def _serve(listening: socket.socket, target: Path, given: Mapping[str, Any], folder: Path, gate: GateSettings,
-                 edge: EdgeSettings, keys: Path | None, allow: Sequence[str], worker: Worker | None = None,
-                 **options: Any) -> None:
-    settings = await asyncio.to_thread(read_target, target, given)
-    access = access_of(settings, allow, gate.keys)
-    async with open_server(settings, folder, access=access, worker=worker, **options) as server:
+async def _serve(listening: socket.socket, target: Path, given: Mapping[str, Any], settings: ServerSettings,
+                 gate: GateSettings, worker: Worker | None = None) -> None:
+    configured = await asyncio.to_thread(read_target, target, given)
+    access = access_of(configured, settings.allow, gate.keys)
+    async with open_server(configured, settings, access, worker) as server:
         if worker is None or not (worker.number or worker.restarted):
-            await asyncio.to_thread(_note_start, server, settings, gate, listening, edge)
-        app = create_app(server, gate, edge, worker.numbers if worker else None)
-        running = GuardedServer(Connections(gate.connections, proxies=edge.proxies), app,
+            await asyncio.to_thread(_note_start, server, configured, gate, listening, settings.edge)
+        app = create_app(server, gate, settings.edge, worker.numbers if worker else None)
+        running = GuardedServer(Connections(gate.connections, proxies=settings.edge.proxies), app,
                                 timeout_graceful_shutdown=math.ceil(gate.grace))
         if worker is not None:
             worker.numbers.put(0, 0)
             worker.stop_with_supervisor(lambda: running.handle_exit(signal.SIGTERM, None))
         running.capture_signals = partial(_stop_on_signals, running)  # type: ignore[method-assign]
-        with reload_on_hangup(gate.keys, keys, partial(note_access, server)):
+        with reload_on_hangup(gate.keys, settings.keys, partial(note_access, server)):
             await running.serve([listening])
 
 
-def _note_start(server: ServerState, settings: Sequence[ConfigurationSettings], gate: GateSettings,
+def _note_start(server: ServerState, configured: Sequence[ConfigurationSettings], gate: GateSettings,
                 listening: socket.socket, edge: EdgeSettings) -> None:
     note_access(server, gate.keys, True)
     for name, one in server.configurations.items():
         note(f"{name}: {one.description}")
-    for line in dict.fromkeys(line for one in settings for line in note_models(
+    for line in dict.fromkeys(line for one in configured for line in note_models(
             [one.settings.model], one.settings.calls)):
         note(line)
     host, port = listening.getsockname()[:2]
@@ -267,16 +246,15 @@ def _stop_on_signals(server: uvicorn.Server) -> Iterator[None]:
             signal.signal(number, handler)
 
 
-async def _serve_mcp(target: Path, given: Mapping[str, Any], folder: Path, allow: Sequence[str], file: Path | None,
-                     owner: str, **options: Any) -> None:
+async def _serve_mcp(target: Path, given: Mapping[str, Any], settings: ServerSettings) -> None:
     from ragbed.experiments.guests.serving.mcp_server import create_mcp_server
 
-    settings = await asyncio.to_thread(read_target, target, given)
-    keys = Keys.read(file, os.environ.get("RAGBED_KEYS"))
-    access = access_of(settings, allow, keys)
+    configured = await asyncio.to_thread(read_target, target, given)
+    keys, owner = settings.read_keys(), settings.owner
+    access = access_of(configured, settings.allow, keys)
     if owner not in keys.owners if access.rules else owner:
         raise SettingsError(f"--as {owner}: there is no such key; with a rule, --as names the owner of a key, whose "
                             "documents the MCP client may read; without a rule, leave it out")
-    async with open_server(settings, folder, access=access, owner=owner, **options) as server:
+    async with open_server(configured, settings, access) as server:
         await asyncio.to_thread(note_access, server, keys, True)
         await create_mcp_server(server).run_stdio_async()

@@ -100,34 +100,42 @@ def serve(
     http://127.0.0.1:8700/mcp. `ragbed show`, `diagnose`, `report` and `compare` read the folder of --traffic like a
     run.
     """
-    from ragbed.documents.errors import MissingExtra
-
-    MissingExtra.check("serve", "fastapi", "prometheus_client", "uvicorn")
-    if mcp:
-        MissingExtra.check("mcp", "mcp")
-    from ragbed.experiments.guests.serving.app import serve as run
-    from ragbed.experiments.guests.serving.configurations import allow_target
+    _check_packages(mcp)
+    from ragbed.agents.database import is_postgres
+    from ragbed.experiments.guests.operations.edge import EdgeSettings
+    from ragbed.experiments.guests.operations.server_settings import ServerSettings
+    from ragbed.experiments.guests.serving import app, configurations
+    from ragbed.experiments.guests.serving.middleware import GateSettings, Rate
     from ragbed.experiments.guests.serving.size_limits import SizeLimits
     from ragbed.experiments.guests.serving.state import PageSettings
-    from ragbed.experiments.guests.traffic.postgres_traffic import is_postgres
 
     if traffic is not None and is_postgres(threads):
         refuse("--traffic has no effect, because the PostgreSQL database of --threads stores the traffic too; omit it, "
                "and copy the traffic to a folder with `ragbed copy-traffic`")
     if allow_server:
-        allow_target(target)
-    given: dict[str, Any] = given_settings(model=model, reasoning=reasoning, retrieval=retrieval, retriever=retriever,
-                                           where=where, k=k, max_tokens=max_tokens, call_seconds=call_seconds,
-                                           framing=framing, headers=headers or None)
-    run(target, given, host=host, port=port, url=url, traffic=traffic or Path("traffic"), threads=threads,
-        citations=citations, explore=explore, sizes=SizeLimits(max_question, task=max_task), keys=keys, rate=rate,
-        names=names or (), limits={"concurrency": concurrency, "queue": queue, "seconds": timeout, "grace": grace,
-                                   "connections": connections},
-        edge={"log": log, "root_path": root_path, "proxies": proxies or (), "origins": origins or ()},
-        log_texts=log_texts, spend=spend, page=PageSettings(title, tuple(examples or ())),
-        answering={name: value for name, value in (("fallback", fallback), ("fallback_after", fallback_after),
-                                                   ("cache", cache)) if value is not None},
-        mcp=mcp, allow=allow or (), owner=owner, keep_days=keep_days, workers=workers)
+        configurations.allow_target(target)
+    given = given_settings(model=model, reasoning=reasoning, retrieval=retrieval, retriever=retriever, where=where, k=k,
+                           max_tokens=max_tokens, call_seconds=call_seconds, framing=framing, headers=headers or None)
+    app.serve(target, given, ServerSettings(
+        traffic=traffic or Path("traffic"), threads=threads, keep_days=keep_days, host=host, port=port, url=url,
+        names=tuple(names or ()), keys=keys, allow=tuple(allow or ()), mcp=mcp, owner=owner, workers=workers,
+        limits=GateSettings(rate=Rate(rate), concurrency=concurrency, queue=queue, seconds=timeout, grace=grace),
+        connections=connections, edge=EdgeSettings.read(log, root_path, proxies or (), origins or ()),
+        sizes=SizeLimits(max_question, task=max_task), page=PageSettings(title, tuple(examples or ())),
+        answering=_given(fallback=fallback, fallback_after=fallback_after, cache=cache),
+        citations=citations, explore=explore, spend=spend, log_texts=log_texts))  # type: ignore[arg-type]
+
+
+def _check_packages(mcp: bool) -> None:
+    from ragbed.documents.errors import MissingExtra
+
+    MissingExtra.check("serve", "fastapi", "prometheus_client", "uvicorn")
+    if mcp:
+        MissingExtra.check("mcp", "mcp")
+
+
+def _given(**options: Any) -> dict[str, Any]:
+    return {name: value for name, value in options.items() if value is not None}
 
 
 def given_settings(**options: Any) -> dict[str, Any]:
@@ -136,7 +144,7 @@ def given_settings(**options: Any) -> dict[str, Any]:
     from ragbed.experiments.settings.texts import parse_model, parse_retriever, parse_spec
     from ragbed.strategies.settings.strategy_config import parse_strategy
 
-    given = {name: value for name, value in options.items() if value is not None}
+    given = _given(**options)
     if "max_tokens" in given:
         given["limits"] = Limits(max_tokens=given.pop("max_tokens"))
     seconds = {"calls": CallLimits(seconds=given.pop("call_seconds"))} if "call_seconds" in given else {}

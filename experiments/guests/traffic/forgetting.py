@@ -15,8 +15,9 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ragbed.agents.database import is_postgres
 from ragbed.documents.errors import RunError, SettingsError
-from ragbed.experiments.guests.traffic.postgres_traffic import PostgresDatabase, is_postgres
+from ragbed.experiments.guests.traffic.postgres_traffic import PostgresDatabase
 from ragbed.experiments.guests.traffic.traffic_runs import QUESTIONS, TRAFFIC, runs_of
 from ragbed.experiments.runs.store import RunFolder, remove
 

@@ -67,11 +67,6 @@ _RECORDS = (
     "CREATE TABLE IF NOT EXISTS texts (hash TEXT PRIMARY KEY, content TEXT NOT NULL)")
 
 
-def is_postgres(place: object) -> bool:
-    """Tell whether a place is the URL of a PostgreSQL database, and not a path."""
-    return str(place).startswith(("postgres://", "postgresql://"))
-
-
 def database_errors() -> tuple[type[Exception], ...]:
     """Return the errors that the stores of threads raise."""
     if "psycopg" not in sys.modules:

@@ -24,12 +24,12 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from filelock import FileLock
 
-from ragbed.agents.database import Database, storable
+from ragbed.agents.database import Database, is_postgres, storable
 from ragbed.agents.types import Answer, failed_answer
 from ragbed.documents.errors import RunError, SettingsError
 from ragbed.documents.types import digest
 from ragbed.experiments.guests.traffic.forgetting import THREADS, Forgotten, Selection, clean_file, delete_answers
-from ragbed.experiments.guests.traffic.postgres_traffic import PostgresDatabase, PostgresRun, is_postgres
+from ragbed.experiments.guests.traffic.postgres_traffic import PostgresDatabase, PostgresRun
 from ragbed.experiments.guests.traffic.traffic_runs import TRAFFIC, TrafficRun, folder_name
 from ragbed.experiments.guests.traffic.traffic_tables import SCHEMA, VERSION, TrafficFile
 from ragbed.experiments.question import Question

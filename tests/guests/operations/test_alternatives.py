@@ -17,6 +17,7 @@ from ragbed.documents import SettingsError
 from ragbed.experiments.guests.access.access import Access
 from ragbed.experiments.guests.operations.alternatives import AnswerCache
 from ragbed.experiments.guests.operations.serve_settings import ServeSettings
+from ragbed.experiments.guests.operations.server_settings import ServerSettings
 from ragbed.experiments.guests.operations.spending import SpendingLimit
 from ragbed.experiments.guests.serving.api_keys import Keys
 from ragbed.experiments.guests.serving.app import create_app, note_access, open_server
@@ -260,11 +261,12 @@ def test_what_was_spent_is_known_after_a_restart(start, tmp_path):
 
 async def test_limits_without_a_price_and_fallbacks_to_the_same_model_are_refused_at_the_start(index, tmp_path):
     model = "http://127.0.0.1:9/v1#m"
-    async with open_server([direct(index, model)], tmp_path / "t", spend="5/day") as server:
+    async with open_server([direct(index, model)], ServerSettings(tmp_path / "t", spend="5/day")) as server:
         with pytest.raises(SettingsError, match=r"--spend: the price of .* is unknown; set `prices`"):
             note_access(server, Keys())
     with pytest.raises(SettingsError, match="this is the model of direct"):
-        async with open_server([direct(index, model)], tmp_path / "t", answering={"fallback": model}):
+        async with open_server([direct(index, model)], ServerSettings(
+                tmp_path / "t", answering={"fallback": model})):
             pass
 
 

@@ -7,6 +7,7 @@ from serving import answering as answering_from
 from serving import served
 
 from ragbed.experiments.guests.serving.app import create_app
+from ragbed.experiments.guests.serving.state import PageSettings
 
 
 @pytest.fixture
@@ -23,7 +24,7 @@ def page_of(browser, serve, tmp_path):
     with contextlib.ExitStack() as stack:
         def start(script, described, make=create_app, explore=0.0, page=None, **options):
             url = stack.enter_context(served(described(serve(script).url), tmp_path / "traffic", make, explore=explore,
-                                             page=page))
+                                             page=page or PageSettings()))
             return opened(url, **options)
 
         def opened(url, path="/", settled=SETTLED, **options):

@@ -20,6 +20,7 @@ from streamed import DONE, delta, ending, streamed
 
 from ragbed.agents.model_settings import CallLimits, Limits, ModelSettings
 from ragbed.documents import SettingsError
+from ragbed.experiments.guests.operations.server_settings import ServerSettings
 from ragbed.experiments.guests.serving.app import create_app, open_server
 from ragbed.experiments.guests.serving.commands import given_settings
 from ragbed.experiments.guests.serving.configurations import read_target
@@ -283,7 +284,8 @@ async def test_a_client_that_leaves_before_the_first_event_leaves_a_record(serve
 
     scope = {"type": "http", "asgi": {"version": "3.0", "spec_version": "2.3"}, "method": "POST", "path": path,
              "query_string": b"", "headers": [(b"host", b"localhost"), (b"content-type", b"application/json")]}
-    async with open_server([direct(index, f"{serve([streamed('Norway [1].')]).url}#m")], tmp_path / "t") as serving:
+    async with open_server([direct(index, f"{serve([streamed('Norway [1].')]).url}#m")],
+                           ServerSettings(tmp_path / "t")) as serving:
         await create_app(serving)(scope, receive, send)
     (kept,) = records(tmp_path / "t")
     assert kept in (("answered", None), ("error", "stopped"))  # the server ended meanwhile, or did not
@@ -303,5 +305,5 @@ def test_a_store_of_threads_that_breaks_is_an_error_and_a_record(serve, index, t
 async def test_a_folder_of_traffic_that_cannot_be_made_is_told_in_a_line(index, tmp_path):
     (tmp_path / "file").touch()
     with pytest.raises(SettingsError, match="/file/t: Not a directory; name another folder"):
-        async with open_server([direct(index, "http://127.0.0.1:9/v1#m")], tmp_path / "file" / "t"):
+        async with open_server([direct(index, "http://127.0.0.1:9/v1#m")], ServerSettings(tmp_path / "file" / "t")):
             pass
