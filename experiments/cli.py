@@ -32,7 +32,7 @@ FIRST = {
     "export": "Export records, results, answers or mined negatives.",
     "verify": "Recompute the figures and hashes of a run and compare them.",
 }
-# All commands by panel, as MODULE:FUNCTION. Guests in `ragbed/guests.py` add the commands with an empty value.
+# All commands by panel, as MODULE:FUNCTION. Guests in `ragbed/built_in.py` add the commands with an empty value.
 PANELS: dict[str, dict[str, str]] = {
     "Start": {"demo": "", "list": "listing:list_", "models list": "",
               "models pull": "", "schema": "listing:schema", "new strategy": "",

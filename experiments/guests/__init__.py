@@ -1,2 +1,2 @@
-"""Guests: optional parts, one sub-package each. The core never imports them; `ragbed/guests.py` lists their additions.
+"""Guests: optional parts, one sub-package each. The core never imports them; `ragbed/built_in.py` lists what they add.
 """
