@@ -67,28 +67,18 @@ def frame_content(content: str, framing: Framing, headed: bool = False) -> str:
     return _LINE_START.sub("> ", content.rstrip("\n")) if framing == "datamarked" else content
 
 
+# names of the prompts that `template` returned, in order, where somebody wants to know them
+READ_PROMPTS: ContextVar[dict[str, None] | None] = ContextVar("read prompts", default=None)
 _FIELD = re.compile(r"\{\{([a-z_]+)\}\}|\{([a-z_]+)\}")  # `{{word}}` is the text `{word}`
-_USED: ContextVar[dict[str, None] | None] = ContextVar("used prompts", default=None)
 _REPLACED: ContextVar[Mapping[str, str]] = ContextVar("replaced prompts", default={})  # noqa: B039 (never changed)
 _REFERENCE = re.compile(r"#\d")
 
 
 def template(name: str) -> str:
     """Return the text of `prompts/<name>.md`, or the text that replaces it (`replace_prompts`)."""
-    if (names := _USED.get()) is not None:
+    if (names := READ_PROMPTS.get()) is not None:
         names[name] = None
     return text if (text := _REPLACED.get().get(name)) is not None else read_prompt(name)
-
-
-@contextmanager
-def list_used_prompts() -> Iterator[dict[str, None]]:
-    """List the prompts that are read within a block, in order."""
-    names: dict[str, None] = {}
-    token = _USED.set(names)
-    try:
-        yield names
-    finally:
-        _USED.reset(token)
 
 
 @contextmanager

@@ -7,10 +7,9 @@ import pytest
 
 from ragbed import check_strategy
 from ragbed.documents import RecipeFailed, SettingsError
-from ragbed.experiments.guests.conformance.checking import check_strategies
+from ragbed.experiments.guests.conformance.checking import check_strategies, guess_family
 from ragbed.experiments.settings.file import read_content
 from ragbed.strategies import Task, parse_strategy
-from ragbed.strategies.settings.plugins import guess_family
 
 HEAD = "import os\nimport re\nfrom ragbed.strategies.types import *\nclass Odd(Exception): pass\n"
 RECIPE = HEAD + "def recipe(task: Task) -> Recipe:\n    yield from task.gather(task.question)\n    "

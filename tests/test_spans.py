@@ -4,7 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from ragbed.experiments import Scored, score
-from ragbed.experiments.metrics import Extent, precision_omega
+from ragbed.experiments.guests.retrieval_evaluation.statistics import precision_omega
+from ragbed.experiments.metrics import Extent
 
 NAMES = ("char_recall@5", "char_precision@5", "char_iou@5")
 

@@ -6,7 +6,7 @@ None if there is nothing to compute. The analysis reads the result as `run.found
 """
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from functools import partial
 from types import MappingProxyType
 from typing import Any
@@ -16,7 +16,6 @@ from ragbed.experiments.analysis.breakdowns import by_tag, chain, history
 from ragbed.experiments.analysis.error_analysis import cause_views
 from ragbed.experiments.analysis.inputs import Analysis, AnalysisInput, Finding
 from ragbed.experiments.analysis.pairs import comparison_views
-from ragbed.experiments.analysis.replicates import group_replicates, label_groups
 from ragbed.experiments.analysis.tradeoff import refusal_views
 from ragbed.experiments.analysis.view import View
 from ragbed.guests import entries, leave_out, load, loaded
@@ -63,9 +62,3 @@ def make_views(names: Iterable[str], run: AnalysisInput) -> list[View]:
     first = [guests.pop(name) for name in ("effects",) if name in guests]
     wanted = [*first, *OF_EVERY_RUN.values(), *guests.values(), *map(find_view, names)] if run.cells else []
     return [view for make in wanted for view in make(run)]
-
-
-def label_replicates(rows: Sequence[Mapping[str, Any]]) -> dict[str, str]:
-    """Return the label of each replicate group by the id of its first cell. Labels omit repeat and seed."""
-    variants = group_replicates(rows, {})
-    return {one.first["id"]: label for one, label in zip(variants, label_groups(variants), strict=True)}

@@ -156,11 +156,6 @@ def describe_change(factor: str | None, first: ReplicateGroup, second: Replicate
     return f"{SEPARATOR.join([levels[0], *lacking])} → {levels[1]}" + (f", {SEPARATOR.join(rest)}" if rest else "")
 
 
-def count_pairs(rows: CellRows) -> int:
-    """Return the number of pairs that a run of these cells will compare."""
-    return len(select_pairs(group_replicates(rows, {}))[0])
-
-
 def select_pairs(variants: Sequence[ReplicateGroup]) -> tuple[list[_Pair], list[str]]:
     """Return the pairs that differ in exactly one factor, with that factor, and a note if pairs were left out. If there
     are too many, keep only pairs with the factor's first level, or, if still too many, with the first cell."""

@@ -1,7 +1,6 @@
 """Base classes of benchmarks: a description, files, and the selection of questions by filter, sample and limit."""
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import chain, zip_longest
@@ -180,13 +179,6 @@ class RecordFiles(Selection):
         """Return the question of one record, and the documents of its chunks. Raises BenchmarkError with file, line,
         field and what was expected if the record does not fit."""
         raise NotImplementedError
-
-
-def last_matches(path: Path, words: re.Pattern[str]) -> dict[Path, str]:
-    """Return the last match of `words` in the path of each file, or an empty text without a match. So the name of a
-    file takes precedence over that of its folder. Raises BenchmarkError if there is no file."""
-    above = path.parent if path.is_file() else path
-    return {file: ["", *words.findall(file.relative_to(above).as_posix().lower())][-1] for file in files_below(path)}
 
 
 def interleave(lists: Iterable[Iterable[T]]) -> Iterator[T]:

@@ -27,7 +27,7 @@ from .metric import (
     may_refuse,
     text_as_published,
 )
-from .ranking import GOLD, judged_ranking, judgements_at, precision_omega
+from .ranking import GOLD, judged_ranking, judgements_at
 from .scoring import (
     GROUPS,
     METRICS,
@@ -78,7 +78,6 @@ __all__ = [
     "may_cite",
     "may_refuse",
     "name_with_judge",
-    "precision_omega",
     "score",
     "score_result",
     "text_as_published",

@@ -56,19 +56,10 @@ def spans_at(item: Scored, name: str) -> float | None:
     if not item.searched or not item.marked:
         return None
     found = item.found[:cut_of(name)]
-    gold, taken = _size(merge_extents(item.marked)), sum(one.end - one.start for one in found)
+    gold, taken = total_length(merge_extents(item.marked)), sum(one.end - one.start for one in found)
     both = overlap_length(merge_extents(item.marked), merge_extents(found))
     of = {"char_recall": gold, "char_precision": taken, "char_iou": taken + gold - both}[family_of(name)]
     return both / of if of else 0.0
-
-
-def precision_omega(chunks: Iterable[Extent], gold: Sequence[Extent]) -> float:
-    """Compute precision if every chunk that contains gold is retrieved: the gold characters in these chunks, divided
-    by all characters of these chunks and of the gold. Return 0 if no chunk contains gold."""
-    wanted = merge_extents(gold)
-    holding = merge_extents(one for one in chunks if overlap_length(wanted, merge_extents([one])))
-    both = overlap_length(wanted, holding)
-    return both / (_size(holding) + _size(wanted) - both) if both else 0.0
 
 
 def merge_extents(extents: Iterable[Extent]) -> Spans:
@@ -89,7 +80,8 @@ def overlap_length(first: Spans, second: Spans) -> int:
                for start, end in first[place] for other_start, other_end in second[place])
 
 
-def _size(spans: Spans) -> int:
+def total_length(spans: Spans) -> int:
+    """Count the characters of merged spans."""
     return sum(end - start for parts in spans.values() for start, end in parts)
 
 

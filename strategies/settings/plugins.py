@@ -20,8 +20,8 @@ from ragbed.documents.types import digest
 from ragbed.documents.user_code import UserCode
 from ragbed.strategies.protocol import check_asked, check_draft
 from ragbed.strategies.settings.parameters import parameter_hints
-from ragbed.strategies.settings.source import execute_file, read_signature, resolve_file
-from ragbed.strategies.types import FAMILIES, Family, Passage
+from ragbed.strategies.settings.source import execute_file, resolve_file
+from ragbed.strategies.types import Family, Passage
 
 DEFAULT_FUNCTION = "recipe"  # tables omit this function name
 _GIVEN = {"reasoning": ("task",), "retrieval": ("task", "query"), "history": ("task",)}
@@ -107,7 +107,8 @@ def _check_question(value: Any) -> None:
 _CHECKS = {"reasoning": _check_answer, "retrieval": _check_evidence, "history": _check_question}
 
 
-def _offered(family: Family) -> list[EntryPoint]:
+def offered_strategies(family: Family) -> list[EntryPoint]:
+    """Return the entry points of installed strategies, by name."""
     group = f"ragbed.{family}"
     of_guests = [EntryPoint(name, target, group) for guest in guests.installed()
                  for name, target in guest.adds.get(family, {}).items()]
@@ -146,7 +147,7 @@ def load_plugin(family: Family, kind: str, known: tuple[str, ...]) -> Plugin:
         return _of_file(family, kind, *place)
     if kind.endswith(".py"):
         raise SettingsError(f"{family} strategy {kind}: name its function too, as in {kind}:{DEFAULT_FUNCTION}")
-    found = [one for one in _offered(family) if one.name == kind]
+    found = [one for one in offered_strategies(family) if one.name == kind]
     if not found:
         raise SettingsError(f"unknown {family} strategy {kind!r}; "
                             f"{did_you_mean(kind, known)}choose from: {', '.join(known)}; write your own "
@@ -160,7 +161,7 @@ def load_plugin(family: Family, kind: str, known: tuple[str, ...]) -> Plugin:
 def installed_plugins(family: Family, known: tuple[str, ...]) -> Iterator[Plugin | tuple[str, str, str]]:
     """Yield the strategies of installed packages. If a strategy cannot be used, yield its name, its package and the
     reason."""
-    for one in _offered(family):
+    for one in offered_strategies(family):
         if one.name in known:
             yield one.name, _package(one), f"not used: {one.name} is ragbed's own; offer it under another name"
             continue
@@ -168,16 +169,6 @@ def installed_plugins(family: Family, known: tuple[str, ...]) -> Iterator[Plugin
             yield load_plugin(family, one.name, known)
         except SettingsError as error:
             yield one.name, _package(one), f"cannot be used: {error}"
-
-
-def guess_family(kind: str) -> Family:
-    """Guess the family of a plug-in from its source or entry point. Nothing is executed."""
-    place = parse_file_kind(kind)
-    if place is None:
-        return next((family for family in FAMILIES if any(one.name == kind for one in _offered(family))), "reasoning")
-    file, name = place
-    count, returned = read_signature(resolve_file(file), str(file), name)
-    return "retrieval" if count == 2 else "history" if returned.endswith("Standalone") else "reasoning"
 
 
 def _of_file(family: Family, kind: str, file: Path, name: str) -> Plugin:

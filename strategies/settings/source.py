@@ -72,21 +72,9 @@ def resolve_file(path: Path) -> Path:
         raise SettingsError(str(error)) from error
 
 
-def read_signature(file: Path, named: str, function: str) -> tuple[int, str]:
-    """Return the number of a function's parameters before the star, and its return annotation; 0 and '' if there is no
-    such function. The file is read, not executed. Raises SettingsError as `execute_file` does before execution."""
-    tree, _ = _parsed(_read(file, named), file, named)
-    return next(((len(node.args.posonlyargs) + len(node.args.args), ast.unparse(node.returns) if node.returns else "")
-                 for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and node.name == function), (0, ""))
-
-
-def read_parameters(file: Path, named: str, function: str) -> list[str]:
-    """Return the parameter names of a function, or an empty sequence if it does not exist. The file is read, not
-    executed. Raises SettingsError as `execute_file` does before execution."""
-    tree, _ = _parsed(_read(file, named), file, named)
-    return next(([one.arg for one in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)]
-                 for node in tree.body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-                 and node.name == function), [])
+def parse_file(file: Path, named: str) -> ast.Module:
+    """Parse a file without executing it. Raises SettingsError as `execute_file` does before execution."""
+    return _parsed(_read(file, named), file, named)[0]
 
 
 def hash_file(file: Path) -> str:

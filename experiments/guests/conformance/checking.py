@@ -30,7 +30,8 @@ from ragbed.documents.errors import SettingsError
 from ragbed.documents.paths import child_environment
 from ragbed.experiments.guests.conformance.playing import difference, examine
 from ragbed.strategies.reading import is_refusal
-from ragbed.strategies.settings.plugins import guess_family
+from ragbed.strategies.settings.plugins import offered_strategies, parse_file_kind
+from ragbed.strategies.settings.source import parse_file, resolve_file
 from ragbed.strategies.settings.strategy_config import Spec, built_in, check_tools, parse_strategy
 from ragbed.strategies.types import FAMILIES, Family
 
@@ -75,6 +76,21 @@ class PromiseVerdict(NamedTuple):
     name: str
     passed: bool | None
     detail: str
+
+
+def guess_family(kind: str) -> Family:
+    """Guess the family of a plug-in from its source or entry point. Nothing is executed."""
+    place = parse_file_kind(kind)
+    if place is None:
+        return next((family for family in FAMILIES for one in offered_strategies(family) if one.name == kind),
+                    "reasoning")
+    file, name = place
+    for node in ast.walk(parse_file(resolve_file(file), str(file))):
+        if isinstance(node, ast.FunctionDef) and node.name == name:
+            if len(node.args.posonlyargs) + len(node.args.args) == 2:
+                return "retrieval"
+            return "history" if node.returns and ast.unparse(node.returns).endswith("Standalone") else "reasoning"
+    return "reasoning"
 
 
 def check_strategy(spec: Spec, seconds: float = 10.0) -> list[PromiseVerdict]:

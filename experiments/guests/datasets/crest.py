@@ -27,9 +27,10 @@ from typing import Any, Literal
 from ragbed.documents.errors import BenchmarkError
 from ragbed.documents.rows import Row, convert_records, read_rows
 from ragbed.documents.types import Chunk, Document, digest
-from ragbed.experiments.benchmarks.base import About, Loaded, Selection, collect_questions, interleave, last_matches
+from ragbed.experiments.benchmarks.base import About, Loaded, Selection, collect_questions, interleave
 from ragbed.experiments.benchmarks.fields import choices, gold_chunk, make_tags, unique_id
 from ragbed.experiments.benchmarks.hub import fetch_files
+from ragbed.experiments.guests.datasets.splits import last_matches
 from ragbed.experiments.question import Benchmark, Gold, Question, Scheme
 
 Split = Literal["non_refusal", "refusal"]

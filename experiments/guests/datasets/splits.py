@@ -10,12 +10,19 @@ from typing import Any, Literal
 
 from ragbed.documents.errors import BenchmarkError
 from ragbed.documents.rows import Row
-from ragbed.experiments.benchmarks.base import RecordFiles, files_below, last_matches
+from ragbed.experiments.benchmarks.base import RecordFiles, files_below
 from ragbed.experiments.benchmarks.hub import fetch_files
 from ragbed.experiments.question import Benchmark
 
 Split = Literal["train", "dev", "test"]
 _SPLIT = re.compile(r"(?<![a-z])(train|dev|validation|valid|val|test)(?![a-z])")
+
+
+def last_matches(path: Path, words: re.Pattern[str]) -> dict[Path, str]:
+    """Return the last match of `words` in the path of each file, or an empty text without a match. So the name of a
+    file takes precedence over that of its folder. Raises BenchmarkError if there is no file."""
+    above = path.parent if path.is_file() else path
+    return {file: ["", *words.findall(file.relative_to(above).as_posix().lower())][-1] for file in files_below(path)}
 
 
 class SplitFiles(RecordFiles):

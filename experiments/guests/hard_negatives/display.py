@@ -5,12 +5,11 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from ragbed.documents.errors import RunError
-from ragbed.experiments.analysis.analyses import label_replicates
 from ragbed.experiments.analysis.notes import ON_MINERS
 from ragbed.experiments.formatting import plural
 from ragbed.experiments.guests.hard_negatives.benchmark import DECISIONS, MinedManifest
 from ragbed.experiments.guests.hard_negatives.dose import compute_run_dose
-from ragbed.experiments.guests.hard_negatives.dose_views import dose_views
+from ragbed.experiments.guests.hard_negatives.dose_views import dose_views, label_replicates
 from ragbed.experiments.guests.hard_negatives.guard import REASONS
 from ragbed.experiments.metrics import find_metric
 from ragbed.experiments.runs.finished import open_finished

@@ -5,9 +5,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ragbed.experiments.analysis.analyses import label_replicates
 from ragbed.experiments.analysis.inputs import AnalysisInput
 from ragbed.experiments.analysis.pairs import difference_view
+from ragbed.experiments.analysis.replicates import group_replicates, label_groups
 from ragbed.experiments.analysis.view import Chart, Point, Value, View, make_figure
 from ragbed.experiments.cells import SEPARATOR, shorten_models
 from ragbed.experiments.formatting import column_title, format_difference, format_interval, join_names, plural, truncate
@@ -263,3 +263,9 @@ def _points(group: CurveGroup, label: str, curve: CurveRow, metric: str, called:
                 plural(value["n"], "question") + few, *near)
         yield Point(label, float(dose), value["mean"], value["low"], value["high"], cell=called.get(one["cell"], ""),
                     line="" if dose == _PLAIN else label, words=text, mark="hollow" if dose == _PLAIN else "")
+
+
+def label_replicates(rows: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+    """Return the label of each replicate group by the id of its first cell. Labels omit repeat and seed."""
+    variants = group_replicates(rows, {})
+    return {one.first["id"]: label for one, label in zip(variants, label_groups(variants), strict=True)}

@@ -1,6 +1,7 @@
 """Pipelines that are Python functions, and the `CodeChannel` that runs user code, also for framework pipelines."""
 from __future__ import annotations
 
+import ast
 import asyncio
 import inspect
 import json
@@ -18,7 +19,7 @@ from ragbed.documents.http import Response
 from ragbed.documents.user_code import UserCode
 from ragbed.experiments.guests.pipelines.pipeline import FIELDS, Channel, JSONPipeline
 from ragbed.strategies.settings.plugins import parse_file_kind
-from ragbed.strategies.settings.source import execute_file, hash_file, read_parameters, resolve_file
+from ragbed.strategies.settings.source import execute_file, hash_file, parse_file, resolve_file
 
 if TYPE_CHECKING:
     from ragbed.agents.model_settings import CallLimits
@@ -76,7 +77,7 @@ class Python(FilePipeline):
             return fields
         file, function = place
         try:
-            names = read_parameters(resolve_file(file), str(file), function)
+            names = _parameters(resolve_file(file), str(file), function)
         except SettingsError as error:
             raise ValueError(str(error)) from None
         request = {name: f"{{{name}}}" for name in FIELDS if name in names}
@@ -92,6 +93,13 @@ class Python(FilePipeline):
             raise SettingsError(f"pipeline {self.name}: {self.factory} is not a function")
         return CodeChannel(self, call=lambda body: function(**body) if isinstance(body, dict) else function(body),
                            seconds=limits.seconds)
+
+
+def _parameters(file: Path, named: str, function: str) -> list[str]:
+    """Return the names of a function's parameters, none if there is no such function. The file is not executed."""
+    return next(([one.arg for one in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)]
+                 for node in parse_file(file, named).body
+                 if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name == function), [])
 
 
 def sum_usage(*usages: Any) -> dict[str, int]:

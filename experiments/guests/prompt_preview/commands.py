@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -128,7 +129,6 @@ def preview(label: str, recipe: Reasoning, task: Task, find: Callable[[Search], 
     from ragbed.agents.scripted import drive
     from ragbed.agents.search import request_json
     from ragbed.agents.tools import ToolOutput
-    from ragbed.strategies.prompting import list_used_prompts
     from ragbed.strategies.types import Failure, Reply, Search
 
     rounds: list[dict[tuple[Message, ...], list[Generate]]] = []
@@ -147,13 +147,26 @@ def preview(label: str, recipe: Reasoning, task: Task, find: Callable[[Search], 
         text = replies[len(rounds) - 1]
         return [Reply(text, parsed=call.schema and parse_object(text, call.schema)) for call in together]
 
-    with list_used_prompts() as used:
+    with _list_read_prompts() as used:
         done = drive(recipe, task, answer, lambda searches: [find(one) for one in searches], call=lambda calls: [
             ToolOutput(tuple(find(Search(request_json(one.arguments))))) for one in calls])
     if len(rounds) < len(replies):
         refuse(f"{label} uses {len(rounds)} of the {len(replies)} replies; remove the others")
     calls = tuple((same[0], len(same)) for calls in rounds for same in calls.values())
     return Preview(label, calls, texts, done.failure is None or (bool(calls) and calls[-1][0].answers is not None))
+
+
+@contextmanager
+def _list_read_prompts() -> Iterator[dict[str, None]]:
+    """List the prompts that are read within a block, in order."""
+    from ragbed.strategies.prompting import READ_PROMPTS
+
+    names: dict[str, None] = {}
+    token = READ_PROMPTS.set(names)
+    try:
+        yield names
+    finally:
+        READ_PROMPTS.reset(token)
 
 
 def _lines(one: Preview) -> Iterator[str]:

@@ -1,7 +1,7 @@
 """Measure retrievers apart from their scores: size, recall of approximate search, build time and speed."""
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import Any
@@ -10,7 +10,8 @@ import numpy as np
 
 from ragbed.agents.search import Searcher
 from ragbed.documents.types import Chunk
-from ragbed.experiments.metrics import Extent, precision_omega
+from ragbed.experiments.metrics import Extent
+from ragbed.experiments.metrics.ranking import merge_extents, overlap_length, total_length
 from ragbed.experiments.question import Question
 from ragbed.experiments.running.fingerprint import IndexKey
 from ragbed.experiments.running.open_resources import index_folder
@@ -116,6 +117,15 @@ def _sizes(chunks: Sequence[Chunk], questions: Sequence[Question]) -> SearchStat
         return SearchStatistics()
     lengths = [chunk.end - chunk.start for chunk in chunks]
     return SearchStatistics(len(chunks), sum(lengths) / len(lengths), _omega(chunks, questions))
+
+
+def precision_omega(chunks: Iterable[Extent], gold: Sequence[Extent]) -> float:
+    """Compute precision if every chunk that contains gold is retrieved: the gold characters in these chunks, divided
+    by all characters of these chunks and of the gold. Return 0 if no chunk contains gold."""
+    wanted = merge_extents(gold)
+    holding = merge_extents(one for one in chunks if overlap_length(wanted, merge_extents([one])))
+    both = overlap_length(wanted, holding)
+    return both / (total_length(holding) + total_length(wanted) - both) if both else 0.0
 
 
 def _omega(chunks: Sequence[Chunk], questions: Sequence[Question]) -> float | None:

@@ -17,7 +17,8 @@ from ragbed.agents.tools import describe_tools, tools_name
 from ragbed.documents.chunkers import CrestSizes, Sections
 from ragbed.documents.types import Chunk, Format
 from ragbed.experiments.analysis.notes import note_skipped, note_whole_gold
-from ragbed.experiments.analysis.pairs import count_pairs
+from ragbed.experiments.analysis.pairs import select_pairs
+from ragbed.experiments.analysis.replicates import group_replicates
 from ragbed.experiments.cells import PIPELINE, Cell, label_rows
 from ragbed.experiments.guests.run_estimates.bounds import Bounds, Use, estimate_bounds
 from ragbed.experiments.judges import GradingInput, model_of
@@ -67,17 +68,17 @@ def plan_run(settings: RunSettings) -> dict[str, Any]:
     planner = _Planner(plan, Resources(plan))
     plans = [planner.plan(cell) for cell in cells]
     summary = [{"id": cell.id, **cell.levels} for cell in cells]
-    names, grouped = label_rows(summary), cluster_questions(benchmark.questions,
-                                                                              benchmark.scheme.unit)
+    names, grouped = label_rows(summary), cluster_questions(benchmark.questions, benchmark.scheme.unit)
+    pairs = len(select_pairs(group_replicates(summary, {}))[0])
     rows = [{"cell": plan.cell.id, "name": name, "questions": len(benchmark.questions),
              **_figures(plan.bounds, plan.least, plan.most)} for name, plan in zip(names, plans, strict=True)]
     total = sum((plan.bounds for plan in plans), Bounds())
     return {"run": str(settings.folder), "questions": len(benchmark.questions), "cells": rows,
             "total": _figures(total, _sum([plan.least for plan in plans]), _sum([plan.most for plan in plans])),
             "judge": planner.judge(sum((plan.judge for plan in plans), Use())),
-            "detectable": detectable_difference(benchmark, cells, grouped, count_pairs(summary)),
+            "detectable": detectable_difference(benchmark, cells, grouped, pairs),
             "notes": [*(["With --race this is an upper bound: cells stop early."] if plan.schedule else []),
-                      *_notes(plan, planner, plans), *grouped.notes(count_pairs(summary))]}
+                      *_notes(plan, planner, plans), *grouped.notes(pairs)]}
 
 
 class PlannedEvidence:
