@@ -8,7 +8,7 @@ import pytest
 from ragbed.documents import Chunk, Document, SettingsError
 from ragbed.experiments import Benchmark, Gold, Plan, Question, check_settings
 from ragbed.experiments.conditions import Perturbation
-from ragbed.experiments.running.cell_matrix import check_conditions
+from ragbed.experiments.running.checks import check_conditions
 from ragbed.experiments.running.gold import Perturber
 
 DATA = Path(__file__).parent / "data"

@@ -6,7 +6,7 @@ import pytest
 
 from ragbed.documents import SettingsError
 from ragbed.experiments.guests.datasets.mrke import Mrke
-from ragbed.experiments.running.cell_matrix import check_exemplars
+from ragbed.experiments.running.checks import check_exemplars
 from ragbed.strategies import CRESTS, Exemplar, template
 from ragbed.strategies.settings.exemplars import read_exemplars
 

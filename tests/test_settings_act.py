@@ -302,6 +302,44 @@ def test_what_cannot_act_is_refused(beir, settings, says):
     assert "\n" not in str(refused.value)
 
 
+ANSWERED = {"reasoning": "direct", "models": "m"}
+PLACED = {"conditions": "gold", **ANSWERED}
+BLIND = {"conditions": "closed-book", **ANSWERED}
+IDLE = {  # settings that act under another condition, or with another strategy
+    "retrieval under gold": ({**PLACED, "retrieval": "hyde"}, "retrieval has no effect, because no cell searches"),
+    "several under gold": ({**PLACED, "retrieval": ["once", "hyde"]}, "retrieval has no effect"),
+    "grader under gold": ({**PLACED, "grader": {"model": "m", "depth": 3}}, "grader has no effect"),
+    "variants": ({**PLACED, "reasoning": "self_ask", "prompt_variants": [2]}, "prompt_variants has no effect, because"),
+    "retriever": ({**BLIND, "retriever": BM25}, "retriever bm25@5 has no effect, because no cell searches"),
+    "k": ({**BLIND, "retriever": {**DENSE, "k": 3}}, "retriever dense@3 has no effect"),
+    **{f"{key}, search_only": ({"reasoning": "search_only", "retrieval": "hyde", "models": "m", key: value},
+                               f"{key} has no effect, because ") for key, value in {
+        "rules": "open", "brief": True, "judges": ["lexical", "m"], "support": "lexical"}.items()},
+    **{f"{key}, closed-book": ({**BLIND, key: value}, f"{key} has no effect, because ") for key, value in {
+        "retrieval": "hyde", "rules": "open", "perturbations": "shuffle", "framings": "datamarked", "headers": True,
+        "languages": "auto", "probe": "citations", "refusals": {"model": "m"}}.items()},
+}
+ACTING = {  # the same settings beside a cell in which they act
+    "retrieval": {"retrieval": "hyde", "conditions": ["gold", "retrieved"]},
+    "included": {"retrieval": "hyde", "conditions": "gold", "include": {"conditions": "retrieved"}},
+    "perturbations": {"perturbations": ["none", "shuffle"], "conditions": ["closed-book", "retrieved"]},
+    "k": {"retriever": {**DENSE, "k": 3}, "conditions": ["closed-book", "retrieved"]},
+}
+
+
+@pytest.mark.parametrize(("settings", "says"), IDLE.values(), ids=list(IDLE))
+def test_what_acts_in_no_cell_is_refused(beir, settings, says):
+    with pytest.raises(SettingsError) as refused:
+        Plan.of(read(beir, **settings))
+    assert says in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize("settings", ACTING.values(), ids=list(ACTING))
+def test_what_acts_in_one_cell_is_accepted(beir, settings):
+    assert Plan.of(read(beir, **ANSWERED, **settings)).cells
+
+
 @pytest.mark.parametrize(("before", "after"), [
     (Flat(), Flat(codes="sq8")),
     (Hnsw(neighbours=4, ef_build=8, ef_search=4), Hnsw(neighbours=8, ef_build=8, ef_search=4)),

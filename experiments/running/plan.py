@@ -17,14 +17,12 @@ from ragbed.experiments.cells import OWN, PIPELINE, Cell
 from ragbed.experiments.question import Benchmark, Question, Scheme
 from ragbed.experiments.running.cell_matrix import (
     Strategies,
-    check_conditions,
-    check_exemplars,
-    check_ids,
     expand_matrix,
     list_finders,
     list_strategies,
     matrix_notes,
 )
+from ragbed.experiments.running.checks import check_conditions, check_exemplars, check_ids
 from ragbed.experiments.running.hooks import FollowUp, Measuring, Schedule, find_follow_up, make_schedule
 from ragbed.experiments.runs.finished import Finished
 from ragbed.experiments.runs.run_manifest import questions_hash
