@@ -11,7 +11,7 @@ from ragbed.experiments.commands.help import MORE
 from ragbed.experiments.commands.options import AsJson, Texts
 
 if TYPE_CHECKING:
-    from ragbed.experiments.guests.pull_requests.gate import GateResult
+    from ragbed.experiments.guests.pull_requests.verdict import GateResult
     from ragbed.experiments.settings import RunSettings
 
 FailOn = Literal["worse", "cannot_tell", "not_equal", "never"]
@@ -104,8 +104,8 @@ def _settings(head: Path) -> RunSettings | Path:
 
 def _show(result: GateResult) -> None:
     from ragbed.experiments.formatting import estimate, fmt2, metric_title
-    from ragbed.experiments.guests.pull_requests.gate import describe
     from ragbed.experiments.guests.pull_requests.markdown import TITLES, describe_cost
+    from ragbed.experiments.guests.pull_requests.verdict import describe
     from ragbed.experiments.terminal.display import print_table, print_text, say
 
     print_table(["cell", "n", "main", "branch", "difference", "verdict"], [

@@ -1,23 +1,23 @@
-"""Carry out a gate: read BASE, ask what HEAD needs, and put the verdict and what it leaves out into words."""
+"""Carry out a gate: read BASE, ask what HEAD needs, and note what the verdict leaves out."""
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from ragbed.documents.errors import SettingsError
 from ragbed.experiments.analysis.replicates import ReplicateGroup, group_replicates, label_groups
-from ragbed.experiments.formatting import format_p, join_names, metric_title, plural, visible
+from ragbed.experiments.formatting import join_names, plural
 from ragbed.experiments.guests.pull_requests.gate_schedule import GateSchedule, match_cells, shared_questions
-from ragbed.experiments.guests.pull_requests.policy import FAILING, GatePolicy, State
+from ragbed.experiments.guests.pull_requests.policy import GatePolicy
 from ragbed.experiments.guests.pull_requests.sides import Side, ask_head, open_base, read_head
 from ragbed.experiments.guests.pull_requests.verdict import (
     CellVerdict,
+    GateResult,
     check_comparable,
+    code,
     compare_sides,
-    overall,
 )
 from ragbed.experiments.question import Question
 from ragbed.experiments.record import Record
@@ -28,42 +28,6 @@ from ragbed.experiments.runs.finished import match_cells as find_named
 from ragbed.experiments.runs.run_manifest import changed_inputs
 from ragbed.experiments.settings import RunSettings
 from ragbed.experiments.statistics import Clusters, cluster_questions
-
-
-@dataclass(frozen=True)
-class GateResult:
-    """The result of a gate.
-
-    Attributes:
-        cells: the verdicts, in the order of HEAD's cells.
-        notes: sentences on what was not asked or not compared, what failed, and which inputs differ.
-        spent: number, tokens and price of new calls.
-        run: folder of HEAD's run.
-        texts: questions by id.
-    """
-
-    cells: Sequence[CellVerdict]
-    metric: str
-    policy: GatePolicy
-    notes: Sequence[str]
-    spent: Mapping[str, Any]
-    run: Path
-    texts: Mapping[str, str]
-
-    @property
-    def state(self) -> State:
-        return overall(self.cells)
-
-    @property
-    def fails(self) -> bool:
-        """Return whether the policy fails this verdict."""
-        return any(one.state in FAILING[self.policy.fail] for one in self.cells)
-
-    def as_json(self) -> dict[str, Any]:
-        """Return the result as JSON."""
-        return {"verdict": self.state, "fails": self.fails, "said": [describe(one, self) for one in self.cells],
-                "metric": self.metric, "policy": self.policy.model_dump(), "cells": [asdict(one) for one in self.cells],
-                "notes": list(self.notes), "spent": dict(self.spent), "run": str(self.run)}
 
 
 @dataclass(frozen=True)
@@ -173,35 +137,3 @@ def _notes(base: Side, head: Side, subject: _Subject, cells: Sequence[CellVerdic
         if base.made.servers.get(model, server) != server:
             yield (f"{code(model, 60)} is served differently than on the main branch, but equal calls were not made "
                    "again; give it another name to ask it.")
-
-
-def code(text: str, most: int = 90) -> str:
-    """Return a text in backticks, on one line and cut to `most` characters. GitHub shows it without links, mentions or
-    HTML."""
-    line = " ".join(visible(text).replace("`", "'").replace("|", "\N{BROKEN BAR}").split()) or "(empty)"
-    return f"`{line if len(line) <= most else line[:most - 1] + '…'}`"
-
-
-def title(metric: str) -> str:
-    """Return a metric's title without characters that markdown reads."""
-    return re.sub(r"[^\w %.,()-]", " ", metric_title(metric))
-
-
-def describe(cell: CellVerdict, result: GateResult) -> str:
-    """Return the verdict on a cell as a sentence."""
-    name, margin = title(result.metric), f"{result.policy.margin:g}"
-    if cell.state == "not_compared" or cell.difference is None or cell.low is None or cell.high is None:
-        return f"Cannot tell: {cell.why}." if cell.state == "cannot_tell" else f"Not compared: {cell.why}."
-    change = f"{cell.difference:+z.2f} [{cell.low:+z.2f}, {cell.high:+z.2f}]"
-    asked = f" after {cell.n} of {cell.of} questions" if cell.n < cell.of else ""
-    if cell.state == "unchanged":
-        return f"Unchanged: all {cell.n} answers score the same."
-    if cell.state == "equal":
-        return f"No difference larger than {margin}: {name} {change}{asked}."
-    if cell.state in ("worse", "better"):
-        return (f"{cell.state.capitalize()}: {name} went from {cell.before:z.2f} to {cell.after:z.2f}, {change}, "
-                f"one-sided p {format_p(cell.p)}{asked}.")
-    needed = cell.needed or 0
-    could = (f"asking all {cell.of} could (`--no-race`)" if cell.n < cell.of and needed <= cell.of
-             else f"about {needed:,} could")
-    return f"These {cell.n} questions cannot tell; {could}: {name} {change}."

@@ -14,8 +14,7 @@ from urllib.parse import quote, urlencode
 from ragbed.documents.errors import SettingsError
 from ragbed.experiments.analysis.causes import causes_by_name
 from ragbed.experiments.formatting import estimate, format_price, plural
-from ragbed.experiments.guests.pull_requests.gate import GateResult, code, describe, title
-from ragbed.experiments.guests.pull_requests.verdict import CellVerdict, Flip
+from ragbed.experiments.guests.pull_requests.verdict import CellVerdict, Flip, GateResult, code, describe, title
 
 MARKER = "<!-- ragbed-gate -->"  # by which the action finds its comment
 MOST = 65_536  # GitHub's limit for a comment, in characters

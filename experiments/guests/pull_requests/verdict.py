@@ -10,13 +10,16 @@ Kennedy and Ramdas, "Time-uniform central limit theory and asymptotic confidence
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, get_args
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, get_args
 
 from ragbed.documents.errors import RunError, SettingsError
+from ragbed.experiments.formatting import format_p, metric_title, visible
 from ragbed.experiments.guests.pull_requests.gate_schedule import LEVEL, GateSchedule, Z, sequence_rate
-from ragbed.experiments.guests.pull_requests.policy import GatePolicy, State
+from ragbed.experiments.guests.pull_requests.policy import FAILING, GatePolicy, State
 from ragbed.experiments.metrics import METRICS, family_of
 from ragbed.experiments.question import Question
 from ragbed.experiments.statistics import Clusters, Pairs, bootstrap, holm, mcnemar, pair_scores, permutation
@@ -188,3 +191,71 @@ def questions_needed(difference: float, error: float, n: int, many: int, margin:
     found = max(math.ceil(n * (error * reach) ** 2), n + 1)
     step = 10 ** max(len(str(found)) - 2, 0)
     return int(math.ceil(found / step) * step)
+
+
+@dataclass(frozen=True)
+class GateResult:
+    """The result of a gate.
+
+    Attributes:
+        cells: the verdicts, in the order of HEAD's cells.
+        notes: sentences on what was not asked or not compared, what failed, and which inputs differ.
+        spent: number, tokens and price of new calls.
+        run: folder of HEAD's run.
+        texts: questions by id.
+    """
+
+    cells: Sequence[CellVerdict]
+    metric: str
+    policy: GatePolicy
+    notes: Sequence[str]
+    spent: Mapping[str, Any]
+    run: Path
+    texts: Mapping[str, str]
+
+    @property
+    def state(self) -> State:
+        return overall(self.cells)
+
+    @property
+    def fails(self) -> bool:
+        """Return whether the policy fails this verdict."""
+        return any(one.state in FAILING[self.policy.fail] for one in self.cells)
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the result as JSON."""
+        return {"verdict": self.state, "fails": self.fails, "said": [describe(one, self) for one in self.cells],
+                "metric": self.metric, "policy": self.policy.model_dump(), "cells": [asdict(one) for one in self.cells],
+                "notes": list(self.notes), "spent": dict(self.spent), "run": str(self.run)}
+
+
+def code(text: str, most: int = 90) -> str:
+    """Return a text in backticks, on one line and cut to `most` characters. GitHub shows it without links, mentions or
+    HTML."""
+    line = " ".join(visible(text).replace("`", "'").replace("|", "\N{BROKEN BAR}").split()) or "(empty)"
+    return f"`{line if len(line) <= most else line[:most - 1] + '…'}`"
+
+
+def title(metric: str) -> str:
+    """Return a metric's title without characters that markdown reads."""
+    return re.sub(r"[^\w %.,()-]", " ", metric_title(metric))
+
+
+def describe(cell: CellVerdict, result: GateResult) -> str:
+    """Return the verdict on a cell as a sentence."""
+    name, margin = title(result.metric), f"{result.policy.margin:g}"
+    if cell.state == "not_compared" or cell.difference is None or cell.low is None or cell.high is None:
+        return f"Cannot tell: {cell.why}." if cell.state == "cannot_tell" else f"Not compared: {cell.why}."
+    change = f"{cell.difference:+z.2f} [{cell.low:+z.2f}, {cell.high:+z.2f}]"
+    asked = f" after {cell.n} of {cell.of} questions" if cell.n < cell.of else ""
+    if cell.state == "unchanged":
+        return f"Unchanged: all {cell.n} answers score the same."
+    if cell.state == "equal":
+        return f"No difference larger than {margin}: {name} {change}{asked}."
+    if cell.state in ("worse", "better"):
+        return (f"{cell.state.capitalize()}: {name} went from {cell.before:z.2f} to {cell.after:z.2f}, {change}, "
+                f"one-sided p {format_p(cell.p)}{asked}.")
+    needed = cell.needed or 0
+    could = (f"asking all {cell.of} could (`--no-race`)" if cell.n < cell.of and needed <= cell.of
+             else f"about {needed:,} could")
+    return f"These {cell.n} questions cannot tell; {could}: {name} {change}."

@@ -23,7 +23,6 @@ from ragbed.experiments.record import Record
 from ragbed.experiments.running.fingerprint import manifest_for
 from ragbed.experiments.running.gold import match
 from ragbed.experiments.running.plan import Plan
-from ragbed.experiments.running.summary import summarise
 from ragbed.experiments.runs.finished import Finished
 from ragbed.experiments.runs.run_manifest import questions_hash, read_manifest
 from ragbed.experiments.runs.store import RunFolder, lock_run, write_lines, write_text
@@ -178,6 +177,8 @@ def _summarise(folder: RunFolder) -> None:
         made = json.loads((path / "manifest.json").read_text(encoding="utf-8"))
         run = Finished(folder, {"name": made["benchmark"]["name"], "cells": made["cells"]})
         plan = Plan.of_finished(run)
+        from ragbed.experiments.running.summary import summarise  # only for those who read, not for each answer
+
         summary = summarise(plan, folder, len(plan.with_prompt_files().exemplars))
         made["benchmark"] |= {"questions": len(questions), "hash": questions_hash(plan.benchmark),
                               "stored": folder.stored_questions()}
