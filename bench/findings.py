@@ -20,9 +20,9 @@ from convert import convert
 
 from ragbed.documents import SettingsError, UserError
 from ragbed.experiments import RunSettings, run
-from ragbed.experiments.analysis.compared_run import ComparedRun, read_compared_run
 from ragbed.experiments.cells import FACTORS
 from ragbed.experiments.formatting import estimate, fmt2, format_difference, format_p
+from ragbed.experiments.guests.run_comparison.compared_run import ComparedRun, read_compared_run
 from ragbed.experiments.metrics import ScoredQuestion, aggregate
 from ragbed.experiments.settings.file import split_runs
 from ragbed.experiments.statistics import Comparison, cluster_questions, compare, pair_scores

@@ -20,10 +20,10 @@ from statistics import median
 import numpy as np
 from numpy.typing import NDArray
 
-from ragbed.experiments.analysis.compared_run import read_compared_run
 from ragbed.experiments.analysis.replicates import group_replicates
 from ragbed.experiments.guests.early_stopping.schedule import RaceSchedule
 from ragbed.experiments.guests.early_stopping.sequential_test import follow_race
+from ragbed.experiments.guests.run_comparison.compared_run import read_compared_run
 from ragbed.experiments.metrics.intervals import ALPHA
 from ragbed.experiments.metrics.scoring import get_score
 from ragbed.experiments.statistics import cluster_questions, holm, mcnemar

@@ -42,7 +42,7 @@ PANELS: dict[str, dict[str, str]] = {
     "Measure": {"run": "run:run", "gate": "", "merge": "", "import": "", "judge": "",
                 "rescore": ""},
     "Serve": {"serve": ""},
-    "Read": {"watch": "", "report": "read:report", "show": "read:show", "compare": "read:compare",
+    "Read": {"watch": "", "report": "read:report", "show": "read:show", "compare": "",
              "effects": "", "dose": "", "diagnose": "read:diagnose"},
     "Retrieval": {"evaluate-retrieval": "", "negatives": ""},
     "Share": {"export": "", "plot": "", "cassette export": "",

@@ -60,6 +60,7 @@ BUILT_IN: Mapping[str, Mapping[Slot, Mapping[str, str]]] = {
                                "differences": f"{_IN}.cell_inputs.cell_identity:find_differences"},
                     "run_view": {"inputs": f"{_IN}.cell_inputs.cell_identity:inputs_views"},
                     "pair_note": {"inputs": f"{_IN}.cell_inputs.cell_identity:note_differences"}},
+    "run_comparison": {"command": {"compare": f"{_IN}.run_comparison.commands:compare"}},
     "effects": {"command": {"effects": f"{_IN}.effects.commands:effects"},
                 "finding": {"effects": f"{_IN}.effects.effects:find_effects"},
                 "analysis": {"effects": f"{_IN}.effects.effects:view_effects"}},

@@ -15,11 +15,11 @@ import yaml
 from ragbed.agents.model_settings import PACE
 from ragbed.documents.errors import SettingsError
 from ragbed.documents.types import digest
-from ragbed.experiments.analysis.compare import Match
-from ragbed.experiments.analysis.compared_run import ComparedRun
 from ragbed.experiments.analysis.view import View
 from ragbed.experiments.cells import FACTORS, OWN, PIPELINE, REPLICATED, Cell
 from ragbed.experiments.formatting import plural
+from ragbed.experiments.guests.run_comparison.compare import Match
+from ragbed.experiments.guests.run_comparison.compared_run import ComparedRun
 from ragbed.experiments.runs.finished import Finished
 from ragbed.experiments.runs.run_manifest import Made, parse_config
 from ragbed.strategies.settings.prompt_texts import DEFAULT_PROMPTS

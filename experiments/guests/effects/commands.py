@@ -8,8 +8,8 @@ from ragbed.experiments.commands.read import show_views
 def effects(run: AnyRun, metric: Metric = None, unit: Unit = None, json: AsJson = False) -> None:
     """Estimate the main effect of each factor, and which factors interact."""
     from ragbed.documents.errors import RunError
-    from ragbed.experiments.analysis.compared_run import read_compared_run
     from ragbed.experiments.guests.effects.effects import effect_views, estimate_effects
+    from ragbed.experiments.guests.run_comparison.compared_run import read_compared_run
     from ragbed.experiments.metrics import find_metric
     from ragbed.experiments.statistics import check_unit, cluster_questions
 

@@ -9,7 +9,6 @@ from typing import Any
 from unicodedata import east_asian_width
 
 from ragbed.documents.errors import SettingsError
-from ragbed.experiments.analysis.compare import RunComparison, compare_views
 from ragbed.experiments.analysis.view import View, format_value
 from ragbed.experiments.formatting import (
     column_title,
@@ -22,6 +21,7 @@ from ragbed.experiments.formatting import (
     plural,
     visible,
 )
+from ragbed.experiments.guests.run_comparison.compare import RunComparison, compare_views
 from ragbed.experiments.metrics import better_sign
 from ragbed.experiments.report.cell_table import Table, table
 from ragbed.experiments.report.pareto import best_cells, merge_replicates

@@ -12,10 +12,10 @@ from typing import Any
 
 from pydantic import BaseModel, TypeAdapter
 
-from ragbed.experiments.analysis.compare import Match
-from ragbed.experiments.analysis.compared_run import ComparedRun
 from ragbed.experiments.analysis.view import View, make_figure
 from ragbed.experiments.formatting import format_p
+from ragbed.experiments.guests.run_comparison.compare import Match
+from ragbed.experiments.guests.run_comparison.compared_run import ComparedRun
 from ragbed.experiments.runs.finished import Finished
 from ragbed.experiments.runs.store import read_run_file, write_text
 

@@ -18,10 +18,10 @@ import numpy as np
 
 from ragbed.documents.errors import BenchmarkError, SettingsError
 from ragbed.documents.paths import expand_path
-from ragbed.experiments.analysis.compared_run import read_compared_run
 from ragbed.experiments.analysis.notes import note_unranked
 from ragbed.experiments.analysis.pairs import select_pairs
 from ragbed.experiments.formatting import ON_INTERVALS, verdict
+from ragbed.experiments.guests.run_comparison.compared_run import read_compared_run
 from ragbed.experiments.metrics import Estimate, Scored, ScoredQuestion, ScoredRow, aggregate, score
 from ragbed.experiments.question import Question, unique_gold
 from ragbed.experiments.record import Result

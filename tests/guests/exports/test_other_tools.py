@@ -11,8 +11,8 @@ import yaml
 from markdown_it import MarkdownIt
 
 from ragbed import open_run
-from ragbed.experiments.analysis.compare import compare_runs
-from ragbed.experiments.analysis.compared_run import read_compared_run
+from ragbed.experiments.guests.run_comparison.compare import compare_runs
+from ragbed.experiments.guests.run_comparison.compared_run import read_compared_run
 
 NAME = "a_b & <b>50 %</b> | $x$"
 

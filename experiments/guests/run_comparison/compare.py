@@ -10,7 +10,6 @@ from typing import Any
 
 from ragbed.agents.types import Outcome
 from ragbed.documents.errors import RunError, SettingsError
-from ragbed.experiments.analysis.compared_run import ComparedRun
 from ragbed.experiments.analysis.pairs import (
     comparison_row,
     describe_change,
@@ -22,6 +21,7 @@ from ragbed.experiments.analysis.replicates import VARIED, ReplicateGroup, use_o
 from ragbed.experiments.analysis.view import View
 from ragbed.experiments.cells import FACTORS, short_name
 from ragbed.experiments.formatting import ON_INTERVALS, metric_title, verdict
+from ragbed.experiments.guests.run_comparison.compared_run import ComparedRun
 from ragbed.experiments.metrics import METRICS, family_of, find_metric
 from ragbed.experiments.question import Question
 from ragbed.experiments.runs.run_manifest import changed_inputs, difference

@@ -10,10 +10,10 @@ import pytest
 from each_case import each
 
 from ragbed.documents import RunError, SettingsError
-from ragbed.experiments.analysis.compare import compare_runs
-from ragbed.experiments.analysis.compared_run import read_compared_run
-from ragbed.experiments.analysis.gates import Gate
 from ragbed.experiments.formatting import ON_INTERVALS
+from ragbed.experiments.guests.run_comparison.compare import compare_runs
+from ragbed.experiments.guests.run_comparison.compared_run import read_compared_run
+from ragbed.experiments.guests.run_comparison.gates import Gate
 
 SAME_INPUTS = "The compared cells have the same model, strategy, prompts, searches, questions and settings."
 

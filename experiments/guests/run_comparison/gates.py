@@ -11,8 +11,8 @@ from typing import Literal, NamedTuple
 from xml.etree.ElementTree import Element, ElementTree, SubElement
 
 from ragbed.documents.errors import RunError, SettingsError
-from ragbed.experiments.analysis.compare import CellComparison
 from ragbed.experiments.formatting import BOUNDS, format_bounds, format_difference, format_p
+from ragbed.experiments.guests.run_comparison.compare import CellComparison
 from ragbed.experiments.statistics import Comparison
 from ragbed.retrieval.storage.files import explain_write_error, write_atomically
 

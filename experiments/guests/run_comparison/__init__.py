@@ -1,0 +1,1 @@
+"""Compare two runs, or the cells of one, and fail if a condition holds."""
