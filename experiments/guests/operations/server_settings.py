@@ -78,4 +78,4 @@ class ServerSettings:
         allows fewer connections."""
         names = frozenset(name.lower() for name in (self.host, urlsplit(self.url).hostname, *self.names) if name)
         return replace(self.limits, keys=self.read_keys(), names=names, origins=self.edge.origins,
-                       connections=allowed_connections(self.connections))
+                       connections=allowed_connections(self.connections, self.workers))

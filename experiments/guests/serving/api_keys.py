@@ -8,10 +8,8 @@ import logging
 import re
 import secrets
 import time
-from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any
 
 from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse
@@ -22,6 +20,7 @@ from ragbed.documents.paths import open_file
 from ragbed.experiments.guests.access.key_claims import KEY_ENDS, Claims, read_claims, split_key_line
 from ragbed.experiments.guests.serving.connections import network_of
 from ragbed.experiments.guests.serving.state import RequestModel, http_error, retry_later
+from ragbed.experiments.guests.serving.supervisor import GUESSES, RIGHT_KEYS, SharedNumbers
 
 COOKIE = "ragbed_session"
 _SESSION_SECONDS = 12 * 3600  # seconds a cookie is valid
@@ -29,7 +28,6 @@ _MIN_KEY_LENGTH, _MAX_FILE = 16, 16_000_000  # characters of a key; bytes of a f
 _FREE_GUESSES = 10  # unknown keys from an address before it has to wait
 _MAX_WAIT = 300.0  # seconds that an address waits at most for its next guess
 _FORGOTTEN = 600.0  # seconds after which the guesses of an address no longer count
-_MAX_ADDRESSES = 10_000  # addresses, and keys that were right, to remember
 
 
 class LoginLimit:
@@ -39,42 +37,36 @@ class LoginLimit:
 
     Attributes:
         on_failure: called with every unknown key.
+        numbers: counts of all processes of the server.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self.on_failure: Callable[[], object] = lambda: None
-        self._clock = clock
-        self._failures: OrderedDict[str, tuple[int, float, float]] = OrderedDict()  # number, time, end of the wait
-        self._right: OrderedDict[tuple[str, bytes], None] = OrderedDict()
+        self.numbers, self._clock = SharedNumbers(), clock
 
-    def check(self, host: str, digest: bytes) -> None:
-        """Raise HTTPException 429 if an address has to wait before a key with this hash is compared."""
-        address = network_of(host)
-        end = self._failures.get(address, (0, 0.0, 0.0))[2]
-        if (address, digest) not in self._right and end > self._clock():
-            raise retry_later("too many unknown keys from this address", "rate_limit_exceeded", end - self._clock())
-
-    def note(self, host: str, digest: bytes, known: bool) -> None:
-        """Note whether the key was known."""
+    def check(self, host: str, digest: bytes, known: bool) -> None:
+        """Count a key with this hash. Raises HTTPException 429, also for a known key, if the address has to wait."""
         address, now = network_of(host), self._clock()
-        if known:
-            _remember(self._right, (address, digest), None)
-            return
-        self.on_failure()
-        count, last, _ = self._failures.get(address, (0, now, 0.0))
-        count = count + 1 if now - last < _FORGOTTEN else 1
-        wait = min(2.0 ** (count - _FREE_GUESSES), _MAX_WAIT) if count >= _FREE_GUESSES else 0.0
-        _remember(self._failures, address, (count, now, now + wait))
-        if wait:
+        right, count = f"{address} {digest.hex()}", 0
+        with self.numbers.locked():
+            number, last = self.numbers.read(GUESSES, address) or (0.0, now)
+            wait = 0.0 if known and self.numbers.read(RIGHT_KEYS, right) else last + _wait_after(int(number)) - now
+            if wait <= 0 and known:
+                self.numbers.write(RIGHT_KEYS, right, 1, now)
+            elif wait <= 0:
+                count = int(number) + 1 if now - last < _FORGOTTEN else 1
+                self.numbers.write(GUESSES, address, count, now)
+        if wait > 0:
+            raise retry_later("too many unknown keys from this address", "rate_limit_exceeded", wait)
+        if count:
+            self.on_failure()
+        if count >= _FREE_GUESSES:
             logging.getLogger("ragbed").warning("%d unknown keys came from %s; the next is checked in %.0f s", count,
-                                                address or "a client without an address", wait)
+                                                address or "a client without an address", _wait_after(count))
 
 
-def _remember(kept: OrderedDict[Any, Any], key: object, value: object) -> None:
-    kept[key] = value
-    kept.move_to_end(key)
-    if len(kept) > _MAX_ADDRESSES:
-        kept.popitem(last=False)
+def _wait_after(guesses: int) -> float:
+    return min(2.0 ** min(guesses - _FREE_GUESSES, 10), _MAX_WAIT) if guesses >= _FREE_GUESSES else 0.0
 
 
 class Keys:
@@ -124,10 +116,8 @@ class Keys:
     def login(self, key: str, host: str) -> str | None:
         """Return the owner of a key that a client's address sent; None if it is unknown. Raises HTTPException 429 if
         too many unknown keys came from there."""
-        digest = hashlib.sha256(key.encode("utf-8", "replace")).digest()
-        self.logins.check(host, digest)
         owner = self.owner(key)
-        self.logins.note(host, digest, owner is not None)
+        self.logins.check(host, hashlib.sha256(key.encode("utf-8", "replace")).digest(), owner is not None)
         return owner
 
     def create_session(self, owner: str) -> str:

@@ -117,7 +117,8 @@ def create_app(server: ServerState, settings: GateSettings | None = None, edge: 
     settings, edge = settings or GateSettings(), edge or EdgeSettings()
     settings.keys.secret = server.sessions.traffic.secret("cookies")
     queue = Queue(settings.concurrency, settings.queue, numbers)
-    settings.rate.numbers = numbers or settings.rate.numbers
+    if numbers is not None:
+        settings.rate.numbers = settings.keys.logins.numbers = numbers
     app = FastAPI(title="ragbed", docs_url=None, redoc_url=None)
     server.metrics.watch_queue(lambda: queue.running, lambda: queue.waiting)
     settings.keys.logins.on_failure = server.metrics.unknown_keys.inc

@@ -28,6 +28,7 @@ except ImportError:  # not on Windows, where sockets are no files
 
 _RESERVE = 256  # open files that are left for everything else
 _MIN_CONNECTIONS = 64
+_CONNECTIONS = 1_000  # by default
 _MAX_FILES = 65_536  # the limit on open files is raised no further
 _ACCEPTED = 8  # connections accepted per turn of the event loop: other processes with this socket take the others
 _READ = 16_384  # bytes read from a connection before others have their turn
@@ -37,26 +38,30 @@ _REFUSAL = (b"HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json
             b"Connection: close\r\nContent-Length: %d\r\n\r\n%s" % (len(_BUSY), _BUSY))
 
 
-def allowed_connections(wanted: int | None, default: int = 1_000) -> int:
+def allowed_connections(wanted: int | None, workers: int = 1) -> int:
     """Raise this process's limit on open files, and return how many connections it allows.
 
     Args:
-        wanted: number of connections; None for the default, or as many as possible if they are fewer.
+        wanted: number of connections of the server; None for the default, or as many as possible if they are fewer.
+        workers: number of processes, each of which gets the same part of them.
 
     Raises:
-        SettingsError: the limit on open files allows fewer than wanted.
+        SettingsError: there are fewer than workers, or more than the limit on open files allows.
     """
+    if wanted is not None and wanted < workers:
+        raise SettingsError(f"--connections {wanted}: --workers {workers} share them, and each needs one at least")
+    part = (wanted or _CONNECTIONS) // workers
     if resource is None:
-        return wanted or default
+        return part
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     files = _MAX_FILES if hard == resource.RLIM_INFINITY else min(hard, _MAX_FILES)
     if soft != resource.RLIM_INFINITY and soft < files:
         resource.setrlimit(resource.RLIMIT_NOFILE, (files, hard))
     most = files - _RESERVE
-    if most < max(wanted or 0, _MIN_CONNECTIONS):
+    if most < max(part if wanted else 0, _MIN_CONNECTIONS):
         raise SettingsError(f"--connections {wanted or _MIN_CONNECTIONS}: this process may open {files} files, and "
                             f"{_RESERVE} are reserved; raise the limit with `ulimit -Hn`, or lower --connections")
-    return wanted or min(default, most)
+    return part if wanted else min(part, most)
 
 
 @dataclass

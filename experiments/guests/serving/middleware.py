@@ -23,7 +23,7 @@ from ragbed.experiments.guests.operations.edge import route_path
 from ragbed.experiments.guests.operations.request_log import current_request
 from ragbed.experiments.guests.serving.api_keys import COOKIE, Keys
 from ragbed.experiments.guests.serving.state import http_error, retry_later
-from ragbed.experiments.guests.serving.supervisor import SharedNumbers
+from ragbed.experiments.guests.serving.supervisor import RATES, SharedNumbers
 
 HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
@@ -55,9 +55,9 @@ class Rate:
         """Count a request and return 0, or return the seconds until the owner may send the next one."""
         with self.numbers.locked():
             now = time.monotonic()  # the same clock in all processes
-            row, left, at = self.numbers.bucket(owner, self._count, now)
+            left, at = self.numbers.read(RATES, owner) or (self._count, now)
             left = min(left + max(now - at, 0.0) / self._interval, self._count)
-            self.numbers.set_bucket(row, left - 1 if left >= 1 else left, now)
+            self.numbers.write(RATES, owner, left - 1 if left >= 1 else left, now)
         return 0.0 if left >= 1 else (1 - left) * self._interval
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import hashlib
+import math
 import mmap
 import os
 import re
@@ -30,8 +31,10 @@ _VARIABLE = "RAGBED_WORKER"
 _METRICS = "PROMETHEUS_MULTIPROC_DIR"  # folder in which prometheus_client keeps the counts of all processes
 MAX_WORKERS = 64
 _ROW = struct.Struct("<Qdd")
-_BUCKETS = 8_191  # rows for owners, after those of the workers
-_SIZE = _ROW.size * (MAX_WORKERS + _BUCKETS)
+RATES, GUESSES, RIGHT_KEYS, FAILURES = range(4)  # tables, after the rows of the workers
+_ROWS = 8_191  # of each table
+_NEARBY = 64  # rows in which a name may be
+_SIZE = _ROW.size * (MAX_WORKERS + 4 * _ROWS)
 _POLL_SECONDS = 0.1
 _STOP_SECONDS = 45.0  # for a worker to stop, which is more than its answers have
 _SHORT_LIFE = 10.0  # a worker that lived shorter is restarted with a delay
@@ -39,7 +42,7 @@ _MAX_DELAY = 30.0
 
 
 class SharedNumbers:
-    """Numbers that the processes of a server share: how many requests each answers, and each owner's rate.
+    """Numbers that the processes of a server share: how many requests each answers, and tables of numbers by name.
 
     A lock of the system guards them, which ends with a killed process.
 
@@ -83,21 +86,29 @@ class SharedNumbers:
         rows = [_ROW.unpack_from(self._memory, at * _ROW.size) for at in range(MAX_WORKERS)]
         return sum(int(row[1]) for row in rows), sum(int(row[2]) for row in rows)
 
-    def bucket(self, owner: str, full: float, now: float) -> tuple[int, float, float]:
-        """Return the row of an owner's bucket, what is left in it and since when; a full one if it is new."""
-        key = int.from_bytes(hashlib.sha256(owner.encode()).digest()[:8], "little") | 1
-        for step in range(_BUCKETS):
-            row = (MAX_WORKERS + (key + step) % _BUCKETS) * _ROW.size
-            found, left, at = _ROW.unpack_from(self._memory, row)
-            if found in (0, key):
-                _ROW.pack_into(self._memory, row, key, left if found else full, at if found else now)
-                return (row, left, at) if found else (row, full, now)
-        raise SettingsError(f"--rate: more than {_BUCKETS:,} keys")
+    def read(self, table: int, name: str) -> tuple[float, float] | None:
+        """Return a name's number in a table, and when it was written; None if there is none."""
+        row, key = self._row(table, name)
+        found, number, at = _ROW.unpack_from(self._memory, row)
+        return (number, at) if found == key else None
 
-    def set_bucket(self, row: int, left: float, now: float) -> None:
-        """Set what is left in a bucket."""
-        key, _, _ = _ROW.unpack_from(self._memory, row)
-        _ROW.pack_into(self._memory, row, key, left, now)
+    def write(self, table: int, name: str, number: float, now: float) -> None:
+        """Set a name's number in a table."""
+        row, key = self._row(table, name)
+        _ROW.pack_into(self._memory, row, key, number, now)
+
+    def _row(self, table: int, name: str) -> tuple[int, int]:
+        """Return the place of a name's row, and its key. A new name gets a free row, or the oldest of those nearby."""
+        key = int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], "little") | 1
+        oldest, since = 0, math.inf
+        for step in range(_NEARBY):
+            row = (MAX_WORKERS + table * _ROWS + (key + step) % _ROWS) * _ROW.size
+            found, _, at = _ROW.unpack_from(self._memory, row)
+            if found in (0, key):
+                return row, key
+            if at < since:
+                oldest, since = row, at
+        return oldest, key
 
 
 @dataclass(frozen=True)

@@ -130,22 +130,43 @@ def test_guesses_of_a_key_are_few_counted_and_logged_and_lock_nobody_out(gated, 
 def test_the_wait_for_the_next_guess_doubles_and_an_address_is_forgiven():
     now = [0.0]
     limit = LoginLimit(clock=lambda: now[0])
-    for _ in range(13):
-        limit.note("192.0.2.1", b"guess", False)
-    with pytest.raises(HTTPException) as refused:
-        limit.check("192.0.2.1", b"other")
-    assert refused.value.headers == {"Retry-After": "8"}
-    limit.check("192.0.2.2", b"other")
-    for host in ("2001:db8::1", "2001:db8::2"):  # of one network
-        for _ in range(5):
-            limit.note(host, b"guess", False)
+
+    def guess(host, known=False):
+        """Seconds to wait; 0 if the key was compared."""
+        try:
+            limit.check(host, b"key", known)
+        except HTTPException as refused:
+            return int(refused.headers["Retry-After"])
+        return 0
+
+    assert guess("192.0.2.7", known=True) == 0
+    assert [guess("192.0.2.1") for _ in range(12)] == [0] * 10 + [1, 1]
+    waits = []
+    for _ in range(11):
+        waits.append(guess("192.0.2.1"))
+        now[0] += waits[-1]
+        assert guess("192.0.2.1") == 0
+    assert waits == [1, 2, 4, 8, 16, 32, 64, 128, 256, 300, 300]
+    assert (guess("192.0.2.1", known=True), guess("192.0.2.2")) == (300, 0)
+    assert [guess(f"2001:db8::{number}") for number in range(12)] == [0] * 10 + [1, 1]  # of one network
+    assert [guess("192.0.2.7") for _ in range(11)] == [0] * 10 + [1]
+    assert guess("192.0.2.7", known=True) == 0  # it was right from there before
+    now[0] += 601
+    assert [guess("192.0.2.1") for _ in range(11)] == [0] * 10 + [1]
+
+
+def test_a_guesser_from_many_networks_forgets_no_key_that_was_right():
+    now = [0.0]
+    limit = LoginLimit(clock=lambda: now[0])
+    limit.check("192.0.2.1", b"key", True)
+    for number in range(20_000):
+        now[0] += 0.001
+        limit.check(f"2001:db8:{number:x}::1", b"guess", False)
+    for _ in range(10):
+        limit.check("192.0.2.1", b"guess", False)
+    limit.check("192.0.2.1", b"key", True)
     with pytest.raises(HTTPException):
-        limit.check("2001:db8::3", b"other")
-    now[0] = 8.5
-    limit.check("192.0.2.1", b"other")
-    now[0] = 700.0
-    limit.note("192.0.2.1", b"guess", False)
-    limit.check("192.0.2.1", b"other")
+        limit.check("192.0.2.1", b"other", True)
 
 
 def test_a_request_without_a_key_is_short(gated):

@@ -1,4 +1,5 @@
 """One server in several processes: threads, limits and cookies are right in all, and none outlives the supervisor."""
+import contextlib
 import os
 import signal
 import subprocess
@@ -9,9 +10,13 @@ from concurrent.futures import ThreadPoolExecutor
 
 import httpx
 import pytest
+from fastapi import HTTPException
 from replicas import events, server
 from streamed import delta, ending
 
+from ragbed.documents.errors import SettingsError
+from ragbed.experiments.guests.serving.api_keys import LoginLimit
+from ragbed.experiments.guests.serving.connections import allowed_connections
 from ragbed.experiments.guests.serving.middleware import Queue, Rate
 from ragbed.experiments.guests.serving.supervisor import SharedNumbers
 
@@ -36,6 +41,30 @@ def until(done):
     while not done():
         assert time.monotonic() < end
         time.sleep(0.1)
+
+
+@contextlib.contextmanager
+def alone(supervisor, number):
+    """Let one of the workers answer, while the others do not run."""
+    others = [pid for place, pid in enumerate(sorted(children(supervisor))) if place != number]
+    for pid in others:
+        os.kill(pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        for pid in others:
+            os.kill(pid, signal.SIGCONT)
+
+
+@contextlib.contextmanager
+def two_workers(index, model, *options, log=None):
+    """A server of two workers that both answer: its supervisor and URL."""
+    with server(index, model, *options, "--workers", 2, log=log) as (supervisor, url):
+        until(lambda: len(children(supervisor)) == 2)
+        for number in (0, 1):
+            with alone(supervisor, number):
+                assert httpx.get(f"{url}/health", timeout=60).status_code == 200
+        yield supervisor, url
 
 
 def says(body):
@@ -114,6 +143,13 @@ async def test_processes_share_the_rate_and_the_places_of_a_queue(tmp_path):
             rate.numbers = shared
         assert [rates[turn % 2].wait("ann") == 0 for turn in range(6)] == [True] * 4 + [False] * 2
         assert rates[0].wait("bob") == 0
+        logins = [LoginLimit(clock=lambda: 0.0) for _ in numbers]
+        for login, shared in zip(logins, numbers, strict=True):
+            login.numbers = shared
+        for turn in range(10):
+            logins[turn % 2].check("192.0.2.1", b"guess", False)
+        with pytest.raises(HTTPException, match="too many unknown keys"):
+            logins[1].check("192.0.2.1", b"guess", False)
         one, other = (Queue(1, 0, shared) for shared in numbers)
 
         async def receive():
@@ -125,3 +161,41 @@ async def test_processes_share_the_rate_and_the_places_of_a_queue(tmp_path):
                     pass
         async with other.place(receive) as connected:
             assert connected
+
+
+@pytest.mark.slow
+def test_guesses_of_keys_are_counted_over_all_workers(serve, capitals, tmp_path):
+    (tmp_path / "keys").write_text(KEYS)
+    with two_workers(capitals, serve(says).url, "--traffic", tmp_path / "t", "--keys", tmp_path / "keys") as (
+            supervisor, url):
+        def send(key):
+            return httpx.get(f"{url}/v1/models", headers={"Authorization": f"Bearer {key}"}).status_code
+
+        with alone(supervisor, 0):
+            assert send(ANN["Authorization"][7:]) == 200
+            assert [send(f"guess-of-a-key-{number}") for number in range(10)] == [401] * 10
+        with alone(supervisor, 1):
+            guesses = [send(f"guess-of-a-key-{number}") for number in range(20)]
+            assert guesses.count(401) <= 2  # after a second, and then two, one more may be sent
+            assert send(ANN["Authorization"][7:]) == 200  # who was right from this address stays so on all workers
+
+
+@pytest.mark.slow
+def test_connections_are_those_of_all_workers_together(serve, capitals, tmp_path):
+    held = threading.Event()
+    model = serve(lambda body: {"text": "<Answer>Norway [1].</Answer>", "hold": held})
+    with two_workers(capitals, model.url, "--traffic", tmp_path / "t", "--connections", 6, "--proxy", "127.0.0.1") as (
+            supervisor, url), alone(supervisor, 1), ThreadPoolExecutor(6) as clients:
+        asked = [clients.submit(ask, url, f"{number}?") for number in range(6)]
+        until(lambda: sum(one.done() for one in asked) == 3)
+        for one in (one for one in asked if one.done()):  # the connection may end before the client has sent all
+            assert isinstance(one.exception(), httpx.TransportError) or one.result().status_code == 503
+        held.set()
+        assert sum(one.exception() is None and isinstance(one.result(), dict) for one in asked) == 3
+
+
+def test_connections_are_divided_over_the_workers():
+    assert [allowed_connections(None, workers) for workers in (1, 3)] == [1000, 333]
+    assert [allowed_connections(7, workers) for workers in (1, 2, 7)] == [7, 3, 1]
+    with pytest.raises(SettingsError, match="--connections 7: --workers 8 share them"):
+        allowed_connections(7, 8)
