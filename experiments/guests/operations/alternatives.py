@@ -74,12 +74,12 @@ class AnswerCache:
         self._characters -= size
 
 
-def cache_key(turn: ChatTurn, earlier: Sequence[Turn]) -> str:
+def cache_key(turn: ChatTurn, earlier: Sequence[Turn], deletion: str) -> str:
     """Return a hash of everything that an answer depends on: settings, model, prompts, the part of the index that the
-    key's owner may read, filter, history and question."""
+    key's owner may read, filter, history, question, and the last deletion before it."""
     asked = [turn.question, list(turn.where), list(map(asdict, earlier))]
     return digest(turn.configuration, json.dumps(turn.assistant.made, sort_keys=True, default=str), prompts_hash(),
-                  turn.assistant.index.content, json.dumps(asked))
+                  turn.assistant.index.content, json.dumps(asked), deletion)
 
 
 @dataclass(slots=True)
@@ -110,10 +110,10 @@ class _Plan:
 
 
 class Alternatives:
-    """The answer cache and the fallback models of a server."""
+    """The answer cache and the fallback models of a server. `last_deletion` is that of `Traffic`."""
 
-    def __init__(self) -> None:
-        self.cache = AnswerCache()
+    def __init__(self, last_deletion: Callable[[], Awaitable[str]]) -> None:
+        self.cache, self._last_deletion = AnswerCache(), last_deletion
         self._plans: dict[str, _Plan] = {}
 
     @property
@@ -150,7 +150,7 @@ class Alternatives:
         if plan is None or (plan.client is None and not plan.settings.cache):
             return turn, await play(turn, emit)
         earlier = await turn.assistant.turns(turn.thread) if turn.history is None else turn.history
-        key = cache_key(turn, earlier) if plan.settings.cache else ""
+        key = cache_key(turn, earlier, await self._last_deletion()) if plan.settings.cache else ""
         if key and not current_request().fresh and (found := self.cache.find(key)):
             await _save(turn, earlier, found)
             return turn, found

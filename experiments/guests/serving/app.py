@@ -85,9 +85,10 @@ async def open_server(configured: Sequence[ConfigurationSettings], settings: Ser
         tools = await stack.enter_async_context(open_served_tools()) if find_spec("mcp") else ServedTools({})
         images = PageImages()
         stack.callback(images.close)
+        turns.clear_caches += images.clear, sessions.alternatives.cache.clear
         if settings.keep_days is not None and not (worker and worker.number):
-            forgetter = Forgetter(turns, checkpointer, [images.clear, sessions.alternatives.cache.clear])
-            stack.callback(asyncio.create_task(forgetter.forget_hourly(settings.keep_days)).cancel)
+            forgetting = Forgetter(turns, checkpointer).forget_hourly(settings.keep_days)
+            stack.callback(asyncio.create_task(forgetting).cancel)
         yield ServerState(configurations, sessions, metrics, images, settings.url.rstrip("/"), settings.citations,
                           settings.explore, tools, settings.owner, settings.page)
 

@@ -64,6 +64,7 @@ def document_routes(server: ServerState) -> APIRouter:
             return HTMLResponse(body, headers=_HEADERS)
         number = re.fullmatch(r"pages/(\d{1,6})\.png", "/".join(parts[1:]))
         try:
+            await server.sessions.traffic.last_deletion()  # which clears what was drawn
             png = await images.png(request, index, shown, int(number[1])) if number else None
         except Undrawable as why:
             return Response(_no_image(f"This page cannot be drawn: {why}."), 422, _HEADERS, "image/svg+xml")

@@ -3,7 +3,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -25,25 +24,20 @@ _SECONDS = 3600.0  # seconds between deletions of old answers
 
 @dataclass(frozen=True)
 class Forgetter:
-    """Deletes answers from the traffic, the threads of a checkpointer, and the caches, which are cleared as a whole."""
+    """Deletes answers from the traffic, the threads of a checkpointer, and all caches."""
 
     traffic: Traffic
     checkpointer: Any
-    caches: Sequence[Callable[[], None]] = ()
 
     @classmethod
     def of(cls, server: ServerState) -> Forgetter:
         """Return the one of a running server."""
         first = next(iter(server.configurations.values()))
-        return cls(server.sessions.traffic, first.threads.graph.checkpointer,
-                   [server.images.clear, server.sessions.alternatives.cache.clear])
+        return cls(server.sessions.traffic, first.threads.graph.checkpointer)
 
     async def forget(self, chosen: Selection) -> Forgotten:
         """Delete the chosen answers and their threads. Raises SettingsError if one of them is not finished."""
-        found = await self.traffic.forget(chosen, self.checkpointer)
-        for clear in self.caches:
-            clear()
-        return found
+        return await self.traffic.forget(chosen, self.checkpointer)
 
     async def forget_hourly(self, days: float) -> None:
         """Delete the answers that are older than some days, now and every hour, until cancelled."""

@@ -53,7 +53,8 @@ class ChatSessions:
                  limits: SizeLimits | None = None, access: Access | None = None, spend: str = "") -> None:
         self.configurations, self.traffic, self._observers = configurations, traffic, observers
         self.limits, self.access = limits or SizeLimits(), access or Access((), lambda owner: {})
-        self.alternatives, self.spending = Alternatives(), Spending(spend, self.access.claims, traffic)
+        self.alternatives = Alternatives(traffic.last_deletion)
+        self.spending = Spending(spend, self.access.claims, traffic)
         self._threads: set[str] = set()
         self._tasks: set[asyncio.Task[None]] = set()
 

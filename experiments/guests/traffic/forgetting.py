@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+import secrets
 import sqlite3
 from collections.abc import Sequence
 from contextlib import closing
@@ -29,6 +30,7 @@ _HASH = re.compile(r'"([0-9a-f]{32})"')  # of a text in a record
 _IDLE = "thread IN (SELECT thread FROM turns WHERE before IS NULL GROUP BY thread HAVING max(begun) < ?)"
 _UNUSED = ("DELETE FROM texts WHERE hash IN ({hashes}) AND NOT EXISTS (SELECT 1 FROM records WHERE"
            " {find} > 0)")
+_MARK = ("INSERT INTO secrets VALUES ('deletion', ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value")
 _LOCKED_SECONDS = 30
 
 
@@ -98,6 +100,7 @@ def delete_answers(database: TrafficFile | PostgresDatabase, place: str | Path, 
         if rows:
             database.put("INSERT INTO forgotten VALUES (?, ?, ?)", (datetime.now(UTC).date().isoformat(), chosen.reason,
                                                                     len(rows)))
+            database.put(_MARK, (secrets.token_hex(8),))
     if rows:
         _clean(database, folder)
     return Forgotten(kept, len(rows))

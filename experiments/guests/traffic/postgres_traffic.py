@@ -68,12 +68,12 @@ _RECORDS = (
 
 
 def database_errors() -> tuple[type[Exception], ...]:
-    """Return the errors that the stores of threads raise."""
+    """Return the errors that the stores of threads and of traffic raise."""
     if "psycopg" not in sys.modules:
-        return (sqlite3.Error,)
+        return RunError, sqlite3.Error
     import psycopg
 
-    return sqlite3.Error, psycopg.Error
+    return RunError, sqlite3.Error, psycopg.Error
 
 
 class PostgresDatabase:

@@ -81,6 +81,9 @@ def assign_variant(salt: str, thread: str, names: Sequence[str], explore: float)
 
 class Traffic:
     """Stores a server's answers. A separate thread reads and writes, so that the event loop never waits for the disk.
+
+    Attributes:
+        clear_caches: clear what this process keeps of answers, after any process has deleted some.
     """
 
     def __init__(self, place: str | Path, configurations: Sequence[str], explore: float, thread: ThreadPoolExecutor,
@@ -90,7 +93,8 @@ class Traffic:
         self._runs: dict[str, TrafficRun | PostgresRun] = {}
         self._lock: FileLock | None = None
         self._database: TrafficFile | PostgresDatabase
-        self._salt = ""
+        self._salt = self._deletion = ""
+        self.clear_caches: list[Callable[[], None]] = []
 
     @classmethod
     @asynccontextmanager
@@ -228,11 +232,23 @@ class Traffic:
         """Delete the chosen answers, and the checkpoints of their threads. Raises SettingsError if one of them is not
         finished."""
         found = await self._do(delete_answers, self._database, self.place, chosen)
+        await self.last_deletion()
         for thread in found.threads:
             await checkpointer.adelete_thread(thread)
         if found.threads and not isinstance(self._database, PostgresDatabase):
             await asyncio.to_thread(clean_file, Path(self.place) / THREADS)
         return found
+
+    async def last_deletion(self) -> str:
+        """Return a mark of the last deletion of answers, by any process. If it is new, clear the caches. To be called
+        before each use of a cache."""
+        rows = await self._do(self._database.read, "SELECT value FROM secrets WHERE name = 'deletion'")
+        mark = str(rows[0][0]) if rows else ""
+        if mark != self._deletion:
+            self._deletion = mark
+            for clear in self.clear_caches:
+                clear()
+        return mark
 
     async def check(self, answering: Mapping[str, Assistant]) -> None:
         """Raise RunError if answers of these configurations cannot be stored now."""

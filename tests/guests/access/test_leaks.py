@@ -139,7 +139,7 @@ def test_each_broken_part_is_caught_where_it_is(index, people, broken, routes):
 @pytest.mark.slow
 def test_even_a_cache_of_answers_that_forgets_the_rule_shows_nothing(index, people, monkeypatch):
     """The answer of another key cites documents that the view does not have, so it cannot be written."""
-    monkeypatch.setattr(alternatives, "cache_key", lambda turn, earlier: turn.question)
+    monkeypatch.setattr(alternatives, "cache_key", lambda turn, earlier, deletion: turn.question)
     report, found = leaks(index, people, routes=("side by side",))
     assert found == []
     assert {one.phase for one in report.probes if one.allowed and "said" in one.stages} == {"asked", "cached"}

@@ -177,6 +177,26 @@ def test_the_same_question_is_answered_from_the_cache_until_it_expires(start, tm
     assert notes(tmp_path / "t").count(("answered", ("cached",))) == 3
 
 
+def test_an_answer_that_began_before_a_deletion_is_not_kept(start):
+    held, began = threading.Event(), threading.Event()
+    lines = [{"text": "Norway 1 [1]."}, {"text": "Norway 2 [1].", "hold": held}, {"text": "Norway 3 [1]."}]
+
+    def next_line(body):
+        if len(lines) == 2:
+            began.set()
+        return lines.pop(0)
+
+    client, _ = start(next_line, cache=60)
+    first = page_answer(client, "Where is Rome?")
+    with ThreadPoolExecutor(1) as pool:
+        during = pool.submit(page_answer, client, TEXT)
+        assert began.wait(20)
+        assert client.delete(f"/api/threads/{first['thread']}").status_code == 200
+        held.set()
+        assert during.result()["text"] == "Norway 2 [1]."
+    assert [page_answer(client, TEXT)["text"] for _ in range(2)] == ["Norway 3 [1]."] * 2
+
+
 def test_history_and_filter_are_part_of_what_is_cached(start):
     client, _ = start(as_asked(lambda body: "Norway [1]."), cache=60)
     history = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello"}]

@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 import httpx
 import pytest
 from fastapi import HTTPException
+from postgres_server import postgres_server
 from replicas import events, server
 from streamed import delta, ending
 
@@ -41,6 +42,12 @@ def until(done):
     while not done():
         assert time.monotonic() < end
         time.sleep(0.1)
+
+
+@pytest.fixture(scope="module")
+def postgres():
+    with postgres_server() as (url, _):
+        yield url
 
 
 @contextlib.contextmanager
@@ -178,6 +185,41 @@ def test_guesses_of_keys_are_counted_over_all_workers(serve, capitals, tmp_path)
             guesses = [send(f"guess-of-a-key-{number}") for number in range(20)]
             assert guesses.count(401) <= 2  # after a second, and then two, one more may be sent
             assert send(ANN["Authorization"][7:]) == 200  # who was right from this address stays so on all workers
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("store", ["folder", "postgres"])
+def test_a_deleted_answer_is_in_no_workers_cache(serve, capitals, tmp_path, store, ragbed, request):
+    answers = []
+
+    def count(body):
+        answers.append(1)
+        return f"<Answer>Norway {len(answers)} [1].</Answer>"
+
+    place = tmp_path / "t" if store == "folder" else request.getfixturevalue("postgres")
+    option = "--traffic" if store == "folder" else "--threads"
+    with two_workers(capitals, serve(count).url, option, place, "--cache", 600, "--keep-days", 0) as (supervisor, url):
+        def asked(number):
+            with alone(supervisor, number):
+                return ask(url, "Where is Oslo?")
+
+        def texts(*numbers):
+            return [asked(number)["text"][:8] for number in numbers]
+
+        kept = [asked(number) for number in (0, 1, 0, 1)]
+        assert [one["text"][:8] for one in kept] == ["Norway 1", "Norway 2", "Norway 1", "Norway 2"]
+        with alone(supervisor, 0):
+            for one in kept:
+                assert httpx.delete(f"{url}/api/threads/{one['thread']}", timeout=60).status_code == 200
+        assert texts(1, 0, 1) == ["Norway 3", "Norway 4", "Norway 3"]
+        if store == "postgres":
+            assert ragbed("forget", place, "--keep-days", 0)[0] == 0
+            assert texts(1, 0, 1) == ["Norway 5", "Norway 6", "Norway 5"]
+        last = asked(1)
+        first, second = sorted(children(supervisor))
+        os.kill(first, signal.SIGKILL)  # the first worker deletes old answers, also when it is restarted
+        until(lambda: httpx.get(f"{url}/api/threads/{last['thread']}", timeout=60).status_code == 404)
+        assert texts(0) == [f"Norway {len(answers)}"] > [last["text"][:8]]
 
 
 @pytest.mark.slow
