@@ -3,16 +3,16 @@ from __future__ import annotations
 
 import math
 import re
-import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Literal
 
 from ragbed.documents.errors import SettingsError, UserError
 
 if TYPE_CHECKING:
     from ragbed.agents.client import ModelClient
+    from ragbed.agents.types import Answer
     from ragbed.experiments.guests.access.key_claims import Claims
 
 _LIMIT = re.compile(r"(\d{1,9}(?:\.\d{1,6})?)/(day|month)")
@@ -55,34 +55,51 @@ class SpendingLimit:
         return begin + timedelta(days=1) if self.period == "day" else (begin + timedelta(days=32)).replace(day=1)
 
 
-class Ledger(Protocol):
-    """What owners have spent; see `Traffic`."""
+@dataclass(frozen=True, slots=True)
+class Allowance:
+    """What the owner of a key may spend until the end of the present period.
 
-    async def spent(self, owner: str, since: str) -> float:
-        """Return the US dollars since a day such as 2026-11-29."""
-        ...
+    Attributes:
+        now: present time.
+        estimate: US dollars that a question in progress counts as.
+    """
 
-    async def spend(self, owner: str, day: str, usd: float) -> None:
-        """Add to what an owner has spent on a day."""
-        ...
+    limit: SpendingLimit
+    now: datetime
+    estimate: float
+
+    @property
+    def first_day(self) -> str:
+        """Return the first day of the period, such as 2026-11-29."""
+        return self.limit.begin(self.now).date().isoformat()
+
+    @property
+    def oldest(self) -> str:
+        """Return the time before which a question began that no longer counts as one in progress."""
+        return (self.now - timedelta(seconds=_MAX_SECONDS)).isoformat(timespec="milliseconds")
+
+    def check(self, spent: float, running: int) -> None:
+        """Raise OverSpent if the owner, who has spent this much and has this many questions in progress, may not ask.
+        """
+        if spent + running * self.estimate >= self.limit.usd:
+            end = self.limit.end(self.now)
+            raise OverSpent(f"this key may spend {self.limit.usd:g} US dollars per {self.limit.period}; the limit is "
+                            f"reset at {end.isoformat()}", math.ceil((end - self.now).total_seconds()))
 
 
 class Spending:
     """Refuses questions of owners who have spent their limit.
 
-    A question in progress counts as much as the most expensive answer so far, so that questions at the same time
-    exceed a limit by little.
+    A question in progress counts as much as the most expensive answer of this process so far, so that questions at the
+    same time exceed a limit by little. `Traffic` stores what was spent and what is in progress, for all processes.
 
     Args:
         default: limit of keys without one of their own, such as `5/day`; empty for none.
         claims: returns the claims of a key's owner; the claim `spend` is a limit.
-        ledger: stores what was spent, for all processes of the server.
     """
 
-    def __init__(self, default: str, claims: Callable[[str], Claims], ledger: Ledger) -> None:
-        self._default = SpendingLimit.parse(default, "--spend") if default else None
-        self._claims, self._ledger = claims, ledger
-        self._running: dict[str, tuple[str, float]] = {}  # owner and start of each question that is being answered
+    def __init__(self, default: str, claims: Callable[[str], Claims]) -> None:
+        self._default, self._claims = SpendingLimit.parse(default, "--spend") if default else None, claims
         self._estimate = 0.0  # US dollars of an answer
 
     def limit(self, owner: str) -> SpendingLimit | None:
@@ -100,29 +117,13 @@ class Spending:
                                     "settings file, or remove the limit")
             self._estimate = max(self._estimate, price)
 
-    async def reserve(self, owner: str, record: str) -> None:
-        """Count a question. Raises OverSpent if its owner may not ask now."""
+    def allowance(self, owner: str) -> Allowance | None:
+        """Return what an owner may spend now; None if there is no limit."""
         limit = self.limit(owner)
-        if limit is None:
-            return
-        now = datetime.now(UTC)
-        spent = await self._ledger.spent(owner, limit.begin(now).date().isoformat())
-        oldest = time.monotonic() - _MAX_SECONDS
-        self._running = {one: kept for one, kept in self._running.items() if kept[1] > oldest}
-        running = sum(kept[0] == owner for kept in self._running.values())
-        if spent + running * self._estimate >= limit.usd:
-            end = limit.end(now)
-            raise OverSpent(f"this key may spend {limit.usd:g} US dollars per {limit.period}; the limit is reset at "
-                            f"{end.isoformat()}", math.ceil((end - now).total_seconds()))
-        self._running[record] = owner, time.monotonic()
+        return Allowance(limit, datetime.now(UTC), self._estimate) if limit else None
 
-    def release(self, record: str) -> None:
-        """No longer count a question."""
-        self._running.pop(record, None)
-
-    async def end(self, owner: str, record: str, price: float | None) -> None:
-        """Store the price of an answer, and no longer count its question."""
-        if price and self.limit(owner) is not None:
-            await self._ledger.spend(owner, datetime.now(UTC).date().isoformat(), price)
-            self._estimate = max(self._estimate, price)
-        self.release(record)
+    def price(self, owner: str, answer: Answer) -> float:
+        """Return the US dollars of an answer that count for its owner's limit; 0 if there is no limit."""
+        price = (answer.used.price or 0.0) if self.limit(owner) else 0.0
+        self._estimate = max(self._estimate, price)
+        return price

@@ -54,7 +54,7 @@ class ChatSessions:
         self.configurations, self.traffic, self._observers = configurations, traffic, observers
         self.limits, self.access = limits or SizeLimits(), access or Access((), lambda owner: {})
         self.alternatives = Alternatives(traffic.last_deletion)
-        self.spending = Spending(spend, self.access.claims, traffic)
+        self.spending = Spending(spend, self.access.claims)
         self._threads: set[str] = set()
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -112,11 +112,7 @@ class ChatSessions:
 
     async def _keep(self, turn: ChatTurn) -> ChatTurn:
         """Store a turn when it starts. Raises OverSpent if its owner has spent their limit."""
-        await self.spending.reserve(turn.owner, turn.record)
-        with contextlib.ExitStack() as failed:
-            failed.callback(self.spending.release, turn.record)
-            await self.traffic.start(turn)
-            failed.pop_all()
+        await self.traffic.start(turn, self.spending.allowance(turn.owner))
         return turn
 
     def may_see(self, basis: Sequence[str] | None, owner: str) -> bool:
@@ -247,18 +243,16 @@ class ChatSessions:
                                thread=turn.thread, configuration=turn.configuration, question=turn.question,
                                model=short_name(turn.assistant.settings.model))
 
-        shown, price = show(answer), answer.used.price
+        shown = show(answer)
         basis = {"basis": self.access.basis(answer, turn.assistant.index, turn.basis)} if self.access.rules else {}
         try:
-            await self.traffic.end(turn, answer, {**shown, **basis})
-            await self.spending.end(turn.owner, turn.record, price)
+            await self.traffic.end(turn, answer, {**shown, **basis}, self.spending.price(turn.owner, answer))
         except RunError as error:
             _LOG.warning("an answer cannot be stored: %s", error)
             answer = failed_answer(_UNSTORED)
             shown = {**show(answer), "text": display_text(answer)}
         for observer in self._observers:
             observer(turn, answer, times)
-        self.spending.release(turn.record)
         return shown
 
 

@@ -38,6 +38,7 @@ from ragbed.strategies.types import Failure, Turn
 
 if TYPE_CHECKING:
     from ragbed.agents.assistant import Assistant
+    from ragbed.experiments.guests.operations.spending import Allowance
     from ragbed.experiments.guests.traffic.turns import ChatTurn
 
 
@@ -52,6 +53,8 @@ _THREADS = ("SELECT t.thread, coalesce(n.title, t.question), l.last FROM turns t
             " l.place = t.place WHERE t.owner = ? AND t.before IS NULL ORDER BY l.last DESC LIMIT ?")
 _SPEND = ("INSERT INTO spending (owner, day, usd) VALUES (?, ?, ?) ON CONFLICT (owner, day) DO UPDATE SET"
           " usd = spending.usd + excluded.usd")
+_SPENT = ("SELECT (SELECT coalesce(sum(usd), 0) FROM spending WHERE owner = ? AND day >= ?), (SELECT count(*) FROM"
+          " running r JOIN turns t ON t.record = r.record WHERE t.owner = ? AND t.begun > ?)")
 _UNFINISHED = ("SELECT t.record, t.run, r.server FROM turns t LEFT JOIN running r ON r.record = t.record"
                " WHERE t.ended IS NULL")
 _MAX_TITLE = 80  # characters of a thread's title
@@ -148,21 +151,22 @@ class Traffic:
             raise SettingsError(f"there is no thread {thread!r:.100}")
         return int(last) + 1
 
-    async def start(self, turn: ChatTurn) -> None:
+    async def start(self, turn: ChatTurn, allowance: Allowance | None = None) -> None:
         """Store a turn when it starts. Raises SettingsError if the thread belongs to another owner, or the turn was
-        already started."""
+        already started, and OverSpent if the allowance is spent."""
         if turn.history is None:
             await self._do(self._check_idle, turn.thread)
-        await self._do(self._start, turn)
+        await self._do(self._start, turn, allowance)
 
-    async def end(self, turn: ChatTurn, answer: Answer, shown: Mapping[str, Any]) -> None:
+    async def end(self, turn: ChatTurn, answer: Answer, shown: Mapping[str, Any], usd: float = 0.0) -> None:
         """Store the answer of a turn. It is durable on return, and stored even if the caller is cancelled.
 
         Args:
             shown: answer that the client sees and `thread` returns; its `standalone` is the question rewritten for the
                 search.
+            usd: US dollars to add to what the owner has spent.
         """
-        await self._do(self._database.retry, partial(self._end, turn, answer, shown))
+        await self._do(self._database.retry, partial(self._end, turn, answer, shown, usd))
 
     async def feedback(self, record: str, owner: str, thumb: Thumb | None, comment: str = "") -> str | None:
         """Store an owner's feedback, which replaces any earlier one. Return the answer's configuration; None if the
@@ -214,20 +218,6 @@ class Traffic:
                 return turns, answer.get("basis")
         return None
 
-    async def spent(self, owner: str, since: str) -> float:
-        """Return the US dollars that an owner has spent since a day, such as 2026-11-29."""
-        (total,), = await self._do(self._database.read, "SELECT coalesce(sum(usd), 0) FROM spending WHERE owner = ? AND"
-                                   " day >= ?", (owner, since))
-        return float(total)
-
-    async def spend(self, owner: str, day: str, usd: float) -> None:
-        """Add US dollars to what an owner has spent on a day."""
-        def add() -> None:
-            self._database.put(_SPEND, (owner, day, usd))
-            self._database.flush()
-
-        await self._do(add)
-
     async def forget(self, chosen: Selection, checkpointer: Any) -> Forgotten:
         """Delete the chosen answers, and the checkpoints of their threads. Raises SettingsError if one of them is not
         finished."""
@@ -252,12 +242,16 @@ class Traffic:
 
     async def check(self, answering: Mapping[str, Assistant]) -> None:
         """Raise RunError if answers of these configurations cannot be stored now."""
-        await self.spend("", "", 0.0)  # writes
+        await self._do(self._write)
         await self._do(lambda: [self._run(folder_name(name, one), one) for name, one in answering.items()])
 
     async def _do(self, work: Callable[..., T], *given: Any) -> T:
         # the shield completes the write even if the client disconnects
         return await asyncio.shield(asyncio.get_running_loop().run_in_executor(self._thread, work, *given))
+
+    def _write(self) -> None:
+        self._database.put(_SPEND, ("", "", 0.0))
+        self._database.flush()
 
     def _open(self) -> None:
         if is_postgres(self.place):
@@ -292,12 +286,17 @@ class Traffic:
                                                                   self._process is not None)
         return self._runs[name]
 
-    def _start(self, turn: ChatTurn) -> None:
+    def _start(self, turn: ChatTurn, allowance: Allowance | None) -> None:
         run, thread = folder_name(turn.configuration, turn.run), turn.thread
         self._run(run, turn.run)
         before = None if turn.history is None else json.dumps([asdict(one) for one in turn.history])
         with self._database.transaction():
             self._database.lock(thread)
+            if allowance is not None:
+                self._database.lock(f"spending of {turn.owner}")  # so that two processes do not both find a rest
+                (spent, running), = self._database.read(_SPENT, (turn.owner, allowance.first_day, turn.owner,
+                                                                 allowance.oldest))
+                allowance.check(spent, running)
             if turn.history is None or turn.probability < 1:  # the requested configuration answers this turn only
                 self._database.put("INSERT INTO threads VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING",
                                    (thread, turn.owner, turn.configuration, turn.probability))
@@ -320,21 +319,24 @@ class Traffic:
                 raise SettingsError(f"thread {thread!r:.100}: a question is being answered; wait for its answer")
             self._recover(record, run)
 
-    def _end(self, turn: ChatTurn, answer: Answer, shown: Mapping[str, Any]) -> None:
+    def _end(self, turn: ChatTurn, answer: Answer, shown: Mapping[str, Any], usd: float) -> None:
         name = folder_name(turn.configuration, turn.run)  # another run than at the start if another model answered
         run = self._run(name, turn.run)
         question = question_of(self._database, turn.record)
         run.add(question, answer, turn.assistant.index.source_of)
         self._database.put("UPDATE turns SET run = ? WHERE record = ?", (name, turn.record))
-        self._finish(turn.record, answer.outcome, answer.text, shown)
+        self._finish(turn.record, answer.outcome, answer.text, shown, (turn.owner, usd))
 
-    def _finish(self, record: str, outcome: str, text: str, shown: Mapping[str, Any] | None = None) -> None:
+    def _finish(self, record: str, outcome: str, text: str, shown: Mapping[str, Any] | None = None,
+                spent: tuple[str, float] = ("", 0.0)) -> None:
         with self._database.transaction():
             self._database.put(
                 "UPDATE turns SET outcome = ?, text = ?, shown = ?, standalone = ?, ended = ? WHERE record = ?",
                 (outcome, storable(text), None if shown is None else json.dumps(shown),
                  None if shown is None else shown.get("standalone"), _now(), record))
             self._database.put("DELETE FROM running WHERE record = ?", (record,))
+            if spent[1]:
+                self._database.put(_SPEND, (spent[0], _now()[:10], spent[1]))
 
     def _rate(self, record: str, owner: str, thumb: Thumb | None, comment: str) -> str | None:
         found = self._database.read("SELECT configuration FROM turns WHERE record = ? AND owner = ?", (record, owner))
