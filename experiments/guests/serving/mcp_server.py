@@ -13,6 +13,7 @@ from mcp.server.mcpserver.exceptions import ToolError
 from mcp.server.transport_security import TransportSecuritySettings
 from mcp_types import CallToolResult, TextContent, Tool, ToolAnnotations
 from pydantic import BaseModel, Field, ValidationError
+from starlette.routing import Route
 
 from ragbed.documents.errors import CallError, SettingsError, UserError
 from ragbed.documents.types import replace_surrogates
@@ -98,7 +99,10 @@ def add_mcp(app: FastAPI, server: ServerState) -> None:
     protocol = create_mcp_server(server)
     security = TransportSecuritySettings(enable_dns_rebinding_protection=False)  # `RequestGate` does this
     routes = protocol.streamable_http_app(stateless_http=True, transport_security=security)
-    app.router.routes.extend(routes.routes)
+    (route,) = routes.routes
+    assert isinstance(route, Route)
+    route.methods = {"POST"}  # GET would open a stream of the server's own messages: there are none, so it never ends
+    app.router.routes.append(route)
     app.router.lifespan_context = lambda _: protocol.session_manager.run()
 
 

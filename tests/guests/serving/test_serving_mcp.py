@@ -90,6 +90,13 @@ async def test_a_filter_restricts_both_tools_and_is_stored_with_the_question(ans
         "{'where': ['source = oslo*']}", "{'where': ['source = rome*']}", "{}"]
 
 
+def test_a_client_that_wants_a_stream_of_events_keeps_no_connection(answering):
+    url, _ = answering()
+    for method in ("GET", "DELETE"):
+        with httpx.stream(method, f"{url}/mcp", headers={"Accept": "text/event-stream"}, timeout=10) as refused:
+            assert (refused.status_code, refused.headers["Allow"]) == (405, "POST")
+
+
 async def test_what_goes_wrong_is_an_error_of_the_tool(answering):
     url, _ = answering({"status": 400, "error": {"message": "no such model"}})
     async with mcp.Client(f"{url}/mcp") as client:
