@@ -3,27 +3,66 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 import time
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from fastapi import APIRouter
 from starlette.responses import JSONResponse
 
+from ragbed.agents.types import Answer, GenerateStep
 from ragbed.documents.errors import CallError, RagbedError
 from ragbed.documents.http import transport_errors
 from ragbed.documents.http_client import bounded_client
 from ragbed.documents.keys import redact_keys
+from ragbed.experiments.guests.serving.supervisor import FAILURES, SharedNumbers
 
 if TYPE_CHECKING:
     from ragbed.agents.assistant import Assistant
     from ragbed.agents.client import ModelClient
+    from ragbed.experiments.guests.operations.turn_times import TurnTimes
     from ragbed.experiments.guests.serving.state import ServerState
+    from ragbed.experiments.guests.traffic.turns import ChatTurn
 
+_MANY_FAILURES = 5  # failed calls of a model in a row, after which the server is not ready
+_RECENT_SECONDS = 60.0  # after the last of them, it is ready again: without questions it would never find out
+_OF_SERVER = re.compile(r"timeout|connection|bad_json|bad_response|server|http_(408|429|5\d\d)")  # not of a prompt
 Check = Callable[[], Awaitable[None]]  # raises an error if its part does not answer
 _FRESH_SECONDS = 5.0  # seconds for which a result is returned again
 _CHECK_SECONDS = 3.0  # seconds that a part may take
 _KEY_REFUSED = (401, 403)
+
+
+class FailedCalls:
+    """Counts how many calls of each model have failed in a row, over all processes of the server.
+
+    Only failures of the model's server count, so that no client's prompts make the server seem unable to answer.
+    """
+
+    def __init__(self, numbers: SharedNumbers | None = None) -> None:
+        self._numbers = numbers or SharedNumbers()
+
+    def __call__(self, turn: ChatTurn, answer: Answer, times: TurnTimes) -> None:
+        """Count the calls of an answer."""
+        ends = [step.failure for step in answer.trace if isinstance(step, GenerateStep)]
+        if not ends and answer.failure is not None:
+            ends = [answer.failure]  # the key or the name of the model was rejected
+        failed = [one is not None for one in ends if one is None or _OF_SERVER.fullmatch(one.kind)]
+        self.count(turn.assistant.client.name, failed)
+
+    def count(self, model: str, failed: Sequence[bool]) -> None:
+        """Count calls of a model, in order."""
+        with self._numbers.locked():
+            for one in failed:
+                count, _ = self._numbers.read(FAILURES, model) or (0.0, 0.0)
+                self._numbers.write(FAILURES, model, count + 1 if one else 0, time.monotonic())
+
+    def check(self, model: str) -> None:
+        """Raise CallError if the last calls of a model have all failed."""
+        count, last = self._numbers.read(FAILURES, model) or (0.0, 0.0)
+        if count >= _MANY_FAILURES and time.monotonic() - last < _RECENT_SECONDS:
+            raise CallError(f"{model}: the last {count:.0f} calls have failed", "failing", 1)
 
 
 class Readiness:
@@ -81,6 +120,8 @@ def _assistants(server: ServerState) -> Iterator[Assistant]:
 
 
 async def _check_models(server: ServerState) -> None:
+    for client in (*(one.client for one in _assistants(server)), *server.sessions.alternatives.clients):
+        server.failed_calls.check(client.name)
     await asyncio.gather(*map(_check_model, {id(one.client): one.client for one in _assistants(server)}.values()))
 
 

@@ -29,7 +29,7 @@ from ragbed.experiments.guests.access.access import Access, fields_of_filters
 from ragbed.experiments.guests.operations.edge import EdgeSettings, ProxiedRequests, add_cors, route_path
 from ragbed.experiments.guests.operations.key_reload import reload_on_hangup
 from ragbed.experiments.guests.operations.prometheus import Metrics, metrics_routes
-from ragbed.experiments.guests.operations.readiness import ready_routes
+from ragbed.experiments.guests.operations.readiness import FailedCalls, ready_routes
 from ragbed.experiments.guests.operations.request_log import RequestLog, note_answer
 from ragbed.experiments.guests.operations.server_settings import ServerSettings
 from ragbed.experiments.guests.operations.spending import OverSpent
@@ -76,8 +76,9 @@ async def open_server(configured: Sequence[ConfigurationSettings], settings: Ser
         turns = await stack.enter_async_context(Traffic.open(
             store, list(configurations), settings.explore, (worker.number, worker.count) if worker else None))
         metrics, telemetry = Metrics(), stack.enter_context(open_telemetry())
-        sessions = ChatSessions(configurations, turns, [metrics, note_answer(settings.log_texts), *telemetry],
-                                settings.sizes, access, settings.spend)
+        failed_calls = FailedCalls(worker.numbers if worker else None)
+        observers = metrics, note_answer(settings.log_texts), failed_calls, *telemetry
+        sessions = ChatSessions(configurations, turns, observers, settings.sizes, access, settings.spend)
         await sessions.alternatives.open(stack, configured, settings.answering)
         stack.push_async_callback(sessions.aclose)
         reloading = asyncio.create_task(reload_indexes(configurations, checkpointer))
@@ -90,7 +91,7 @@ async def open_server(configured: Sequence[ConfigurationSettings], settings: Ser
             forgetting = Forgetter(turns, checkpointer).forget_hourly(settings.keep_days)
             stack.callback(asyncio.create_task(forgetting).cancel)
         yield ServerState(configurations, sessions, metrics, images, settings.url.rstrip("/"), settings.citations,
-                          settings.explore, tools, settings.owner, settings.page)
+                          settings.explore, tools, settings.owner, settings.page, failed_calls)
 
 
 def access_of(settings: Sequence[ConfigurationSettings], allow: Sequence[str], keys: Keys) -> Access:

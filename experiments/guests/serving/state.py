@@ -14,6 +14,7 @@ from pydantic import BaseModel, model_validator
 from starlette.responses import StreamingResponse
 
 from ragbed.documents.types import Chunk
+from ragbed.experiments.guests.operations.readiness import FailedCalls
 from ragbed.experiments.guests.serving.mcp_tools import ServedTools
 
 if TYPE_CHECKING:
@@ -61,6 +62,7 @@ class ServerState:
         explore: share of threads assigned to configurations other than the first. If it is above 0, clients can request
             the model `live`.
         page: title and example questions of the chat page.
+        failed_calls: counts the failed calls of each model.
     """
 
     configurations: Mapping[str, Configuration]
@@ -73,6 +75,7 @@ class ServerState:
     tools: ServedTools = field(default_factory=lambda: ServedTools({}))
     owner: str = ""
     page: PageSettings = PageSettings()
+    failed_calls: FailedCalls = field(default_factory=FailedCalls)
 
     def requested(self, model: str) -> str | None:
         """Return the configuration that a client's model names; None if the A/B test assigns one."""

@@ -14,11 +14,14 @@ from starlette.datastructures import Headers
 from streamed import as_asked, streamed
 
 from ragbed.agents.model_settings import CallLimits, ModelSettings
+from ragbed.documents.errors import CallError
+from ragbed.experiments.guests.operations import readiness
 from ragbed.experiments.guests.operations.edge import EdgeSettings
 from ragbed.experiments.guests.operations.trace_context import TraceContext
 from ragbed.experiments.guests.serving.api_keys import Keys
 from ragbed.experiments.guests.serving.app import create_app
 from ragbed.experiments.guests.serving.middleware import GateSettings
+from ragbed.experiments.guests.serving.supervisor import SharedNumbers
 
 ANN = "ann-key-0123456789"
 QUESTION = {"model": "direct", "messages": [{"role": "user", "content": "Which country is Oslo the capital of?"}]}
@@ -162,6 +165,42 @@ def test_the_server_says_which_part_is_not_ready(serve, index, tmp_path, caplog)
             assert httpx.get(f"{url}/health").json() == {"status": "ok"}
             assert [httpx.get(f"{url}/ready").status_code for _ in range(5)] == [status] * 5
     assert [record.message.startswith("not ready: model: ") for record in caplog.records] == [True]
+
+
+def test_a_server_whose_model_fails_every_call_is_not_ready_until_one_succeeds(serve, index, tmp_path, monkeypatch):
+    monkeypatch.setattr(readiness, "_FRESH_SECONDS", 0.0)
+    replies = ["fails"] * 4 + ["Norway [1]."] + ["fails"] * 5 + ["refuses"] * 2 + ["Norway [1]."] + ["fails"] * 5
+    lines = {"fails": {"status": 500, "error": {"message": "no"}}, "refuses": {
+        "status": 400, "error": {"message": "this prompt is not allowed"}}}
+    model = serve(lambda body: lines.get(reply := replies.pop(0), reply))
+    once = ModelSettings(calls=CallLimits(attempts=1))
+    with served([direct(index, f"{model.url}#m", calls=once)], tmp_path / "t") as url:
+        def ask():
+            httpx.post(f"{url}/v1/chat/completions", json={**QUESTION, "model": "direct"}, timeout=60)
+            return httpx.get(f"{url}/ready").json()["model"]
+
+        assert [ask() for _ in range(9)] == ["ok"] * 9
+        assert [ask() for _ in range(3)] == ["failed"] * 3  # a prompt that is refused says nothing of the model
+        assert httpx.get(f"{url}/ready").status_code == 503
+        assert [ask() for _ in range(6)] == ["ok"] * 5 + ["failed"]
+        monkeypatch.setattr(readiness, "_RECENT_SECONDS", 0.0)  # later, so that questions come again
+        assert httpx.get(f"{url}/ready").json()["status"] == "ready"
+
+
+async def test_failed_calls_are_counted_over_all_workers(tmp_path):
+    with (tmp_path / "numbers").open("w+b") as file:
+        file.truncate(1 << 20)
+        counts = [readiness.FailedCalls(SharedNumbers(file.fileno(), process)) for process in (0, 1)]
+        for turn in range(4):
+            counts[turn % 2].count("m", [True])
+        counts[0].check("m")
+        counts[0].count("m", [True])
+        for one in counts:
+            with pytest.raises(CallError, match="m: the last 5 calls have failed"):
+                one.check("m")
+            one.check("other")
+        counts[1].count("m", [True, False])
+        counts[0].check("m")
 
 
 @pytest.mark.slow
