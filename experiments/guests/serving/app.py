@@ -77,8 +77,9 @@ async def open_server(configured: Sequence[ConfigurationSettings], settings: Ser
             store, list(configurations), settings.explore, (worker.number, worker.count) if worker else None))
         metrics, telemetry = Metrics(), stack.enter_context(open_telemetry())
         failed_calls = FailedCalls(worker.numbers if worker else None)
-        observers = metrics, note_answer(settings.log_texts), failed_calls, *telemetry
-        sessions = ChatSessions(configurations, turns, observers, settings.sizes, access, settings.spend)
+        sessions = ChatSessions(
+            configurations, turns, [metrics, note_answer(settings.log_texts), failed_calls, *telemetry],
+            settings.sizes, access, settings.spend)
         await sessions.alternatives.open(stack, configured, settings.answering)
         stack.push_async_callback(sessions.aclose)
         reloading = asyncio.create_task(reload_indexes(configurations, checkpointer))

@@ -31,7 +31,7 @@ def direct(index, model, name="direct", **changes):
 
 
 @contextlib.contextmanager
-def served(described, folder, make=create_app, access=None, **options):
+def served(described, folder, make=create_app, access=None, worker=None, **options):
     """The URL of a server of these configurations, whose traffic is kept in a folder."""
     listening = socket.create_server(("127.0.0.1", 0))
     listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -39,7 +39,7 @@ def served(described, folder, make=create_app, access=None, **options):
     holder = {}
 
     async def run():
-        async with open_server(described, ServerSettings(folder, **options), access) as serving:
+        async with open_server(described, ServerSettings(folder, **options), access, worker) as serving:
             holder["server"] = uvicorn.Server(uvicorn.Config(
                 make(serving), log_level="warning", lifespan="on", proxy_headers=False))
             holder["serving"] = serving
