@@ -28,6 +28,7 @@ SUFFIXES: dict[str, str] = {
 MAX_BYTES = 100_000_000  # per file, or per record of a file of records
 _MAX_ID = 200  # characters of a record's id
 _RECORD = re.compile(r"(\.[^./#]+)#[^/]*$")
+_INDEX_FILES = frozenset(("manifest.json", "documents.parquet", "chunks.parquet"))  # what every index holds
 _LINKED_FOLDER = "a link to a folder, which is not followed"
 
 
@@ -80,12 +81,14 @@ def find_sources(sources: Sequence[str | Path], ocr: bool = False) -> list[Sourc
     """Return the files that `sources` name, sorted by relative path.
 
     A file of records, such as JSON Lines, becomes one source per record. Folders are searched recursively; hidden
-    entries and unknown suffixes are skipped. Inside a folder, or below the fixed part of a glob, a link is followed
-    only to a file in that folder. Other links, unreadable folders, and folders that match a glob are listed with a
-    `problem`. A file named directly is always listed. With `ocr`, scanned pages will be read by text recognition.
+    entries, unknown suffixes and folders that hold an index are skipped. Inside a folder, or below the fixed part of a
+    glob, a link is followed only to a file in that folder. Other links, unreadable folders, and folders that match a
+    glob are listed with a `problem`. A file named directly is always listed. With `ocr`, scanned pages will be read by
+    text recognition.
 
     Raises:
-        DocumentError: a path is empty or does not exist, a folder cannot be read, or a glob matches nothing.
+        DocumentError: a path is empty, does not exist or is an index, a folder cannot be read, or a glob matches
+            nothing.
     """
     found: dict[str, Source] = {}
     for given in [sources] if isinstance(sources, str | Path) else sources:
@@ -231,6 +234,10 @@ def _folder(root: Path, wanted: Callable[[Path], bool] = _is_wanted) -> Iterator
             if folder == root:
                 raise DocumentError(str(root), problem) from error
             yield Source(folder, _normalize_path(str(folder.relative_to(root))), problem)
+            continue
+        if {entry.name for entry in entries} >= _INDEX_FILES:  # `ragbed index . --out idx` must not read itself
+            if folder == root:
+                raise DocumentError(str(root), "an index, not a folder of documents; name the documents")
             continue
         for entry in entries:
             path = Path(folder, entry.name)

@@ -14,7 +14,7 @@ import pyarrow.parquet
 import pytest
 from embedders import Lengths
 
-from ragbed.documents import IndexFolderError, ModelError
+from ragbed.documents import DocumentError, IndexFolderError, ModelError, find_sources
 from ragbed.retrieval import Flat, Hnsw, Index, VectorIndex, build_index
 from ragbed.retrieval.storage.folder import replacing, write_errors
 from ragbed.retrieval.storage.manifest import read_manifest, write_manifest
@@ -290,3 +290,12 @@ def test_what_others_keep_beside_an_index_is_theirs(index: Path) -> None:
     (index.parent / ".index.old" / "notes.txt").rename(index.parent / "notes.txt")
     build_index([index.parent / "pages"], index, embedder=Lengths())
     assert (index.parent / ".index.new-anything" / "notes.txt").read_text() == "mine"
+
+
+def test_an_index_among_the_documents_is_not_read_as_one(index: Path) -> None:
+    folder = index.parent
+    assert [source.relative for source in find_sources([folder])] == ["pages/one.txt"]
+    (folder / "manifest.json").write_text("{}")  # other programs also write such a file
+    assert [source.relative for source in find_sources([folder])] == ["manifest.json", "pages/one.txt"]
+    with pytest.raises(DocumentError, match="index: an index, not a folder of documents; name the documents"):
+        find_sources([index])
