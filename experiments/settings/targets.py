@@ -68,7 +68,7 @@ def resolve_target(target: str, path: str | None, options: Mapping[str, Any], pa
     file = expand_path(target)
     if not file.is_file() and target in BENCHMARKS:
         runs = [_benchmark_run(target, path, options, part)]
-    elif target.startswith("hub:") or (file.is_file() and _holds_questions(file)):
+    elif holds_questions(target):
         name = re.sub(r"[^A-Za-z0-9._-]+", "-", file.stem.removeprefix("hub:")).strip("-._") or "questions"
         content = {"path": target} if path is None else {"path": target, "corpus": path}
         runs = [_benchmark_run("questions", None, {"name": name, **options}, part, content)]
@@ -85,8 +85,11 @@ def resolve_target(target: str, path: str | None, options: Mapping[str, Any], pa
     return [narrow(settings, part, rename="name" not in options) for settings in runs]
 
 
-def _holds_questions(file: Path) -> bool:
-    """Return whether a file holds questions instead of settings. Settings have a `benchmark`."""
+def holds_questions(target: str) -> bool:
+    """Return whether a target holds questions instead of settings: `hub:OWNER/NAME`, or a file without `benchmark`."""
+    file = expand_path(target)
+    if target.startswith("hub:") or not file.is_file():
+        return target.startswith("hub:")
     suffix = file.suffix.lower()
     if suffix not in (".yaml", ".yml", ".json"):
         return suffix in QUESTION_FILES

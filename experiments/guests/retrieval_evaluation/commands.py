@@ -28,8 +28,9 @@ DEFAULTS = ("bm25", "dense", "fused")
 K = 100
 
 Target = Annotated[str | None, typer.Argument(metavar="BENCHMARK", help=(
-    "A benchmark with gold evidence, or a run's YAML file."))]
-Files = Annotated[str | None, typer.Argument(metavar="PATH", help="The benchmark's folder or file, or hub:OWNER/NAME.")]
+    "A benchmark with gold evidence, a file of questions, or a run's YAML file."))]
+Files = Annotated[str | None, typer.Argument(metavar="PATH", help=(
+    "The benchmark's folder or file, or hub:OWNER/NAME. For a file of questions: the documents."))]
 Retrievers = Annotated[Texts, typer.Option("--retriever", metavar="NAME", help=(
     "A name or YAML. Default: bm25, dense, fused. Repeatable."))]
 Chunkers = Annotated[Texts, typer.Option("--chunker", metavar="NAME", help=(
@@ -100,16 +101,18 @@ def _settings(target: str, path: str | None, given: dict[str, Any], k: int | Non
               part: Part) -> RunSettings:
     from ragbed.documents.paths import expand_path
     from ragbed.experiments.benchmarks import BENCHMARKS
-    from ragbed.experiments.settings.targets import resolve_target
+    from ragbed.experiments.settings.targets import holds_questions, resolve_target
 
-    if target in BENCHMARKS and not expand_path(target).is_file():
+    file, own = expand_path(target), holds_questions(target)
+    if own or (target in BENCHMARKS and not file.is_file()):
         k = K if k is None else k
-        given = {"name": _name(path or target, part, [given, k, split]), **given, "reasoning": ["search_only"],
+        name = _name(file.stem if own else path or target, part, [given, k, split, *([target, path] if own else [])])
+        given = {"name": name, **given, "reasoning": ["search_only"],
                  "retriever": [_retriever(text, k) for text in given.get("retriever") or DEFAULTS],
                  **{key: [_value(text, key) for text in given[key]] for key in ("chunkers", "embedders")
                     if key in given},
                  "set": [*given.get("set", ()), *([f"benchmark.split={split}"] if split else ())]}
-    elif split or k is not None:
+    elif file.is_file() and (split or k is not None):
         refuse(f"{'--split' if split else '-k'} needs the name of a benchmark; set it in {target} instead")
     first, *others = resolve_target(target, path, given, part)
     if others:

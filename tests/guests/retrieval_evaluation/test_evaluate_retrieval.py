@@ -167,8 +167,25 @@ def test_chunkers_and_retrievers_are_a_matrix(evaluate):
         assert line["metrics"]["char_precision@5"]["mean"] <= line["searching"]["omega"]
 
 
+def test_retrievers_are_evaluated_on_a_file_of_questions_over_documents_or_an_index(evaluate, ragbed, tmp_path):
+    (docs := tmp_path / "docs").mkdir()
+    for name, text in (("pumps.txt", "The pump has a warranty of 36 months."), ("bread.txt", "Rye bread rests.")):
+        (docs / name).write_text(text)
+    (questions := tmp_path / "mine.csv").write_text(
+        "question,answer,document\nHow long is the warranty of the pump?,36 months,pumps.txt\n")
+    made = evaluate(questions, docs, "--retriever", "bm25", "-k", "1")
+    assert [(line["name"], line["metrics"]["mrr"]["mean"]) for line in made["lines"]] == [("bm25@1", 1.0)]
+    ragbed("index", docs, "--out", tmp_path / "idx", "--embedder", "none")
+    over = evaluate(questions, "--retriever", f"{{kind: bm25, k: 1, index: {tmp_path / 'idx'}}}")
+    assert over["lines"][0]["metrics"]["mrr"]["mean"] == 1.0
+    assert sorted(path.name.rpartition("-")[0] for path in (tmp_path / "runs").iterdir()) == ["mine-retrieval"] * 2
+    ragbed.refuses("evaluate-retrieval", questions, tmp_path / "idx", "--retriever", "bm25",
+                   says=["an index, not a folder of documents"])
+
+
 @pytest.mark.parametrize(("words", "says"), [
     ([], ["name a benchmark and its files"]),
+    (["csv", "questions.csv", "-k", "3"], ["csv: neither a file nor a benchmark"]),
     (["beir"], ["beir: PATH is missing"]),
     (["beir", BEIR, "--retriever", "bm26"], ["bm26", "bm25"]),
     (["beir", BEIR, "--retriever", "{kind: bm25"], ["--retriever '{kind: bm25'"]),
@@ -181,6 +198,7 @@ def test_chunkers_and_retrievers_are_a_matrix(evaluate):
 ])
 def test_what_does_not_fit_is_one_line(ragbed, tmp_path, monkeypatch, words, says):
     monkeypatch.chdir(tmp_path)
+    Path("run.yaml").write_text("benchmark: demo\n")
     ragbed.refuses("evaluate-retrieval", *words, says=says)
 
 
