@@ -114,7 +114,9 @@ def _convert_errors() -> Iterator[None]:
     except openai.APIConnectionError as error:
         if isinstance(error.__cause__, BadReply):
             raise error.__cause__ from None
-        raise ConnectionError(describe_error(error.__cause__ or error)) from None
+        cause = error.__cause__ or error
+        advice = "; check that the server runs and can be reached" if isinstance(cause, httpx2.ConnectError) else ""
+        raise ConnectionError(f"{describe_error(cause)}{advice}") from None
 
 
 def connect(address: Address, served: str, connections: int, rename: Mapping[str, str] | None = None) -> Chat:

@@ -203,7 +203,9 @@ async def test_the_key_reaches_no_error_log_or_reply(serve, caplog):
 async def test_nobody_listening_is_a_failed_connection(serve):
     server = serve([])
     server.url = "http://127.0.0.1:9/v1"
-    assert (await failure(server, attempts=2)).kind == "connection"
+    failed = await failure(server, attempts=2)
+    assert failed.kind == "connection"
+    assert str(failed).endswith("; check that the server runs and can be reached")
 
 
 async def test_loopback_needs_no_proxy_and_one_that_cannot_be_used_is_named_without_its_password(serve, monkeypatch):

@@ -35,7 +35,7 @@ def test_a_judge_that_fails_is_told_of_and_what_it_made_is_counted(serve, town, 
     assert "--full --retry` asks the judge again where its call failed" in err
     assert " unjudged " in next(line for line in out.splitlines() if " outcomes " in line)
     assert f"The judge {grading.url}#judge made 5 calls with 0 tokens" in " ".join(out.split())
-    assert "6 new records, 11 calls sent and 0 reused from the journal, price an unknown price" in err
+    assert "6 new records, 11 calls sent and 0 reused from the journal, price unknown" in err
 
 
 def test_calls_that_failed_are_counted(serve, town, ragbed):

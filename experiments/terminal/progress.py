@@ -135,9 +135,9 @@ class Tally:
         if not self.made and self.done == self.total:
             return NOTHING
         cost, spending = self.cost, self.begun.spending
-        paid = format_price(None if spending.unpriced else cost.paid)
+        paid = format_price(None if spending.unpriced else cost.paid, "unknown")
         if spending.estimated:
-            paid = (f"{format_price(None if spending.unpriced else spending.dollars)} estimated: the server "
+            paid = (f"{format_price(None if spending.unpriced else spending.dollars, 'unknown')} estimated: the server "
                     f"did not report the tokens of {plural(spending.estimated, 'call')}")
         retried = f", including retries of {cost.retried}," if cost.retried else ""
         return (f"{self.made} new records, {cost.attempts} calls sent{retried} and {cost.replayed} reused from the "
@@ -246,7 +246,8 @@ def _use(tally: Tally) -> str:
     paid, live = figures["price"]["paid"], figures["price"]["live"]
     also = f" ({format_price(live)} including reused calls)" if live != paid else ""
     left = ", ".join(format_amount(name, amount) for name, amount in figures["budget_left"].items())
-    return (f"tokens {tally.prompt_tokens:,} in, {tally.completion_tokens:,} out; price {format_price(paid)}{also}"
+    return (f"tokens {tally.prompt_tokens:,} in, {tally.completion_tokens:,} out; "
+            f"price {format_price(paid, 'unknown')}{also}"
             f"{f'; left of the budget: {left}' if left else ''}")
 
 
