@@ -4,6 +4,7 @@
 #   make test       all tests except slow ones
 #   make test-all   every test, with line coverage, as in CI
 #   make check      ruff, mypy, import directions
+#   make bench      measure the ratios that have a bar, in ten minutes on an idle machine
 #   make docs       write docs/commands.md and docs/settings.md, and build the site in site/
 #
 # On Linux, PyPI's PyTorch brings several GB of GPU libraries. For the CPU build:
@@ -62,6 +63,9 @@ check: $(VENV)/developed
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/python -m pytest -q tests/test_house.py
+
+bench: $(VENV)/developed
+	$(BIN)/python bench/bars.py
 
 docs: $(VENV)/developed
 	$(BIN)/python bench/commands.py

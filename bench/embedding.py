@@ -1,8 +1,10 @@
 """Compare the time that each backend and LangChain take to build an index with MiniLM over the same chunks.
 
-    python bench/embedding.py --data FOLDER [--chunks 2000] [--rounds 3] [--only NAME...] [--json]
+    python bench/embedding.py --data FOLDER [--chunks 2000] [--whole] [--rounds 3] [--only NAME...] [--json]
 
-SciFact's abstracts are cut into chunks of at most 800 characters, all of which fit the model's window. In every round
+SciFact's abstracts are cut into chunks of at most 800 characters, all of which fit the model's window. With `--whole`
+they are not cut: seven of ten are longer than the window. Then ragbed embeds all of a text, LangChain only its
+beginning, and `truncated` is ragbed with the beginning only, so compare this with LangChain. In every round
 each contestant, in a fresh process, embeds all of them and adds them to a FAISS index. LangChain uses
 `FAISS.from_texts` with `HuggingFaceEmbeddings`; ragbed does what `ragbed index` does, and stores its vectors durably in
 an empty cache. Imports, loading the model, its first export and a warm-up are timed separately, as start-up. The ratio
@@ -36,7 +38,7 @@ from ragbed.retrieval.model_files import MINILM
 
 LONGEST = 800
 PEER, BASE = "langchain", "float32"
-NEEDS = {"onnx": (), PEER: ("langchain_community", "langchain_huggingface"), BASE: ()}
+NEEDS = {"onnx": (), "truncated": (), PEER: ("langchain_community", "langchain_huggingface"), BASE: ()}
 PACKAGES = ("ragbed", "torch", "sentence-transformers", "onnxruntime", "faiss-cpu", "langchain-community",
             "langchain-huggingface")
 FLAGS = ("sse4_2", "avx", "avx2", "fma", "avx512f", "avx512bw", "avx512_vnni", "avx_vnni", "avx512_bf16", "amx_bf16",
@@ -53,7 +55,7 @@ def main() -> None:
     taken: dict[str, list[dict[str, float]]] = {name: [] for name in names}
     with tempfile.TemporaryDirectory() as folder:
         texts = Path(folder) / "texts.json"
-        chunks = _chunks(options.data, options.chunks)
+        chunks = _chunks(options.data, options.chunks, options.whole)
         texts.write_text(json.dumps(chunks))
         for turn in range(options.rounds):
             for name in names:
@@ -72,6 +74,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--data", type=Path, default=os.environ.get("RAGBED_DATA"))
     parser.add_argument("--chunks", type=int, default=2_000)
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--whole", action="store_true", help="do not cut the abstracts")
     parser.add_argument("--only", nargs="+", choices=list(NEEDS), help="only these, and float32")
     parser.add_argument("--json", action="store_true")
     for name in ("--build", "--texts", "--out"):  # of a contestant's own process
@@ -79,14 +82,17 @@ def _options() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def _chunks(data: Path | None, count: int) -> list[str]:
-    """The first chunks of SciFact, each within the window; the number of those that are not is told."""
+def _chunks(data: Path | None, count: int, whole: bool) -> list[str]:
+    """The first abstracts of SciFact, or chunks within the window; the number of those that are not is told."""
     from tokenizers import Tokenizer
 
     if data is None:
         sys.exit("name the folder of public datasets with --data")
     rows = map(json.loads, (Path(data) / "scifact" / "corpus.jsonl").read_text(encoding="utf-8").splitlines())
-    pieces = [piece for row in rows for piece in _cut(f"{row['title']} {row['text']}")]
+    texts = [f"{row['title']} {row['text']}" for row in rows]
+    if whole:
+        return texts[:count]
+    pieces = [piece for text in texts for piece in _cut(text)]
     tokenizer = Tokenizer.from_file(str(find_model(MINILM).path / "tokenizer.json"))
     tokenizer.no_truncation()
     tokenizer.no_padding()
@@ -145,11 +151,12 @@ def _langchain(texts: Sequence[str]) -> Callable[[list[str]], Callable[[], Any]]
     return build
 
 
-def _ragbed(backend: Any, cache: Path) -> Callable[[list[str]], Callable[[], Any]]:
+def _ragbed(name: str, cache: Path) -> Callable[[list[str]], Callable[[], Any]]:
     from ragbed.retrieval import Sentence, VectorIndex, open_embedder
     from ragbed.retrieval.storage.cache import CachedEmbedder
 
-    embedder = CachedEmbedder(open_embedder(Sentence(model=MINILM, backend=backend)), cache)
+    settings = {"long": name} if name == "truncated" else {"backend": name}
+    embedder = CachedEmbedder(open_embedder(Sentence.model_validate({"model": MINILM, **settings})), cache)
     embedder.inner.embed_passages([f"warm-up {number} " * 20 for number in range(8)])
 
     def build(texts: list[str]) -> Callable[[], Any]:

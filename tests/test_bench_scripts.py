@@ -34,6 +34,14 @@ def test_kinds_of_vector_index_stand_side_by_side():
     assert graph["file, MB"] > flat["file, MB"] > 600 * 16 * 4 / 1e6
 
 
+@pytest.mark.slow
+def test_bars_are_measured_by_the_commands_that_they_name():
+    done = subprocess.run([sys.executable, BENCH / "bars.py", "--only", "`ragbed"], capture_output=True, text=True,
+                          timeout=300)
+    assert done.stdout.count("<= ") == 3, done.stderr
+    assert "commit" in done.stdout.splitlines()[0]
+
+
 @pytest.mark.parametrize("script", ["financebench_pages.py"])
 def test_the_raw_data_is_where_it_is_said_to_be(script):
     asked = [sys.executable, BENCH / script]
