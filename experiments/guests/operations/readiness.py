@@ -120,7 +120,7 @@ def _assistants(server: ServerState) -> Iterator[Assistant]:
 
 
 async def _check_models(server: ServerState) -> None:
-    for client in (*(one.client for one in _assistants(server)), *server.sessions.alternatives.clients):
+    for client in server.clients:
         server.failed_calls.check(client.name)
     await asyncio.gather(*map(_check_model, {id(one.client): one.client for one in _assistants(server)}.values()))
 

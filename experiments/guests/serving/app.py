@@ -105,7 +105,7 @@ def note_access(server: ServerState, keys: Keys, starting: bool = False) -> None
     """Print notes on the server's rules. Raises UserError if a rule or a spending limit cannot be enforced or, when the
     server is `starting`, cannot take effect: later, the last key may lose a claim."""
     sessions, assistants = server.sessions, [one.assistant for one in server.configurations.values()]
-    sessions.spending.check_models(keys.owners, [*(one.client for one in assistants), *sessions.alternatives.clients])
+    sessions.spending.check_models(keys.owners, server.clients)
     wrong, notes = sessions.access.check(assistants, keys.owners)
     if wrong and starting:
         raise SettingsError(wrong[0])
@@ -211,6 +211,7 @@ async def _serve(listening: socket.socket, target: Path, given: Mapping[str, Any
     async with open_server(configured, settings, access, worker) as server:
         if worker is None or not (worker.number or worker.restarted):
             await asyncio.to_thread(_note_start, server, configured, gate, listening, settings.edge)
+        server.sessions.spending.check_models(gate.keys.owners, server.clients)  # from which each worker has its prices
         app = create_app(server, gate, settings.edge, worker.numbers if worker else None)
         running = GuardedServer(Connections(gate.connections, proxies=settings.edge.proxies), app,
                                 timeout_graceful_shutdown=math.ceil(gate.grace))

@@ -18,6 +18,7 @@ from ragbed.experiments.guests.operations.readiness import FailedCalls
 from ragbed.experiments.guests.serving.mcp_tools import ServedTools
 
 if TYPE_CHECKING:
+    from ragbed.agents.client import ModelClient
     from ragbed.documents.types import Document
     from ragbed.experiments.guests.operations.prometheus import Metrics
     from ragbed.experiments.guests.serving.configurations import Configuration
@@ -76,6 +77,11 @@ class ServerState:
     owner: str = ""
     page: PageSettings = PageSettings()
     failed_calls: FailedCalls = field(default_factory=FailedCalls)
+
+    @property
+    def clients(self) -> list[ModelClient]:
+        """Return the clients of the models that answer, and of those that answer instead of them."""
+        return [*(one.assistant.client for one in self.configurations.values()), *self.sessions.alternatives.clients]
 
     def requested(self, model: str) -> str | None:
         """Return the configuration that a client's model names; None if the A/B test assigns one."""

@@ -178,7 +178,7 @@ class _Pool:
                 process.send_signal(sent)
 
     def watch(self) -> int | None:
-        """Restart workers that have ended. Return the status of one that could not start."""
+        """Restart workers that have ended. Return the status of one that could not start at first."""
         for number, (process, began) in list(self._running.items()):
             status = process.poll()
             if status is None:
@@ -186,7 +186,7 @@ class _Pool:
             del self._running[number]
             ready, lived = self._shared.is_ready(number), time.monotonic() - began
             self._shared.clear(number)
-            if status > 0 and not ready:  # it could not start, and has told why
+            if status > 0 and not ready and number not in self._delays:  # it could not start, and has told why
                 return status
             delay = min(2 * self._delays.get(number, 0.5), _MAX_DELAY) if lived < _SHORT_LIFE else 0.0
             self._delays[number], self._due[number] = delay, time.monotonic() + delay

@@ -16,12 +16,12 @@ ROOT = Path(__file__).parents[3]
 
 @contextlib.contextmanager
 def server(index, model, *options, log=None):
-    """`ragbed serve` in a process: it, and its address."""
+    """`ragbed serve` in a process: it, and its address. Without a model, the index is a target with its own."""
+    of_index = ("--model", f"{model}#m", "--reasoning", "direct", "--retriever", "bm25") if model else ()
     with (log or Path(os.devnull)).open("w") as errors:
         running = subprocess.Popen(
-            [sys.executable, "-m", "ragbed", "serve", str(index), "--model", f"{model}#m", "--reasoning", "direct",
-             "--retriever", "bm25", "--port", "0", *map(str, options)], stdout=subprocess.PIPE, stderr=errors,
-            text=True, cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)})
+            [sys.executable, "-m", "ragbed", "serve", str(index), *of_index, "--port", "0", *map(str, options)],
+            stdout=subprocess.PIPE, stderr=errors, text=True, cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)})
     try:
         said, found = "", None
         for line in running.stdout:

@@ -1,5 +1,6 @@
 """One server in several processes: threads, limits and cookies are right in all, and none outlives the supervisor."""
 import contextlib
+import json
 import os
 import signal
 import subprocess
@@ -220,6 +221,42 @@ def test_a_deleted_answer_is_in_no_workers_cache(serve, capitals, tmp_path, stor
         os.kill(first, signal.SIGKILL)  # the first worker deletes old answers, also when it is restarted
         until(lambda: httpx.get(f"{url}/api/threads/{last['thread']}", timeout=60).status_code == 404)
         assert texts(0) == [f"Norway {len(answers)}"] > [last["text"][:8]]
+
+
+@pytest.mark.slow
+def test_a_question_in_progress_counts_for_the_limit_of_each_worker(serve, capitals, tmp_path):
+    held = threading.Event()
+    model = serve(lambda body: {"text": "<Answer>Norway [1].</Answer>", "hold": held})
+    name = f"{model.url}#m"
+    (tmp_path / "q.jsonl").write_text('{"question": "Where is Oslo?", "answer": "Norway"}\n')
+    (tmp_path / "s.yaml").write_text(json.dumps({
+        "name": "s", "out": str(tmp_path), "models": name, "reasoning": "direct", "conditions": "retrieved",
+        "benchmark": {"kind": "jsonl", "path": str(tmp_path / "q.jsonl")},
+        "retriever": {"kind": "bm25", "index": str(capitals)},
+        "calls": {"prices": {name: {"prompt": 1000, "completion": 1000}}}}))  # about 5 dollars an answer
+    with two_workers(tmp_path / "s.yaml", None, "--traffic", tmp_path / "t", "--spend", "1/day") as (
+            supervisor, url), ThreadPoolExecutor(1) as client:
+        with alone(supervisor, 1):
+            first = client.submit(ask, url, "Where is Oslo?")
+            until(lambda: model.requests)
+            assert ask(url, "And Rome?").status_code == 429
+        with alone(supervisor, 0):
+            assert ask(url, "And Rome?").status_code == 429
+        held.set()
+        assert first.result()["text"] == "Norway [1]."
+
+
+@pytest.mark.slow
+def test_a_worker_that_cannot_start_again_stops_no_other(serve, capitals, tmp_path):
+    (tmp_path / "keys").write_text(KEYS)
+    with two_workers(capitals, serve(says).url, "--traffic", tmp_path / "t", "--keys", tmp_path / "keys",
+                     log=tmp_path / "log") as (supervisor, url):
+        (tmp_path / "keys").write_text("no key")
+        os.kill(min(children(supervisor)), signal.SIGKILL)
+        until(lambda: "ended with status 2; it is started again in" in (tmp_path / "log").read_text())
+        assert ask(url, "Where is Oslo?")["text"] == "Norway [1]."
+        (tmp_path / "keys").write_text(KEYS)
+        until(lambda: len(children(supervisor)) == 2)
 
 
 @pytest.mark.slow
