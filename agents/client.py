@@ -18,7 +18,7 @@ from ragbed.agents.http_errors import (
     refused_parameter,
 )
 from ragbed.agents.limits import CallClock, CallSlot, CallSlots, Pace
-from ragbed.agents.model_settings import CallLimits, Context, Endpoint, ModelConfig
+from ragbed.agents.model_settings import MAX_IN_FLIGHT, CallLimits, Context, Endpoint, ModelConfig
 from ragbed.agents.replies import OnEvent, Pricer, read_reply, server_timings
 from ragbed.agents.types import message_to_json, redact_reply
 from ragbed.documents.errors import CallError, CallTimeout
@@ -323,7 +323,7 @@ class ModelClient:
         if self._chat is None or at != self._at:
             async with self._connecting:
                 if self._chat is None or at != self._at:
-                    most = max(self.limits.concurrency, 1024)  # slots may be added
+                    most = max(self.limits.concurrency, MAX_IN_FLIGHT)  # slots may be added
                     limits = self.limits.model_copy(update={"concurrency": most})
                     fresh = await asyncio.to_thread(self._connect, at, self._served, limits)
                     stale, self._chat, self._at = self._chat, fresh, at

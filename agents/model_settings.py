@@ -281,6 +281,7 @@ class Endpoint(Protocol):
         ...
 
 
+MAX_IN_FLIGHT = 4_096  # questions or calls at once that a user may ask for
 _WORD = re.compile(r"[^\W_]\S*")  # a word with a letter or digit
 # scripts without spaces between words: Thai, Lao, Burmese, Khmer, kana, Han.
 _UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"

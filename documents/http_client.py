@@ -8,6 +8,13 @@ import httpx2
 
 from ragbed.documents.http import MAX_REPLY_BYTES, SENT_ON, BadReply, is_compressed, is_loopback, proxy_error
 
+try:
+    import resource
+except ImportError:  # not on Windows, where sockets are no files
+    resource = None  # type: ignore[assignment]
+
+_OTHER_FILES = 512  # open files besides the connections
+
 
 class BoundedStream(httpx2.AsyncByteStream):
     """Body of a reply, read block by block. Reading raises BadReply beyond `max_bytes`."""
@@ -79,6 +86,17 @@ class _WatchedStream(httpx2.AsyncByteStream):
                 self._on_close.pop()()
 
 
+def raise_file_limit(connections: int) -> None:
+    """Let this process open a file for each connection, if the system allows it: usually 1,024 files until it asks."""
+    if resource is None:
+        return
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = connections + _OTHER_FILES
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (
+            wanted if hard == resource.RLIM_INFINITY else min(wanted, hard), hard))
+
+
 def bounded_client(url: str, connections: int) -> httpx2.AsyncClient:
     """Make a client for one server that limits the size of replies. The caller handles deadlines and retries. Raises
     ModelError if the proxy or certificates of the environment cannot be used."""
@@ -91,6 +109,7 @@ def bounded_client(url: str, connections: int) -> httpx2.AsyncClient:
         if isinstance(response.stream, httpx2.AsyncByteStream):
             response.stream = BoundedStream(response.stream)
 
+    raise_file_limit(connections)
     connections, trust_env = connections + 4, not is_loopback(url)
     limits = httpx2.Limits(max_connections=connections, max_keepalive_connections=connections)
     # Redirects are not followed: they would send the prompts to a host that the user did not name.

@@ -160,7 +160,8 @@ def main() -> None:
         _exit_with("out of memory; give the command more memory, or less to do")
     except OSError as error:
         if error.errno in (errno.EMFILE, errno.ENFILE):
-            _exit_with(f"{error.strerror}; raise the limit, e.g. with `ulimit -n 1024`, and repeat the command")
+            _exit_with(f"{error.strerror}; ask for fewer at once, or raise the limit (`ulimit -Hn` shows it), and "
+                       "repeat the command")
         if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
             raise
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # flushing stdout at exit would fail again

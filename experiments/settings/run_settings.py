@@ -21,7 +21,7 @@ from pydantic import (
     model_validator,
 )
 
-from ragbed.agents.model_settings import DEFAULT_MODEL, NO_MODEL, Limits, ModelSettings, define_models
+from ragbed.agents.model_settings import DEFAULT_MODEL, MAX_IN_FLIGHT, NO_MODEL, Limits, ModelSettings, define_models
 from ragbed.experiments.benchmarks import BENCHMARKS, BenchmarkSettings
 from ragbed.experiments.benchmarks.registry import complete_benchmark
 from ragbed.experiments.judges import JudgeSettings, Lexical, model_of
@@ -255,7 +255,7 @@ class RunSettings(_MatrixWithGuests):
     limits: Limits = Limits()
     calls: ModelSettings = ModelSettings()
     budget: Budget = Budget()
-    concurrency: int | None = Field(default=None, ge=1, le=1024)
+    concurrency: int | None = Field(default=None, ge=1, le=MAX_IN_FLIGHT)
 
     @model_validator(mode="before")
     @classmethod

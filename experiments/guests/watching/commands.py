@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ragbed.agents.model_settings import MAX_IN_FLIGHT
 from ragbed.experiments.commands.options import AsJson, refuse
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ def watch(run: Annotated[Path, typer.Argument(help="Folder of a run, or of one t
           pause: Annotated[bool, typer.Option("--pause", help=(
               "Pause the run: it finishes the questions under way."))] = False,
           resume: Annotated[bool, typer.Option("--resume", help="Continue a paused run.")] = False,
-          concurrency: Annotated[int | None, typer.Option("--concurrency", min=1, max=1024, metavar="N", help=(
+          concurrency: Annotated[int | None, typer.Option("--concurrency", min=1, max=MAX_IN_FLIGHT, metavar="N", help=(
               "Ask N questions at a time per model, from now on."))] = None,
           json: AsJson = False) -> None:
     """Follow a run until its end: answers, scores so far, rate, cost and time left.

@@ -18,6 +18,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, ValidationError
 
 from ragbed.agents.client import ModelClient
+from ragbed.agents.model_settings import MAX_IN_FLIGHT
 from ragbed.documents.errors import RunError
 from ragbed.experiments.running.hooks import RunJobs
 from ragbed.experiments.runs.run_manifest import parse_config
@@ -41,7 +42,7 @@ class Control(BaseModel):
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
-    concurrency: int | None = Field(default=None, ge=1, le=1024, strict=True)
+    concurrency: int | None = Field(default=None, ge=1, le=MAX_IN_FLIGHT, strict=True)
     paused: StrictBool = False
 
 
