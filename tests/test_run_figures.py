@@ -49,9 +49,9 @@ def test_the_rules_that_offer_no_refusal_are_named(serve, town, ragbed):
     scored = {cell["rules"]: cell["metrics"]["refusal_accuracy"]["n"] for cell in run["cells"]}
     assert scored == {"grounded": 1, "open": 0}
     assert any(note.startswith("Prompts with the rules open do not offer a refusal") for note in run["notes"])
-    own = town.own({"id": "1", "question": "Who?", "answer": "Ada"})
+    own = town.own({"id": "1", "question": "Who?", "answer": "Ada"}, pages={"ada.txt": "Ada"})
     path = town.config(serve(town.reply).url, name="answerable", rules=["open"], benchmark=own,
-                       conditions="closed-book")
+                       retriever="bm25")
     assert not any("do not offer a refusal" in note for note in json.loads(ragbed("run", path, "--json")[1])["notes"])
     assert "nothing to do: the run is complete" in ragbed("run", path)[2]
 
