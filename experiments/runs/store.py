@@ -343,13 +343,13 @@ class RunFolder:
                 self._lock.release()
 
 
-def lock_run(folder: Path) -> FileLock:
+def lock_run(folder: Path, in_use: str = "another process is working on this run; wait for it, or use another run "
+                                        "name") -> FileLock:
     """Lock the folder of a run, which is made if needed. Raises RunError if it is in use or cannot be written."""
     try:
         return hold_file(folder / ".lock")
     except Timeout as error:
-        raise RunError(f"{folder}: another process is working on this run; wait for it, or use another run "
-                       "name") from error
+        raise RunError(f"{folder}: {in_use}") from error
     except OSError as error:
         raise RunError(f"{folder}, the run folder: {explain_write_error(error)}") from error
 

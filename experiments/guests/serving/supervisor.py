@@ -24,6 +24,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ragbed.documents.errors import SettingsError
+from ragbed.experiments.guests.traffic.traffic_runs import IN_USE
 from ragbed.experiments.runs.store import lock_run
 from ragbed.experiments.terminal.display import note
 
@@ -221,7 +222,7 @@ def supervise(count: int, listening: socket.socket, folder: Path | None) -> int:
         raise SettingsError("--workers needs a system other than Windows; start a server for each port")
     ended: list[int] = []
     with contextlib.ExitStack() as stack:
-        lock = lock_run(folder) if folder is not None else None
+        lock = lock_run(folder, IN_USE) if folder is not None else None
         if lock is not None:
             stack.callback(lock.release)
         numbers = stack.enter_context(tempfile.TemporaryFile())

@@ -30,7 +30,7 @@ from ragbed.documents.errors import RunError, SettingsError
 from ragbed.documents.types import digest
 from ragbed.experiments.guests.traffic.forgetting import THREADS, Forgotten, Selection, clean_file, delete_answers
 from ragbed.experiments.guests.traffic.postgres_traffic import PostgresDatabase, PostgresRun
-from ragbed.experiments.guests.traffic.traffic_runs import TRAFFIC, TrafficRun, folder_name
+from ragbed.experiments.guests.traffic.traffic_runs import IN_USE, TRAFFIC, TrafficRun, folder_name
 from ragbed.experiments.guests.traffic.traffic_tables import SCHEMA, VERSION, TrafficFile
 from ragbed.experiments.question import Question
 from ragbed.experiments.runs.store import lock_run
@@ -258,7 +258,7 @@ class Traffic:
             self._database = PostgresDatabase(str(self.place), SCHEMA)
         else:
             folder = Path(self.place)
-            self._lock = None if self._process else lock_run(folder)
+            self._lock = None if self._process else lock_run(folder, IN_USE)
             self._database = TrafficFile(folder, *self._process or (0, 1))
         self._database.put("INSERT INTO secrets VALUES ('salt', ?) ON CONFLICT DO NOTHING", (secrets.token_hex(16),))
         self._database.flush()

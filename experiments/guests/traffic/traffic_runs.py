@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from ragbed.agents.assistant import Assistant, AssistantSettings
 
 TRAFFIC = "traffic.sqlite"  # file in the folder of traffic, which holds the runs
+IN_USE = "a server uses this folder; stop it, or name another folder of traffic"
 QUESTIONS = "questions.jsonl"  # file in each run with its questions, for `ragbed run`
 PROMPTS = "prompts"  # folder with texts that replace prompts
 EXEMPLARS = "exemplars.jsonl"  # file with exemplars, in each run whose prompts show them

@@ -140,7 +140,7 @@ async def test_other_settings_have_another_run_and_a_folder_has_one_server(serve
     folder, url = tmp_path / "traffic", serve(reply).url
     async with served(index, url, folder, "direct", "chain_of_thought") as (traffic, assistant):
         await play(traffic, asking(assistant, "Where is Oslo?"))
-        with pytest.raises(RunError, match="another process is working on this run"):
+        with pytest.raises(RunError, match="a server uses this folder; stop it, or name another folder of traffic"):
             async with served(index, url, folder):
                 pass
     assert [path.name.rpartition("-")[0] for path in runs_of(folder)] == ["direct"]  # the other answered nothing
