@@ -63,7 +63,7 @@ def forget(
         document: Annotated[str | None, typer.Option("--document", metavar="ID", help=(
             "All conversations in which an answer was shown this document."))] = None,
         index: Annotated[Path | None, typer.Option("--index", metavar="DIR", help=(
-            "With --document: also remove it from this index."))] = None,
+            "With --document: also remove it from this index. ID may be its file, too."))] = None,
         days: Annotated[float | None, typer.Option("--keep-days", min=0, metavar="N", help=(
             "All answers older than this. A conversation is as old as its last question."))] = None,
         json: AsJson = False) -> None:
@@ -83,8 +83,11 @@ def forget(
         refuse("name what to forget: --user, --thread, --document or --keep-days")
     if index is not None and document is None:
         refuse("--index has no effect without --document")
-    source = forgetting.remove_document(index, document) if index is not None and document is not None else None
-    found = asyncio.run(forgetting.forget_traffic(traffic, forgetting.Selection(user, thread, document, days)))
+    chosen, source = forgetting.Selection(user, thread, document, days), None
+    if index is not None:
+        found, source = asyncio.run(forgetting.forget_document(traffic, chosen, index))
+    else:
+        found = asyncio.run(forgetting.forget_traffic(traffic, chosen))
     removed = f"; {source} was removed from {index}: delete the file itself, or it comes back" if source else ""
     print_result(json, {"answers": found.answers, "threads": len(found.threads), "source": source}, (
         f"forgot {plural(found.answers, 'answer')} and {plural(len(found.threads), 'thread')}; their number, day and "

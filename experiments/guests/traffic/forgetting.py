@@ -10,8 +10,8 @@ import re
 import secrets
 import sqlite3
 from collections.abc import Sequence
-from contextlib import closing
-from dataclasses import dataclass
+from contextlib import closing, suppress
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -120,23 +120,39 @@ async def forget_traffic(place: str, chosen: Selection) -> Forgotten:
         return await traffic.forget(chosen, checkpointer)
 
 
-def remove_document(folder: Path, document: str) -> str:
-    """Remove a document from an index, and return its source. Raises SettingsError if the index has no such document,
-    or its source has others, too."""
-    from ragbed.retrieval.build import remove_from_index
+def find_document(folder: Path, document: str) -> tuple[str, str]:
+    """Return the id and the source of a document of an index, by either of the two. Raises SettingsError if the index
+    has no such document, or its source has others, too."""
     from ragbed.retrieval.index import Index
 
     index = Index.open(folder)
-    try:
-        source = index.document(document).source
-    except KeyError:
-        raise SettingsError(f"{folder} has no document {document!r:.100}") from None
-    others = sum(index.document(one).source == source for one in {chunk.document for chunk in index.chunks})
+    sources = {one: index.source_of(one) for one in {chunk.document for chunk in index.chunks}}
+    with suppress(KeyError):
+        sources[document] = index.source_of(document)  # it may have no chunk
+    found = next((id for id, source in sources.items() if document in (id, source)), None)
+    if found is None:
+        raise SettingsError(f"{folder} has no document {document!r:.100}; give its id, as in the `evidence` of answers, "
+                            "or the path of its file")
+    source = sources[found]
+    others = list(sources.values()).count(source)
     if others > 1 or set(source) & set("*?["):
         raise SettingsError(f"{folder}: the source {source!r:.200} has {others} documents, or its name is a pattern; "
                             "change the file, and run `ragbed index` again")
-    remove_from_index([source], folder)
-    return source
+    return found, source
+
+
+async def forget_document(place: str, chosen: Selection, index: Path) -> tuple[Forgotten, str]:
+    """Delete the chosen answers, and the chosen document from an index; return its source, too. Raises RunError, before
+    anything is deleted, if a server uses the folder of traffic."""
+    from ragbed.retrieval.build import remove_from_index
+
+    id, source = find_document(index, chosen.document or "")
+    if is_postgres(place):  # servers may go on, and must not find the document for further answers
+        remove_from_index([source], index)
+    forgotten = await forget_traffic(place, replace(chosen, document=id))
+    if not is_postgres(place):
+        remove_from_index([source], index)
+    return forgotten, source
 
 
 def _shown(database: TrafficFile | PostgresDatabase, folder: Path | None, document: str | None) -> set[str] | None:

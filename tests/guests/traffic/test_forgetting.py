@@ -77,7 +77,7 @@ def test_what_is_forgotten_is_in_no_file_and_what_is_not_chosen_stays(serve, cap
         assert ask(url, "CANARY-BOB: again?", BOB, kept["thread"])["record"] == f"{kept['thread']}-1"
         if option == "--traffic":
             status, _, err = ragbed("forget", place, "--user", "bob")
-            assert (status, "another process" in err) == (2, True)
+            assert (status, "a server uses this folder" in err) == (2, True)
     status, out, _ = ragbed("forget", place, "--user", "bob")
     assert (status, out) == (0, "forgot 2 answers and 1 thread; their number, day and reason stay\n")
     assert count("CANARY") == 0
@@ -97,8 +97,14 @@ def test_a_forgotten_document_leaves_the_index_and_the_conversations_that_saw_it
                 "-k", 1) as (_, url):
         ask(url, "Where is Oslo?", {})
         ask(url, "Where is Rome?", {})
+        if option == "--traffic":
+            ragbed.refuses("forget", place, "--document", "oslo.txt", "--index", tmp_path / "index",
+                           says=["a server uses this folder; stop it"])
     assert count("CANARY-LAND")
-    status, out, _ = ragbed("forget", place, "--document", document, "--index", tmp_path / "index")
+    ragbed.refuses("forget", place, "--document", "osl.txt", "--index", tmp_path / "index",
+                   says=["no document 'osl.txt'; give its id, as in the `evidence` of answers, or the path of its file"])
+    assert document in {one.document for one in Index.open(tmp_path / "index").chunks}
+    status, out, _ = ragbed("forget", place, "--document", "oslo.txt", "--index", tmp_path / "index")
     assert (status, out) == (0, "forgot 1 answer and 1 thread; their number, day and reason stay; oslo.txt was removed "
                                 f"from {tmp_path / 'index'}: delete the file itself, or it comes back\n")
     assert count("CANARY-LAND") == 0
