@@ -142,8 +142,9 @@ class ChatSessions:
         answers = [turn["answer"] or {} for turn in (await self.traffic.thread(thread, owner) or {})["turns"]]
         basis = [one.get("basis") for one in answers]
         if not all([await asyncio.to_thread(self.may_see, one, owner) for one in basis]):
-            raise SettingsError("this conversation is based on documents that your key may no longer read; "
-                                "start a new one")
+            why = ("is based on documents that your key may no longer read" if all(answers) else
+                   "has an answer that did not end, so what it is based on is unknown")
+            raise SettingsError(f"this conversation {why}; start a new one")
         return sorted({document for one in basis for document in one or ()})
 
     def play(self, turn: ChatTurn) -> AsyncGenerator[Event]:

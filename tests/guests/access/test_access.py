@@ -1,6 +1,7 @@
 """Who may see what, at every route of a server: a key reaches only the documents that the rule allows."""
 import json
 import re
+import sqlite3
 import subprocess
 import sys
 import threading
@@ -250,6 +251,19 @@ def test_an_agent_s_tools_reach_what_its_key_may_read(serve, index, tmp_path):
         assert "done" in client.get(thread, headers=bearer(EVE)).text  # eve sees the same as before
     with guarded(index, model, tmp_path / "t", rule=f"{RULE} or source = salaries.html") as client:
         assert "may no longer read" in client.get(thread, headers=bearer(EVE)).text
+
+
+def test_a_thread_with_an_answer_that_a_kill_interrupted_cannot_go_on_and_says_why(serve, index, tmp_path):
+    model, folder = serve(repeat), tmp_path / "t"
+    with guarded(index, model, folder) as client:
+        begun = events(client.post("/api/ask", json={"question": QUESTION}, headers=bearer(ANN)))[0]
+    with sqlite3.connect(folder / "traffic.sqlite") as database:  # as it is after `kill -9`
+        database.execute("UPDATE turns SET shown = NULL")
+    with guarded(index, model, folder) as client:
+        further = client.post("/api/ask", json={"question": "And?", "thread": begun["thread"]}, headers=bearer(ANN))
+    assert further.status_code == 404
+    assert further.json()["error"]["message"] == (
+        "this conversation has an answer that did not end, so what it is based on is unknown; start a new one")
 
 
 @pytest.mark.parametrize("retriever", [
