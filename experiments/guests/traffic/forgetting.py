@@ -131,8 +131,8 @@ def find_document(folder: Path, document: str) -> tuple[str, str]:
         sources[document] = index.source_of(document)  # it may have no chunk
     found = next((id for id, source in sources.items() if document in (id, source)), None)
     if found is None:
-        raise SettingsError(f"{folder} has no document {document!r:.100}; give its id, as in the `evidence` of answers, "
-                            "or the path of its file")
+        raise SettingsError(f"{folder} has no document {document!r:.100}; give its id, as in the `evidence` of "
+                            "answers, or the path of its file")
     source = sources[found]
     others = list(sources.values()).count(source)
     if others > 1 or set(source) & set("*?["):

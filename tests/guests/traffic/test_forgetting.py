@@ -102,7 +102,7 @@ def test_a_forgotten_document_leaves_the_index_and_the_conversations_that_saw_it
                            says=["a server uses this folder; stop it"])
     assert count("CANARY-LAND")
     ragbed.refuses("forget", place, "--document", "osl.txt", "--index", tmp_path / "index",
-                   says=["no document 'osl.txt'; give its id, as in the `evidence` of answers, or the path of its file"])
+                   says=["no document 'osl.txt'; give its id, as in the `evidence` of answers, or the path of its"])
     assert document in {one.document for one in Index.open(tmp_path / "index").chunks}
     status, out, _ = ragbed("forget", place, "--document", "oslo.txt", "--index", tmp_path / "index")
     assert (status, out) == (0, "forgot 1 answer and 1 thread; their number, day and reason stay; oslo.txt was removed "
