@@ -51,7 +51,7 @@ QuestionRate = Annotated[str, _more("--rate", help="Questions per key, such as 1
 Concurrency = Annotated[int, _more(min=1, help="Maximum concurrent answers.")]
 Waiting = Annotated[int, _more("--queue", min=0, help="Maximum waiting requests; more get HTTP 429.")]
 MaxConnections = Annotated[int | None, _more("--connections", min=1, help=(
-    "Maximum open connections of all workers; half of them from one address. Default: 1000."))]
+    "Maximum connections of all workers; half from one address. Default: 1000."))]
 MaxQuestion = Annotated[int, _more(min=1, help="Maximum characters of a question.")]
 MaxTask = Annotated[int, _more(min=0, help=(
     "Maximum characters of a client program's prompt; 0: none."))]
