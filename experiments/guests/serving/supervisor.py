@@ -24,7 +24,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ragbed.documents.errors import SettingsError
-from ragbed.experiments.guests.traffic.traffic_runs import IN_USE
 from ragbed.experiments.runs.store import lock_run
 from ragbed.experiments.terminal.display import note
 
@@ -220,6 +219,8 @@ def supervise(count: int, listening: socket.socket, folder: Path | None) -> int:
     """
     if os.name == "nt":
         raise SettingsError("--workers needs a system other than Windows; start a server for each port")
+    from ragbed.experiments.guests.traffic.traffic_runs import IN_USE  # workers need nothing else of it
+
     ended: list[int] = []
     with contextlib.ExitStack() as stack:
         lock = lock_run(folder, IN_USE) if folder is not None else None
