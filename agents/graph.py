@@ -186,7 +186,7 @@ def build_graph(player: SessionStore, checkpointer: Any = None, made: Mapping[st
     async def next_node(state: State) -> Node:  # LangGraph would run a plain function in a thread
         return _next_node(player.session(state))
 
-    async def first_node(state: State) -> str:
+    async def first_node(state: Any) -> str:  # with the fields of `schema`, which `begin` reads
         return "begin" if begin(state) else await next_node(state)  # each step takes 0.3 ms of LangGraph's time
 
     graph: StateGraph[Any, None, Any, Any] = StateGraph(schema)

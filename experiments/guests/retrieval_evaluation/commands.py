@@ -30,7 +30,7 @@ K = 100
 Target = Annotated[str | None, typer.Argument(metavar="BENCHMARK", help=(
     "A benchmark with gold evidence, a file of questions, or a run's YAML file."))]
 Files = Annotated[str | None, typer.Argument(metavar="PATH", help=(
-    "The benchmark's folder or file, or hub:OWNER/NAME. For a file of questions: the documents."))]
+    "Its folder or file, or hub:OWNER/NAME; for a file of questions, the documents."))]
 Retrievers = Annotated[Texts, typer.Option("--retriever", metavar="NAME", help=(
     "A name or YAML. Default: bm25, dense, fused. Repeatable."))]
 Chunkers = Annotated[Texts, typer.Option("--chunker", metavar="NAME", help=(
