@@ -77,7 +77,7 @@ def forget(
 
     from ragbed.experiments.formatting import plural
     from ragbed.experiments.guests.traffic import forgetting
-    from ragbed.experiments.terminal.display import print_result
+    from ragbed.experiments.terminal.display import note, print_result
 
     if (user, thread, document, days) == (None,) * 4:
         refuse("name what to forget: --user, --thread, --document or --keep-days")
@@ -88,6 +88,10 @@ def forget(
         found, source = asyncio.run(forgetting.forget_document(traffic, chosen, index))
     else:
         found = asyncio.run(forgetting.forget_traffic(traffic, chosen))
+    if not found.answers:
+        note("no stored answer is of what you named; check it" + (
+            ": --document takes an id, as in the `evidence` of answers, and with --index also a file"
+            if document and index is None else ""))
     removed = f"; {source} was removed from {index}: delete the file itself, or it comes back" if source else ""
     print_result(json, {"answers": found.answers, "threads": len(found.threads), "source": source}, (
         f"forgot {plural(found.answers, 'answer')} and {plural(len(found.threads), 'thread')}; their number, day and "

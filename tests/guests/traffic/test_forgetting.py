@@ -104,6 +104,9 @@ def test_a_forgotten_document_leaves_the_index_and_the_conversations_that_saw_it
     ragbed.refuses("forget", place, "--document", "osl.txt", "--index", tmp_path / "index",
                    says=["no document 'osl.txt'; give its id, as in the `evidence` of answers, or the path of its"])
     assert document in {one.document for one in Index.open(tmp_path / "index").chunks}
+    status, out, err = ragbed("forget", place, "--document", "oslo.txt")
+    assert (status, out[:16]) == (0, "forgot 0 answers")
+    assert "no stored answer is of what you named; check it: --document takes an id" in err
     status, out, _ = ragbed("forget", place, "--document", "oslo.txt", "--index", tmp_path / "index")
     assert (status, out) == (0, "forgot 1 answer and 1 thread; their number, day and reason stay; oslo.txt was removed "
                                 f"from {tmp_path / 'index'}: delete the file itself, or it comes back\n")
