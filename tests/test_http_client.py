@@ -2,7 +2,7 @@
 import asyncio
 import subprocess
 import sys
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 
 import pytest
 
@@ -17,10 +17,12 @@ class Counted:
 
     def __init__(self, closing=False):
         self.connections, self.may_send, self.closing = 0, asyncio.Event(), closing
+        self.serving = set()
         self.may_send.set()
 
     async def serve(self, reader, writer):
         self.connections += 1
+        self.serving.add(asyncio.current_task())
         try:
             while await reader.readuntil(b"\r\n\r\n"):
                 await self.may_send.wait()
@@ -31,6 +33,8 @@ class Counted:
         except (asyncio.IncompleteReadError, ConnectionError):
             pass
         writer.close()
+        with suppress(ConnectionError):
+            await writer.wait_closed()
 
 
 @asynccontextmanager
@@ -40,6 +44,7 @@ async def opened(closing=False):
     url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/"
     async with bounded_client(url, 8) as client:
         yield counted, client, url
+    await asyncio.gather(*counted.serving)
     server.close()
 
 

@@ -56,7 +56,7 @@ def test_answers_and_their_sources_arrive_by_every_provider(answering, installed
             assert titles == ([] if name == "compatible" else ["oslo.txt"]), name  # which reads no annotations
             assert all(source["url"].startswith(f"{url}/documents/") for source in answer["sources"])
         assert "".join(one["pieces"]) == one["streamed"]["text"]
-        assert len(one["pieces"]) > 3, name
+        assert len(one["pieces"]) >= 2, name  # pieces that arrive together are sent together
         assert one["errors"] == []
         assert one["further"].startswith("It is Italy [2].")
     rewritten = [body for body, _ in model.requests if rewrites(body)]

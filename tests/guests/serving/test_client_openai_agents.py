@@ -41,7 +41,6 @@ def test_an_agent_answers_with_what_is_served(answering, tmp_path):
     assert list(found) == ["OpenAIChatCompletionsModel", "OpenAIResponsesModel"]
     for name, one in found.items():
         assert (one["whole"], one["streamed"], "".join(one["deltas"])) == (REPLY, REPLY, REPLY), name
-        assert len(one["deltas"]) > 3, name
         assert (one["further"], one["titles"], one["tokens"]) == ("It is Italy [1].", ["oslo.txt"], 712), name
     assert found["OpenAIResponsesModel"]["kept"] == "It is Italy [1]."
     assert len([body for body, _ in model.requests if rewrites(body)]) == 3
