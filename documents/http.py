@@ -18,15 +18,12 @@ from email.utils import parsedate_to_datetime
 from ipaddress import ip_address
 from math import isfinite
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import urlsplit
 
 from ragbed.documents.errors import ModelError
 from ragbed.documents.json import loads
 from ragbed.documents.keys import GENERAL_KEY, read_key, redact_keys
-
-if TYPE_CHECKING:
-    pass  # imported when a client is made: it takes 70 ms
 
 OPENAI_HOST = "api.openai.com"
 SERVER_SCHEMES = ("openai", "http", "https")  # the part before the colon in the name of a model behind a server
@@ -328,7 +325,7 @@ def _status_of(error: Any, data: Mapping[str, Any]) -> int:
 @contextmanager
 def transport_errors() -> Iterator[None]:
     """Turn errors of the HTTP client into ConnectionError with a readable cause."""
-    import httpx2
+    import httpx2  # takes 70 ms
 
     try:
         yield

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
+from contextlib import ExitStack
 from urllib.request import getproxies
 
 import httpx2
@@ -50,11 +51,10 @@ class SingleConnections(httpx2.AsyncBaseTransport):
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         """Send a request. Its connection is free when the body of the response is closed."""
         pool = self._free.pop() if self._free else self._open()
-        try:
+        with ExitStack() as failed:
+            failed.callback(self._free.append, pool)
             response = await pool.handle_async_request(request)
-        except BaseException:
-            self._free.append(pool)
-            raise
+            failed.pop_all()
         assert isinstance(response.stream, httpx2.AsyncByteStream)
         response.stream = _WatchedStream(response.stream, lambda: self._free.append(pool))
         return response

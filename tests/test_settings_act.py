@@ -294,14 +294,6 @@ def test_each_key_of_a_search_changes_what_is_found(beir):
     assert [key for key, pair in FOUND.items() if found[json.dumps(pair[0])] == found[json.dumps(pair[1])]] == []
 
 
-@pytest.mark.parametrize(("settings", "says"), REFUSED.values(), ids=list(REFUSED))
-def test_what_cannot_act_is_refused(beir, settings, says):
-    with pytest.raises(SettingsError) as refused:
-        Plan.of(read(beir, **settings))
-    assert says in str(refused.value)
-    assert "\n" not in str(refused.value)
-
-
 ANSWERED = {"reasoning": "direct", "models": "m"}
 PLACED = {"conditions": "gold", **ANSWERED}
 BLIND = {"conditions": "closed-book", **ANSWERED}
@@ -327,7 +319,7 @@ ACTING = {  # the same settings beside a cell in which they act
 }
 
 
-@pytest.mark.parametrize(("settings", "says"), IDLE.values(), ids=list(IDLE))
+@pytest.mark.parametrize(("settings", "says"), [*REFUSED.values(), *IDLE.values()], ids=[*REFUSED, *IDLE])
 def test_what_acts_in_no_cell_is_refused(beir, settings, says):
     with pytest.raises(SettingsError) as refused:
         Plan.of(read(beir, **settings))

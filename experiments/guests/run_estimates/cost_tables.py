@@ -79,7 +79,8 @@ def _span(bounds: Mapping[str, int]) -> str:
 def _detectable(found: Mapping[str, Any]) -> str:
     one, every = found["of_one_pair"], found["of_all_pairs"]
     if one is None:
-        return f"{_count(found)} are too few to detect any difference in {found['metric']} between two cells."
+        verb = "is" if found["questions"] == 1 else "are"
+        return f"{_count(found)} {verb} too few to detect any difference in {found['metric']} between two cells."
     text = (f"{_count(found)} can detect a difference in {found['metric']} of {one:.3f} between two cells (80 % power, "
             f"assuming that {found['assumed']})")
     if found["pairs"] < 2:
