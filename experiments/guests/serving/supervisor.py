@@ -188,7 +188,7 @@ class _Pool:
             self._shared.clear(number)
             if status > 0 and not ready and number not in self._delays:  # it could not start, and has told why
                 return status
-            delay = min(2 * self._delays.get(number, 0.5), _MAX_DELAY) if lived < _SHORT_LIFE else 0.0
+            delay = min(max(2 * self._delays.get(number, 0.0), 1.0), _MAX_DELAY) if lived < _SHORT_LIFE else 0.0
             self._delays[number], self._due[number] = delay, time.monotonic() + delay
             why = f"was killed by {signal.Signals(-status).name}" if status < 0 else f"ended with status {status}"
             note(f"worker {number + 1} of {self._count} (process {process.pid}) {why}; it is started again"
