@@ -250,6 +250,7 @@ class ModelClient:
                     seconds = self._places.count_rate_limit(place, wait)
                     _check_time(failure, wait, seconds, clock.left)
                     clock.pause(seconds)
+                    await asyncio.sleep(seconds)
                     continue
             except ConnectionError as error:
                 failure = CallError(f"{self.name}: no complete reply: {sanitize_line(str(error), at.key)}",

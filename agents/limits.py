@@ -11,6 +11,9 @@ from typing import TypeVar
 from ragbed.documents.http import backoff_delay
 
 
+_GROWTH = 1 / 16  # slots that a success adds, if there are more than eight
+
+
 class CallClock:
     """Enforces the deadlines of a call and of its question by one `asyncio.timeout`.
 
@@ -59,19 +62,20 @@ class CallSlot:
 
     age: int  # number of earlier claims; the call with the lowest is next
     taken: bool = False  # whether the call holds a slot
-    round: int = 0  # number of decreases when the call last got a slot
+    round: int = 0  # number of rounds with a rejection when the call last got a slot
 
 
 class CallSlots:
     """Slots for concurrent calls to one model, given to the oldest call first.
 
-    Additive increase, multiplicative decrease (D.-M. Chiu and R. Jain, "Analysis of the Increase and Decrease
-    Algorithms for Congestion Avoidance in Computer Networks", 1989). Each success adds 1 / slots, so that one success
-    per slot adds one slot. A rate-limited request halves the slots. Of several requests that were in flight together,
-    only the first does so (as in RFC 3168, 6.1.2).
+    The decrease depends on the share of rejected requests, as in RFC 8257: each rate-limited request takes one slot
+    away, but requests that were in flight together take at most half of the slots. So a server that accepts 20 calls of
+    40 gets 20, and one that rejects a few calls at random keeps nearly all. Each success adds half a slot per round, or
+    a sixteenth of the slots if that is more. So up to 6 % of rejected requests do not reduce many slots.
 
-    A rate-limited call returns its slot and queues again. Until the wait that the server asked for, or the back-off,
-    has passed, no call is sent, because it would be rejected too.
+    A rate-limited call returns its slot, waits as long as the server asked for or backs off, and queues again. If the
+    server rejects two requests without a success between them, no call is sent during the wait, because it would be
+    rejected too.
 
     Args:
         ceiling: maximum number of slots, and the number at the start.
@@ -86,8 +90,10 @@ class CallSlots:
         self.waiting = self.rate_limits = 0
         self._ceiling, self._longest = ceiling, longest
         self._size = float(ceiling)
-        self._in_use = self._peak = 0  # slots in use now, and their maximum since the last decrease
-        self._round = self._in_a_row = 0  # number of decreases: in total, and since the last success
+        self._in_use = self._peak = 0  # slots in use now, and their maximum in the present round
+        self._round = self._in_a_row = 0  # number of rounds with a rejection: in total, and since the last success
+        self._least = 1.0  # slots that the present round leaves at least
+        self._rejected = False  # whether the last answered request was rejected
         self._claims = 0
         self._until = 0.0
         self._timer: asyncio.TimerHandle | None = None
@@ -145,26 +151,30 @@ class CallSlots:
 
     def count_success(self) -> None:
         """Count a request that was answered."""
-        self._in_a_row = 0
-        self._size = min(self._size + 1 / self._size, float(self._ceiling))
+        self._in_a_row, self._rejected = 0, False
+        self._size = min(self._size + max(0.5 / self._size, _GROWTH), float(self._ceiling))
 
     def count_rate_limit(self, place: CallSlot, asked: float | None) -> float:
-        """Take back the slot of a rate-limited call. Return the seconds to wait, at least the `asked` ones."""
+        """Take back the slot of a rate-limited call. Return the seconds that the call must wait before it asks for a
+        new one, at least the `asked` ones."""
         self.rate_limits += 1
         first = place.round == self._round
         if first:
             # Count only slots in use, because unused ones do not show what the server accepts.
-            self._size = max(min(self._size, self._peak) / 2, 1.0)
+            self._size = min(self._size, float(self._peak))
+            self._least = max(self._size / 2, 1.0)
             self._peak = self._in_use
             self._round += 1
             self._in_a_row += 1
+        self._size = max(self._size - 1, self._least)
         if asked:
             # Add jitter, so that several processes do not return at once.
             wait = asked + min(0.1 * backoff_delay(self._in_a_row), 1.0)
         else:
-            wait = backoff_delay(self._in_a_row) if first else self.held
-        if wait <= self._longest:
+            wait = backoff_delay(self._in_a_row) if first or not self.held else self.held
+        if self._rejected and wait <= self._longest:
             self._until = max(self._until, asyncio.get_running_loop().time() + wait)
+        self._rejected = True
         self.give_back(place)
         return wait
 

@@ -1,4 +1,4 @@
-"""Slots for calls: halved by refusals, added to by successes, given to the oldest call; and a window over items."""
+"""Slots for calls: fewer after refusals, more after successes, given to the oldest call; and a window over items."""
 import asyncio
 import contextlib
 
@@ -21,18 +21,58 @@ async def taken(places, count):
 
 
 @in_virtual_time
-async def test_a_burst_of_refusals_halves_the_places_once_and_a_round_of_successes_adds_one():
+async def test_a_burst_of_refusals_takes_half_of_the_places_and_two_rounds_of_successes_add_one():
     places = CallSlots(16)
     for claim in await taken(places, 16):
         places.count_rate_limit(claim, None)
     assert (places.count, places.rate_limits, places.waiting) == (8, 16, 0)
     burst = await taken(places, 8)
-    for _ in range(9):
+    for _ in range(15):
         places.count_success()
-    assert places.count == 9  # 8 + 1/8 + 1/8.125 + …: the ninth is the first beyond 9
+    assert places.count == 8
+    places.count_success()
+    assert places.count == 9  # each success adds a sixteenth
     for claim in burst:
         places.count_rate_limit(claim, None)
     assert places.count == 4  # half of the 8 that were taken, not of the 9 that could have been
+
+
+@in_virtual_time
+async def test_a_server_that_accepts_30_of_40_calls_gets_30():
+    places = CallSlots(40)
+    claims = await taken(places, 40)
+    for claim in claims[:10]:
+        places.count_rate_limit(claim, None)
+    assert places.count == 30
+
+
+@in_virtual_time
+async def test_five_refusals_in_a_hundred_leave_the_places_as_many():
+    places = CallSlots(100)
+    for _ in range(20):
+        claims = await taken(places, places.count)
+        for number, claim in enumerate(claims):
+            if number % 20 == 10:
+                places.count_rate_limit(claim, 0.2)
+            else:
+                places.count_success()
+                places.give_back(claim)
+        assert places.count >= 95
+        assert places.held == 0
+
+
+@in_virtual_time
+async def test_the_second_refusal_in_a_row_holds_all_calls_back():
+    places = CallSlots(4)
+    first, second, third, fourth = await taken(places, 4)
+    assert 20 < places.count_rate_limit(first, 20) <= 21
+    assert places.held == 0
+    places.count_success()
+    places.give_back(second)
+    places.count_rate_limit(third, 20)
+    assert places.held == 0
+    places.count_rate_limit(fourth, 20)
+    assert 20 < places.held <= 21
 
 
 @in_virtual_time
@@ -50,7 +90,8 @@ async def test_places_never_fall_below_one_nor_rise_above_the_ceiling():
 @in_virtual_time
 async def test_the_longest_wait_that_was_asked_for_holds_and_one_beyond_what_calls_have_holds_nobody():
     places = CallSlots(4, longest=60)
-    first, second, third = await taken(places, 3)
+    refused, first, second, third = await taken(places, 4)
+    places.count_rate_limit(refused, None)
     assert 20 < places.count_rate_limit(first, 20) <= 21
     assert 5 < places.count_rate_limit(second, 5) <= 6
     assert 20 < places.held <= 21
@@ -60,8 +101,9 @@ async def test_the_longest_wait_that_was_asked_for_holds_and_one_beyond_what_cal
 
 @in_virtual_time
 async def test_a_refused_call_is_the_next_when_the_time_has_come_and_nobody_is_sent_before():
-    places, order = CallSlots(2), []
-    first, second = await taken(places, 2)
+    places, order = CallSlots(3), []
+    refused, first, second = await taken(places, 3)
+    places.count_rate_limit(refused, None)
 
     async def queue(name, claim):
         await places.take(claim)
