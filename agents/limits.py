@@ -10,7 +10,6 @@ from typing import TypeVar
 
 from ragbed.documents.http import backoff_delay
 
-
 _GROWTH = 1 / 16  # slots that a success adds, if there are more than eight
 
 

@@ -4,7 +4,8 @@
 
 The servers answer at once, after 0.2 s, after 2 s with a jitter of 20 %, and after 0.2 s with 5 % of status 429. Each
 contestant runs in a fresh process. `ratio` compares a question's processor time to that with the fewest in flight;
-`ideal` is the time by the clock if nothing but the server took time. Inspect AI takes part if it is installed.
+`ideal` is the time by the clock if nothing but the server took time. `slowest` is the time that a question of the
+slowest tenth takes at least. Inspect AI takes part if it is installed.
 """
 from __future__ import annotations
 
@@ -32,7 +33,7 @@ def main() -> None:
     options = parser.parse_args()
     print(f"{options.questions} questions, medians of {options.rounds} rounds, {os.cpu_count()} cores")
     print(f"{'server':8} {'contestant':24}{'in flight':>10}{'processor':>12}{'ratio':>7}{'clock':>9}{'ideal':>9}"
-          f"{'memory':>10}")
+          f"{'memory':>10}{'slowest':>9}")
     for kind in options.servers:
         for name in options.contestants:
             if kind == "429" and name == "langgraph_loop":  # it does not retry
@@ -49,7 +50,7 @@ def main() -> None:
                 ideal = SERVERS[kind][0] * math.ceil(options.questions / flight)
                 memory = middle["memory"] - middle["before"]
                 print(f"{kind:8} {name:24}{flight:>10}{cost:>9.2f} ms{cost / first:>7.2f}{middle['clock']:>7.1f} s"
-                      f"{ideal:>7.1f} s{memory:>7.0f} MB", flush=True)
+                      f"{ideal:>7.1f} s{memory:>7.0f} MB{middle['slowest']:>7.2f} s", flush=True)
 
 
 if __name__ == "__main__":

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 import os
 import re
 import resource
 import sys
 import tempfile
 import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -25,7 +26,6 @@ from instant_server import CITY
 
 if TYPE_CHECKING:
     from ragbed.experiments import RunSettings
-    from ragbed.experiments.running.runner import RunCallbacks
 
 AT_ONCE = int((*sys.argv[4:], 32)[0])
 STRATEGY = (*sys.argv[5:], "direct")[0]  # of ragbed; the others make one call for a question
@@ -37,13 +37,14 @@ _ANSWER = re.compile(r"<Answer>(.*?)</Answer>", re.DOTALL)
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """What a number of questions took, start-up apart: seconds of processor (user and system) and of clock, and peak
-    memory in MB, before and after."""
+    """What a number of questions took, start-up apart: seconds of processor (user and system) and of clock, peak
+    memory in MB, before and after, and the seconds of the fastest question of the slowest tenth."""
 
     processor: float
     clock: float
     before: float = 0.0
     memory: float = 0.0
+    slowest: float = math.nan
 
 
 def question(number: int) -> str:
@@ -180,10 +181,13 @@ def _crest_row(number: int) -> dict[str, Any]:
 
 def _run(settings: RunSettings, replayed: bool) -> Taken:
     """From the first question's start to the written summary."""
-    from ragbed.experiments.running.runner import run
+    from ragbed.experiments.running.runner import RunCallbacks, run
     begun: list[tuple[float, float, float]] = []
-    folder = asyncio.run(run(settings, _watch(begun), "replay" if replayed else "record", again=replayed))
-    taken = _since(begun[0])
+    seconds: list[float] = []
+    watch = RunCallbacks(stage=lambda *_: None, started=lambda _: begun.append(_now()),
+                         record=lambda record: seconds.append(record.timing.seconds))
+    folder = asyncio.run(run(settings, watch, "replay" if replayed else "record", again=replayed))
+    taken = _since(begun[0], seconds)
     try:
         [cell] = folder.summary()["cells"]
         assert cell["metrics"]["correct"]["mean"] == cell["metrics"]["citation_f1"]["mean"] == 1.0, cell
@@ -192,26 +196,25 @@ def _run(settings: RunSettings, replayed: bool) -> Taken:
     return taken
 
 
-def _watch(begun: list[tuple[float, float, float]]) -> RunCallbacks:
-    from ragbed.experiments.running.runner import RunCallbacks
-    return RunCallbacks(stage=lambda *_: None, started=lambda _: begun.append(_now()),
-                        record=lambda record: None)
-
-
 async def _timed(ask: Callable[[int], Awaitable[bool]], questions: int) -> Taken:
     """Ask all questions, so many at once, after others that warm up."""
+    seconds: list[float] = []
+
     async def drain(numbers: Iterator[int]) -> None:
         for number in numbers:
+            asked = time.perf_counter()
             assert await ask(number)
+            seconds.append(time.perf_counter() - asked)
 
     async def all_of(numbers: range) -> None:
         shared = iter(numbers)
         await asyncio.gather(*(drain(shared) for _ in range(AT_ONCE)))
 
     await all_of(range(questions, questions + WARM_UP))
-    with _measure() as taken:
-        await all_of(range(questions))
-    return taken[0]
+    seconds.clear()
+    begun = _now()
+    await all_of(range(questions))
+    return _since(begun, seconds)
 
 
 @contextmanager
@@ -228,9 +231,10 @@ def _now() -> tuple[float, float, float]:
     return used, time.perf_counter(), own.ru_maxrss / 1000
 
 
-def _since(begun: tuple[float, float, float]) -> Taken:
+def _since(begun: tuple[float, float, float], seconds: Sequence[float] = ()) -> Taken:
     processor, clock, memory = _now()
-    return Taken(processor - begun[0], clock - begun[1], begun[2], memory)
+    slowest = sorted(seconds)[len(seconds) * 9 // 10] if seconds else math.nan
+    return Taken(processor - begun[0], clock - begun[1], begun[2], memory, slowest)
 
 
 CONTESTANTS: dict[str, Callable[[str, int], Taken]] = {
