@@ -86,15 +86,16 @@ class _WatchedStream(httpx2.AsyncByteStream):
                 self._on_close.pop()()
 
 
-def raise_file_limit(connections: int) -> None:
-    """Let this process open a file for each connection, if the system allows it: usually 1,024 files until it asks."""
+def raise_file_limit(wanted: int) -> int:
+    """Let this process open so many files, if the system allows it: usually it may open 1,024 until it asks for more.
+    Return how many it may open, at most `wanted`."""
     if resource is None:
-        return
+        return wanted
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = connections + _OTHER_FILES
+    wanted = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
     if soft != resource.RLIM_INFINITY and soft < wanted:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (
-            wanted if hard == resource.RLIM_INFINITY else min(wanted, hard), hard))
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+    return wanted
 
 
 def bounded_client(url: str, connections: int) -> httpx2.AsyncClient:
@@ -109,7 +110,7 @@ def bounded_client(url: str, connections: int) -> httpx2.AsyncClient:
         if isinstance(response.stream, httpx2.AsyncByteStream):
             response.stream = BoundedStream(response.stream)
 
-    raise_file_limit(connections)
+    raise_file_limit(connections + _OTHER_FILES)
     connections, trust_env = connections + 4, not is_loopback(url)
     limits = httpx2.Limits(max_connections=connections, max_keepalive_connections=connections)
     # Redirects are not followed: they would send the prompts to a host that the user did not name.

@@ -7,10 +7,9 @@ from typing import Any
 
 from pydantic_core import from_json
 
+from ragbed.agents.graph import Event
 from ragbed.strategies.reading import strip_thinking
 from ragbed.strategies.types import Form
-
-Event = dict[str, Any]
 
 _PIECES = frozenset({"token", "reasoning", "text"})  # events with a piece of a text
 _ANSWER = re.compile(r"<answer>", re.IGNORECASE)

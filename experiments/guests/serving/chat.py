@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Request
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field
 
+from ragbed.agents.graph import Event
 from ragbed.documents.errors import SettingsError
 from ragbed.documents.types import digest
 from ragbed.experiments.guests.serving.answer_json import (
@@ -19,7 +20,6 @@ from ragbed.experiments.guests.serving.answer_json import (
     strip_sources,
     url_citations,
 )
-from ragbed.experiments.guests.serving.answer_stream import Event
 from ragbed.experiments.guests.serving.client_parameters import check_parameters, read_format
 from ragbed.experiments.guests.serving.model_calls import TASKS, is_task, task_call
 from ragbed.experiments.guests.serving.state import (

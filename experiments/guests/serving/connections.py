@@ -19,12 +19,8 @@ import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from ragbed.documents.errors import SettingsError
+from ragbed.documents.http_client import raise_file_limit
 from ragbed.experiments.guests.serving.state import error_json
-
-try:
-    import resource
-except ImportError:  # not on Windows, where sockets are no files
-    resource = None  # type: ignore[assignment]
 
 _RESERVE = 256  # open files that are left for everything else
 _MIN_CONNECTIONS = 64
@@ -51,12 +47,7 @@ def allowed_connections(wanted: int | None, workers: int = 1) -> int:
     if wanted is not None and wanted < workers:
         raise SettingsError(f"--connections {wanted}: --workers {workers} share them, and each needs one at least")
     part = (wanted or _CONNECTIONS) // workers
-    if resource is None:
-        return part
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    files = _MAX_FILES if hard == resource.RLIM_INFINITY else min(hard, _MAX_FILES)
-    if soft != resource.RLIM_INFINITY and soft < files:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (files, hard))
+    files = raise_file_limit(_MAX_FILES)
     most = files - _RESERVE
     if most < max(part if wanted else 0, _MIN_CONNECTIONS):
         raise SettingsError(f"--connections {wanted or _MIN_CONNECTIONS}: this process may open {files} files, and "

@@ -10,8 +10,8 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Request
 from pydantic import ConfigDict, Field
 
+from ragbed.agents.graph import Event
 from ragbed.experiments.guests.serving.answer_json import AnswerJson, markdown_sources, url_citations
-from ragbed.experiments.guests.serving.answer_stream import Event
 from ragbed.experiments.guests.serving.chat import (
     Content,
     ServedFilter,

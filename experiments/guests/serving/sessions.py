@@ -11,6 +11,7 @@ from itertools import count, islice
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
+from ragbed.agents.graph import Event
 from ragbed.agents.types import Answer, ToolStep, failed_answer
 from ragbed.documents.errors import CallError, RecipeMismatch, RunError, SettingsError, UserError
 from ragbed.documents.http import sanitize_line
@@ -23,7 +24,7 @@ from ragbed.experiments.guests.operations.failures import hide_answer, hide_even
 from ragbed.experiments.guests.operations.spending import Spending
 from ragbed.experiments.guests.operations.turn_times import TurnTimes
 from ragbed.experiments.guests.serving.answer_json import answer_json, call_json, display_text, passage_json, step_json
-from ragbed.experiments.guests.serving.answer_stream import AnswerStream, Event, join_pieces
+from ragbed.experiments.guests.serving.answer_stream import AnswerStream, join_pieces
 from ragbed.experiments.guests.serving.model_calls import TASKS, answer_call
 from ragbed.experiments.guests.serving.size_limits import SizeLimits
 from ragbed.experiments.guests.traffic.postgres_traffic import database_errors

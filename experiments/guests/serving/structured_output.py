@@ -18,7 +18,7 @@ from ragbed.strategies.prompting import fill_untrusted_text
 from ragbed.strategies.types import Generate, Message
 
 if TYPE_CHECKING:
-    from ragbed.experiments.guests.serving.answer_stream import Event
+    from ragbed.agents.graph import Event
     from ragbed.experiments.guests.serving.sessions import ChatSessions
     from ragbed.experiments.guests.traffic.turns import ChatTurn
 
