@@ -5,7 +5,7 @@
 The servers answer at once, after 0.2 s, after 2 s with a jitter of 20 %, and after 0.2 s with 5 % of status 429. Each
 contestant runs in a fresh process. `ratio` compares a question's processor time to that with the fewest in flight;
 `ideal` is the time by the clock if nothing but the server took time. `slowest` is the time that a question of the
-slowest tenth takes at least. Inspect AI takes part if it is installed.
+slowest tenth takes at least. Inspect AI and promptfoo take part if they are installed (see `overhead.py`).
 """
 from __future__ import annotations
 
@@ -13,13 +13,12 @@ import argparse
 import math
 import os
 import statistics
-from importlib.util import find_spec
 
-from overhead import child, server
+from overhead import child, is_there, server
 
 SERVERS = {"instant": (0.0, 0.0, 0.0), "0.2s": (0.2, 0.0, 0.0), "2s": (2.0, 0.2, 0.0), "429": (0.2, 0.0, 0.05)}
 CONTESTANTS = {"langgraph_loop": "direct", "ragbed": "direct", "ragbed, plan_and_solve": "plan_and_solve",
-               "inspect_ai": "direct"}
+               "inspect_ai": "direct", "promptfoo": "direct"}
 
 
 def main() -> None:
@@ -29,7 +28,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--servers", nargs="+", default=[*SERVERS], choices=SERVERS)
     parser.add_argument("--contestants", nargs="+", choices=CONTESTANTS,
-                        default=[name for name in CONTESTANTS if name != "inspect_ai" or find_spec("inspect_ai")])
+                        default=[name for name in CONTESTANTS if is_there(name)])
     options = parser.parse_args()
     print(f"{options.questions} questions, medians of {options.rounds} rounds, {os.cpu_count()} cores")
     print(f"{'server':8} {'contestant':24}{'in flight':>10}{'processor':>12}{'ratio':>7}{'clock':>9}{'ideal':>9}"

@@ -13,12 +13,13 @@ import math
 import os
 import re
 import resource
+import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict
 
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
 AT_ONCE = int((*sys.argv[4:], 32)[0])
 STRATEGY = (*sys.argv[5:], "direct")[0]  # of ragbed; the others make one call for a question
+PROMPTFOO = os.environ.get("RAGBED_PROMPTFOO", "promptfoo")  # its command
 WARM_UP = 64
 _FILLER = "The party kept a log of wind, ice and stores, and the harbour master copied it every evening. " * 5
 _INSTRUCTION = "Answer from the documents only and cite them as [n]. Put the answer into <Answer> tags."
@@ -139,6 +141,29 @@ def inspect_ai(url: str, questions: int) -> Taken:
     return taken[0]
 
 
+def promptfoo(url: str, questions: int) -> Taken:
+    """promptfoo with its database and one assertion, less what an evaluation of one question takes."""
+    with tempfile.TemporaryDirectory() as folder:
+        once, whole = (_promptfoo(url, count, Path(folder)) for count in (1, questions))
+    return Taken(whole.processor - once.processor, whole.clock - once.clock, once.memory, whole.memory)
+
+
+def _promptfoo(url: str, questions: int, folder: Path) -> Taken:
+    config = folder / "config.json"
+    config.write_text(json.dumps({
+        "prompts": ["{{asked}}"],
+        "providers": [{"id": "openai:chat:instant", "config": {"apiBaseUrl": url, "apiKey": "none", "temperature": 0}}],
+        "tests": [{"vars": {"asked": prompt(number)}, "assert": [{"type": "contains", "value": CITY}]}
+                  for number in range(questions)]}))
+    quiet = {f"PROMPTFOO_{name}": "1" for name in ("DISABLE_TELEMETRY", "DISABLE_UPDATE", "DISABLE_REMOTE_GENERATION")}
+    begun = _now()
+    subprocess.run([PROMPTFOO, "eval", "-c", config, "-j", str(AT_ONCE), "--no-cache", "--no-table",
+                    "--no-progress-bar"], env={**os.environ, **quiet, "PROMPTFOO_CONFIG_DIR": str(folder)}, check=True,
+                   stdout=sys.stderr)
+    taken = _since(begun)
+    return replace(taken, memory=resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1000)
+
+
 def ragbed(url: str, questions: int) -> Taken:
     """A run in mode `record`."""
     return _ragbed(url, questions, replayed=False)
@@ -238,7 +263,7 @@ def _since(begun: tuple[float, float, float], seconds: Sequence[float] = ()) -> 
 
 
 CONTESTANTS: dict[str, Callable[[str, int], Taken]] = {
-    one.__name__: one for one in (openai_client, langgraph_loop, inspect_ai, ragbed, ragbed_replay)}
+    one.__name__: one for one in (openai_client, langgraph_loop, inspect_ai, promptfoo, ragbed, ragbed_replay)}
 
 if __name__ == "__main__":
     name, url, count = sys.argv[1:4]

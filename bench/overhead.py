@@ -6,7 +6,7 @@ The script starts a server that answers at once. In every round each contestant,
 questions once. The figures are medians over the rounds. The ratio is the median of each round's ratio to the bare
 LangGraph loop, so that a machine that is slow for a while slows both sides. ragbed's time runs from the first question
 to the written summary: every question is scored with all metrics, with its call in the journal and its record durable.
-Inspect AI takes part if `inspect_ai` is installed.
+Inspect AI takes part if `inspect_ai` is installed here, or in the environment of the Python that RAGBED_INSPECT names.
 """
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ from contextlib import contextmanager
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
+from shutil import which
 from typing import Any
 
 HERE = Path(__file__).parent
@@ -34,7 +35,7 @@ PACKAGES = ("ragbed", "openai", "langgraph", "langchain-openai", "pydantic", "in
 
 def main() -> None:
     options = _options()
-    names = [name for name in SHOWN if name != "inspect_ai" or find_spec("inspect_ai")]
+    names = [name for name in SHOWN if is_there(name)]
     rounds: dict[str, list[dict[str, float]]] = {name: [] for name in names}
     with server() as url:
         for turn in range(options.rounds):
@@ -55,6 +56,13 @@ def _options() -> argparse.Namespace:
     return parser.parse_args()
 
 
+def is_there(name: str) -> bool:
+    """Whether a contestant is installed. The command of promptfoo is looked for in PATH, or is in RAGBED_PROMPTFOO."""
+    if name == "inspect_ai":
+        return "RAGBED_INSPECT" in os.environ or find_spec(name) is not None
+    return name != "promptfoo" or which(os.environ.get("RAGBED_PROMPTFOO", name)) is not None
+
+
 @contextmanager
 def server(*arguments: float) -> Iterator[str]:
     """Yield the base URL of an instant server with these arguments, which ends when its standard input closes."""
@@ -66,7 +74,8 @@ def server(*arguments: float) -> Iterator[str]:
 
 def child(name: str, url: str, questions: int, at_once: int = 32, strategy: str = "direct") -> dict[str, float]:
     """One contestant's seconds, from a process of its own. Proxies are for the network, not for loopback."""
-    done = subprocess.run([sys.executable, HERE / "contestants.py", name, url, str(questions), str(at_once), strategy],
+    python = os.environ.get("RAGBED_INSPECT", sys.executable) if name == "inspect_ai" else sys.executable
+    done = subprocess.run([python, HERE / "contestants.py", name, url, str(questions), str(at_once), strategy],
                           stdout=subprocess.PIPE, text=True, check=True, env={**os.environ, "NO_PROXY": "127.0.0.1"})
     taken: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
     return taken
@@ -106,7 +115,8 @@ def _table(report: dict[str, Any]) -> str:
         lines.append(f"{SHOWN[name]:34}{one['processor_ms']:>14.2f} ms{spread:>14}{one['ratio']:>8.2f}{ratios:>13}"
                      f"{one['questions_per_second']:>13}")
     if "inspect_ai" not in report["contestants"]:
-        lines.append("Inspect AI is not installed, so it took no part: pip install inspect_ai")
+        lines.append("Inspect AI is not installed, so it took no part: pip install inspect_ai in an environment of its "
+                     "own, whose Python RAGBED_INSPECT names")
     return "\n".join(lines)
 
 
