@@ -7,7 +7,7 @@ import re
 import stat
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import chain, takewhile
@@ -94,9 +94,9 @@ def find_sources(sources: Sequence[str | Path], ocr: bool = False) -> list[Sourc
     for given in [sources] if isinstance(sources, str | Path) else sources:
         for source in _expand(given):
             found.setdefault(os.path.abspath(source.path), source)
-    records = chain.from_iterable(map(_split_records, _resolve_collisions(found.values())))
-    readable = guests.entries("ocr") if ocr else ()
-    found_sources = [replace(source, ocr=True) if suffix_of(source.relative).lower() in readable else source
+    readers, readable = guests.entries("records"), guests.entries("ocr") if ocr else ()
+    records = chain.from_iterable(_split_records(source, readers) for source in _resolve_collisions(found.values()))
+    found_sources = [replace(source, ocr=True) if ocr and suffix_of(source.relative).lower() in readable else source
                      for source in sorted(records, key=lambda source: source.relative)]
     return drop_taken_ids(found_sources, set())
 
@@ -111,9 +111,9 @@ def drop_taken_ids(sources: Iterable[Source], taken: set[str]) -> list[Source]:
     return result
 
 
-def _split_records(source: Source) -> Iterator[Source]:
+def _split_records(source: Source, readers: Mapping[str, str]) -> Iterator[Source]:
     """Yield the records of a file of records; otherwise the source itself."""
-    target = guests.entries("records").get(suffix_of(source.relative).lower())
+    target = readers.get(suffix_of(source.relative).lower())
     if target is None or source.problem is not None:
         yield source
         return
@@ -133,8 +133,12 @@ def _split_records(source: Source) -> Iterator[Source]:
 
 def suffix_of(name: str | PurePath) -> str:
     """Return the suffix of a file's name, or of the file of a record, as in `corpus.jsonl#4983`."""
-    record = _RECORD.search(str(name))
-    return record[1] if record and record[1].lower() in guests.entries("records") else PurePath(name).suffix
+    name = name if isinstance(name, str) else name.name
+    record = _RECORD.search(name) if "#" in name else None
+    if record and record[1].lower() in guests.entries("records"):
+        return record[1]
+    stem, _, end = name[name.rfind("/") + 1:].rpartition(".")  # `PurePath.suffix` takes ten times as long
+    return f".{end}" if stem and end else ""
 
 
 def is_record(name: str) -> bool:
@@ -200,7 +204,7 @@ def _make_source(path: Path, relative: str) -> Source:
     return Source(path, _normalize_path(relative), _find_problem(path) or unknown_type(path))
 
 
-def _find_problem(path: Path) -> str | None:
+def _find_problem(path: _Entry) -> str | None:
     try:
         found = path.stat()
     except FileNotFoundError:
@@ -209,49 +213,50 @@ def _find_problem(path: Path) -> str | None:
         return f"cannot be read: {error.strerror}"
     if not stat.S_ISREG(found.st_mode):
         return "not a regular file"
-    large = found.st_size > MAX_BYTES and suffix_of(path).lower() not in guests.entries("records")
+    large = found.st_size > MAX_BYTES and suffix_of(path.name).lower() not in guests.entries("records")
     return f"larger than the limit of {MAX_BYTES:,} bytes" if large else None
 
 
-def _is_wanted(path: Path) -> bool:
-    """Tell whether to read a folder's entry: it is not hidden, has a known type, and is not a pipe or device."""
-    return not path.name.startswith(".") and unknown_type(path) is None and _find_problem(path) != "not a regular file"
+_Entry = Path | os.DirEntry[str]
 
 
-def _has_unknown_type(path: Path) -> bool:
-    return not path.name.startswith(".") and unknown_type(path) is not None and path.is_file()
+def _is_wanted(path: _Entry) -> bool:
+    """Tell whether to read a folder's entry: it has a known type, and is not a pipe or device."""
+    return unknown_type(path.name) is None and _find_problem(path) != "not a regular file"
 
 
-def _folder(root: Path, wanted: Callable[[Path], bool] = _is_wanted) -> Iterator[Source]:
+def _has_unknown_type(path: _Entry) -> bool:
+    return unknown_type(path.name) is not None and path.is_file()
+
+
+def _folder(root: Path, wanted: Callable[[_Entry], bool] = _is_wanted) -> Iterator[Source]:
     inside = os.path.realpath(root)
-    waiting = [root]  # `os.walk` is recursive, so it fails in deeply nested folders
+    waiting = [(str(root), "")]  # `os.walk` is recursive, so it fails in deeply nested folders
     while waiting:
-        folder = waiting.pop()
+        folder, above = waiting.pop()
         try:
             entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
         except OSError as error:
             problem = f"cannot be read: {error.strerror}"
-            if folder == root:
+            if not above:
                 raise DocumentError(str(root), problem) from error
-            yield Source(folder, _normalize_path(str(folder.relative_to(root))), problem)
+            yield Source(Path(folder), _normalize_path(above[:-1]), problem)
             continue
         if {entry.name for entry in entries} >= _INDEX_FILES:  # `ragbed index . --out idx` must not read itself
-            if folder == root:
+            if not above:
                 raise DocumentError(str(root), "an index, not a folder of documents; name the documents")
             continue
-        for entry in entries:
-            path = Path(folder, entry.name)
+        for entry in (one for one in entries if not one.name.startswith(".")):
+            relative = above + entry.name
             if entry.is_symlink():
-                yield from _link(path, _normalize_path(str(path.relative_to(root))), inside, wanted)
-            elif entry.is_dir() and not entry.name.startswith("."):
-                waiting.append(path)
-            elif not entry.is_dir() and wanted(path):
-                yield Source(path, _normalize_path(str(path.relative_to(root))), _find_problem(path))
+                yield from _link(Path(entry.path), _normalize_path(relative), inside, wanted)
+            elif entry.is_dir():
+                waiting.append((entry.path, relative + os.sep))
+            elif wanted(entry):
+                yield Source(Path(entry.path), _normalize_path(relative), _find_problem(entry))
 
 
-def _link(path: Path, relative: str, inside: str, wanted: Callable[[Path], bool]) -> Iterator[Source]:
-    if path.name.startswith("."):
-        return
+def _link(path: Path, relative: str, inside: str, wanted: Callable[[_Entry], bool]) -> Iterator[Source]:
     target = os.path.realpath(path)
     if os.path.isdir(target):
         yield Source(path, relative, _LINKED_FOLDER)

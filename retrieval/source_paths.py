@@ -21,7 +21,8 @@ _MAX_FOLDERS = 50  # folders remembered per index
 
 def remember_folders(out: Path, sources: Iterable[Source]) -> None:
     """Remember the folders of sources, ahead of those of earlier builds. Does nothing without a writable cache."""
-    folders = {str(Path(os.path.abspath(source.path)).parents[source.relative.count("/")]) for source in sources}
+    places = {(os.path.dirname(source.path), source.relative.count("/")) for source in sources}
+    folders = {str(Path(os.path.abspath(folder), "file").parents[depth]) for folder, depth in places}
     note = _note(out)
     with suppress(OSError):
         note.parent.mkdir(parents=True, exist_ok=True)

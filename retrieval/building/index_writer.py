@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from ragbed.documents.errors import DocumentError, IndexFolderError
 from ragbed.documents.types import FieldValue
 from ragbed.retrieval.building.chunked_documents import BuildJob, ChunkedDocument, LazyEmbedder, chunk_document
+from ragbed.retrieval.building.previous_index import PreviousIndex
 from ragbed.retrieval.building.source_plan import DocumentStream, SourcePlan, parser_version
 from ragbed.retrieval.filters.metadata import field_types
 from ragbed.retrieval.storage.cache import check_fit, naming_source
@@ -272,26 +273,31 @@ def _manifest(job: BuildJob, skipped: Sequence[DocumentError], writer: IndexWrit
 
 def is_unchanged(source: SourcePlan, job: BuildJob) -> bool:
     """Tell whether a source has the same chunks and vectors in the previous index."""
-    previous = job.previous
-    return (previous is not None and source.name in previous.manifest.sources
-            and (source.known == source.name or (source.file is None and source.known is None))
-            and previous.same_windows(job.settings, job.embedder.identity))
+    return job.previous is not None and _is_same(source, job.previous) and job.previous.same_windows(
+        job.settings, job.embedder.identity)
+
+
+def _is_same(source: SourcePlan, previous: PreviousIndex) -> bool:
+    return source.name in previous.manifest.sources and (
+        source.known == source.name or (source.file is None and source.known is None))
 
 
 def unchanged_report(plan: Sequence[SourcePlan], job: BuildJob) -> BuildReport | None:
     """Return the report of a build that would change nothing, or None if it would change the index."""
     if job.previous is None or not job.out.exists():
         return None
-    made, metadata = job.previous.manifest, job.previous.documents.given
+    made, previous = job.previous.manifest, job.previous
     # Skipped sources are tried again, unless the index is extended.
     same = ((made.version, made.settings, made.parser, made.shard) == (
             VERSION, job.settings, parser_version(), job.shard)
             and (job.extends or not made.skipped)
             and job.choose(made.windows, made.embedder.dimension).settings.matches(made.kind)
-            and (made.kind.in_folder or job.previous.remote_vectors is not None)
+            and (made.kind.in_folder or previous.remote_vectors is not None)
             and [source.name for source in plan] == list(made.sources)
-            and all(is_unchanged(source, job) for source in plan)
-            and all(canonical(job.metadata_of(source)) == canonical(metadata.get(entry.document, {}))
-                    for source, entry in made.sources.items()))
+            and previous.same_windows(job.settings, job.embedder.identity)
+            and all(_is_same(source, previous) for source in plan)
+            and (not (job.metadata or made.fields) or all(
+                canonical(job.metadata_of(source)) == canonical(previous.documents.given.get(entry.document, {}))
+                for source, entry in made.sources.items())))
     reused = made.windows if job.embedder.computes else 0
     return BuildReport(made.documents, 0, made.chunks, made.windows, 0, reused, (), made.how) if same else None

@@ -78,10 +78,11 @@ def match_sources(name: str, sources: Iterable[str]) -> Iterator[str]:
 
 def plan_files(sources: Sequence[Source], previous: PreviousIndex | None) -> list[SourcePlan]:
     """Plan which files to parse: those whose bytes or parser differ from the previous index."""
-    recognised = {source.relative: source.ocr for source in sources}
+    recognised = {source.relative for source in sources if source.ocr}
+    versions = {ocr: parser_version(ocr) for ocr in (False, True)}
     same = {} if previous is None else {
         source: entry.sha256 for source, entry in previous.manifest.sources.items()
-        if previous.parser(source) == parser_version(recognised.get(source, False))}
+        if (entry.parser or previous.manifest.parser) == versions[source in recognised]}
     known = {(file_kind(source), sha256): source for source, sha256 in same.items()}
     # A source with the same name is matched first, even if others have the same bytes.
     return [SourcePlan(name := source.relative, found := file_hash(source), source,

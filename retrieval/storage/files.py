@@ -62,14 +62,18 @@ def _remove_unused(folder: Path) -> None:
                     entry.with_name(entry.name + end).unlink(missing_ok=True)
 
 
+_BLOCK = 65_536  # bytes to read at once
 _LARGE = 8_000_000  # bytes; smaller files are read in about 10 ms
 _SETTLED = 2.0  # seconds after which another change certainly gets a different time
 
 
 def sha256_of(path: Path) -> str:
     """Return the SHA-256 of a file's bytes, in hex digits."""
-    with path.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
+    state = hashlib.sha256()  # `hashlib.file_digest` takes twice as long for a small file
+    with open(path, "rb", buffering=0) as stream:
+        while block := stream.read(_BLOCK):
+            state.update(block)
+    return state.hexdigest()
 
 
 def sha256_of_span(path: Path, first: int, end: int) -> str:
