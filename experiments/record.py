@@ -65,7 +65,7 @@ class StoredStep(Stored):
     usage: Usage = Usage()
     failure: Failure | None = None
     tool_calls: tuple[dict[str, Any], ...] = Field(default=(), exclude_if=operator.not_)
-    arguments: dict[str, Any] = Field(default={}, exclude_if=operator.not_)  # of a tool's call
+    arguments: dict[str, Any] = Field(default_factory=dict, exclude_if=operator.not_)  # of a tool's call
     parts: tuple[str | int, ...] = Field(default=(), exclude_if=operator.not_)  # of its result: hashes, and numbers
 
 

@@ -280,6 +280,8 @@ class JobExecutor:
         self._chunks = StoredChunks(folder.database, resources.source_of)
         self._judge_model, self._support_model, self._refusal_model, self._paraphraser = (
             self._model(resources.clients[name]) if name else None for name in settings.judging_models)
+        target = entries("refusal").get("settle")
+        self._settle = load(target) if target else None
         judges = RelevanceJudges(lambda name: self._model(resources.clients[name]), settings.limits)
         resources.deps, self._grader = RerankerDeps(judges), judges(settings.grader) if settings.grader else None
 
@@ -312,9 +314,8 @@ class JobExecutor:
                                         self._paraphraser, self._deadline)
         worded = question if asked.end.text == question.text else replace(question, text=asked.end.text)
         answer = await runner.answer(worded) if asked.end.failure is None else failed_answer(asked.end.failure)
-        target = entries("refusal").get("settle")
-        settle, deciding = load(target) if target else None, self._refusal_model if may_refuse(cell.rules) else None
-        settled: ExchangeResult[Answer] = ExchangeResult(answer) if settle is None else await settle(
+        deciding = self._refusal_model if may_refuse(cell.rules) else None
+        settled: ExchangeResult[Answer] = ExchangeResult(answer) if self._settle is None else await self._settle(
             answer, question, settings, deciding, self._deadline)
         answer, levels = resources.match_contexts(cell, question, settled.end)
         subs = await answer_subs(runner, question, answer, self.folder.database)

@@ -150,9 +150,10 @@ class RunFolder:
 
     def timing(self, cell: str, question: str) -> Timing | None:
         """Return when a question was answered in a cell and how long it took; None without a record."""
-        rows = [row for name in ("records", "earlier_records") if self.database.has(name) for row in self.database.read(
-            f"SELECT timing FROM {name} WHERE cell = ? AND question = ?", (cell, question))]  # noqa: S608
-        return self._read(Timing, cell, question, rows[0][0]) if rows else None
+        rows = (row for name in ("records", "earlier_records") if self.database.has(name) for row in self.database.read(
+            f"SELECT timing FROM {name} WHERE cell = ? AND question = ?", (cell, question)))  # noqa: S608
+        first = next(rows, None)
+        return self._read(Timing, cell, question, first[0]) if first else None
 
     def _read(self, kind: type[Model], cell: str, question: str, stored: str) -> Model:
         """Read and check a part of a record. A result must have the right cell and question, and all cited evidence."""
