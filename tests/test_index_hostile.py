@@ -10,7 +10,7 @@ import pyarrow.parquet as parquet_file
 import pytest
 from embedders import Lengths
 
-from ragbed.documents import IndexFolderError, ModelError, find_sources
+from ragbed.documents import IndexFolderError, ModelError, SettingsError, find_sources
 from ragbed.documents.workers import Worker
 from ragbed.retrieval import Index, IndexSettings, build_index, estimate_index
 from ragbed.retrieval.building import source_plan
@@ -59,6 +59,21 @@ def test_a_file_that_never_rests_or_is_gone_is_skipped_with_the_reason(pages, mo
     store.remove()
     assert found[0] == "1.txt: keeps changing while it is read; index it again later"
     assert found[1].startswith("2.txt: cannot be read: No such file")
+
+
+def test_parsed_documents_are_kept_in_one_file_and_a_damaged_one_is_named(pages):
+    store, plan = ParsedDocuments(pages.parent / "index"), plan_files(find_sources([pages]), None)
+    list(source_plan.stream_files(plan, None, store))
+    again = ParsedDocuments(pages.parent / "index")
+    assert [again.get(one.key).source for one in plan] == [f"{number}.txt" for number in range(6)]
+    assert {path.name.removesuffix("-wal").removesuffix("-shm") for path in store.path.iterdir()} == {
+        "documents.sqlite"}
+    store.remove()
+    again.remove()
+    store.path.mkdir()
+    (store.path / "documents.sqlite").write_bytes(b"no database" * 1_000)
+    with pytest.raises(SettingsError, match=r"not a database.*delete it"):
+        ParsedDocuments(pages.parent / "index")
 
 
 @pytest.mark.slow

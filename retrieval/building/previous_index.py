@@ -4,6 +4,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import sqlite3
 import time
 import zlib
 from collections.abc import Iterator
@@ -11,6 +12,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
+from weakref import finalize
 
 import numpy as np
 from filelock import FileLock
@@ -31,9 +33,9 @@ _ABANDONED = 7 * 24 * 3_600  # seconds after which the parsed documents of a kil
 class ParsedDocuments:
     """Cache of parsed documents, so that a killed build does not parse them again.
 
-    One file per document, written atomically; hold `exclusive(index)` while using it. Parse errors are kept in memory,
-    so that the build does not wait again for files that failed during the estimate. Raises SettingsError if the folder
-    cannot be written.
+    An SQLite file, because some disks take minutes to delete a hundred thousand files; hold `exclusive(index)` while
+    using it. Parse errors are kept in memory, so that the build does not wait again for files that failed during the
+    estimate. Raises SettingsError if the file cannot be written.
 
     Attributes:
         errors: parse errors by source.
@@ -46,6 +48,13 @@ class ParsedDocuments:
         self.added: set[str] = set()
         with self._write_errors():
             self.path.mkdir(parents=True, exist_ok=True)
+            self._database = sqlite3.connect(self.path / "documents.sqlite", isolation_level=None,
+                                             check_same_thread=False)
+            self._close = finalize(self, self._database.close)
+            self._database.execute("PRAGMA journal_mode=WAL")
+            self._database.execute("PRAGMA synchronous=NORMAL")
+            self._database.execute("CREATE TABLE IF NOT EXISTS documents (key TEXT PRIMARY KEY, json BLOB NOT NULL)")
+            self._keys = {key for key, in self._database.execute("SELECT key FROM documents")}
         for other in self.path.parent.iterdir():
             with suppress(OSError):  # including Timeout, if another process is building
                 if other != self.path and time.time() - other.stat().st_mtime > _ABANDONED:
@@ -53,34 +62,37 @@ class ParsedDocuments:
                         shutil.rmtree(other)
 
     def __contains__(self, key: str) -> bool:
-        return (self.path / key).is_file()
+        return key in self._keys
 
     def get(self, key: str) -> Document | None:
         """Return the document of a key; None if there is no complete one."""
+        with self._write_errors():
+            row = self._database.execute("SELECT json FROM documents WHERE key = ?", [key]).fetchone()
         try:
-            fields = json.loads(zlib.decompress((self.path / key).read_bytes()))
-        except (OSError, zlib.error, ValueError):
+            return None if row is None else Document.from_json(json.loads(zlib.decompress(row[0])))
+        except (zlib.error, ValueError):
             return None
-        return Document.from_json(fields)
 
     def put(self, key: str, document: Document) -> None:
-        """Store a document, in a complete file or none."""
-        partial = self.path / f"{key}.partial"
+        """Store a document."""
+        stored = zlib.compress(json.dumps(asdict(document)).encode(), 1)
         with self._write_errors():
-            partial.write_bytes(zlib.compress(json.dumps(asdict(document)).encode(), 1))
-            os.replace(partial, self.path / key)
+            self._database.execute("INSERT OR REPLACE INTO documents VALUES (?, ?)", [key, stored])
+        self._keys.add(key)
         self.added.add(key)
 
     def remove(self) -> None:
         """Delete the cache after a build that completed."""
+        self._close()
         shutil.rmtree(self.path, ignore_errors=True)
 
     @contextmanager
     def _write_errors(self) -> Iterator[None]:
         try:
             yield
-        except OSError as error:
-            raise SettingsError(f"cannot write {self.path} ({error.strerror}); free space, or set RAGBED_CACHE to "
+        except (OSError, sqlite3.Error) as error:
+            why = error.strerror if isinstance(error, OSError) else error
+            raise SettingsError(f"cannot write {self.path} ({why}); free space, delete it, or set RAGBED_CACHE to "
                                 "another folder; rerun the command to continue") from error
 
 
