@@ -19,8 +19,8 @@ from chat_server import completion, serve
 CITY = "Lyon"
 _REPLY = f"<Thinking>The first document names the city.</Thinking><Answer>{CITY} [1]</Answer>"
 _BODY = json.dumps(completion("instant", {"role": "assistant", "content": _REPLY}, 700, 12)).encode()
-
-
+_GRADE = json.dumps(completion("judge", {"role": "assistant", "content": "Grade: Correct\nError type: None"}, 300, 8)
+                    ).encode()
 _WORDS = [CITY, *(" is where both rivers meet, says the document [1]." * 4).split(" ")[1:]]  # of a reply in pieces
 
 
@@ -46,7 +46,7 @@ async def chat(request: web.Request, seconds: float = 0.0, jitter: float = 0.0, 
     if seconds:
         await asyncio.sleep(seconds * (1 + jitter * (2 * _RANDOM.random() - 1)))
     if not body.get("stream"):
-        return web.Response(body=_BODY, content_type="application/json")
+        return web.Response(body=_GRADE if body.get("model") == "judge" else _BODY, content_type="application/json")
     response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
     await response.prepare(request)
     for piece in _PIECES:

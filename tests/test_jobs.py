@@ -56,6 +56,16 @@ def test_searches_of_one_retriever_stand_together():
     assert (len(asked), changes(before), changes(asked)) == (32, 16, 8)
 
 
+def test_strategies_of_several_calls_come_first_because_their_first_prompt_may_lack_the_rules():
+    checked = check_settings({"name": "town", "benchmark": NOVELS, "conditions": "full",
+                              "reasoning": ["direct", "least_to_most", "chain_of_draft"]}, "town")
+    plan = Plan.of(checked, BENCHMARK)
+    resources = Resources(plan)
+    asked = sort_by_prefix(list_jobs(plan.cells, BENCHMARK.questions[:1]),
+                           lambda job: prompt_prefix(job, checked.layout, resources))
+    assert [job.cell.reasoning for job in asked] == ["least_to_most", "direct", "chain_of_draft"]
+
+
 def test_what_shares_nothing_is_asked_by_question_and_groups_are_bounded():
     checked = check_settings({"name": "town", "benchmark": NOVELS, "conditions": "closed-book"}, "town")
     cell, = Plan.of(checked, BENCHMARK).cells

@@ -105,6 +105,15 @@ def note_judge(judge: str | None, used: Usage) -> list[str]:
             f"for {format_price(used.price)}. The cells' calls, tokens and prices do not include them."]
 
 
+def note_cached(used: Usage) -> list[str]:
+    """Note how many prompt tokens a server had cached."""
+    if not used.cached_tokens:  # some servers report none
+        return []
+    share = used.cached_tokens / used.prompt_tokens
+    return [f"Servers had {used.cached_tokens:,} of {used.prompt_tokens:,} prompt tokens cached ({share:.0%}), because "
+            "prompts began alike. Judges are included."]
+
+
 def note_gold_filled(filled: str, results: Iterable[Result]) -> list[str]:
     """Note that sub-questions contained gold answers."""
     if filled != "gold" or not any(sub.trace for result in results for sub in result.subs):

@@ -56,8 +56,10 @@ def test_what_another_layout_would_save_is_counted_and_said_before_the_first_cal
     status, out, err = ragbed("run", town.config(server.url, layout="as_published", **both), "--full")
     assert (status, line in err) == (0, True)
     assert any("25%" in row for row in out.splitlines() if "direct" in row)
-    cells = json.loads((town.run / "summary.json").read_text())["cells"]
-    assert [cell["usage"]["cached_tokens"] for cell in cells] == [6 * 250] * 4
+    summary = json.loads((town.run / "summary.json").read_text())
+    assert [cell["usage"]["cached_tokens"] for cell in summary["cells"]] == [6 * 250] * 4
+    assert ("Servers had 6,000 of 24,000 prompt tokens cached (25%), because prompts began alike. Judges are included."
+            in summary["notes"])
 
 
 def test_the_table_says_what_json_says(ragbed, town):
