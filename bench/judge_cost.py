@@ -1,6 +1,6 @@
 """Measure how long runs with a model judge and with citation ablation take, next to their calls alone.
 
-    python bench/judged.py --data FOLDER [--questions 100] [--seconds 0.5] [--at-once 16]
+    python bench/judge_cost.py --data FOLDER [--questions 100] [--seconds 0.5] [--at-once 16]
 
 FOLDER holds `hotpotqa/hotpot_distractor_100.jsonl`. A server answers every call after SECONDS. The calls alone take
 calls x SECONDS / AT-ONCE. The judge is on the same server. Setting up the run is not included, the summary is.
