@@ -105,8 +105,10 @@ def note_judge(judge: str | None, used: Usage) -> list[str]:
             f"for {format_price(used.price)}. The cells' calls, tokens and prices do not include them."]
 
 
-def note_cached(used: Usage) -> list[str]:
+def note_cached(results: Iterable[Result]) -> list[str]:
     """Note how many prompt tokens a server had cached."""
+    used = sum((one.usage + one.sub_usage + one.asked_usage + one.probe_usage + one.judge_usage for one in results),
+               Usage())
     if not used.cached_tokens:  # some servers report none
         return []
     share = used.cached_tokens / used.prompt_tokens

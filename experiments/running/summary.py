@@ -71,12 +71,9 @@ def summarise(plan: Plan, folder: RunFolder, exemplars: int) -> dict[str, Any]:
                       *notes.note_miners(plan.finders, cells, questions.values()),
                       *_ranking_notes(plan, by_cell, questions),
                       *notes.note_models(plan.models, settings.calls, known_models(folder.path)),
-                      *notes.note_judge(judge, judge_used),
-                      *notes.note_cached(sum((one.usage + one.sub_usage + one.asked_usage + one.probe_usage
-                                              for one in results), judge_used)),
-                      *notes.note_refused(refused_parameters(folder.database)),
+                      *notes.note_judge(judge, judge_used), *notes.note_refused(refused_parameters(folder.database)),
                       *_checker_notes(settings, results), *notes.note_gold_filled(settings.filled, results),
-                      *notes.note_unjudged(unjudged), *notes.note_own_judges(results),
+                      *notes.note_unjudged(unjudged), *notes.note_own_judges(results), *notes.note_cached(results),
                       *(notes.note_rules(cell.rules for cell in cells if not all(
                           one.answerable for one in by_cell[cell.id])) if "answers" in scheme.groups else ())],
             "results": folder.results_hash()}
