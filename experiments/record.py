@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import operator
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, Literal, Self
 
@@ -15,6 +15,7 @@ from ragbed.strategies.types import Failure, Usage
 
 Grade = Literal["Correct", "Partially Correct", "Wrong"]
 _NO_FIELDS: set[str] = set()
+_NOTHING: dict[str, Any] = {}
 _set = object.__setattr__  # works on frozen models
 _IS_NONE = partial(operator.is_, None)  # faster than a lambda, which is called for each passage
 
@@ -260,6 +261,33 @@ class Result(Stored):
     def in_view(self) -> tuple[StoredPassage, ...]:
         """Return the evidence that prompts showed or that was gathered for ranking."""
         return tuple(passage for passage in self.evidence if not passage.aside)
+
+
+_KEPT = ("cell", "question", "answerable", "outcome", "scores", "verdict", "notes", "asked", "asked_usage", "usage",
+         "judge_usage", "sub_usage", "judgements", "probes", "measured", "figures")
+_SHARED = {"scores", "verdict", "usage", "judge_usage", "sub_usage", "asked_usage", "notes", "cell"}
+_MOST_SHARED = 50_000  # distinct values that are remembered
+
+
+class BriefResult:
+    """The fields of a `Result` that every summary needs. It reads the others, such as `evidence`, when they are used.
+
+    Equal values take memory once, so that the results of a million answers fit.
+    """
+
+    __slots__ = (*_KEPT, "_read")
+
+    def __init__(self, result: Result, read: Callable[[str, str], Result], shared: dict[Any, Any]) -> None:
+        for name in _KEPT:
+            value = getattr(result, name)
+            if name in _SHARED:
+                key = (*value, *value.values()) if isinstance(value, dict) else value
+                value = shared.get(key, value) if len(shared) > _MOST_SHARED else shared.setdefault(key, value)
+            setattr(self, name, value if value or not isinstance(value, dict) else _NOTHING)
+        self._read = read
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._read(self.cell, self.question), name)
 
 
 class Timing(Stored):

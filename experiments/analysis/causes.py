@@ -278,13 +278,14 @@ def make_cases(cells: Sequence[Cell], results: Iterable[Result], questions: Mapp
     if not correctness_metrics:
         return {}
     alone: dict[str, dict[str, Case]] = {cell.id: {} for cell in cells}
-    known, siblings = {cell.id: cell for cell in cells}, find_siblings(cells)
+    known, siblings, distinct = {cell.id: cell for cell in cells}, find_siblings(cells), dict[Case, Case]()
     for result in results:
         if cell := known.get(result.cell):
-            alone[cell.id][result.question] = _case(result, cell, questions[result.question], correctness_metrics,
-                                                    scoring)
-    return {id: {question: _join_siblings(case, question, siblings[id], alone) for question, case in cases.items()}
-            for id, cases in alone.items()}
+            case = _case(result, cell, questions[result.question], correctness_metrics, scoring)
+            alone[cell.id][result.question] = distinct.setdefault(case, case)  # a run has few distinct cases
+    return {id: cases if siblings[id] == Siblings() else {
+        question: distinct.setdefault(one, one) for question, case in cases.items()
+        for one in [_join_siblings(case, question, siblings[id], alone)]} for id, cases in alone.items()}
 
 
 def _case(result: Result, cell: Cell, question: Question, correctness_metrics: Sequence[str], scoring: Scoring) -> Case:

@@ -1,7 +1,9 @@
 """Notes: sentences that help a reader to interpret a run's figures, such as which settings made no difference."""
 from __future__ import annotations
 
+import hashlib
 import re
+from array import array
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import combinations
@@ -38,16 +40,37 @@ def note_unranked(questions: Iterable[Question]) -> list[str]:
             "nDCG; trec_eval counts the judged ones as 0."] if without else []
 
 
-def note_ranked_chunks(results: Mapping[str, Sequence[Result]], names: Mapping[str, str]) -> list[str]:
-    """Note that searches return chunks, but metrics rank documents. `names` labels the cells."""
-    found = []
-    for cell, own in results.items():
-        if any(passage.repeats for result in own for passage in result.in_view):
-            counts = [sum(not passage.repeats for passage in result.in_view) for result in own]
-            found.append(f"{names[cell]} {median(counts):g}")
+def note_ranked_chunks(shown: Iterable[tuple[str, ShownPassages]]) -> list[str]:
+    """Note that searches return chunks, but metrics rank documents. Each cell has a label."""
+    found = [f"{label} {median(one.documents):g}" for label, one in shown if one.total > sum(one.documents)]
     return [f"Documents are ranked by their best chunk, so the same number of hits covers fewer documents if chunks "
             f"are small: in the median {'; '.join(found)}. Deep cutoffs favour large chunks."
             ] if found else []
+
+
+class ShownPassages:
+    """What the answers of a cell show, without keeping it: add them in the order of the questions.
+
+    Attributes:
+        total: the number of passages in view.
+        documents: for each answer, how many of them do not repeat a document.
+        any: whether an answer has a passage or a text.
+    """
+
+    def __init__(self) -> None:
+        self.total, self.documents, self.any = 0, array("i"), False
+        self._hash = hashlib.sha256()
+
+    def add(self, result: Result) -> None:
+        """Count an answer."""
+        view = result.in_view
+        self.total += len(view)
+        self.documents.append(sum(not passage.repeats for passage in view))
+        self.any = self.any or bool(view or result.text)
+        self._hash.update(repr((result.question, result.outcome, result.text, [one.chunk for one in view])).encode())
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ShownPassages) and self._hash.digest() == other._hash.digest()
 
 
 _FEW = 10  # intervals need this many questions per half
@@ -268,18 +291,17 @@ def _parts_of_miner(name: str) -> frozenset[str]:
 _TESTED = tuple(name for name in FACTORS if name not in ("benchmark", "model", "repeat"))
 
 
-def describe_inert(cells: Sequence[Cell], results: Mapping[str, Sequence[Result]],
+def describe_inert(cells: Sequence[Cell], results: Mapping[str, Sequence[Result]], shown: Mapping[str, ShownPassages],
                    read_traces: Callable[[], Iterable[Result]]) -> list[str]:
     """Return a sentence for each factor of which some or all levels gave the same hits and prompts.
 
     Args:
-        results: results of each cell, without traces.
+        results, shown: results of each cell, and what they show.
         read_traces: reads all results with their traces; called only if outcomes do not tell the cells apart.
     """
     groups = _groups(cells)
-    outcomes = {cell.id: _outcomes(results.get(cell.id, ())) for cell in cells}
     alike = {(one.id, other.id) for found in groups.values() for group in found for one, other in combinations(group, 2)
-             if outcomes[one.id] and outcomes[one.id] == outcomes[other.id]}
+             if shown[one.id].any and shown[one.id] == shown[other.id]}
     asked = {id for pair in alike for id in pair if any(one.usage.calls for one in results[id])}
     if asked:
         sent = _requests(read_traces(), asked)
@@ -306,12 +328,6 @@ def _groups(cells: Sequence[Cell]) -> dict[str, list[list[Cell]]]:
         if groups := [group for group in by_rest.values() if len(group) > 1]:
             found[factor] = groups
     return found
-
-
-def _outcomes(results: Iterable[Result]) -> dict[str, object]:
-    """Return what each question was shown and answered; empty if none was shown or answered anything."""
-    found = {one.question: (one.outcome, one.text, tuple(passage.chunk for passage in one.in_view)) for one in results}
-    return dict(found) if any(shown or text for _, text, shown in found.values()) else {}
 
 
 def _requests(results: Iterable[Result], cells: Iterable[str]) -> dict[str, dict[str, list[str]]]:

@@ -150,10 +150,12 @@ def draw_resamples(samples: Sequence[Totals], seed: int, resamples: int = RESAMP
     for key, places in alike.items():
         rng = np.random.default_rng(seed)
         for group in groups[key]:
-            tables = [np.stack(samples[at], axis=1)[group].reshape(int(group.sum()), -1) for at in places]
-            weights = _weights(int(group.sum()), rng, resamples)
-            for at, moved in zip(places, mix_tables(tables, partial(_product, weights)), strict=True):
-                drawn[at] += moved.reshape(drawn[at].shape)
+            count = int(group.sum())
+            some = slice(None) if count == len(group) else group  # a slice makes no copy
+            tables = [array[some].reshape(count, -1) for at in places for array in samples[at]]
+            moved = iter(mix_tables(tables, partial(_product, _weights(count, rng, resamples))))
+            for at in places:
+                drawn[at] += np.stack([next(moved), next(moved)], axis=1).reshape(drawn[at].shape)
     return [Totals(one[:, 0], one[:, 1]) for one in drawn]
 
 

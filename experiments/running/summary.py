@@ -1,17 +1,18 @@
 """The summary of a finished run: one row of figures for every cell, without times or paths."""
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
-from statistics import fmean
-from typing import Any
+from functools import lru_cache
+from typing import Any, cast
 
 from ragbed.agents.journal import refused_parameters
 from ragbed.experiments.analysis import notes
 from ragbed.experiments.analysis.analyses import compute_findings, make_views
 from ragbed.experiments.analysis.error_analysis import analyse_errors
 from ragbed.experiments.analysis.inputs import AnalysisInput
-from ragbed.experiments.analysis.notes import describe_inert
+from ragbed.experiments.analysis.notes import ShownPassages, describe_inert
 from ragbed.experiments.analysis.pairs import compare_pairs
 from ragbed.experiments.analysis.replicates import summarise_replicates
 from ragbed.experiments.cells import Cell
@@ -19,7 +20,7 @@ from ragbed.experiments.metrics import aggregate, count_outcomes, may_refuse
 from ragbed.experiments.metrics.aggregation import drop_judge_scores
 from ragbed.experiments.metrics.scoring import DECLARED
 from ragbed.experiments.question import Question, Scheme
-from ragbed.experiments.record import Result
+from ragbed.experiments.record import BriefResult, Result
 from ragbed.experiments.running.plan import Plan
 from ragbed.experiments.runs.run_manifest import known_models
 from ragbed.experiments.runs.store import FORMAT, RunFolder
@@ -34,23 +35,25 @@ def summarise(plan: Plan, folder: RunFolder, exemplars: int) -> dict[str, Any]:
     `exemplars` is the number of worked examples in every prompt."""
     settings, scheme, cells = plan.settings, plan.scheme, plan.cells
     by_cell: dict[str, list[Result]] = {cell.id: [] for cell in cells}
-    for result in folder.results():
-        by_cell.get(result.cell, []).append(result)  # records of other cells go at a run's end
+    shown = {cell.id: ShownPassages() for cell in cells}
+    questions = {one.id: one.drop_chunks() for one in plan.asked.values()}  # as stored
+    grouped = cluster_questions(questions.values(), scheme.unit)
+    read = _read_once(folder, by_cell, shown)
+    errors = analyse_errors(cells, read, questions, scheme.correctness_metrics, settings.scoring, grouped.of,
+                            settings.seed, plan.sweeps)
+    deque(read, 0)  # without a correctness metric, no result was read
     results = [result for cell in cells for result in by_cell[cell.id]]
     own = getattr(settings, "metrics", None)
     failed = own.review(results) if own else {}  # before the figures: it declares metrics
     unjudged, judge_used = _find_unjudged(results, by_cell), sum((result.judge_usage for result in results), Usage())
     judge = settings.judge.name if scheme.rubric else None
-    questions = folder.questions()
-    grouped = cluster_questions(questions.values(), scheme.unit)
-    rows = [{**_row(cell, by_cell[cell.id], settings, judge, grouped.of, "chain" in scheme.groups),
+    rows = [{**_row(cell, by_cell[cell.id], shown[cell.id], settings, judge, grouped.of, "chain" in scheme.groups),
              "exemplars": exemplars} for cell in cells]
-    found = {**_compare_cells(rows, by_cell, plan, grouped),
-             **analyse_errors(cells, results, questions, scheme.correctness_metrics, settings.scoring, grouped.of,
-                              settings.seed, plan.sweeps)}
+    found = {**_compare_cells(rows, by_cell, plan, grouped), **errors}
     if plan.schedule and found.get("error_analysis"):
         found["error_analysis"]["joint"] = []
-    cut, inert = notes.note_cut_prompts(results), describe_inert(cells, by_cell, lambda: folder.results(traces=True))
+    cut = notes.note_cut_prompts(results)
+    inert = describe_inert(cells, by_cell, shown, lambda: folder.results(traces=True))
     made = AnalysisInput(rows, by_cell, questions, scheme.columns, settings.scoring, settings.seed, grouped, found,
                          scheme.published, scheme.correctness_metrics)
     found |= {"effects": None} | ({} if plan.schedule else compute_findings(made))
@@ -69,7 +72,7 @@ def summarise(plan: Plan, folder: RunFolder, exemplars: int) -> dict[str, Any]:
                       *(notes.note_small_halves(rows) if "unified" in scheme.metrics else ()),
                       *dict.fromkeys(failed.values()), *notes.note_late_clues(questions.values()),
                       *notes.note_miners(plan.finders, cells, questions.values()),
-                      *_ranking_notes(plan, by_cell, questions),
+                      *_ranking_notes(plan, shown, questions),
                       *notes.note_models(plan.models, settings.calls, known_models(folder.path)),
                       *notes.note_judge(judge, judge_used), *notes.note_refused(refused_parameters(folder.database)),
                       *_checker_notes(settings, results), *notes.note_gold_filled(settings.filled, results),
@@ -77,6 +80,17 @@ def summarise(plan: Plan, folder: RunFolder, exemplars: int) -> dict[str, Any]:
                       *(notes.note_rules(cell.rules for cell in cells if not all(
                           one.answerable for one in by_cell[cell.id])) if "answers" in scheme.groups else ())],
             "results": folder.results_hash()}
+
+
+def _read_once(folder: RunFolder, by_cell: Mapping[str, list[Result]],
+               shown: Mapping[str, ShownPassages]) -> Iterator[Result]:
+    """Yield the results, and keep of each what the figures need."""
+    read, shared = lru_cache(maxsize=1)(folder.result), dict[Any, Any]()
+    for result in folder.results():
+        if result.cell in by_cell:  # records of other cells go at a run's end
+            by_cell[result.cell].append(cast("Result", BriefResult(result, read, shared)))
+            shown[result.cell].add(result)
+            yield result
 
 
 def _columns(rows: Sequence[Mapping[str, Any]], results: Sequence[Result], scheme: Scheme,
@@ -100,7 +114,7 @@ def _find_unjudged(results: Sequence[Result], by_cell: Mapping[str, Sequence[Res
     return {"unjudged": {"said": said, "cells": without}} if said else {}
 
 
-def _ranking_notes(plan: Plan, by_cell: Mapping[str, Sequence[Result]], questions: Mapping[str, Question]) -> list[str]:
+def _ranking_notes(plan: Plan, shown: Mapping[str, ShownPassages], questions: Mapping[str, Question]) -> list[str]:
     if "ranking" not in plan.scheme.groups:
         return []
     searched = [cell for cell in plan.cells if cell.searched and cell.finder is not None]
@@ -108,8 +122,7 @@ def _ranking_notes(plan: Plan, by_cell: Mapping[str, Sequence[Result]], question
         return []
     asked = {str(cell.finder): plan.finders[str(cell.finder)].retriever.k for cell in searched}
     return [*notes.note_shallow_retrievers(asked, plan.scheme.columns), *notes.note_unranked(questions.values()),
-            *notes.note_ranked_chunks({cell.id: by_cell[cell.id] for cell in searched},
-                        {cell.id: str(cell.finder) for cell in searched})]
+            *notes.note_ranked_chunks((str(cell.finder), shown[cell.id]) for cell in searched)]
 
 
 def _compare_cells(rows: Sequence[Mapping[str, Any]], by_cell: Mapping[str, Sequence[Result]], plan: Plan,
@@ -139,14 +152,14 @@ def _checker_notes(settings: RunSettings, results: Sequence[Result]) -> Sequence
             *(load(entries("refusal")["note"])(settings, results) if settings.judging_models[2] else ())]
 
 
-def _row(cell: Cell, results: Sequence[Result], settings: RunSettings, judge: str | None,
+def _row(cell: Cell, results: Sequence[Result], shown: ShownPassages, settings: RunSettings, judge: str | None,
          grouped: Mapping[str, str], chained: bool) -> dict[str, Any]:
     return {"id": cell.id, **cell.levels, "layout": settings.layout, "judge": judge,
             "scoring": settings.scoring, "n": len(results), "outcomes": count_outcomes(results),
             "metrics": aggregate(results, settings.scoring, settings.seed, refusing=may_refuse(cell.rules),
                                  clusters=[grouped[result.question] for result in results]),
             "usage": _usage([result.usage for result in results]),
-            "passages": round(fmean(len(result.in_view) for result in results), 4) if results else None,
+            "passages": round(shown.total / len(results), 4) if results else None,
             "judge_usage": _usage([result.judge_usage for result in results]),
             **({"sub_answers": settings.sub_answers, "filled": settings.filled,
                 "sub_usage": _usage([result.sub_usage for result in results])} if chained else {})}

@@ -104,7 +104,7 @@ class RunFolder:
 
     def done(self) -> set[tuple[str, str]]:
         """Return the (cell, question) pairs with a record."""
-        return {(cell, question) for cell, question in self.database.read("SELECT cell, question FROM records")}
+        return set(self.database.rows("SELECT cell, question FROM records"))
 
     def pin(self, name: str, value: str, replace: bool = False) -> None:
         """Store the hash of something that calls and records depend on, under a name. Raises RunError if a different
@@ -213,7 +213,7 @@ class RunFolder:
 
     def keep_records(self, wanted: Collection[tuple[str, str]]) -> None:
         """Keep only the records of these (cell, question) pairs. Others may belong to a model that was renamed."""
-        for pair in self.done() - set(wanted):
+        for pair in [pair for pair in self.database.rows("SELECT cell, question FROM records") if pair not in wanted]:
             self.database.put("DELETE FROM records WHERE cell = ? AND question = ?", pair)
         self.database.flush()
 
@@ -233,6 +233,12 @@ class RunFolder:
         large and figures do not need them."""
         for row in self.database.rows_by_number("records", _RESULT[traces], _ROWIDS):
             yield self._read(Result, *row)
+
+    def result(self, cell: str, question: str) -> Result:
+        """Return one result as in `results`."""
+        where = "FROM records WHERE cell = ? AND question = ?"
+        row, = self.database.read(f"SELECT {_RESULT[False]} {where}", (cell, question))
+        return self._read(Result, *row)
 
     def results_with(self, word: str) -> Iterator[Result]:
         """Yield the results that contain a word anywhere, including in traces, without parsing the others."""

@@ -2,7 +2,9 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
@@ -70,46 +72,57 @@ class Predictions(JSONPipeline):
             raise SettingsError(f"{self.path}: cannot be read: {error.strerror}") from error
 
     def open(self, limits: CallLimits) -> PredictionChannel:
-        """Read the file. Raises the same errors as `read_rows`."""
-        rows = self.read_rows()
-        found = {(_squeeze(row.question), row.repeat): row for row in rows if row.question} | {
-            (row.id, row.repeat): row for row in rows if row.id is not None}
-        return PredictionChannel(self, str(self.path), rows=found, repeats=any(row.repeat for row in rows))
+        """Copy the answers to a temporary file, because they may not fit into memory. Raises the same errors as
+        `read_rows`."""
+        with ExitStack() as undone:
+            rows = undone.enter_context(closing(sqlite3.connect("")))
+            rows.execute("CREATE TABLE rows (key, repeat, by_id, place, failure, content, "
+                         "PRIMARY KEY (key, repeat, by_id))")
+            rows.executemany("INSERT OR REPLACE INTO rows VALUES (?, ?, ?, ?, ?, ?)", (
+                (_key(key), row.repeat, by_id, row.place, row.failure, json.dumps(dict(row.content)))
+                for row in self.read_rows() for by_id, key in ((False, _squeeze(row.question) or None), (True, row.id))
+                if key is not None))
+            undone.pop_all()
+        return PredictionChannel(self, str(self.path), rows=rows,
+                                 repeats=bool(rows.execute("SELECT 1 FROM rows WHERE repeat").fetchone()))
 
-    def read_rows(self) -> list[Prediction]:
-        """Return the rows of the run. Raises SettingsError if there are none, or the file has several runs and `run` is
+    def read_rows(self) -> Iterator[Prediction]:
+        """Yield the rows of the run. Raises SettingsError if there are none, or the file has several runs and `run` is
         missing. Also raises the errors of `read_predictions`."""
-        every = list(read_predictions(self.format, self.path))
-        rows = [row for row in every if self.run in (None, row.run)]
-        runs = list(dict.fromkeys(row.run for row in every))
-        if not every:
+        every, runs = read_predictions(self.format, self.path), dict[str, None]()
+        for row in every:
+            runs[row.run] = None
+            if self.run is None and len(runs) > 1:
+                runs.update((one.run, None) for one in every)
+                break
+            if self.run in (None, row.run):
+                yield row
+        if not runs:
             raise SettingsError(f"{self.path}: the file has no answers")
-        if not rows or (self.run is None and len(runs) > 1):
+        if self.run not in runs and (self.run is not None or len(runs) > 1):
             raise SettingsError(f"{self.path} has the runs {', '.join(runs)}; choose one with `run`")
-        return rows
 
     def check(self, questions: Mapping[str, str], repeats: int) -> str | None:
         """Return a note about skipped rows. Raises SettingsError if `others` refuses such rows, two rows answer one
         question, or a row has the id of one question and the text of another. A replay needs no file."""
         if not expand_path(self.path).exists():
             return None
-        rows, by_text = self.read_rows(), {_squeeze(text): id for id, text in questions.items()}
+        by_text = {_squeeze(text): id for id, text in questions.items()}
         answered: dict[tuple[str, int], str] = {}
-        unmatched: list[Prediction] = []
-        for row in rows:
+        first, unmatched, count = None, 0, 0
+        for count, row in enumerate(self.read_rows(), start=1):  # noqa: B007
             text = _squeeze(row.question)
             id = row.id if row.id in questions else by_text.get(text)
             if id is None or row.repeat >= repeats:
-                unmatched.append(row)
+                first, unmatched = first or row, unmatched + 1
             elif text in by_text and text != _squeeze(questions[id]):
                 raise SettingsError(f"{row.place}: the row has the id of question {id} and the text of question "
                                     f"{by_text[text]}; remove one of the two")
             elif (before := answered.setdefault((id, row.repeat), row.place)) != row.place:
                 raise SettingsError(f"{row.place}: question {id} already has an answer in {before}; keep one row")
-        if not unmatched:
+        if first is None:
             return None
-        first = unmatched[0]
-        text = (f"{len(unmatched)} of {len(rows)} answers in {self.path.name} match no question of this run, such as "
+        text = (f"{unmatched} of {count} answers in {self.path.name} match no question of this run, such as "
                 f"{first.id or first.question[:80]!r} ({first.place})")
         if self.others == "refuse":
             raise SettingsError(f"{text}; check the benchmark, or set others: leave_out")
@@ -120,16 +133,20 @@ def _squeeze(text: str) -> str:
     return " ".join(text.split())
 
 
+def _key(text: str) -> bytes:
+    return text.encode("utf-8", "surrogatepass")
+
+
 @dataclass(frozen=True, slots=True)
 class PredictionChannel(Channel):
     """Looks up answers.
 
     Attributes:
-        rows: by question id or text, and repeat.
+        rows: the answers by question id or text, and repeat.
         repeats: whether the file has several repeats. If not, every repeat gets the same answer.
     """
 
-    rows: Mapping[tuple[str, int], Prediction] = field(default_factory=dict)
+    rows: sqlite3.Connection = field(kw_only=True)
     repeats: bool = False
 
     def body(self, messages: Sequence[Mapping[str, Any]], parameters: Mapping[str, Any]) -> Any:
@@ -140,10 +157,17 @@ class PredictionChannel(Channel):
     async def post(self, body: tuple[str, str, int]) -> Response:
         """Return the row. Raises CallError of kind `missing` if there is no row, or `failed` if the row records a
         failure."""
-        id, text, repeat = body
-        row = self.rows.get((id, repeat)) or self.rows.get((text, repeat))
+        *names, repeat = body
+        row = next(filter(None, (self.rows.execute(
+            "SELECT place, failure, content FROM rows WHERE key = ? AND repeat = ? ORDER BY by_id DESC",
+            (_key(name), repeat)).fetchone() for name in names)), None)
         if row is None:
             raise CallError(f"{self.url} has no answer to this question", "missing")
-        if row.failure:
-            raise CallError(f"{row.place}: {row.failure}", "failed")
-        return Response(200, {}, json.dumps(dict(row.content)).encode())
+        place, failure, content = row
+        if failure:
+            raise CallError(f"{place}: {failure}", "failed")
+        return Response(200, {}, content.encode())
+
+    async def aclose(self) -> None:
+        """Remove the copy."""
+        self.rows.close()
