@@ -85,7 +85,11 @@ def summarise(plan: Plan, folder: RunFolder, exemplars: int) -> dict[str, Any]:
 def _read_once(folder: RunFolder, by_cell: Mapping[str, list[Result]],
                shown: Mapping[str, ShownPassages]) -> Iterator[Result]:
     """Yield the results, and keep of each what the figures need."""
-    read, shared = lru_cache(maxsize=1)(folder.result), dict[Any, Any]()
+    @lru_cache(maxsize=1)
+    def read(cell: str, question: str) -> Result:
+        return next(folder.results(one=(cell, question)))
+
+    shared: dict[Any, Any] = {}
     for result in folder.results():
         if result.cell in by_cell:  # records of other cells go at a run's end
             by_cell[result.cell].append(cast("Result", BriefResult(result, read, shared)))

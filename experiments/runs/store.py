@@ -108,8 +108,7 @@ class RunFolder:
 
     def pin(self, name: str, value: str, replace: bool = False) -> None:
         """Store the hash of something that calls and records depend on, under a name. Raises RunError if a different
-        hash is stored, except with `replace`.
-        """
+        hash is stored, except with `replace`."""
         known = self.database.read("SELECT value FROM pins WHERE name = ?", (name,))
         if not replace and known not in ([], [(value,)]) and not self.is_empty():
             raise RunError(f"{self.path} holds records made with an earlier version of {name}; use another run name, "
@@ -228,17 +227,12 @@ class RunFolder:
         rows = self.database.rows_by_number("records", "cell, question, timing", _ROWIDS)
         return ((cell, question, self._read(Timing, cell, question, timing)) for cell, question, timing in rows)
 
-    def results(self, traces: bool = False) -> Iterator[Result]:
-        """Yield the result of every record, in the order of `records`. By default traces are left out, because they are
+    def results(self, traces: bool = False, one: tuple[str, str] | None = None) -> Iterator[Result]:
+        """Yield every result, in the order of `records`, or that of `one` cell and question. By default traces are left out, because they are
         large and figures do not need them."""
-        for row in self.database.rows_by_number("records", _RESULT[traces], _ROWIDS):
+        rowids = _ROWIDS if one is None else "SELECT rowid FROM records WHERE cell = ? AND question = ?"
+        for row in self.database.rows_by_number("records", _RESULT[traces], rowids, one or ()):
             yield self._read(Result, *row)
-
-    def result(self, cell: str, question: str) -> Result:
-        """Return one result as in `results`."""
-        where = "FROM records WHERE cell = ? AND question = ?"
-        row, = self.database.read(f"SELECT {_RESULT[False]} {where}", (cell, question))
-        return self._read(Result, *row)
 
     def results_with(self, word: str) -> Iterator[Result]:
         """Yield the results that contain a word anywhere, including in traces, without parsing the others."""
