@@ -228,8 +228,8 @@ class RunFolder:
         return ((cell, question, self._read(Timing, cell, question, timing)) for cell, question, timing in rows)
 
     def results(self, traces: bool = False, one: tuple[str, str] | None = None) -> Iterator[Result]:
-        """Yield every result, in the order of `records`, or that of `one` cell and question. By default traces are left out, because they are
-        large and figures do not need them."""
+        """Yield every result, in the order of `records`, or that of `one` cell and question. By default large
+        traces, which figures do not need, are left out."""
         rowids = _ROWIDS if one is None else "SELECT rowid FROM records WHERE cell = ? AND question = ?"
         for row in self.database.rows_by_number("records", _RESULT[traces], rowids, one or ()):
             yield self._read(Result, *row)
