@@ -9,6 +9,8 @@ import time
 import pytest
 from readers import USES, hotpot, read
 
+from ragbed.strategies.prompting import template
+
 NAMES = ("citations_needed", "citations_unnecessary", "citations_harmful", "citations_enough", "citations_together",
          "uncited_used", "repeats_changed", "probes_failed")
 THIRD = 1 / 3
@@ -58,6 +60,14 @@ def test_the_others_keep_their_numbers_and_what_stands_last_is_left_out_first(pr
     assert [numbers(body) for body, _ in server.requests] == [
         [1, 2, 3, 4], [1, 2, 3, 4], [1, 2, 3], [1, 2, 4], [1, 3, 4], [1, 3], [2, 3, 4], [2, 4]]
     assert [body.get("seed") for body, _ in server.requests] == [None, 1000, *[None] * 6]
+
+
+def test_probes_are_asked_with_the_prompts_of_their_cell(probing, ragbed, tmp_path):
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "direct_cited.md").write_text(f"{template('direct_cited')} Weigh every word.")
+    server, path = probing(names=("padded",), prompts=[str(tmp_path / "mine")])
+    assert ragbed("run", path, "--probe", "citations")[0] == 0
+    assert ["Weigh every word." in body["messages"][-1]["content"] for body, _ in server.requests] == [True] * 8
 
 
 def test_a_finished_run_is_asked_for_its_probes_alone_and_is_then_the_run_that_was_probed_at_once(
