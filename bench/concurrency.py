@@ -5,7 +5,8 @@
 The servers answer at once, after 0.2 s, after 2 s with a jitter of 20 %, and after 0.2 s with 5 % of status 429. Each
 contestant runs in a fresh process. `ratio` compares a question's processor time to that with the fewest in flight;
 `ideal` is the time by the clock if nothing but the server took time. `slowest` is the time that a question of the
-slowest tenth takes at least. Inspect AI and promptfoo take part if they are installed (see `overhead.py`).
+slowest tenth takes at least. `ragbed_command` is `ragbed run` with all its processes and start-up. Inspect AI and
+promptfoo take part if they are installed (see `overhead.py`).
 """
 from __future__ import annotations
 
@@ -17,8 +18,8 @@ import statistics
 from overhead import child, is_there, server
 
 SERVERS = {"instant": (0.0, 0.0, 0.0), "0.2s": (0.2, 0.0, 0.0), "2s": (2.0, 0.2, 0.0), "429": (0.2, 0.0, 0.05)}
-CONTESTANTS = {"langgraph_loop": "direct", "ragbed": "direct", "ragbed, plan_and_solve": "plan_and_solve",
-               "inspect_ai": "direct", "promptfoo": "direct"}
+CONTESTANTS = {"langgraph_loop": "direct", "ragbed": "direct", "ragbed, least_to_most": "least_to_most",
+               "ragbed_command": "direct", "inspect_ai": "direct", "promptfoo": "direct"}
 
 
 def main() -> None:

@@ -174,6 +174,17 @@ def ragbed_replay(url: str, questions: int) -> Taken:
     return _ragbed(url, questions, replayed=True)
 
 
+def ragbed_command(url: str, questions: int) -> Taken:
+    """The command `ragbed run` with all of its processes, start-up included."""
+    with tempfile.TemporaryDirectory() as folder:
+        settings = _run_settings(url, Path(folder) / "timed", range(questions))
+        (Path(folder) / "run.yaml").write_text(settings.to_yaml(), encoding="utf-8")
+        begun = _now()
+        subprocess.run([sys.executable, "-m", "ragbed", "run", Path(folder) / "run.yaml"], check=True,
+                       stdout=sys.stderr)
+        return _since(begun)
+
+
 def _ragbed(url: str, questions: int, replayed: bool) -> Taken:
     with tempfile.TemporaryDirectory() as folder:
         warm = _run_settings(url, Path(folder) / "warm", range(questions, questions + WARM_UP))
@@ -263,7 +274,8 @@ def _since(begun: tuple[float, float, float], seconds: Sequence[float] = ()) -> 
 
 
 CONTESTANTS: dict[str, Callable[[str, int], Taken]] = {
-    one.__name__: one for one in (openai_client, langgraph_loop, inspect_ai, promptfoo, ragbed, ragbed_replay)}
+    one.__name__: one for one in (
+        openai_client, langgraph_loop, inspect_ai, promptfoo, ragbed, ragbed_command, ragbed_replay)}
 
 if __name__ == "__main__":
     name, url, count = sys.argv[1:4]

@@ -1,11 +1,13 @@
 """`ragbed run`."""
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from shlex import join
+from shutil import rmtree
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
@@ -59,6 +61,8 @@ Probe = Annotated[Literal["citations"] | None, _more("--probe", (
     "Ask again without each passage, to test which citations matter."))]
 Budgets = Annotated[Texts, typer.Option("--budget", metavar="KIND=N", help=(
     "Stop at dollars=5, tokens=200000 or seconds=1800."))]
+_ONE_PROCESS = "local:1"
+_PER_PROCESS = 512  # questions in flight that one processor core can serve
 Full = Annotated[bool, typer.Option("--full", help="Also print all metrics, causes, breakdowns and notes.")]
 
 
@@ -85,6 +89,7 @@ def run(target: Target = None, path: Files = None, model: Models = None, reasoni
     Exit status 1: no question got a reply, or a replay differs from its recording. Exit status 2: you can fix
     the error, or the budget is spent.
     """
+    from ragbed.documents.shards import SUFFIX
     from ragbed.experiments.running.replay import Replay
     from ragbed.experiments.settings.spending import update_budget
     from ragbed.experiments.settings.targets import Part
@@ -102,8 +107,31 @@ def run(target: Target = None, path: Files = None, model: Models = None, reasoni
             for one in (runs if cassette else _with_models(runs, fresh, journal != "replay", part))]
     if dry:
         load(entries("estimate")["run"])(runs, json)
-    else:
-        carry_out_runs(runs, "replay" if cassette else journal, retry, fresh, json, cassette, part, launcher, full)
+        return
+    several = None if part or launcher or cassette or retry or journal != "record" else _processes(runs, fresh)
+    where = several if launcher in (None, _ONE_PROCESS) else launcher
+    carry_out_runs(runs, "replay" if cassette else journal, retry, fresh, json, cassette, part, where, full)
+    if several:
+        rmtree(runs[0].folder.with_name(f"{runs[0].folder.name}{SUFFIX}"))
+
+
+def _processes(runs: Sequence[RunSettings], fresh: bool) -> str | None:
+    """Return a launcher that divides a run among processes, if it has so many questions in flight that one processor
+    core limits it. Return None for other runs, and for those that were started otherwise."""
+    from ragbed.documents.shards import parts
+    from ragbed.experiments.terminal.display import note
+
+    run, cores = runs[0], len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
+    in_flight = run.call_settings.calls.concurrency
+    count = min(cores, in_flight // _PER_PROCESS)
+    if len(runs) > 1 or count < 2 or run.race or "local" not in entries("launcher"):
+        return None
+    begun = parts(run.folder)
+    if any(not part.name.endswith(f"-of-{count}") for part in begun) or (not (begun or fresh) and run.folder.exists()):
+        return None
+    note(f"{count} processes ask the questions, because one core would limit {in_flight:,} in flight; "
+         f"`--launcher {_ONE_PROCESS}` runs one")
+    return f"local:{count}"
 
 
 def given_options(set: Texts, skip_bad: bool, **options: Any) -> dict[str, Any]:

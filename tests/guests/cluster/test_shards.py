@@ -1,6 +1,7 @@
 """Shards of a run and of an index, merged: the bytes of what was never divided; what is amiss is named, and nothing is
 joined."""
 import asyncio
+import os
 import signal
 import threading
 from itertools import chain
@@ -175,6 +176,23 @@ def test_the_local_launcher_makes_shards_in_processes_and_merges_them(serve, tow
     status, _, err = ragbed("run", broken, "--launcher", "local:2")
     assert (status, err.count("ragbed: "), "shards 1/2, 2/2 failed; finished work" in err) == (2, 2, True)
     ragbed.refuses("run", path, "--launcher", "slurm", says=["local:4"])
+
+
+@LINUX
+@pytest.mark.slow
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="a second process needs a second core")
+def test_a_run_with_a_thousand_questions_in_flight_divides_itself_and_equals_an_undivided_one(serve, town, ragbed):
+    town.write([town.row(number) for number in range(12)])
+    path = town.config(serve(town.reply).url, concurrency=1024)
+    status, _, err = ragbed("run", path, "--launcher", "local:1")
+    assert (status, "processes ask" in err) == (0, False)
+    summary = (town.run / "summary.json").read_bytes()
+    assert "processes ask" not in ragbed("run", path)[2]
+    status, _, err = ragbed("run", path, "--fresh")
+    assert (status, "2 processes ask the questions" in err) == (0, True), err
+    assert (town.run / "summary.json").read_bytes() == summary
+    assert not town.run.with_name(f"{town.run.name}.shards").exists()
+    assert "processes ask" not in ragbed("run", path, "--retry")[2]
 
 
 @LINUX
