@@ -92,8 +92,20 @@ def _rewrite(file: io.BytesIO) -> tuple[io.BytesIO, int]:
                     body.add_margins([parse_xml(old.read(each)) for each, kind in sorted(parts.items())
                                       if kind in ("header", "footer")])
                 part, hidden = body.rewrite(), hidden + body.hidden
+            elif name == kinds.get("styles"):
+                part = _name_styles(styles)
             new.writestr(name, _LISTS if name == kinds.get("numbering") else part)
     return seen, hidden
+
+
+def _name_styles(styles: Any) -> bytes:
+    """Return the styles with their names alone, since mammoth reads all else for longer than the document, in vain."""
+    from lxml import etree
+
+    named = etree.Element(styles.tag)
+    for style in styles.iterchildren("{*}style"):
+        etree.SubElement(named, style.tag, style.attrib).extend(style.findall("{*}name"))
+    return bytes(etree.tostring(named))
 
 
 def _heading_styles(styles: Any) -> frozenset[str]:
