@@ -40,7 +40,10 @@ def normalize_text(text: str) -> str:
     NFC makes Korean syllables equal, which are one code point in most files but several in files from macOS. NFKC would
     turn x² into x2. Invisible tag characters are removed too, unless hidden text is kept.
     """
-    text = text if keep_hidden_text() else TAGS.sub("", text)
+    if text.isascii():
+        return text if text.isprintable() else _UNWANTED.sub("", _LINE_END.sub("\n", text))
+    if TAGS.search(text) and not keep_hidden_text():
+        text = TAGS.sub("", text)
     return normalize("NFC", _UNWANTED.sub("", _LINE_END.sub("\n", text)))
 
 
@@ -182,7 +185,8 @@ class Tidy:
     def text(self, raw: str) -> None:
         """Add text. White space is collapsed outside `pre`."""
         text = normalize_text(raw)
-        self.hidden += 0 if keep_hidden_text() else len(TAGS.findall(raw))
+        if not raw.isascii() and (tags := TAGS.findall(raw)) and not keep_hidden_text():
+            self.hidden += len(tags)
         if self._inside("pre"):
             self.events.append(text.replace("\t", "    "))
             return

@@ -34,6 +34,7 @@ _INLINE = frozenset({
     "abbr", "acronym", "bdi", "bdo", "big", "data", "del", "dfn", "font", "ins", "label", "mark", "nobr",
     "noscript", "output", "q", "rb", "rp", "rt", "ruby", "s", "small", "span", "strike", "time", "u", "wbr",
     "picture", "source", "slot"})
+_HIDING = frozenset({"style", "hidden", "aria-hidden", "color"})  # attributes
 _UNSEEN = re.compile(r"display:none|visibility:(?:hidden|collapse)|(?<![-\w])opacity:0(?![.\d])")
 _NO_SIZE = re.compile(r"font-size:0*(?:\.0*)?(?:[a-z%]|;|!|$)")
 _SIZED = re.compile(r"font(?:-size)?\s*:", re.IGNORECASE)
@@ -120,7 +121,7 @@ def _formula(tag: Tag, tidy: Tidy) -> None:
 
 
 def _is_hidden(tag: Tag) -> bool:
-    if not (tag.attrs or tag.name == "dialog") or keep_hidden_text():
+    if (tag.name != "dialog" and _HIDING.isdisjoint(tag.attrs)) or keep_hidden_text():
         return False
     style = _style(tag)
     closed = tag.name == "dialog" and not tag.has_attr("open")
