@@ -281,7 +281,7 @@ class BriefResult:
         for name in _KEPT:
             value = getattr(result, name)
             if name in _SHARED:
-                key = (*value, *value.values()) if isinstance(value, dict) else value
+                key = name, (*value, *value.values()) if isinstance(value, dict) else value
                 value = shared.get(key, value) if len(shared) > _MOST_SHARED else shared.setdefault(key, value)
             setattr(self, name, value if value or not isinstance(value, dict) else _NOTHING)
         self._read = read
