@@ -4,7 +4,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -14,6 +14,7 @@ from ragbed.documents.errors import RunError, UserError
 from ragbed.documents.types import digest
 from ragbed.experiments.guests.rescoring.rescore import rescore
 from ragbed.experiments.judges.judge import prompts_hash as judge_prompts_hash
+from ragbed.experiments.record import Result
 from ragbed.experiments.running.jobs import group_results
 from ragbed.experiments.running.plan import Plan
 from ragbed.experiments.running.summary import summarise
@@ -80,20 +81,33 @@ def check_stored(folder: RunFolder) -> Iterator[Check]:
     """Yield checks of what a run stores besides results: times, prompt parts and passages, calls, and searches."""
     database = folder.database
     yield Check("times", "the duration, requests and price of each record are readable", tuple(_unreadable(folder)))
-    texts = {key: digest(text) == key for key, text in database.rows("SELECT hash, content FROM texts")}
-    keys, used = _references(folder)
+    texts, calls, searches = set[str](), set[str](), set[str]()
+    altered: dict[str, list[str]] = {"texts": [], "calls": [], "searches": []}
+    for key, text in database.rows("SELECT hash, content FROM texts"):
+        texts.add(key)
+        if digest(text) != key:
+            altered["texts"].append(key)
+    for name, keys in (("calls", calls), ("searches", searches)):
+        for row in database.rows(f"SELECT * FROM {name}"):  # noqa: S608
+            keys.add(row[0])
+            if row_hash(*row[:-1]) != row[-1]:
+                altered[name].append(row[0])
+    lost_calls, lost_texts = _find_lost(folder, calls, texts)
     yield Check("texts", f"{len(texts)} prompt parts and passages against their hashes", (
-        *(f"text {key}: altered since it was stored" for key, same in texts.items() if not same),
-        *(f"text {key}: missing" for key in sorted(used - texts.keys()))))
-    for name in ("calls", "searches"):
-        rows = {row[0]: row_hash(*row[:-1]) == row[-1] for row in database.rows(f"SELECT * FROM {name}")}  # noqa: S608
-        lost = sorted(keys - rows.keys()) if name == "calls" and rows else []
-        yield Check(name, f"{len(rows)} of the journal against their stored hashes", (
-            *(f"{key[:12]}: altered since it was stored" for key, same in rows.items() if not same),
+        *(f"text {key}: altered since it was stored" for key in altered["texts"]),
+        *(f"text {key}: missing" for key in sorted(lost_texts))))
+    for name, keys in (("calls", calls), ("searches", searches)):
+        lost = sorted(lost_calls) if name == "calls" and calls else []
+        yield Check(name, f"{len(keys)} of the journal against their stored hashes", (
+            *(f"{key[:12]}: altered since it was stored" for key in altered[name]),
             *(f"{key[:12]}: missing" for key in lost)))
 
 
 def _unreadable(folder: RunFolder) -> Iterator[str]:
+    with suppress(RunError):
+        for _ in folder.timings():
+            pass
+        return
     for cell, question in sorted(folder.done()):
         try:
             folder.timing(cell, question)
@@ -101,25 +115,32 @@ def _unreadable(folder: RunFolder) -> Iterator[str]:
             yield f"{question} in cell {cell}: unreadable"
 
 
-def _references(folder: RunFolder) -> tuple[set[str], set[str]]:
-    """Return the keys of the calls, and the hashes of the texts, that records, calls and searches refer to. Records and
-    rows that cannot be read are left out."""
-    keys, texts = set[str](), set[str]()
-    for question in sorted({question for _, question in folder.done()}):
-        with suppress(RunError):
-            for record in folder.records_of(question):
-                result = record.result
-                texts |= {passage.text for passage in result.evidence}
-                for step in (*result.trace, *(step for sub in result.subs for step in sub.trace)):
-                    keys |= {step.key} if step.key and not step.failure else set()
-                    texts |= {part for message in step.messages for part in message.parts}
-                    texts |= {part for part in step.parts if isinstance(part, str)}
+def _find_lost(folder: RunFolder, calls: Set[str], texts: Set[str]) -> tuple[set[str], set[str]]:
+    """Return the keys of calls, and the hashes of texts, that records, calls and searches refer to and that are not
+    there. Records and rows that cannot be read are left out."""
+    lost_calls, lost_texts = set[str](), set[str]()
+
+    def add(result: Result) -> None:
+        lost_texts.update({passage.text for passage in result.evidence} - texts)
+        for step in (*result.trace, *(step for sub in result.subs for step in sub.trace)):
+            lost_calls.update({step.key} - calls if step.key and not step.failure else ())
+            parts = {*step.parts, *(part for message in step.messages for part in message.parts)}
+            lost_texts.update({part for part in parts if isinstance(part, str)} - texts)
+
+    try:
+        for result in folder.results(traces=True):
+            add(result)
+    except RunError:  # a query for each question would take hours for a million records
+        for question in sorted({question for _, question in folder.done()}):
+            with suppress(RunError):
+                for record in folder.records_of(question):
+                    add(record.result)
     for (messages,) in folder.database.rows("SELECT messages FROM calls"):
         with suppress(ValueError, TypeError, LookupError):
-            texts |= {part for message in json.loads(messages) for part in message[1]}
+            lost_texts |= {part for message in json.loads(messages) for part in message[1]} - texts
     for (found,) in folder.database.rows("SELECT found FROM searches"):
-        texts |= set(_HASH.findall(found))
-    return keys, texts
+        lost_texts |= set(_HASH.findall(found)) - texts
+    return lost_calls, lost_texts
 
 
 def _readable(folder: RunFolder) -> bool:

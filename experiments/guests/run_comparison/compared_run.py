@@ -4,7 +4,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
 from typing import Any, cast
 
@@ -27,7 +26,7 @@ from ragbed.experiments.runs.run_manifest import Made, read_config
 # Records may hold long traces, so only the compared fields are read.
 _SCORES = ("SELECT cell, question, json_extract(result, '$.answerable', '$.outcome', '$.scores') FROM records"
            " ORDER BY cell, question")
-_BATCH = 10_000
+_MOST_KNOWN = 50_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,8 +96,12 @@ def read_compared_run(path: Path) -> ComparedRun:
 
 def _answers(rows: Iterator[tuple[Any, ...]]) -> dict[str, dict[str, ScoredQuestion]]:
     answers: dict[str, dict[str, ScoredQuestion]] = defaultdict(dict)
-    while batch := list(islice(rows, _BATCH)):  # reading row by row takes a third longer
-        stored = from_json(f"[{','.join(row[2] for row in batch)}]")
-        for (cell, question, _), (answerable, outcome, scores) in zip(batch, stored, strict=True):
-            answers[cell][question] = ScoredQuestion(bool(answerable), cast(Outcome, outcome), scores)
+    known: dict[str, ScoredQuestion] = {}  # many answers have the same scores
+    for cell, question, stored in rows:
+        if (scored := known.get(stored)) is None:
+            answerable, outcome, scores = from_json(stored)
+            scored = ScoredQuestion(bool(answerable), cast(Outcome, outcome), scores)
+            if len(known) < _MOST_KNOWN:
+                known[stored] = scored
+        answers[cell][question] = scored
     return answers
