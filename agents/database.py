@@ -25,6 +25,7 @@ _MAX_WAITS = 10  # times that further writes delay a commit
 _CHECKPOINT = "PRAGMA wal_autocheckpoint=4000"  # pages: less often than by default, because pages are rewritten
 _FOREIGN = "SELECT type, name FROM sqlite_master WHERE type IN ('view', 'trigger')"
 # not WITHOUT ROWID, which makes inserting long texts three times slower
+_MAX_KNOWN = 100_000  # hashes of stored texts that are remembered
 _TEXTS = "CREATE TABLE IF NOT EXISTS texts (hash TEXT PRIMARY KEY, content TEXT NOT NULL)"
 
 
@@ -76,7 +77,7 @@ class Database:
     def __init__(self, path: Path, schema: Iterable[str], version: int = 0, reading: bool = False) -> None:
         self.path, self.used = path, set[str]()  # keys of the calls and searches that a replay has read
         self._commit: asyncio.Future[None] | None = None
-        self._known = set[str]()  # hashes of texts that were stored since the last transaction
+        self._known = set[str]()  # hashes of texts that are certainly stored
         try:
             self._connection = sqlite3.connect(path, isolation_level=None, timeout=30)
             try:
@@ -184,6 +185,8 @@ class Database:
         """Store a text once, and return its hash."""
         key = text_hash(content)
         if key not in self._known:
+            if len(self._known) >= _MAX_KNOWN:
+                self._known.clear()
             self._known.add(key)
             self.put("INSERT OR IGNORE INTO texts VALUES (?, ?)", (key, storable(content)))
         return key
