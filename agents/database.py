@@ -22,10 +22,10 @@ _UNWRITABLE = {
 _BATCH = 256  # rows per batch
 _COMMIT_SECONDS = 0.005  # writes within this time of each other share one commit
 _MAX_WAITS = 10  # times that further writes delay a commit
+_MAX_KNOWN = 100_000  # hashes of stored texts that are remembered
 _CHECKPOINT = "PRAGMA wal_autocheckpoint=4000"  # pages: less often than by default, because pages are rewritten
 _FOREIGN = "SELECT type, name FROM sqlite_master WHERE type IN ('view', 'trigger')"
 # not WITHOUT ROWID, which makes inserting long texts three times slower
-_MAX_KNOWN = 100_000  # hashes of stored texts that are remembered
 _TEXTS = "CREATE TABLE IF NOT EXISTS texts (hash TEXT PRIMARY KEY, content TEXT NOT NULL)"
 
 
