@@ -124,7 +124,8 @@ def _processes(runs: Sequence[RunSettings], fresh: bool) -> str | None:
     run, cores = runs[0], len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
     in_flight = run.call_settings.calls.concurrency
     count = min(cores, in_flight // _PER_PROCESS)
-    if len(runs) > 1 or count < 2 or run.race or "local" not in entries("launcher"):
+    few = 0 < (run.benchmark.limit or run.benchmark.sample or 0) < _PER_PROCESS
+    if len(runs) > 1 or count < 2 or few or run.race or "local" not in entries("launcher"):
         return None
     begun = parts(run.folder)
     if any(not part.name.endswith(f"-of-{count}") for part in begun) or (not (begun or fresh) and run.folder.exists()):

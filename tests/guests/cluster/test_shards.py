@@ -193,6 +193,7 @@ def test_a_run_with_a_thousand_questions_in_flight_divides_itself_and_equals_an_
     assert (town.run / "summary.json").read_bytes() == summary
     assert not town.run.with_name(f"{town.run.name}.shards").exists()
     assert "processes ask" not in ragbed("run", path, "--retry")[2]
+    assert "processes ask" not in ragbed("run", path, "--limit", 10)[2]
 
 
 @LINUX
