@@ -19,8 +19,7 @@ from ragbed.strategies.types import Family, Gathering, Recipe, Standalone
 _Returned = TypeVar("_Returned")
 SEARCH_ONLY = "search_only"
 UNAIDED = ("none", "once", "window")  # retrieval and history strategies that call no model
-SINGLE_CALL = ("direct", "chain_of_thought", "chain_of_draft", "plan_and_solve")
-CRESTS = (*SINGLE_CALL, "least_to_most")  # in CReSt's paper
+CRESTS = ("direct", "chain_of_thought", "chain_of_draft", "plan_and_solve", "least_to_most")  # in CReSt's paper
 
 
 class Catalogue(UserDict[str, Callable[..., _Returned]]):

@@ -56,7 +56,7 @@ def test_searches_of_one_retriever_stand_together():
     assert (len(asked), changes(before), changes(asked)) == (32, 16, 8)
 
 
-def test_strategies_of_several_calls_come_first_because_their_first_prompt_may_lack_the_rules():
+def test_least_to_most_comes_first_because_its_first_prompt_lacks_the_rules():
     checked = check_settings({"name": "town", "benchmark": NOVELS, "conditions": "full",
                               "reasoning": ["direct", "least_to_most", "chain_of_draft"]}, "town")
     plan = Plan.of(checked, BENCHMARK)

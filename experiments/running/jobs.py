@@ -15,7 +15,6 @@ from ragbed.experiments.question import Question
 from ragbed.experiments.record import Result
 from ragbed.experiments.running.plan import Plan
 from ragbed.experiments.running.resources import Resources
-from ragbed.strategies.catalogue import SINGLE_CALL
 from ragbed.strategies.prompting import show_documents
 from ragbed.strategies.token_estimates import estimate_tokens
 from ragbed.strategies.types import Layout, Passage
@@ -79,9 +78,9 @@ def group_turns(jobs: Sequence[Job], by_cell: bool) -> list[list[Job]]:
 def sort_by_prefix(jobs: Iterable[Job], prefix: Callable[[Job], Prefix]) -> Iterator[Job]:
     """Yield jobs, given in question order, so that those whose prompts begin alike follow each other.
 
-    Prompts begin alike for questions about one document, and for repeats and seeds with the same evidence. Strategies
-    of several calls go first: their first prompt may lack the rules, which the others share. Jobs move only within
-    groups of a few questions.
+    Prompts begin alike for questions about one document, and for repeats and seeds with the same evidence.
+    `least_to_most` goes first: its first prompt lacks the rules, which the others share. Jobs move only within groups
+    of a few questions.
     """
     questions = (list(group) for _, group in groupby(jobs, key=lambda job: job.question.id))
     while group := list(chain.from_iterable(islice(questions, _GROUP))):
@@ -89,7 +88,8 @@ def sort_by_prefix(jobs: Iterable[Job], prefix: Callable[[Job], Prefix]) -> Iter
         turns: dict[tuple[object, ...], int] = {}
         for begins, _ in begun:
             turns.setdefault(begins.first, len(turns))
-        begun.sort(key=lambda one: (turns[one[0].first], one[0].rest, one[1].cell.reasoning in SINGLE_CALL))
+        begun.sort(key=lambda one: (turns[one[0].first], one[0].rest,
+                                    not one[1].cell.reasoning.startswith("least_to_most")))
         yield from (job for _, job in begun)
 
 
