@@ -116,8 +116,8 @@ def run(target: Target = None, path: Files = None, model: Models = None, reasoni
 
 
 def _processes(runs: Sequence[RunSettings], fresh: bool) -> str | None:
-    """Return a launcher that divides a run among processes, if it has so many questions in flight that one processor
-    core limits it. Return None for other runs, and for those that were started otherwise."""
+    """Return the launcher of a new run that is to be divided, because it has more questions in flight than one
+    processor core can serve; None for other runs. A divided run that was interrupted counts as new."""
     from ragbed.documents.shards import parts
     from ragbed.experiments.terminal.display import note
 
@@ -127,8 +127,8 @@ def _processes(runs: Sequence[RunSettings], fresh: bool) -> str | None:
     few = 0 < (run.benchmark.limit or run.benchmark.sample or 0) < _PER_PROCESS
     if len(runs) > 1 or count < 2 or few or run.race or "local" not in entries("launcher"):
         return None
-    begun = parts(run.folder)
-    if any(not part.name.endswith(f"-of-{count}") for part in begun) or (not (begun or fresh) and run.folder.exists()):
+    undivided = (run.folder / "records.sqlite").exists() and not fresh  # a merge would replace its answers
+    if undivided or any(not part.name.endswith(f"-of-{count}") for part in parts(run.folder)):
         return None
     note(f"{count} processes ask the questions, because one core would limit {in_flight:,} in flight; "
          f"`--launcher {_ONE_PROCESS}` runs one")

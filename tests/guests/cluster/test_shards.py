@@ -197,6 +197,17 @@ def test_a_run_with_a_thousand_questions_in_flight_divides_itself_and_equals_an_
 
 
 @LINUX
+@pytest.mark.slow
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="a second process needs a second core")
+def test_a_divided_run_that_was_left_replaces_no_undivided_one(serve, town, ragbed):
+    path = town.config(serve(town.reply).url, concurrency=1024)
+    assert ragbed("run", path, "--shard", "1/2")[0] == 0
+    assert ragbed("run", path, "--launcher", "local:1")[0] == 0
+    assert "processes ask" not in ragbed("run", path)[2]
+    assert town.run.with_name(f"{town.run.name}.shards").exists()
+
+
+@LINUX
 @pytest.mark.parametrize(("ends", "status"), [
     (signal.SIGKILL, -9), pytest.param(signal.SIGTERM, 143, marks=pytest.mark.slow)])
 def test_a_launcher_that_is_ended_leaves_no_process(ends, status, serve, town):
