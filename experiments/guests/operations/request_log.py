@@ -129,6 +129,7 @@ class RequestLog:
                            "no-cache" in headers.get("cache-control", ""))
         tokens = _CURRENT.set(note), SENT_ON.set(note.trace.headers if note.trace else {})
         started, status, complete, path = time.monotonic(), 0, False, route_path(scope)
+        failed = True
 
         async def receiving() -> Message:
             message = await receive()
@@ -146,11 +147,9 @@ class RequestLog:
 
         try:
             await self._app(scope, receiving, sending)
-        except BaseException:
-            status = status or (_LEFT if note.left else 500)
-            raise
+            failed = False
         finally:
-            status = status or _LEFT
+            status = status or (500 if failed and not note.left else _LEFT)
             _CURRENT.reset(tokens[0])
             SENT_ON.reset(tokens[1])
             self._requests.labels(_route(scope), str(status)).inc()

@@ -127,16 +127,17 @@ class PostgresDatabase:
     def transaction(self) -> Iterator[None]:
         """Open a block whose writes are committed together, or not at all if it raises."""
         self.put("BEGIN", ())
-        self._within = True
+        self._within, whole = True, False
         try:
             yield
             self.put("COMMIT", ())
-        except BaseException:
-            if self._connection is not None and not self._connection.closed:
-                self._guard(self._connection.rollback)
-            raise
+            whole = True
         finally:
-            self._within = False
+            try:
+                if not whole and self._connection is not None and not self._connection.closed:
+                    self._guard(self._connection.rollback)
+            finally:
+                self._within = False
 
     def lock(self, name: str) -> None:
         """Wait until no other transaction holds a lock of this name, and hold it until the transaction ends."""
