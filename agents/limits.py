@@ -69,8 +69,9 @@ class CallSlots:
 
     The decrease depends on the share of rejected requests, as in RFC 8257: each rate-limited request takes one slot
     away, but requests that were in flight together take at most half of the slots. So a server that accepts 20 calls of
-    40 gets 20, and one that rejects a few calls at random keeps nearly all. Each success adds half a slot per round, or
-    a sixteenth of the slots if that is more. So up to 6 % of rejected requests do not reduce many slots.
+    40 gets 20, and one that rejects a few calls at random keeps nearly all. If all calls
+    succeed once, there is half a slot more, or a sixteenth more slots if that is more. So up to 6 % of rejected
+    requests hardly reduce the slots.
 
     A rate-limited call returns its slot, waits as long as the server asked for or backs off, and queues again. If the
     server rejects two requests without a success between them, no call is sent during the wait, because it would be

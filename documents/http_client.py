@@ -87,8 +87,8 @@ class _WatchedStream(httpx2.AsyncByteStream):
 
 
 def raise_file_limit(wanted: int) -> int:
-    """Let this process open so many files, if the system allows it: usually it may open 1,024 until it asks for more.
-    Return how many it may open, at most `wanted`."""
+    """Raise this process's limit on open files to `wanted`, or as far as the system allows. Return the limit, at most
+    `wanted`. Most systems allow 1,024 files to a process that does not ask for more."""
     if resource is None:
         return wanted
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
