@@ -2,7 +2,8 @@
 #
 #   make demo       the main job on bundled documents with a local model
 #   make test       all tests except slow ones
-#   make test-all   every test, with line coverage, as in CI
+#   make test-all   every test, as in CI
+#   make coverage   every test, and the lines that none of them runs
 #   make check      ruff, mypy, import directions
 #   make bench      measure the ratios that have a bar, in ten minutes on an idle machine
 #   make docs       write docs/commands.md and docs/settings.md, and build the site in site/
@@ -25,7 +26,7 @@ TESTED := numpy scipy sklearn sympy networkx pyarrow
 # Libraries whose debug symbols take more than 10 MB.
 SYMBOLS := torch/lib/libtorch_cpu.so torch/lib/libtorch_python.so xllamacpp/*.so zstandard/*.so
 
-.PHONY: setup demo test test-all check docs constraints clean
+.PHONY: setup demo test test-all coverage check bench docs constraints clean
 
 setup: $(VENV)/ready
 
@@ -57,6 +58,9 @@ test: $(VENV)/developed
 	$(BIN)/python -m pytest -n auto --dist worksteal --hypothesis-profile=quick -m 'not slow'
 
 test-all: $(VENV)/developed
+	$(BIN)/python -m pytest -n auto --dist worksteal
+
+coverage: $(VENV)/developed
 	$(BIN)/python -m pytest -n auto --dist worksteal --cov --cov-report=term:skip-covered
 
 check: $(VENV)/developed

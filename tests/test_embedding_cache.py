@@ -5,13 +5,13 @@ import signal
 import sqlite3
 import subprocess
 import sys
-import time
 from contextlib import closing
 from pathlib import Path
 
 import numpy as np
 import pytest
 from embedders import Lengths
+from patience import SECONDS, until
 
 from ragbed.documents import SettingsError, digest
 from ragbed.retrieval.storage.cache import CachedEmbedder
@@ -102,7 +102,7 @@ def test_only_a_damaged_store_is_to_be_deleted(tmp_path):
 @pytest.mark.slow
 def test_processes_share_the_store(tmp_path: Path) -> None:
     children = [_child(tmp_path, number * 300, 0.05) for number in range(3)]
-    assert [child.wait(30) for child in children] == [0, 0, 0]
+    assert [child.wait(SECONDS) for child in children] == [0, 0, 0]
     last = Hashing()
     CachedEmbedder(last, tmp_path).embed_passages([str(number) for number in range(1_200)])
     assert last.seen == []
@@ -110,11 +110,9 @@ def test_processes_share_the_store(tmp_path: Path) -> None:
 
 def test_a_killed_build_keeps_what_was_committed(tmp_path: Path) -> None:
     child = _child(tmp_path, 0, 0.5)
-    deadline = time.monotonic() + 20
-    while not _committed(tmp_path) and time.monotonic() < deadline:
-        time.sleep(0.02)
+    until(lambda: _committed(tmp_path))
     child.send_signal(signal.SIGKILL)
-    assert child.wait(30) == -signal.SIGKILL
+    assert child.wait(SECONDS) == -signal.SIGKILL
     resumed = Hashing()
     CachedEmbedder(resumed, tmp_path).embed_passages([str(number) for number in range(600)])
     assert len(resumed.seen) in {600 - 64, 600 - 2 * 64}

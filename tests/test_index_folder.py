@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow.parquet
 import pytest
 from embedders import Lengths
+from patience import SECONDS
 
 from ragbed.documents import DocumentError, IndexFolderError, ModelError, find_sources
 from ragbed.retrieval import Flat, Hnsw, Index, VectorIndex, build_index
@@ -177,7 +178,7 @@ def test_a_kill_at_any_moment_leaves_an_index_that_opens(index: Path) -> None:
         assert child.stdout.readline() == b"building\n"
         time.sleep(delay)
         child.send_signal(signal.SIGKILL)
-        assert child.wait(30) == -signal.SIGKILL
+        assert child.wait(SECONDS) == -signal.SIGKILL
         child.stdout.close()
         assert Index.open(index, Lengths()).manifest.documents in {1, 2}
         build_index([index.parent / "pages"], index, embedder=Lengths())

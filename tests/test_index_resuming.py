@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from embedders import Lengths
+from patience import SECONDS
 
 from ragbed.documents import Document
 from ragbed.documents.paths import cache_dir
@@ -44,7 +45,7 @@ def killed(index: Path, stage: str, done: int) -> None:
         if said == stage and int(count) >= done:
             break
     child.send_signal(signal.SIGKILL)
-    assert child.wait(30) == -signal.SIGKILL
+    assert child.wait(SECONDS) == -signal.SIGKILL
     child.stdout.close()
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import bm25s
 import numpy as np
 import pytest
+from patience import SECONDS
 
 from ragbed.documents import Chunk, Document, SettingsError
 from ragbed.retrieval import Bm25, RerankerDeps
@@ -147,7 +148,7 @@ def test_two_processes_build_the_same_once(tmp_path, cache):
     root = Path(__file__).parent.parent
     both = [subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True, cwd=root,
                              env={**os.environ, "PYTHONPATH": str(root)}) for _ in range(2)]
-    said = sorted(process.communicate(timeout=60)[0].strip().rpartition(" ") for process in both)
+    said = sorted(process.communicate(timeout=SECONDS)[0].strip().rpartition(" ") for process in both)
     assert [read for *_, read in said] == ["0", "1"]
     assert said[0][0] == said[1][0] == str(found(Reefs()))
     assert [folder.name for folder in cache.iterdir() if folder.name.startswith(".")] == []

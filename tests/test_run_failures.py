@@ -9,6 +9,7 @@ import time
 from collections import Counter
 
 import pytest
+from patience import SECONDS
 
 from ragbed.strategies import CRESTS
 
@@ -141,7 +142,7 @@ def test_a_run_that_is_told_to_stop_waits_for_no_reply_and_the_same_command_cont
         assert child.poll() is None
         time.sleep(0.005)
     child.send_signal(sent)
-    _, err = child.communicate(timeout=120)  # a fraction of a second on an idle machine
+    _, err = child.communicate(timeout=SECONDS)  # a fraction of a second on an idle machine
     assert (child.returncode, "Traceback" in err) == (status, False)
     assert err.splitlines()[-1] == (f"{said}; what was answered is kept; `ragbed report {town.run}` shows it; rerun "
                                     "the command to continue")

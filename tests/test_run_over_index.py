@@ -10,6 +10,7 @@ import threading
 from pathlib import Path
 
 import pytest
+from patience import SECONDS
 from test_server_embedder import serving, usual
 
 from ragbed.experiments import read_settings
@@ -61,7 +62,7 @@ def test_an_interrupt_ends_the_building_of_an_index_at_once(town, tmp_path):
 
     def script(body):
         asked.set()
-        return usual(body) if go.wait(60) else (500, {}, {})
+        return usual(body) if go.wait(SECONDS) else (500, {}, {})
 
     own = town.own({"question": "Where?"}, pages={f"{number}.txt": f"Town {number}" for number in range(40)})
     with serving(script) as (url, seen):
@@ -74,7 +75,7 @@ def test_an_interrupt_ends_the_building_of_an_index_at_once(town, tmp_path):
             assert child.poll() is None
         child.send_signal(signal.SIGINT)
         go.set()  # what is under way is waited for, and nothing more is asked
-        _, err = child.communicate(timeout=120)
+        _, err = child.communicate(timeout=SECONDS)
         assert (child.returncode, "Traceback" in err) == (130, False)
         assert err.splitlines()[-1].startswith("interrupted; ")
         assert len(seen) < 20

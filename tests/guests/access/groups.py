@@ -3,6 +3,7 @@ import json
 from contextlib import contextmanager
 
 import httpx2 as httpx
+from patience import SECONDS
 from serving import direct, served
 
 from ragbed.experiments.guests.access.access import Access
@@ -51,7 +52,7 @@ def guarded(index, model, folder, rule=RULE, keys=LINES, access=None, **changes)
     described = [direct(index, f"{model.url}#m", **{"k": 10, **changes})]
     rules = access or Access([rule] if rule else [], known.claims)
     with served(described, folder, lambda serving: create_app(serving, GateSettings(known)), access=rules) as url, \
-            httpx.Client(base_url=url, timeout=60) as client:
+            httpx.Client(base_url=url, timeout=SECONDS) as client:
         yield client
 
 

@@ -11,6 +11,7 @@ from types import SimpleNamespace
 import pytest
 import yaml
 from groups import ANN, BOB, EVE, FIELDS, LINES, RULE, SECRETS, SEES, bearer, build, call, events, guarded, repeat
+from patience import SECONDS
 from streamed import as_asked
 
 from ragbed.documents import BenchmarkError, SettingsError
@@ -351,6 +352,6 @@ def test_a_client_over_stdio_has_the_rights_of_the_key_that_serve_names(serve, i
         process.stdin.flush()
         answers = [json.loads(process.stdout.readline()) for _ in range(2)]
         process.stdin.close()
-        assert process.wait(60) == 0
+        assert process.wait(SECONDS) == 0
     assert "2 documents" in str(answers[1])
     assert "salaries" not in str(answers[1])

@@ -6,6 +6,7 @@ import threading
 from pathlib import Path
 
 import pytest
+from patience import SECONDS
 
 from ragbed.agents.scripted import tool_call_reply
 from ragbed.experiments.guests.agent_tools.processes import ToolPool
@@ -108,7 +109,7 @@ def test_an_agent_killed_after_each_sort_of_call_continues_to_the_same_bytes(
         held.clear()
         child = subprocess.Popen([sys.executable, "-m", "ragbed", "run", str(path)], stdout=subprocess.DEVNULL,
                                  stderr=subprocess.DEVNULL)
-        assert held.wait(60), f"call {results[0]} was not reached"
+        assert held.wait(SECONDS), f"call {results[0]} was not reached"
         child.kill()
         child.wait()
     results[0] = None

@@ -13,6 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from patience import SECONDS, until
 from test_local_server import LINUX, alive
 from test_run import COMMAND
 from test_server_embedder import serving, usual
@@ -43,13 +44,6 @@ def cluster(own_cache, monkeypatch):
     yield nodes
     nodes.shutdown()
     shutil.rmtree(folder)
-
-
-def until(true, seconds=60):
-    end = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < end
-        time.sleep(0.01)
 
 
 def processes(folder):
@@ -108,7 +102,7 @@ def test_a_process_and_a_node_lost_in_the_middle_of_an_index_leave_the_files_of_
         (tmp_path / "pages" / f"{number}.txt").write_text("word " * (number % 7 + 1) * 60)
 
     def held(body):
-        released.wait(60)
+        released.wait(SECONDS)
         return usual(body)
 
     with serving(held) as (url, seen):
@@ -164,7 +158,7 @@ def test_a_launcher_that_is_ended_leaves_no_process_and_the_same_command_continu
     assert (launcher.returncode, out) == (status, ""), err
     assert ("rerun the command to continue" in err) == (ends != signal.SIGKILL)
     # a process of Ray that is still connecting when its cluster dies gives up after 60 seconds
-    until(lambda: not any(b"--shard" in line or b"ray::_" in line for line in processes(tmp_path).values()), 150)
+    until(lambda: not any(b"--shard" in line or b"ray::_" in line for line in processes(tmp_path).values()))
     waiting.set()
     if ends == signal.SIGINT:
         subprocess.run(words, check=True, capture_output=True)

@@ -8,6 +8,7 @@ import pyarrow
 import pyarrow.parquet
 import pytest
 from loaded import loaded
+from patience import SECONDS
 
 from ragbed.documents import BenchmarkError
 from ragbed.experiments import check_settings
@@ -161,7 +162,7 @@ def load_from_hub(tmp_path, **environment):
     environment = {**os.environ, "HF_HOME": str(tmp_path / "hub"), "HF_HUB_DISABLE_TELEMETRY": "1",
                    "HF_HUB_DISABLE_PROGRESS_BARS": "1", "HF_HUB_DISABLE_XET": "1", **environment}
     done = subprocess.run([sys.executable, "-c", LOAD], env=environment, capture_output=True, text=True, check=False,
-                          timeout=60)
+                          timeout=SECONDS)
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()
 

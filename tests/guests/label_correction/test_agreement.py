@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from conftest import Town
+from patience import SECONDS
 from scripted_server import ScriptedServer
 
 from ragbed.experiments import Verdict, run
@@ -145,7 +146,7 @@ def test_an_interrupt_says_that_what_was_judged_is_kept(judged, serve, ragbed):
         assert child.poll() is None
         time.sleep(0.005)
     child.send_signal(signal.SIGINT)
-    _, err = child.communicate(timeout=10)
+    _, err = child.communicate(timeout=SECONDS)
     assert (child.returncode, "Traceback" in err) == (130, False)
     assert err.splitlines()[-1] == (
         "interrupted; verdicts so far are kept in the run's journal; rerun the command to continue")

@@ -8,6 +8,7 @@ import subprocess
 
 import numpy as np
 import pytest
+from patience import SECONDS
 
 from ragbed.experiments.guests.label_correction.inference import correct_mean
 from ragbed.experiments.metrics.intervals import Z
@@ -47,7 +48,7 @@ ends = [[float(end[0]) for end in ppi_mean_ci(y, f, u, alpha=0.05, lam=lam)] for
 print(json.dumps([[(low + high) / 2, (high - low) / 2] for low, high in ends]))"""
     sent = json.dumps([RIGHT[:40].tolist(), PASSED[:40].tolist(), PASSED[40:].tolist(), list(LIBRARY)])
     done = subprocess.run([os.environ["RAGBED_PPI"], "-c", script], input=sent, capture_output=True, text=True,
-                          timeout=120, check=True)
+                          timeout=SECONDS, check=True)
     assert json.loads(done.stdout) == [pytest.approx(one, abs=1e-9) for one in LIBRARY.values()]
 
 

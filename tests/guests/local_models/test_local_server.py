@@ -10,6 +10,7 @@ import urllib.error
 import urllib.request
 
 import pytest
+from patience import SECONDS
 
 from ragbed.agents import LocalSettings, ModelSettings, open_model
 from ragbed.documents import ModelError
@@ -55,9 +56,9 @@ def alive(pid):
         return False
 
 
-async def gone(pid, seconds=10):
-    until = time.monotonic() + seconds
-    while alive(pid) and time.monotonic() < until:
+async def gone(pid):
+    end = time.monotonic() + SECONDS
+    while alive(pid) and time.monotonic() < end:
         await asyncio.sleep(0.05)
     return not alive(pid)
 

@@ -10,6 +10,7 @@ import zipfile
 
 import pytest
 from aiohttp import web
+from patience import SECONDS
 
 from ragbed.agents.models import resolve_model
 from ragbed.documents import ModelError
@@ -43,7 +44,7 @@ class Site:
         self.loop = asyncio.new_event_loop()
         self.thread = threading.Thread(target=self.loop.run_forever, daemon=True)
         self.thread.start()
-        self.url = asyncio.run_coroutine_threadsafe(self.start(), self.loop).result(10)
+        self.url = asyncio.run_coroutine_threadsafe(self.start(), self.loop).result(SECONDS)
 
     async def start(self):
         app = web.Application()
@@ -70,7 +71,7 @@ class Site:
 
     def close(self):
         self.loop.call_soon_threadsafe(self.closing.set)
-        asyncio.run_coroutine_threadsafe(self.runner.cleanup(), self.loop).result(10)
+        asyncio.run_coroutine_threadsafe(self.runner.cleanup(), self.loop).result(SECONDS)
         self.loop.call_soon_threadsafe(self.loop.stop)
         self.thread.join()
         self.loop.close()

@@ -5,6 +5,7 @@ import threading
 
 import httpx2 as httpx
 import uvicorn
+from patience import SECONDS
 from starlette.applications import Starlette
 from starlette.background import BackgroundTask
 from starlette.responses import PlainTextResponse, StreamingResponse
@@ -40,5 +41,5 @@ def proxied(upstream, prefix, strip=True, headers=()):
         yield f"http://127.0.0.1:{listening.getsockname()[1]}"
     finally:
         server.should_exit = True
-        thread.join(30)
+        thread.join(SECONDS)
         listening.close()

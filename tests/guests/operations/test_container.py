@@ -8,12 +8,12 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import httpx2 as httpx
 import pytest
 import yaml
+from patience import SECONDS, until
 from postgres_server import postgres_server
 from serving import PAGES
 
@@ -69,12 +69,13 @@ def running(parts, env, folder):
             process.wait()
 
 
-def wait_until(healthy, process, folder):
-    end = time.monotonic() + 120
-    while healthy() != 0:
-        assert process.poll() is None, (folder / "log").read_text()
-        assert time.monotonic() < end, (folder / "log").read_text()
-        time.sleep(0.5)
+def healthy(health, env):
+    return subprocess.run(health, env=env, stderr=subprocess.DEVNULL).returncode == 0
+
+
+def until_healthy(health, env, server, folder):
+    until(lambda: server.poll() is not None or healthy(health, env))
+    assert server.poll() is None, (folder / "log").read_text()
 
 
 @pytest.mark.slow
@@ -97,17 +98,14 @@ def test_the_image_indexes_serves_is_healthy_and_stops(context, serve, tmp_path)
              f"{serve(lambda body: '<Answer>Norway [1]</Answer>').url}#m"]
     health = command(json.loads(re.search(r"HEALTHCHECK[^[]*(\[.*\])", DOCKERFILE)[1]), places)
 
-    def check():
-        return subprocess.run(health, env=env, stderr=subprocess.DEVNULL).returncode
-
-    assert check() != 0
+    assert not healthy(health, env)
     with running(parts, env, tmp_path) as server:
-        wait_until(check, server, tmp_path)
-        answer = httpx.post(f"http://127.0.0.1:{port}/v1/chat/completions", json=ASKED, timeout=60,
+        until_healthy(health, env, server, tmp_path)
+        answer = httpx.post(f"http://127.0.0.1:{port}/v1/chat/completions", json=ASKED, timeout=SECONDS,
                             headers={"Authorization": f"Bearer {KEY}"})
         assert answer.json()["choices"][0]["message"]["content"] == "Norway [1]"
         server.send_signal(signal.SIGTERM)
-        assert server.wait(40) == 0
+        assert server.wait(SECONDS) == 0
     assert json.loads((tmp_path / "log").read_text().strip().split("\n")[-1])["outcome"] == "answered"
     assert {*context.rglob("*")} == before  # the root file system can be read-only
     written = {path.name for path in tmp_path.iterdir()}
@@ -136,17 +134,14 @@ def test_the_services_of_compose_work_together(context, serve, tmp_path):
         parts = [*command(["ragbed", *wanted], places), "--port", str(port)]
         health = command(service["healthcheck"]["test"][1:], places)
 
-        def check():
-            return subprocess.run(health, env=env, stderr=subprocess.DEVNULL).returncode
-
         with running(parts, env, tmp_path) as server:
-            wait_until(check, server, tmp_path)
-            with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=60, headers={
+            until_healthy(health, env, server, tmp_path)
+            with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=SECONDS, headers={
                     "Authorization": f"Bearer {KEY}"}) as client:
                 assert client.post("/v1/chat/completions", json=ASKED).json()["ragbed"]["outcome"] == "answered"
                 assert set(client.get("/ready").json().values()) == {"ready", "ok"}
             server.send_signal(signal.SIGTERM)
-            assert server.wait(40) == 0
+            assert server.wait(SECONDS) == 0
 
 
 def test_the_image_has_no_secrets_and_no_root():

@@ -8,12 +8,12 @@ import re
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import httpx2 as httpx
 import mcp
 import pytest
+from patience import SECONDS, until
 from reverse_proxy import proxied
 from serving import direct, index_of, served
 
@@ -56,7 +56,7 @@ def bearer(key):
 @pytest.mark.parametrize("strip", [True, False])
 def test_everything_is_found_under_a_path(edge, strip):
     with (proxied(edge(root_path="/rag"), "/rag", strip) as front,
-          httpx.Client(base_url=f"{front}/rag", timeout=30) as client):
+          httpx.Client(base_url=f"{front}/rag", timeout=SECONDS) as client):
         page = client.get("/").text
         links = re.findall(r'(?:href|src)="(assets/[^"]+)"', page)
         assert len(links) == 3
@@ -114,7 +114,7 @@ def test_a_forwarded_host_is_a_name_of_the_server(edge, host, status):
 
 
 def test_pages_of_named_origins_may_use_the_api_with_a_key(edge):
-    with httpx.Client(base_url=edge(origins=[APP]), timeout=30) as client:
+    with httpx.Client(base_url=edge(origins=[APP]), timeout=SECONDS) as client:
         ask = {"Origin": APP, "Access-Control-Request-Method": "POST",
                "Access-Control-Request-Headers": "authorization,content-type"}
         allowed = client.options("/v1/chat/completions", headers=ask)
@@ -131,7 +131,7 @@ def test_pages_of_named_origins_may_use_the_api_with_a_key(edge):
 @pytest.mark.parametrize("origin", [EVIL, "null", "https://app.example.evil.example", "http://app.example",
                                     "https://app.example:8443", "https://APP.example", "https://app.example/", ""])
 def test_other_origins_may_not(edge, origin):
-    with httpx.Client(base_url=edge(origins=[APP]), timeout=30) as client:
+    with httpx.Client(base_url=edge(origins=[APP]), timeout=SECONDS) as client:
         asked = client.options("/v1/chat/completions", headers={"Origin": origin,
                                                                 "Access-Control-Request-Method": "POST"})
         answer = client.post("/v1/chat/completions", json=QUESTION, headers={**bearer(ANN), "Origin": origin})
@@ -140,7 +140,7 @@ def test_other_origins_may_not(edge, origin):
 
 
 def test_a_cookie_is_worth_nothing_to_another_origin(edge):
-    with httpx.Client(base_url=edge(origins=[APP]), timeout=30) as client:
+    with httpx.Client(base_url=edge(origins=[APP]), timeout=SECONDS) as client:
         client.post("/api/session", json={"key": ANN})
         assert client.get("/api/threads").status_code == 200
         assert client.get("/api/threads", headers={"Origin": APP}).status_code == 401
@@ -169,11 +169,7 @@ def process(index, model, keys, folder, *options):
             stdout=log, stderr=log, cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)})
 
         def wait_for(pattern):
-            end = time.monotonic() + 60
-            while not (found := re.search(pattern, (folder / "log").read_text())):
-                assert time.monotonic() < end, (folder / "log").read_text()
-                time.sleep(0.05)
-            return found
+            return until(lambda: re.search(pattern, (folder / "log").read_text()), (folder / "log").read_text)
 
         try:
             yield running, wait_for(r"chat page: (http://127\.0\.0\.1:\d+)/")[1], wait_for
@@ -210,7 +206,7 @@ def test_keys_are_read_again_and_cookies_of_revoked_keys_end(serve, index, tmp_p
         asked = ann.post("/api/ask", json={"question": "Where is Oslo?"}).text
         assert json.loads(asked.split("data: ")[-1])["outcome"] == "answered"
         server.terminate()
-        assert server.wait(40) == 0
+        assert server.wait(SECONDS) == 0
 
 
 @pytest.mark.slow

@@ -5,6 +5,7 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 import httpx2 as httpx
 import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from patience import SECONDS
 from prometheus_client.parser import text_string_to_metric_families
 from serving import direct, index_of, served
 from streamed import streamed
@@ -49,7 +50,7 @@ def _read(attributes):
 
 
 def ask(index, url, folder, times=1):
-    with (served([direct(index, f"{url}#m")], folder) as at, httpx.Client(base_url=at, timeout=30) as client):
+    with (served([direct(index, f"{url}#m")], folder) as at, httpx.Client(base_url=at, timeout=SECONDS) as client):
         for _ in range(times):
             client.post("/v1/chat/completions", json={**QUESTION, "stream": True})
         return client.get("/metrics").text
@@ -123,7 +124,7 @@ def test_a_trace_of_the_client_goes_on_in_ours_and_in_the_models(serve, index, t
     trace, span = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
     model = serve(lambda body: "Norway [1].")
     with (served([direct(index, f"{model.url}#m")], tmp_path / "t") as at,
-          httpx.Client(base_url=at, timeout=30) as client):
+          httpx.Client(base_url=at, timeout=SECONDS) as client):
         for sent in ({"traceparent": f"00-{trace}-{span}-01"}, {"traceparent": f"00-{trace}-{span}-00"}, {}):
             client.post("/v1/chat/completions", json=QUESTION, headers=sent)
     roots = [one for one, _ in collector if one.name.startswith("invoke_agent")]
@@ -143,7 +144,7 @@ def test_calls_of_tools_are_spans_and_made_up_names_are_unknown(serve, tmp_path,
     pages.mkdir()
     with served([direct(index_of(pages), f"{serve(as_asked(lambda body: lines.pop(0))).url}#m", reasoning=agent)],
                 tmp_path / "t") as at:
-        httpx.post(f"{at}/v1/chat/completions", json=QUESTION, timeout=30)
+        httpx.post(f"{at}/v1/chat/completions", json=QUESTION, timeout=SECONDS)
     (tool,) = [one for one, _ in collector if one.name.startswith("execute_tool")]
     found = _read(tool.attributes)
     assert (tool.name, found["gen_ai.tool.name"], found["ragbed.found"]) == ("execute_tool grep", "grep", 1)

@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 import httpx2 as httpx
 import psycopg
 import pytest
+from patience import SECONDS
 from postgres_server import postgres_server
 from serving import direct, index_of, served
 
@@ -56,7 +57,7 @@ def two(request, serve, index, tmp_path):
                 return create_app(serving, GateSettings(keys, rate=Rate("10000/second"), queue=200))
 
             settings = ModelSettings(prices={model: Price(prompt=1_000, completion=1_000)})
-            return [stack.enter_context(httpx.Client(timeout=60, base_url=stack.enter_context(served(
+            return [stack.enter_context(httpx.Client(timeout=SECONDS, base_url=stack.enter_context(served(
                 [direct(index, model, calls=settings)], tmp_path / "t", make, spend=spend,
                 access=Access((), keys.claims), **one)))) for one in options]
 
@@ -88,7 +89,7 @@ def test_a_question_in_progress_counts_on_all_servers_and_a_failed_one_no_longer
     clients = two(script, "0.7/day")
     with ThreadPoolExecutor(1) as pool:
         first = pool.submit(ask, clients[0])
-        assert began.wait(20)
+        assert began.wait(SECONDS)
         limited = [ask(client) for client in reversed(clients)]
         held.set()
         first.result()

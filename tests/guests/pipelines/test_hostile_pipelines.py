@@ -4,10 +4,10 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
+from patience import SECONDS, until
 from test_local_server import LINUX
 
 CODE = '''
@@ -61,9 +61,9 @@ async def interrupted(question):
 def run(town, *pipelines, **settings):
     """Run pipelines in a process, which has to end; the outcomes by question, and the first failure."""
     path = town.config("http://127.0.0.1:9", pipelines=list(pipelines), models=[], **settings)
-    done = subprocess.run([sys.executable, "-m", "ragbed", "run", str(path), "--fresh"], cwd=town.folder, timeout=120,
-                          env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[3])}, capture_output=True,
-                          text=True)
+    done = subprocess.run([sys.executable, "-m", "ragbed", "run", str(path), "--fresh"], cwd=town.folder,
+                          timeout=SECONDS, env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[3])},
+                          capture_output=True, text=True)
     assert "Traceback" not in done.stderr
     results = [one["result"] for one in town.records()]
     return {one["question"]: one["outcome"] for one in results}, next(
@@ -93,7 +93,7 @@ def test_a_retriever_that_blocks_fails_its_question_and_the_process_ends(town, s
         "            time.sleep(1000)\n        return [[Hit(self.chunks[0], 1.0, 1, 'x')] for _ in queries]\n")
     path = town.config(serve(town.reply).url, conditions="retrieved", retriever={
         "kind": "external", "factory": "mine.py:Slow", "over": "all", "k": 1, "seconds": 2})
-    subprocess.run([sys.executable, "-m", "ragbed", "run", str(path)], cwd=town.folder, timeout=120,
+    subprocess.run([sys.executable, "-m", "ragbed", "run", str(path)], cwd=town.folder, timeout=SECONDS,
                    env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[3])}, capture_output=True)
     failures = {one["result"]["question"]: one["result"]["failure"] for one in town.records()}
     assert failures.pop("non_refusal-1")["message"] == "external mine.py:Slow: no result within 2 seconds"
@@ -111,16 +111,12 @@ def test_programs_end_with_a_run_that_is_killed(town):
     child = subprocess.Popen([sys.executable, "-m", "ragbed", "run", str(path)], cwd=town.folder,
                              env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[3])},
                              stderr=subprocess.DEVNULL)
-    pids, until = town.folder / "pids", time.monotonic() + 60
-    while not (pids.exists() and len(pids.read_text().split()) == 4) and time.monotonic() < until:
-        time.sleep(0.05)
+    pids = town.folder / "pids"
+    until(lambda: pids.exists() and len(pids.read_text().split()) == 4)
     child.send_signal(signal.SIGKILL)
     child.wait()
     started = pids.read_text().split()
-    assert len(started) == 4
-    while (left := [pid for pid in started if _runs(pid)]) and time.monotonic() < until:
-        time.sleep(0.05)
-    assert left == []
+    until(lambda: not any(map(_runs, started)))
 
 
 def _runs(pid):

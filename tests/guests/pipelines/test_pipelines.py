@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from patience import SECONDS
 
 from ragbed.experiments import open_run
 
@@ -204,7 +205,7 @@ def test_code_that_never_returns_does_not_keep_a_run_from_ending(town):
     never = {"kind": "python", "name": "never", "factory": "mine.py:never"}
     path = town.config("http://127.0.0.1:9", pipelines=[never], models=[], concurrency=2,
                        calls={"calls": {"attempts": 1, "seconds": 1}})
-    done = subprocess.run([sys.executable, "-m", "ragbed", "run", str(path)], cwd=town.folder, timeout=100,
+    done = subprocess.run([sys.executable, "-m", "ragbed", "run", str(path)], cwd=town.folder, timeout=SECONDS,
                           env={"PYTHONPATH": str(Path(__file__).parents[3])}, capture_output=True, text=True)
     assert "6 failed with timeout" in done.stdout + done.stderr
 

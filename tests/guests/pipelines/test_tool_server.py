@@ -2,10 +2,10 @@
 import json
 import subprocess
 import sys
-import time
 
 import pytest
 import yaml
+from patience import until
 
 PROGRAM = '''
 """A harness: it greps for the town with the MCP client, opens its document, and cites the passage that it read."""
@@ -106,10 +106,7 @@ def test_a_killed_run_continues_to_the_same_bytes(harness, town, ragbed):
     (town.folder / "hold").touch()
     child = subprocess.Popen([sys.executable, "-m", "ragbed", "run", str(path)], stdout=subprocess.DEVNULL,
                              stderr=subprocess.DEVNULL)
-    for _ in range(600):
-        if (town.folder / "held").exists():
-            break
-        time.sleep(0.1)
+    until((town.folder / "held").exists)
     child.kill()
     child.wait()
     (town.folder / "hold").unlink()

@@ -9,6 +9,7 @@ import threading
 
 import pytest
 import yaml
+from patience import SECONDS
 from protocol_servers import ProtocolServer
 
 for package in ("langchain", "langchain_anthropic", "langchain_google_genai"):
@@ -91,14 +92,14 @@ def test_a_killed_run_asks_each_call_once(servers, tmp_path):
 
     def stall(body):
         reached.set()
-        go.wait(60)
+        go.wait(SECONDS)
         return "Ada [1]"
 
     servers["gemini"].script[2:3] = [stall]
     path = settings(tmp_path, servers, concurrency=1)
     command = [sys.executable, "-m", "ragbed", "run", str(path)]
     child = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=os.environ)
-    assert reached.wait(120)
+    assert reached.wait(SECONDS)
     child.send_signal(signal.SIGKILL)
     child.wait()
     go.set()

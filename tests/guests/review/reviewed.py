@@ -8,6 +8,7 @@ import sys
 from contextlib import contextmanager
 from pathlib import Path
 
+from patience import SECONDS
 from pydantic import TypeAdapter
 
 from ragbed.documents.types import Chunk, Document
@@ -88,8 +89,8 @@ def serving(*args):
         stderr=subprocess.PIPE, cwd=Path(__file__).parents[3], env={**os.environ, "PYTHONUNBUFFERED": "1"})
     try:
         line = process.stdout.readline()
-        assert "http://" in line, process.communicate(timeout=20)
+        assert "http://" in line, process.communicate(timeout=SECONDS)
         yield re.search(r"http://\S+", line)[0], process
     finally:
         process.send_signal(signal.SIGINT)
-        process.communicate(timeout=20)
+        process.communicate(timeout=SECONDS)

@@ -6,6 +6,7 @@ import threading
 
 import openai
 import uvicorn
+from patience import SECONDS
 
 from ragbed.agents import AssistantSettings
 from ragbed.experiments.guests.operations.server_settings import ServerSettings
@@ -54,16 +55,26 @@ def served(described, folder, make=create_app, access=None, worker=None, **optio
 
     thread = threading.Thread(target=main, daemon=True)
     thread.start()
-    started.wait(60)
+    started.wait(SECONDS)
     try:
         assert "server" in holder, "the server did not start"
         yield f"http://127.0.0.1:{listening.getsockname()[1]}"
     finally:
         if "server" in holder:
             holder["server"].should_exit = True
-        thread.join(30)
+        thread.join(SECONDS)
         listening.close()
         assert not thread.is_alive()
+
+
+@contextlib.contextmanager
+def client_that_leaves(client, path, body):
+    """Posts a body as a client does, with its headers, and closes the connection at the end of the block."""
+    request = client.build_request("POST", path, json=body)
+    with socket.create_connection((client.base_url.host, client.base_url.port)) as plain:
+        head = "".join(f"{name}: {value}\r\n" for name, value in request.headers.items())
+        plain.sendall(f"POST {path} HTTP/1.1\r\n{head}\r\n".encode() + request.read())
+        yield
 
 
 @contextlib.contextmanager

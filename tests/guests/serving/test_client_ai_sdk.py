@@ -5,6 +5,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from patience import SECONDS
 from streamed import streamed
 
 CLIENTS = Path(__file__).parent / "clients"
@@ -43,7 +44,7 @@ def says(body):
 def test_answers_and_their_sources_arrive_by_every_provider(answering, installed):
     url, model = answering(says, history="rewrite", options={"citations": "both"})
     done = subprocess.run(["node", "ai_sdk.js", f"{url}/v1", "direct"], cwd=installed, capture_output=True, text=True,
-                          timeout=120)
+                          timeout=SECONDS)
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
     assert list(found) == ["chat", "responses", "compatible", "failed"]
@@ -75,7 +76,7 @@ def plays(body):
 def test_the_calls_of_an_agent_disturb_no_provider(answering, installed):
     url, _ = answering(plays, reasoning={"kind": "agent", "tools": ["grep"], "protocol": "text"})
     done = subprocess.run(["node", "ai_sdk.js", f"{url}/v1", "direct"], cwd=installed, capture_output=True, text=True,
-                          timeout=120)
+                          timeout=SECONDS)
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
     for name in ("chat", "responses", "compatible"):

@@ -7,11 +7,11 @@ import shutil
 import socket
 import sqlite3
 import subprocess
-import time
 from uuid import uuid4
 
 import httpx2 as httpx
 import pytest
+from patience import SECONDS, until
 from streamed import as_asked
 
 COMMAND = os.environ.get("RAGBED_OPEN_WEBUI") or shutil.which("open-webui")
@@ -42,28 +42,18 @@ def open_webui(url, folder):
         process = subprocess.Popen([COMMAND, "serve", "--host", "127.0.0.1", "--port", str(port)], cwd=folder,
                                    env={**os.environ, **settings}, stdout=log, stderr=log)
         try:
-            with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=60) as client:
+            with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=SECONDS) as client:
                 until(lambda: process.poll() is not None or healthy(client))
                 assert process.poll() is None, (folder / "log").read_text()[-2000:]
                 yield client
         finally:
             process.terminate()
-            process.wait(30)
+            process.wait(SECONDS)
 
 
 def healthy(client):
     with contextlib.suppress(httpx.TransportError):
         return client.get("/health").is_success
-
-
-def until(wanted, seconds=240):
-    """What a function returns as soon as that is true."""
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        if found := wanted():
-            return found
-        time.sleep(0.5)
-    raise TimeoutError
 
 
 def test_a_chat_shows_the_passages_and_titles_cost_no_search(answering, tmp_path):
@@ -85,7 +75,7 @@ def test_a_chat_shows_the_passages_and_titles_cost_no_search(answering, tmp_path
             answers = [one for one in chat["chat"]["history"]["messages"].values() if one["role"] == "assistant"]
             return chat if answers and answers[0].get("done") and chat["title"] == "Capitals" else None
 
-        chat = until(told, 60)
+        chat = until(told)
     (answer,) = [one for one in chat["chat"]["history"]["messages"].values() if one["role"] == "assistant"]
     assert answer["content"] == REPLY
     (source,) = answer["sources"]

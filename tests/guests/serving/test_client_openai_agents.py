@@ -8,6 +8,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from patience import SECONDS
 from streamed import streamed
 
 PYTHON = os.environ.get("RAGBED_OPENAI_AGENTS")
@@ -34,7 +35,7 @@ def says(body):
 def test_an_agent_answers_with_what_is_served(answering, tmp_path):
     url, model = answering(says, history="rewrite")
     script = Path(__file__).parent / "clients" / "agents_sdk.py"
-    done = subprocess.run([PYTHON, "-I", str(script), f"{url}/v1", "direct"], cwd=tmp_path, timeout=120,
+    done = subprocess.run([PYTHON, "-I", str(script), f"{url}/v1", "direct"], cwd=tmp_path, timeout=SECONDS,
                           capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)

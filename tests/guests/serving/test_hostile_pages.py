@@ -10,6 +10,7 @@ from pathlib import Path
 import httpx2 as httpx
 import pytest
 from embedders import Lengths
+from patience import SECONDS, until
 from serving import direct, served
 from test_bad_documents import form_bomb
 from test_serving_faults import process
@@ -55,7 +56,7 @@ def opened(serve, tmp_path, monkeypatch, own_cache):
         (tmp_path / name).write_bytes(data)
     build_index(sorted(tmp_path.glob("*.pdf")), tmp_path / "index", embedder=Lengths())
     with served([direct(tmp_path / "index", f"{serve([]).url}#m")], tmp_path / "traffic") as url, \
-            httpx.Client(base_url=url, timeout=60) as client:
+            httpx.Client(base_url=url, timeout=SECONDS) as client:
         index = Index.open(tmp_path / "index", Lengths())
         yield client, {index.document(chunk.document).source: f"/documents/{chunk.document}" for chunk in index.chunks}
 
@@ -103,8 +104,8 @@ def test_processes_that_draw_end_with_a_server_that_is_killed(tmp_path, own_cach
     at = f"/documents/{digest('endless.pdf')}/pages/1.png"
     with process(tmp_path / "index", "http://127.0.0.1:9/v1", tmp_path / "traffic") as (server, url), \
             ThreadPoolExecutor(1) as threads:
-        asked = threads.submit(httpx.get, url + at, timeout=60)
-        killed(server, until=0.5, asked=asked)
+        asked = threads.submit(httpx.get, url + at, timeout=SECONDS)
+        killed(server, after=0.5, asked=asked)
 
 
 @pytest.mark.slow
@@ -113,22 +114,19 @@ def test_processes_that_parse_end_with_an_index_command_that_is_killed(tmp_path,
     (tmp_path / "bomb.pdf").write_bytes(form_bomb(12, 10))
     with subprocess.Popen([sys.executable, "-m", "ragbed", "index", str(tmp_path / "bomb.pdf"), "--out",
                            str(tmp_path / "index")], stderr=subprocess.DEVNULL) as building:
-        killed(building, until=1)
+        killed(building, after=1)
 
 
-def killed(process, until, asked=None):
+def killed(process, after, asked=None):
     """Kill a process when its children have been busy for some seconds, and check that they end too."""
-    end = time.monotonic() + 60
-    while not (busy := [child for child in children(process.pid) if seconds(child) > until]):
-        assert time.monotonic() < end
+    def busy():
         assert not (asked and asked.done()), asked.result().text
-        time.sleep(0.05)
+        return [child for child in children(process.pid) if seconds(child) > after]
+
+    were_busy = until(busy)
     process.kill()
     process.wait()
-    end = time.monotonic() + 10  # two seconds, unless other processes keep it from starting
-    while [child for child in busy if seconds(child) > 0]:
-        assert time.monotonic() < end
-        time.sleep(0.05)
+    until(lambda: not any(seconds(child) for child in were_busy))
 
 
 def children(pid):

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import httpx2 as httpx
 import pytest
+from patience import SECONDS, until
 
 from ragbed.experiments.guests.serving.connections import Connections, GuardedServer, RepeatFilter
 
@@ -29,11 +30,24 @@ async def app(scope, receive, send):
             await send({"type": f"lifespan.{kind}.complete"})
         return
     await send({"type": "http.response.start", "status": 200, "headers": [(b"transfer-encoding", b"chunked")]})
-    while scope["path"] == "/held" and (await receive())["type"] != "http.disconnect":
-        pass
-    while scope["path"] == "/endless":
+    left = asyncio.create_task(disconnected(receive))
+    if scope["path"] == "/held":
+        await left
+    while scope["path"] == "/endless" and not left.done():
         await send({"type": "http.response.body", "body": b"x" * 65_536, "more_body": True})
+        await asyncio.sleep(0)  # `send` waits for nobody once the client has gone
+    left.cancel()
     await send({"type": "http.response.body", "body": b"hello"})
+
+
+def ended(thread):
+    thread.join(SECONDS)
+    assert not thread.is_alive()
+
+
+async def disconnected(receive):
+    while (await receive())["type"] != "http.disconnect":
+        pass
 
 
 @pytest.fixture
@@ -45,7 +59,7 @@ def guarded():
             server = GuardedServer(Connections(**limits), app)
             thread = threading.Thread(target=lambda: asyncio.run(server.serve([listening])), daemon=True)
             thread.start()
-            stack.callback(thread.join, 30)
+            stack.callback(ended, thread)
             stack.callback(setattr, server, "should_exit", True)
             at = listening.getsockname()
 
@@ -90,9 +104,7 @@ def test_where_all_connections_are_busy_a_new_one_is_told_to_come_back(guarded):
     assert refused.startswith(b"HTTP/1.1 503 Service Unavailable\r\n")
     assert b'"message": "too many connections; try again in a moment"' in refused
     busy[0].close()
-    end = time.monotonic() + 20
-    while not answered(connect(GET)):
-        assert time.monotonic() < end
+    until(lambda: answered(connect(GET)))
 
 
 def test_one_address_cannot_take_the_connections_of_others(guarded):
@@ -132,7 +144,7 @@ def test_the_head_of_a_request_must_arrive_in_time_and_a_busy_connection_may_las
         time.sleep(0.1)
     assert (received(silent), received(slow)) == (b"", b"")
     assert received(unfinished).endswith(b"hello\r\n0\r\n\r\n")  # its body never ended
-    sending.join(10)
+    sending.join(SECONDS)
     assert not sending.is_alive()
 
 
@@ -185,7 +197,7 @@ def command(capitals, folder, files, *options):
         yield found and found[0], folder / "log"
     finally:
         process.terminate()
-        process.wait(60)
+        process.wait(SECONDS)
 
 
 @pytest.mark.slow
@@ -195,7 +207,7 @@ def test_1100_silent_connections_deny_nobody_the_server_and_leave_no_tracebacks(
         for _ in range(1_100):
             stack.enter_context(socket.create_connection(at, 20))
         for _ in range(20):
-            assert httpx.get(f"{url}/health", timeout=20).status_code == 200
+            assert httpx.get(f"{url}/health", timeout=SECONDS).status_code == 200
         assert log.stat().st_size < 2_000
 
 

@@ -7,6 +7,7 @@ import httpx2 as httpx
 import pymupdf
 import pytest
 from embedders import Lengths
+from patience import SECONDS
 from serving import direct, served
 from test_pdf_parsing import line, pdf
 
@@ -32,7 +33,7 @@ def opened(serve, tmp_path, monkeypatch):
         monkeypatch.setattr("ragbed.retrieval.index.open_embedder", lambda *given: Lengths())
         model = serve([])
         server = served([direct(tmp_path / "index", f"{model.url}#m", **changes)], tmp_path / "traffic")
-        client = httpx.Client(base_url=server.__enter__(), timeout=60)
+        client = httpx.Client(base_url=server.__enter__(), timeout=SECONDS)
         running.append((server, client))
         return client, Index.open(tmp_path / "index", Lengths())
 

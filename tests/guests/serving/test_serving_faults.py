@@ -9,13 +9,13 @@ import sqlite3
 import subprocess
 import sys
 import threading
-import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import httpx2 as httpx
 import pytest
-from serving import direct, index_of, served
+from patience import SECONDS, until
+from serving import client_that_leaves, direct, index_of, served
 from streamed import DONE, delta, ending, streamed
 
 from ragbed.agents.model_settings import CallLimits, Limits, ModelSettings
@@ -40,7 +40,7 @@ def index(tmp_path_factory):
 @contextlib.contextmanager
 def client_of(index, url, folder, **changes):
     with (served([direct(index, f"{url}#m", calls=ONCE, **changes)], folder) as at,
-          httpx.Client(base_url=at, timeout=30) as client):
+          httpx.Client(base_url=at, timeout=SECONDS) as client):
         yield client
 
 
@@ -52,13 +52,6 @@ def records(folder):
             for record in kept.records(traces=True):
                 found.append((record.result.outcome, getattr(record.result.failure, "kind", None)))
     return found
-
-
-def until(true, seconds=30):
-    end = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < end
-        time.sleep(0.02)
 
 
 WITH_NULLS = [
@@ -144,18 +137,15 @@ def hanging_model():
         thread = threading.Thread(target=answer, args=(listening,), daemon=True)
         thread.start()
         yield f"http://127.0.0.1:{listening.getsockname()[1]}/v1", asked, gone
-        thread.join(20)
+        thread.join(SECONDS)
 
 
 @pytest.mark.parametrize("stream", [True, False])
 def test_a_client_that_goes_away_ends_the_call_and_the_record_says_so(index, tmp_path, stream):
     with hanging_model() as (url, asked, gone), client_of(index, url, tmp_path / "t") as client:
-        body = json.dumps({**QUESTION, "stream": stream}).encode()
-        with socket.create_connection((client.base_url.host, client.base_url.port)) as plain:
-            plain.sendall(b"POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
-                          b"Content-Length: %d\r\n\r\n%s" % (len(body), body))
-            assert asked.wait(20)
-        assert gone.wait(20), "the model's server still holds the connection"
+        with client_that_leaves(client, "/v1/chat/completions", {**QUESTION, "stream": stream}):
+            assert asked.wait(SECONDS)
+        assert gone.wait(SECONDS), "the model's server still holds the connection"
         until(lambda: records(tmp_path / "t"))
     assert records(tmp_path / "t") == [("error", "stopped")]
 
@@ -188,7 +178,7 @@ def test_a_stop_under_load_ends_what_is_under_way_and_takes_nothing_more(serve, 
     model = serve(lambda body: {"pieces": [delta(content="Norway"), held, delta(content=" [1]."), *ending()]})
 
     def stream(url):
-        return httpx.post(f"{url}/v1/chat/completions", json={**QUESTION, "stream": True}, timeout=60).text
+        return httpx.post(f"{url}/v1/chat/completions", json={**QUESTION, "stream": True}, timeout=SECONDS).text
 
     with process(index, model.url, tmp_path / "t") as (server, url), ThreadPoolExecutor(8) as clients:
         streams = [clients.submit(stream, url) for _ in range(8)]
@@ -198,7 +188,7 @@ def test_a_stop_under_load_ends_what_is_under_way_and_takes_nothing_more(serve, 
         assert server.poll() is None
         held.set()
         assert all(one.result().endswith(DONE.decode()) and " [1]." in one.result() for one in streams)
-        assert server.wait(30) == 0
+        assert server.wait(SECONDS) == 0
     assert records(tmp_path / "t") == [("answered", None)] * 8
 
 
@@ -215,24 +205,24 @@ def test_after_a_kill_threads_are_there_and_nothing_is_doubled_and_they_go_on(se
     hanging = {"pieces": [delta(content="It"), held, *ending()]}
     model = serve([streamed("Norway [1]."), "Where is Rome?", hanging, "Where is Rome?", streamed("Italy [1].")])
     with process(index, model.url, tmp_path / "t") as (server, url):
-        told = httpx.post(f"{url}/api/ask", json={"question": "Where is Oslo?"}, timeout=30).text
+        told = httpx.post(f"{url}/api/ask", json={"question": "Where is Oslo?"}, timeout=SECONDS).text
         thread = json.loads(told.split("data: ")[1].split("\n")[0])["thread"]
         with contextlib.suppress(httpx.TransportError), \
                 httpx.stream("POST", f"{url}/api/ask", json={"question": "And Rome?", "thread": thread}) as asking:
             for line in asking.iter_lines():
                 if '"event": "text"' in line:
                     server.kill()
-        server.wait(20)
+        server.wait(SECONDS)
     held.set()
     with process(index, model.url, tmp_path / "t") as (server, url):
         assert [one["id"] for one in httpx.get(f"{url}/api/threads").json()["threads"]] == [thread]
         last = httpx.post(f"{url}/api/ask", json={"question": "Which country is Rome in?", "thread": thread},
-                          timeout=30).text.split("data: ")[-1]
+                          timeout=SECONDS).text.split("data: ")[-1]
         assert (json.loads(last)["text"], json.loads(last)["record"]) == ("Italy [1].", f"{thread}-2")
         turns = httpx.get(f"{url}/api/threads/{thread}").json()["turns"]
         assert [turn["question"] for turn in turns] == ["Where is Oslo?", "And Rome?", "Which country is Rome in?"]
         server.terminate()
-        assert server.wait(30) == 0
+        assert server.wait(SECONDS) == 0
     assert sorted(records(tmp_path / "t"), key=str) == [("answered", None), ("answered", None),
                                                         ("error", "interrupted")]
 

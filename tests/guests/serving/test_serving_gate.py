@@ -12,7 +12,8 @@ import httpx2 as httpx
 import openai
 import pytest
 from fastapi import HTTPException
-from serving import direct, index_of, served
+from patience import SECONDS, until
+from serving import client_that_leaves, direct, index_of, served
 
 from ragbed.documents import SettingsError
 from ragbed.experiments.guests.serving.api_keys import Keys, LoginLimit
@@ -38,7 +39,7 @@ def gated(serve, index, tmp_path):
         gate = GateSettings(Keys(keys), frozenset({"ragbed.example"}), **settings)
         server = served([direct(index, f"{serve(script).url}#m")], tmp_path / "traffic",
                         lambda serving: create_app(serving, gate))
-        client = httpx.Client(base_url=server.__enter__(), timeout=30)
+        client = httpx.Client(base_url=server.__enter__(), timeout=SECONDS)
         opened.append((server, client))
         return client
 
@@ -212,7 +213,7 @@ def test_the_queue_is_bounded_and_says_when_to_come_back(gated):
     threads = [threading.Thread(target=lambda: statuses.append(ask(client).status_code)) for _ in range(2)]
     for number, thread in enumerate(threads):
         thread.start()
-        wait_for(lambda number=number: figure(client, "ragbed_running") + figure(client, "ragbed_waiting")
+        until(lambda number=number: figure(client, "ragbed_running") + figure(client, "ragbed_waiting")
                  == number + 1)
     full = ask(client)
     assert (full.status_code, full.headers["Retry-After"], full.json()["error"]["code"]) == (429, "5", "busy")
@@ -227,25 +228,25 @@ def test_who_leaves_the_queue_frees_their_place(gated):
     client = gated(lambda body: {"text": "Norway [1].", "hold": hold}, concurrency=1, queue=1)
     first = threading.Thread(target=ask, args=(client,))
     first.start()
-    wait_for(lambda: figure(client, "ragbed_running") == 1)
+    until(lambda: figure(client, "ragbed_running") == 1)
     for _ in range(2):
-        with pytest.raises(httpx.TimeoutException):
-            ask(client, timeout=0.3)
-        wait_for(lambda: figure(client, "ragbed_waiting") == 0)
+        with client_that_leaves(client, "/v1/chat/completions", QUESTION):
+            until(lambda: figure(client, "ragbed_waiting") == 1)
+        until(lambda: figure(client, "ragbed_waiting") == 0)
     hold.set()
     first.join()
     assert ask(client).status_code == 200
-    wait_for(lambda: figure(client, "ragbed_running") == 0)
+    until(lambda: figure(client, "ragbed_running") == 0)
 
 
 def test_a_body_of_ten_megabytes_is_refused_before_it_is_read(gated):
     client = gated([])
     long = {**QUESTION, "messages": [{"role": "user", "content": "x" * 10_000_000}]}
-    with socket.create_connection((client.base_url.host, client.base_url.port), timeout=30) as plain:
+    with socket.create_connection((client.base_url.host, client.base_url.port), timeout=SECONDS) as plain:
         plain.sendall(b"POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
                       b"Content-Length: 10000000\r\n\r\n{")  # the rest is never sent
         assert plain.recv(1000).startswith(b"HTTP/1.1 413")
-    with socket.create_connection((client.base_url.host, client.base_url.port), timeout=30) as plain:
+    with socket.create_connection((client.base_url.host, client.base_url.port), timeout=SECONDS) as plain:
         plain.sendall(b"POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"
                       + b"10000\r\n" + b"x" * 0x10000 + b"\r\n")
         plain.sendall(15 * (b"10000\r\n" + b"x" * 0x10000 + b"\r\n"))
@@ -262,7 +263,7 @@ def test_bodies_that_arrive_at_once_have_a_size_together(gated):
         slow.sendall(head + b"Content-Length: 15000\r\n\r\n" + b" " * 14_999)
         second.sendall(head + b"Content-Length: 15000\r\n\r\n" + b" " * 14_999)
         assert second.recv(1_000).startswith(b"HTTP/1.1 429")
-    wait_for(lambda: ask(client).status_code == 200)
+    until(lambda: ask(client).status_code == 200)
 
 
 def test_pages_of_other_sites_can_not_ask(gated):
@@ -297,18 +298,11 @@ def test_a_request_has_a_time_limit_that_ends_its_answer(gated):
     assert (whole.status_code, whole.json()["error"]["code"]) == (504, "timeout")
     stream = client.post("/v1/chat/completions", json={**QUESTION, "stream": True})
     assert json.loads(stream.text.strip().split("data: ")[-1])["error"]["code"] == "timeout"
-    wait_for(lambda: 'outcome="error"} 2.0' in client.get("/metrics").text)
+    until(lambda: 'outcome="error"} 2.0' in client.get("/metrics").text)
 
 
 def figure(client, name):
     return float(next(line.split()[1] for line in client.get("/metrics").text.splitlines() if line.startswith(name)))
-
-
-def wait_for(true, seconds=20):
-    end = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < end
-        time.sleep(0.02)
 
 
 def test_every_refusal_has_the_form_of_openais_errors(answering):

@@ -6,6 +6,7 @@ import weakref
 
 import httpx2 as httpx
 import pytest
+from patience import SECONDS, until
 from serving import direct, index_of, served
 
 from ragbed.experiments.guests.serving import configurations
@@ -37,7 +38,7 @@ def swapped(serve, tmp_path, monkeypatch):
         return create_app(serving)
 
     with (served([direct(index, f"{serve(script).url}#m")], tmp_path / "traffic", make) as url,
-          httpx.Client(base_url=url, timeout=30) as client):
+          httpx.Client(base_url=url, timeout=SECONDS) as client):
         client.opened, client.folder, client.hold, client.held = opened[0], tmp_path, hold, held
         yield client
 
@@ -50,13 +51,6 @@ def ask(client, question):
 def swap(client, text):
     (client.folder / "oslo.txt").write_text(text)
     build_index([client.folder / "oslo.txt"], client.folder / "index")
-
-
-def until(true):
-    end = time.monotonic() + 20
-    while not true():
-        assert time.monotonic() < end
-        time.sleep(0.02)
 
 
 def test_new_questions_find_what_is_new_and_those_under_way_end_on_the_old(swapped):

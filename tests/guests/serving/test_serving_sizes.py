@@ -4,6 +4,7 @@ import json
 import httpx2 as httpx
 import openai
 import pytest
+from patience import SECONDS
 from serving import openai_clients
 
 from ragbed.experiments.guests.serving.size_limits import SizeLimits
@@ -59,7 +60,7 @@ def test_a_thread_has_a_number_of_turns(answering):
     url, _ = answering(lambda body: "Norway [1].", options={"sizes": SizeLimits(turns=1)})
 
     def ask(**more):
-        return httpx.post(f"{url}/api/ask", json={"question": "Where is Oslo?", **more}, timeout=30)
+        return httpx.post(f"{url}/api/ask", json={"question": "Where is Oslo?", **more}, timeout=SECONDS)
 
     thread = json.loads(ask().text.split("\n")[1].removeprefix("data: "))["thread"]
     assert [ask(thread=thread).status_code for _ in range(2)] == [200, 400]
@@ -81,7 +82,7 @@ async def test_arguments_of_tools_have_a_length(answering):
 def test_fields_that_are_ignored_are_not_sent_back_without_end(answering):
     url, _ = answering("Norway [1].")
     many = {f"{number}-{'x' * 300}": 1 for number in range(1_000)}
-    answer = httpx.post(f"{url}/v1/chat/completions", timeout=30, json={
+    answer = httpx.post(f"{url}/v1/chat/completions", timeout=SECONDS, json={
         "model": "direct", "messages": [message("Where is Oslo?")], **many}).json()
     assert len(answer["ragbed"]["ignored"]) == 50
     assert {len(name) for name in answer["ragbed"]["ignored"]} == {100}

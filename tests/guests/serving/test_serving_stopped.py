@@ -8,6 +8,7 @@ import threading
 
 import httpx2
 import pytest
+from patience import SECONDS
 from serving import direct, served
 
 from ragbed.documents import SettingsError
@@ -23,11 +24,11 @@ def test_after_the_grace_a_stream_ends_with_an_error_event_and_the_log_has_no_tr
          "--reasoning", "direct", "--port", "0", "--traffic", tmp_path / "traffic", "--grace", "1"],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     url = re.search(r"http://[\d.:]+", child.stdout.readline())[0]
-    with httpx2.stream("POST", f"{url}/v1/chat/completions", timeout=60, json={
+    with httpx2.stream("POST", f"{url}/v1/chat/completions", timeout=SECONDS, json={
             "model": "direct", "stream": True, "messages": [{"role": "user", "content": "Where is Oslo?"}]}) as reply:
         child.send_signal(signal.SIGTERM)
         lines = [line for line in reply.iter_lines() if line]
-    _, err = child.communicate(timeout=60)
+    _, err = child.communicate(timeout=SECONDS)
     hold.set()
     assert json.loads(lines[-1].removeprefix("data: "))["error"]["code"] == "stopped"
     assert (child.returncode, "Traceback" in err) == (0, False)

@@ -4,6 +4,7 @@ import threading
 
 import httpx2 as httpx
 import pytest
+from patience import SECONDS
 from serving import direct, index_of, served
 from streamed import delta, streamed
 
@@ -28,7 +29,7 @@ def ask(client, question, thread=None, **fields):
 def test_a_thread_goes_on_where_it_was_left_and_is_told_in_full(serve, index, tmp_path):
     model = serve([streamed("Norway [1]."), "Which country is Rome the capital of?", streamed("Italy [1].")])
     described = [direct(index, f"{model.url}#m", history="rewrite")]
-    with served(described, tmp_path / "t") as url, httpx.Client(base_url=url, timeout=30) as client:
+    with served(described, tmp_path / "t") as url, httpx.Client(base_url=url, timeout=SECONDS) as client:
         first = ask(client, QUESTION)
         assert [one["event"] for one in first][:4] == ["begun", "searching", "search", "asking"]
         assert first[2]["passages"][0]["text"] == "Oslo is the capital of Norway."
@@ -48,7 +49,7 @@ def test_a_thread_goes_on_where_it_was_left_and_is_told_in_full(serve, index, tm
 def test_an_ab_test_names_the_configuration_of_an_answer_once_it_is_rated(serve, index, tmp_path):
     model = serve(lambda body: streamed("Norway [1]."))
     described = [direct(index, f"{model.url}#m", name) for name in ("direct", "chain")]
-    with served(described, tmp_path / "t", explore=0.5) as url, httpx.Client(base_url=url, timeout=30) as client:
+    with served(described, tmp_path / "t", explore=0.5) as url, httpx.Client(base_url=url, timeout=SECONDS) as client:
         begun, *_, answer = ask(client, QUESTION)
         thread, told = f"/api/threads/{begun['thread']}", {"record": answer["record"], "thumb": None}
         assert "configuration" not in begun.keys() | answer.keys()
@@ -64,7 +65,7 @@ def test_a_question_that_was_left_is_a_record_and_the_thread_goes_on(serve, inde
     held = threading.Event()
     model = serve([{"pieces": [delta(content="Nor"), held]}, streamed("Norway [1].")])
     with served([direct(index, f"{model.url}#m")], tmp_path / "t") as url, \
-            httpx.Client(base_url=url, timeout=30) as client:
+            httpx.Client(base_url=url, timeout=SECONDS) as client:
         with client.stream("POST", "/api/ask", json={"question": QUESTION}) as response:
             seen = []
             for line in response.iter_lines():
@@ -85,7 +86,7 @@ def test_a_question_that_was_left_is_a_record_and_the_thread_goes_on(serve, inde
 def test_feedback_is_kept_with_its_answer(serve, index, tmp_path):
     model = serve([streamed("Norway [1].")])
     with served([direct(index, f"{model.url}#m")], tmp_path / "t") as url, \
-            httpx.Client(base_url=url, timeout=30) as client:
+            httpx.Client(base_url=url, timeout=SECONDS) as client:
         answer = ask(client, QUESTION)[-1]
         sent = {"record": answer["record"], "thumb": "down", "comment": "It is Sweden."}
         assert client.post("/api/feedback", json=sent).json() == {"kept": True, "configuration": "direct"}
@@ -99,7 +100,7 @@ def test_feedback_is_kept_with_its_answer(serve, index, tmp_path):
 def test_a_question_of_a_thread_may_have_a_filter(serve, index, tmp_path):
     model = serve([streamed("Norway [1]."), streamed("Italy [1].")])
     with served([direct(index, f"{model.url}#m")], tmp_path / "t") as url, \
-            httpx.Client(base_url=url, timeout=30) as client:
+            httpx.Client(base_url=url, timeout=SECONDS) as client:
         first = ask(client, QUESTION)[-1]
         second = ask(client, "And Rome?", first["thread"], where={"source": ["rome*", "!= oslo*"]})[-1]
         assert {source["name"] for source in second["sources"]} == {"rome.txt"}

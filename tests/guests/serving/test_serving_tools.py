@@ -5,6 +5,7 @@ import httpx2 as httpx
 import pytest
 from openai.types.responses import ResponseOutputMessage
 from openai.types.responses.response_output_item import McpCall
+from patience import SECONDS
 from serving import answering, index_of, openai_clients
 from streamed import as_asked, delta, ending, streamed
 
@@ -36,7 +37,7 @@ def agent(serve, tmp_path):
 
 
 def page_events(url):
-    reply = httpx.post(f"{url}/api/ask", json={"question": QUESTION}, timeout=60)
+    reply = httpx.post(f"{url}/api/ask", json={"question": QUESTION}, timeout=SECONDS)
     return [json.loads(line[6:]) for line in reply.text.split("\n") if line.startswith("data: ")]
 
 
@@ -77,7 +78,7 @@ def test_chat_completions_tell_of_calls_in_the_field_ragbed(serve, tmp_path):
 def test_open_webui_is_told_of_calls_as_statuses(agent):
     url, _ = agent(plays())
     asked = {"model": "direct", "stream": True, "messages": [{"role": "user", "content": QUESTION}]}
-    lines = httpx.post(f"{url}/openwebui/v1/chat/completions", json=asked, timeout=60).text.split("\n")
+    lines = httpx.post(f"{url}/openwebui/v1/chat/completions", json=asked, timeout=SECONDS).text.split("\n")
     events = [json.loads(line[6:]).get("event") for line in lines if line.startswith("data: {")]
     said = [(one["data"]["description"], one["data"]["done"]) for one in events if one and one["type"] == "status"]
     assert said[:4] == [('grep {"pattern": "Oslo is"}', False), ("list {}", False),

@@ -10,6 +10,7 @@ import threading
 from pathlib import Path
 
 import httpx
+from patience import SECONDS
 
 ROOT = Path(__file__).parents[3]
 
@@ -33,7 +34,7 @@ def server(index, model, *options, log=None):
     finally:
         running.terminate()
         try:
-            running.wait(40)
+            running.wait(SECONDS)
         except subprocess.TimeoutExpired:
             running.kill()
             running.wait()
@@ -67,16 +68,16 @@ def round_robin(*urls):
         await holder["stop"].wait()
         listening.close()
         if left := asyncio.all_tasks() - {asyncio.current_task()}:
-            await asyncio.wait(left, timeout=10)
+            await asyncio.wait(left, timeout=SECONDS)
 
     thread = threading.Thread(target=asyncio.run, args=(run(),), daemon=True)
     thread.start()
-    assert ready.wait(10)
+    assert ready.wait(SECONDS)
     try:
         yield f"http://127.0.0.1:{holder['port']}"
     finally:
         holder["loop"].call_soon_threadsafe(holder["stop"].set)
-        thread.join(10)
+        thread.join(SECONDS)
 
 
 def events(response):

@@ -6,6 +6,7 @@ from pathlib import Path
 import httpx
 import psycopg
 import pytest
+from patience import SECONDS
 from postgres_server import postgres_server
 from replicas import events, server
 
@@ -44,7 +45,7 @@ def store(request, tmp_path):
 
 def ask(url, question, headers, thread=None):
     given = {"question": question, **({"thread": thread} if thread else {})}
-    return events(httpx.post(f"{url}/api/ask", json=given, headers=headers, timeout=60))[-1]
+    return events(httpx.post(f"{url}/api/ask", json=given, headers=headers, timeout=SECONDS))[-1]
 
 
 def says(body):

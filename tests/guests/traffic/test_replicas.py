@@ -11,6 +11,7 @@ import httpx
 import openai
 import psycopg
 import pytest
+from patience import SECONDS
 from postgres_server import postgres_server
 from replicas import events, round_robin, server
 from streamed import delta, ending, streamed
@@ -44,7 +45,7 @@ def reply(body):
 
 def ask(url, question, thread=None, headers=ANN):
     sent = httpx.post(f"{url}/api/ask", json={"question": question, **({"thread": thread} if thread else {})},
-                      headers=headers, timeout=60)
+                      headers=headers, timeout=SECONDS)
     return events(sent)[-1] if sent.status_code == 200 else sent
 
 
@@ -125,7 +126,7 @@ def test_a_server_survives_a_restart_of_its_database(serve, capitals, tmp_path, 
         postgres[1]("stop")
         refused = [ask(url, "Where is Oslo?"), ask(url, "And Rome?", thread),
                    httpx.get(f"{url}/api/threads"),
-                   httpx.post(f"{url}/v1/responses", json={"model": "direct", "input": "Where?"}, timeout=60)]
+                   httpx.post(f"{url}/v1/responses", json={"model": "direct", "input": "Where?"}, timeout=SECONDS)]
         assert [one.status_code for one in refused] == [503] * 4
         assert all("cannot read or store answers" in one.json()["error"]["message"] for one in refused)
         held.set()

@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 import httpx
 import pytest
 from fastapi import HTTPException
+from patience import SECONDS, until
 from postgres_server import postgres_server
 from replicas import events, server
 from streamed import delta, ending
@@ -28,7 +29,7 @@ ANN, BOB = ({"Authorization": f"Bearer {line.split()[1]}"} for line in KEYS.spli
 
 def ask(url, question, thread=None, headers=ANN):
     given = {"question": question, **({"thread": thread} if thread else {})}
-    with httpx.Client(timeout=60, headers=headers) as client:  # a connection each, so that any process answers
+    with httpx.Client(timeout=SECONDS, headers=headers) as client:  # a connection each, so that any process answers
         sent = client.post(f"{url}/api/ask", json=given)
     return events(sent)[-1] if sent.status_code == 200 else sent
 
@@ -36,13 +37,6 @@ def ask(url, question, thread=None, headers=ANN):
 def children(process):
     listed = subprocess.run(["pgrep", "-P", str(process.pid)], capture_output=True, text=True, check=False)
     return [int(pid) for pid in listed.stdout.split()]
-
-
-def until(done):
-    end = time.monotonic() + 60
-    while not done():
-        assert time.monotonic() < end
-        time.sleep(0.1)
 
 
 @pytest.fixture(scope="module")
@@ -71,7 +65,7 @@ def two_workers(index, model, *options, log=None):
         until(lambda: len(children(supervisor)) == 2)
         for number in (0, 1):
             with alone(supervisor, number):
-                assert httpx.get(f"{url}/health", timeout=60).status_code == 200
+                assert httpx.get(f"{url}/health", timeout=SECONDS).status_code == 200
         yield supervisor, url
 
 
@@ -130,7 +124,7 @@ def test_a_killed_workers_question_is_ended_and_its_thread_goes_on(serve, capita
         turns = httpx.get(f"{url}/api/threads/{thread}").json()["turns"]
         assert [turn["answer"] is None for turn in turns] == [False, True, False]
         supervisor.terminate()
-        assert supervisor.wait(60) == 0
+        assert supervisor.wait(SECONDS) == 0
 
 
 def test_workers_that_cannot_start_are_one_line(capitals, tmp_path):
@@ -211,7 +205,7 @@ def test_a_deleted_answer_is_in_no_workers_cache(serve, capitals, tmp_path, stor
         assert [one["text"][:8] for one in kept] == ["Norway 1", "Norway 2", "Norway 1", "Norway 2"]
         with alone(supervisor, 0):
             for one in kept:
-                assert httpx.delete(f"{url}/api/threads/{one['thread']}", timeout=60).status_code == 200
+                assert httpx.delete(f"{url}/api/threads/{one['thread']}", timeout=SECONDS).status_code == 200
         assert texts(1, 0, 1) == ["Norway 3", "Norway 4", "Norway 3"]
         if store == "postgres":
             assert ragbed("forget", place, "--keep-days", 0)[0] == 0
@@ -219,7 +213,7 @@ def test_a_deleted_answer_is_in_no_workers_cache(serve, capitals, tmp_path, stor
         last = asked(1)
         first = min(children(supervisor))
         os.kill(first, signal.SIGKILL)  # the first worker deletes old answers, also when it is restarted
-        until(lambda: httpx.get(f"{url}/api/threads/{last['thread']}", timeout=60).status_code == 404)
+        until(lambda: httpx.get(f"{url}/api/threads/{last['thread']}", timeout=SECONDS).status_code == 404)
         assert texts(0) == [f"Norway {len(answers)}"] > [last["text"][:8]]
 
 
