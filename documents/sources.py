@@ -90,12 +90,12 @@ def find_sources(sources: Sequence[str | Path], ocr: bool = False) -> list[Sourc
         DocumentError: a path is empty, does not exist or is an index, a folder cannot be read, or a glob matches
             nothing.
     """
-    found: dict[str, Source] = {}
-    for given in [sources] if isinstance(sources, str | Path) else sources:
-        for source in _expand(given):
-            found.setdefault(os.path.abspath(source.path), source)
+    given = [sources] if isinstance(sources, str | Path) else sources
+    found = [source for one in given for source in _expand(one)]
+    if len(given) > 1 or any(glob.has_magic(str(one)) for one in given):  # a folder names no file twice
+        found = list({os.path.abspath(source.path): source for source in reversed(found)}.values())
     readers, readable = guests.entries("records"), guests.entries("ocr") if ocr else ()
-    records = chain.from_iterable(_split_records(source, readers) for source in _resolve_collisions(found.values()))
+    records = chain.from_iterable(_split_records(source, readers) for source in _resolve_collisions(found))
     found_sources = [replace(source, ocr=True) if ocr and suffix_of(source.relative).lower() in readable else source
                      for source in sorted(records, key=lambda source: source.relative)]
     return drop_taken_ids(found_sources, set())

@@ -183,7 +183,8 @@ def test_where_nothing_changed_nothing_is_written(folder: Path) -> None:
     assert sorted(found(folder, "same")) == ["one.txt", "other.txt"]
     again = built()
     assert place() == at
-    assert replace(again, parsed=2, embedded_now=1, reused=1, seconds=first.seconds) == first
+    assert (first.previous, again.previous.documents) == (None, 2)
+    assert replace(again, parsed=2, embedded_now=1, reused=1, seconds=first.seconds, previous=None) == first
     add_to_index([folder / "one.txt"], folder.parent / "index", embedder=Words())
     assert place() == at
     said: dict[str, Any] = {"metadata": {"one.txt": {"year": 1}}}

@@ -43,6 +43,8 @@ def test_without_an_embedder_nothing_is_said_to_be_embedded(pages, ragbed):
     _, shown, progress = ragbed("index", pages, "--out", out, "--embedder", "none")
     assert shown.startswith("3 documents, 3 chunks, 0 skipped; ")
     assert "no vectors (embedder none): only bm25 can search it" in shown
+    assert ragbed("index", pages, "--out", out, "--embedder", "none")[1].startswith(
+        "nothing has changed: 3 documents, 3 chunks\n")
     assert "embed" not in f"{estimate} {progress} {shown}".replace(str(out), "").replace("(embedder none)", "")
     made = ragbed.json("index", pages, "--out", pages.parent / "another", "--embedder", "none")
     assert (made["embedded"], made["reused"], "embedding" in made["estimate"]["seconds"]) == (0, 0, False)

@@ -126,11 +126,9 @@ def _estimate(sources: list[str], out: Path, settings: IndexSettings | None, jso
 def _build(sources: list[str], out: Path, settings: IndexSettings | None, metadata: Path | None, remove: bool,
            json: bool, shard: Shard | None) -> None:
     """Build an index or a shard of it. Without settings, change the existing index."""
-    from ragbed.documents.errors import IndexFolderError
     from ragbed.experiments.terminal.display import Bars, note
     from ragbed.retrieval.build import add_to_index, build_index, remove_from_index
     from ragbed.retrieval.filters.metadata import read_metadata
-    from ragbed.retrieval.storage.manifest import read_manifest
 
     estimates: list[BuildEstimate] = []
     place = shard.folder(out) if shard else out
@@ -141,19 +139,16 @@ def _build(sources: list[str], out: Path, settings: IndexSettings | None, metada
         if estimate.sampled:
             note(estimate.line())
 
-    try:
-        before = read_manifest(place)
-    except (IndexFolderError, OSError):
-        before = None  # there is no index, or it cannot be read
     fields = read_metadata(metadata) if metadata else None
     with Bars() as bars:
         report = remove_from_index(sources, out, bars) if remove else \
             build_index(sources, out, settings, bars, metadata=fields, on_estimate=on_estimate,
                         shard=shard) if settings else \
             add_to_index(sources, out, bars, metadata=fields, on_estimate=on_estimate)
-    if settings and before is not None and before.settings != settings:
+    before = report.previous if settings else None
+    if before and before.settings != settings:
         note("the previous index had different settings; options are not remembered, so repeat those that you need")
-    if settings and before is not None and before.fields and metadata is None:
+    if before and before.fields and metadata is None:
         note("the previous index had metadata; it is not remembered, so give --metadata again if you need it")
     more = {"unread": unread, "estimate": asdict(estimates[0]) if estimates else None}
     show_built(report, place, more if json else None)
@@ -196,8 +191,9 @@ def show_built(report: BuildReport, place: Path, more: Mapping[str, Any] | None,
     changed = "".join(f", {count} {what}" for count, what in changes if count)
     windows = (f", {report.windows} windows ({report.embedded_now} embedded now, {report.reused} reused)"
                if report.embedded_now or report.reused else "")
-    say(f"{report.documents} documents{changed}, {report.chunks} chunks{windows}, "
-        f"{len(report.skipped)} skipped; {sum(report.seconds.values()):.1f} s")
+    made = f"{report.documents} documents{changed}, {report.chunks} chunks{windows}"
+    say(f"{made}, {len(report.skipped)} skipped; {sum(report.seconds.values()):.1f} s" if report.seconds else
+        f"nothing has changed: {made}")
     say(f"{report.how}; {place}")
 
 

@@ -46,6 +46,7 @@ class BuildReport:
     unread_pages: Mapping[str, Sequence[int]] = field(default_factory=dict)  # pages without text, of the same sources
     ocr_pages: Mapping[str, Sequence[int]] = field(default_factory=dict)  # pages read by OCR, of the same sources
     unknown_metadata: tuple[str, ...] = ()  # sources of the given metadata that are not in the index
+    previous: Manifest | None = None  # of the index that was replaced; None if there was none, or it is damaged
 
 
 BLOCK = 2_048  # windows to embed together; the embedder sorts them by length
