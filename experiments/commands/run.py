@@ -117,7 +117,8 @@ def run(target: Target = None, path: Files = None, model: Models = None, reasoni
 
 def _processes(runs: Sequence[RunSettings], fresh: bool) -> str | None:
     """Return the launcher of a new run that is to be divided, because it has more questions in flight than one
-    processor core can serve; None for other runs. A divided run that was interrupted counts as new."""
+    processor core can serve; None for other runs, such as those with a budget, which shards would have to share. A
+    divided run that was interrupted counts as new."""
     from ragbed.documents.shards import parts
     from ragbed.experiments.terminal.display import note
 
@@ -125,13 +126,14 @@ def _processes(runs: Sequence[RunSettings], fresh: bool) -> str | None:
     in_flight = run.call_settings.calls.concurrency
     count = min(cores, in_flight // _PER_PROCESS)
     few = 0 < (run.benchmark.limit or run.benchmark.sample or 0) < _PER_PROCESS
-    if len(runs) > 1 or count < 2 or few or run.race or "local" not in entries("launcher"):
+    whole = run.race or any(run.budget.model_dump().values())
+    if len(runs) > 1 or count < 2 or few or whole or "local" not in entries("launcher"):
         return None
     undivided = (run.folder / "records.sqlite").exists() and not fresh  # a merge would replace its answers
     if undivided or any(not part.name.endswith(f"-of-{count}") for part in parts(run.folder)):
         return None
     note(f"{count} processes ask the questions, because one core would limit {in_flight:,} in flight; "
-         f"`--launcher {_ONE_PROCESS}` runs one")
+         f"`--launcher {_ONE_PROCESS}` keeps it to one process")
     return f"local:{count}"
 
 

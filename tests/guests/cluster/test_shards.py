@@ -194,6 +194,7 @@ def test_a_run_with_a_thousand_questions_in_flight_divides_itself_and_equals_an_
     assert not town.run.with_name(f"{town.run.name}.shards").exists()
     assert "processes ask" not in ragbed("run", path, "--retry")[2]
     assert "processes ask" not in ragbed("run", path, "--limit", 10)[2]
+    assert "processes ask" not in ragbed("run", path, "--fresh", "--budget", "seconds=600")[2]
 
 
 @LINUX
