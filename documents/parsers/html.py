@@ -59,7 +59,7 @@ def parse_page(page: str) -> Document:
 
     with warnings.catch_warnings(), _no_collector(len(page) > _LARGE):
         warnings.simplefilter("ignore", XMLParsedAsHTMLWarning)
-        soup = BeautifulSoup(page, "lxml")
+        soup = BeautifulSoup(page, "lxml", multi_valued_attributes=None)  # no attribute is split into words
         tidy = Tidy()
         _walk(soup, tidy)
         # Avoid CSS selectors: the selector library fails on CPython 3.11.2, the version of Debian 12.
