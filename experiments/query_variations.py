@@ -18,6 +18,7 @@ from typing import Literal, get_args
 from ragbed.agents.journal import Exchange, ExchangeResult, Model, complete_with_repair
 from ragbed.documents.errors import SettingsError, did_you_mean
 from ragbed.documents.numbers import find_values
+from ragbed.retrieval.lexical.languages import function_words
 from ragbed.retrieval.lexical.tokenizers import nouns_of
 from ragbed.retrieval.lexical.tokens import is_korean
 from ragbed.strategies.parts.conversation import ask_without_documents
@@ -115,9 +116,7 @@ _MEANINGFUL = {"no", "nor", "not", "more", "most", "few", "same", "before", "aft
 
 
 def _is_function_word(word: str) -> bool:
-    from bm25s.stopwords import STOPWORDS_EN_PLUS
-
-    return word in STOPWORDS_EN_PLUS and word not in _MEANINGFUL and not word.endswith("n't")
+    return word in function_words() and word not in _MEANINGFUL and not word.endswith("n't")
 
 
 def _drop_function_words(text: str) -> str:

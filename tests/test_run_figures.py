@@ -7,7 +7,8 @@ from pydantic import ValidationError
 from ragbed.agents import ModelSettings, Price, open_model
 from ragbed.agents.model_settings import DEFAULT_MODEL
 from ragbed.agents.models import describe_model
-from ragbed.experiments.analysis.notes import note_models, note_small_halves
+from ragbed.experiments.analysis.model_notes import note_models
+from ragbed.experiments.analysis.notes import note_small_halves
 from ragbed.experiments.guests.local_models import model_catalogue
 from ragbed.strategies import Generate, Message
 

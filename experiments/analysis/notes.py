@@ -12,7 +12,7 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from ragbed.agents.model_settings import DEFAULT_MODEL, PROMPT_CUT, ModelSettings
+from ragbed.agents.model_settings import PROMPT_CUT
 from ragbed.experiments.cells import FACTORS, Cell
 from ragbed.experiments.conditions import Perturbation
 from ragbed.experiments.formatting import format_price, join_names
@@ -82,24 +82,6 @@ _SHORT = {"negatives": _FEWER, "pool": _FEWER,
           "gold_at": "{} of {} questions have too few chunks for this position, so their gold comes last, at position "
           "{} or "
                     "later"}
-
-
-def note_models(models: Sequence[str], calls: ModelSettings | None = None,
-                known: Mapping[str, str] | None = None) -> list[str]:
-    """Note models whose replies are recorded, and models with the weights of the small default model. `known` has the
-    identities that a run recorded, for models whose weights are not on this machine."""
-    from ragbed.agents.cassette import RECORDED, load_recording
-    from ragbed.agents.models import resolve_model
-
-    default, calls = resolve_model(DEFAULT_MODEL, calls=False).identity, calls or ModelSettings()
-    recorded = [f"The replies of {model} are recorded: "
-                f"{', '.join(load_recording(calls.config(model).model).made_with.values())}. "
-                "This machine computed the index, searches, scores and report."
-                for model in models if calls.config(model).model.startswith(RECORDED)]
-    small = [f"{model} has 135 million parameters. Its answers are good only for checking the setup, not for comparing "
-             "strategies." for model in models
-             if default == resolve_model(model, calls, calls=False, known=(known or {}).get(model)).identity]
-    return recorded + small
 
 
 def note_refused(unsent: Iterable[Sequence[str]]) -> list[str]:

@@ -12,6 +12,7 @@ from ragbed.experiments.analysis import notes
 from ragbed.experiments.analysis.analyses import compute_findings, make_views
 from ragbed.experiments.analysis.error_analysis import analyse_errors
 from ragbed.experiments.analysis.inputs import AnalysisInput
+from ragbed.experiments.analysis.model_notes import note_models
 from ragbed.experiments.analysis.notes import ShownPassages, describe_inert
 from ragbed.experiments.analysis.pairs import compare_pairs
 from ragbed.experiments.analysis.replicates import summarise_replicates
@@ -73,7 +74,7 @@ def summarise(plan: Plan, folder: RunFolder, exemplars: int) -> dict[str, Any]:
                       *dict.fromkeys(failed.values()), *notes.note_late_clues(questions.values()),
                       *notes.note_miners(plan.finders, cells, questions.values()),
                       *_ranking_notes(plan, shown, questions),
-                      *notes.note_models(plan.models, settings.calls, known_models(folder.path)),
+                      *note_models(plan.models, settings.calls, known_models(folder.path)),
                       *notes.note_judge(judge, judge_used), *notes.note_refused(refused_parameters(folder.database)),
                       *_checker_notes(settings, results), *notes.note_gold_filled(settings.filled, results),
                       *notes.note_unjudged(unjudged), *notes.note_own_judges(results), *notes.note_cached(results),

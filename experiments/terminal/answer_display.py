@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from ragbed.agents.model_settings import PROMPT_CUT
 from ragbed.agents.types import Answer, DecisionStep
 from ragbed.agents.watchdog import watchdog
-from ragbed.experiments.analysis.notes import note_models
+from ragbed.experiments.analysis.model_notes import note_models
 from ragbed.experiments.terminal.display import note, print_json, say, stoppable, write
 from ragbed.experiments.terminal.steps import PassagePlaces, chunk_row, place, show_steps, step_row
 from ragbed.retrieval.index import Index

@@ -4,6 +4,9 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+from runpy import run_path
 from types import MappingProxyType
 from unicodedata import normalize
 
@@ -44,10 +47,24 @@ def language_of_script(word: str) -> str:
 
 def stopwords_of(language: str) -> frozenset[str]:
     """Return the usual stop words of a language; empty if no list is known."""
-    from bm25s import stopwords
-
     name = _LISTS.get(language)
-    return frozenset(getattr(stopwords, f"STOPWORDS_{name}")) if name else frozenset()
+    return _word_lists()[name] if name else frozenset()
+
+
+def function_words() -> frozenset[str]:
+    """Return English words such as `what`, which the short list of stop words lacks."""
+    return _word_lists()["EN_PLUS"]
+
+
+@cache
+def _word_lists() -> Mapping[str, frozenset[str]]:
+    """Return the lists of bm25s. Its file is run alone, because importing the package also imports scipy.sparse."""
+    found = find_spec("bm25s")
+    assert found
+    assert found.origin
+    lists = run_path(str(Path(found.origin).with_name("stopwords.py")))
+    start = "STOPWORDS_"
+    return {name.removeprefix(start): frozenset(words) for name, words in lists.items() if name.startswith(start)}
 
 
 _MARKS = re.compile("[\u0300-\u036f]")
@@ -84,7 +101,5 @@ def only_function_words(text: str) -> bool:
 
 @cache
 def _detectors() -> tuple[Mapping[str, frozenset[str]], frozenset[str], frozenset[str]]:
-    from bm25s import stopwords
-
     lists = {language: stopwords_of(language) for language in DETECTED}
-    return lists, frozenset().union(*lists.values()), frozenset(stopwords.STOPWORDS_EN_PLUS)
+    return lists, frozenset().union(*lists.values()), function_words()

@@ -24,7 +24,7 @@ from starlette.exceptions import HTTPException
 
 from ragbed.agents.checkpoint import open_checkpointer
 from ragbed.documents.errors import RunError, SettingsError
-from ragbed.experiments.analysis.notes import note_models
+from ragbed.experiments.analysis.model_notes import note_models
 from ragbed.experiments.guests.access.access import Access, fields_of_filters
 from ragbed.experiments.guests.operations.edge import EdgeSettings, ProxiedRequests, add_cors, route_path
 from ragbed.experiments.guests.operations.key_reload import reload_on_hangup
