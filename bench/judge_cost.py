@@ -2,8 +2,9 @@
 
     python bench/judge_cost.py --data FOLDER [--questions 100] [--seconds 0.5] [--at-once 16]
 
-FOLDER holds `hotpotqa/hotpot_distractor_100.jsonl`. A server answers every call after SECONDS. The calls alone take
-calls x SECONDS / AT-ONCE. The judge is on the same server. Setting up the run is not included, the summary is.
+FOLDER holds `hotpotqa/hotpot_distractor_100.jsonl`. A server answers every call after SECONDS, give or take 20 %. The
+calls alone take calls x SECONDS / AT-ONCE. The judge is on the same server. A first run of two questions is not
+measured, because it imports what a run needs. Setting up a run is not included, the summary is.
 """
 from __future__ import annotations
 
@@ -32,7 +33,8 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=0.5)
     parser.add_argument("--at-once", type=int, default=16)
     options = parser.parse_args()
-    with server(options.seconds) as url:
+    with server(options.seconds, 0.2) as url:
+        _measure(RUNS["answers, a judge and probes"], url, argparse.Namespace(**{**vars(options), "questions": 2}))
         for name, settings in RUNS.items():
             calls, taken = _measure(settings, url, options)
             ideal = calls * options.seconds / options.at_once
@@ -47,7 +49,8 @@ def _measure(settings: dict[str, Any], url: str, options: argparse.Namespace) ->
         checked = check_settings({
             "name": "judged", "out": folder, "models": f"{url}#m", "reasoning": "direct", "conditions": "provided",
             "benchmark": {"kind": "hotpotqa", "path": str(Path(options.data) / "hotpotqa/hotpot_distractor_100.jsonl"),
-                          "sample": options.questions}, "concurrency": options.at_once, **settings, **judge}, "judged")
+                          "sample": options.questions}, "concurrency": options.at_once, "cache": "off",
+            **settings, **judge}, "judged")
         begun: list[float] = []
         callbacks = RunCallbacks(lambda *_: None, lambda _: begun.append(time.monotonic()), lambda _: None)
         asyncio.run(run(checked, callbacks)).close()

@@ -17,6 +17,7 @@ import platform
 import statistics
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.metadata import PackageNotFoundError, version
@@ -73,10 +74,13 @@ def server(*arguments: float) -> Iterator[str]:
 
 
 def child(name: str, url: str, questions: int, at_once: int = 32, strategy: str = "direct") -> dict[str, float]:
-    """One contestant's seconds, from a process of its own. Proxies are for the network, not for loopback."""
+    """One contestant's seconds, from a process of its own. Proxies are for the network, not for loopback. The cache of
+    calls is empty: with the one of an earlier round, ragbed would send nothing."""
     python = os.environ.get("RAGBED_INSPECT", sys.executable) if name == "inspect_ai" else sys.executable
-    done = subprocess.run([python, HERE / "contestants.py", name, url, str(questions), str(at_once), strategy],
-                          stdout=subprocess.PIPE, text=True, check=True, env={**os.environ, "NO_PROXY": "127.0.0.1"})
+    with tempfile.TemporaryDirectory() as cache:
+        done = subprocess.run([python, HERE / "contestants.py", name, url, str(questions), str(at_once), strategy],
+                              stdout=subprocess.PIPE, text=True, check=True,
+                              env={**os.environ, "NO_PROXY": "127.0.0.1", "RAGBED_CALL_CACHE": cache})
     taken: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
     return taken
 

@@ -37,7 +37,7 @@ def test_kinds_of_vector_index_stand_side_by_side():
 @pytest.mark.slow
 def test_bars_are_measured_by_the_commands_that_they_name():
     done = subprocess.run([sys.executable, BENCH / "bars.py", "--only", "`ragbed"], capture_output=True, text=True,
-                          timeout=300)
+                          timeout=900)
     assert done.stdout.count("<= ") == 3, done.stderr
     assert "commit" in done.stdout.splitlines()[0]
 

@@ -57,13 +57,14 @@ class LocalServer:
 
     async def _start(self) -> Address:
         key = secrets.token_urlsafe(32)
-        self._log = await asyncio.to_thread(tempfile.TemporaryFile, prefix="ragbed-llama-")
-        self._child = await asyncio.create_subprocess_exec(
-            sys.executable, "-P", "-m", "ragbed.experiments.guests.local_models.child", stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE, stderr=self._log, env=child_environment(),
-            # Ctrl-C must not reach the child, which ends when its standard input is closed.
-            start_new_session=True)
+        # Not in a thread, which would still make the file after a cancellation.
+        self._log = tempfile.TemporaryFile(prefix="ragbed-llama-")  # noqa: SIM115  # `aclose` closes it
         try:
+            self._child = await asyncio.create_subprocess_exec(
+                sys.executable, "-P", "-m", "ragbed.experiments.guests.local_models.child",
+                stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=self._log,
+                # Ctrl-C must not reach the child, which ends when its standard input is closed.
+                env=child_environment(), start_new_session=True)
             async with asyncio.timeout(self._settings.start_seconds):
                 return Address(await self._handshake(self._child, key), key)
         except TimeoutError:

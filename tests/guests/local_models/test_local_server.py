@@ -162,11 +162,13 @@ async def test_a_start_that_takes_too_long_or_is_cancelled_leaves_nothing(weight
     with pytest.raises(ModelError, match=r"did not start within 0\.05 s"):
         await server.address()
     assert server.pid is None
-    slow = LocalServer(weights, LocalSettings(context=512))
-    task = asyncio.create_task(slow.address())
-    await asyncio.sleep(0.1)
-    pid = slow.pid
-    task.cancel()
-    await asyncio.gather(task, return_exceptions=True)
-    assert slow.pid is None
-    assert await gone(pid)
+    for steps in (1, 2, 3, 1_000):  # of the event loop, so that it is cancelled at different places
+        slow = LocalServer(weights, LocalSettings(context=512))
+        task = asyncio.create_task(slow.address())
+        for _ in range(steps):
+            await asyncio.sleep(0.0001)
+        pid = slow.pid
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        assert (slow.pid, slow._log) == (None, None)
+        assert await gone(pid)

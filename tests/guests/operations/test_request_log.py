@@ -124,9 +124,9 @@ def test_a_client_that_leaves_is_not_a_failure(logging_server):
         with client_that_leaves(client, path, body):
             until(lambda asked=asked: len(model.requests) > asked)
     assert [json.loads(line)["outcome"] for line in lines(2)] == ["left", "left"]
-    text = client.get("/metrics").text
-    assert 'ragbed_answers_total{configuration="direct",outcome="left"} 2.0' in text
-    assert 'outcome="error"' not in text
+    left = 'ragbed_answers_total{configuration="direct",outcome="left"} 2.0'
+    until(lambda: left in client.get("/metrics").text)  # counted when the call has ended, after the line
+    assert 'outcome="error"' not in client.get("/metrics").text
 
 
 def test_the_trace_of_a_client_goes_on_to_the_model(logging_server):
