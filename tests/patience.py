@@ -4,9 +4,9 @@ import time
 SECONDS = 240
 
 
-def until(true, said=lambda: ""):
-    """Return what a function returns as soon as that counts as true; `said()` is the message if it never does."""
-    end = time.monotonic() + SECONDS
+def until(true, said=lambda: "", seconds=SECONDS):
+    """Return what a function returns as soon as that counts as true; `said()` is the message if it does not in time."""
+    end = time.monotonic() + seconds
     while not (found := true()):
         assert time.monotonic() < end, said()
         time.sleep(0.02)

@@ -51,7 +51,7 @@ def test_a_child_that_needs_too_much_memory_or_depth_says_so_and_goes_on(child):
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems let it live")
 def test_a_program_ends_with_a_parent_that_is_killed(tmp_path):
     code = ("import subprocess, sys; from ragbed.documents.child_process import bind_to_parent; "
-            "subprocess.run(bind_to_parent(['sh', '-c', 'echo $$; exec sleep 60']))")
+            "subprocess.run(bind_to_parent(['sh', '-c', 'echo $$; exec sleep 10000']))")
     with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as parent:
         pid = int(parent.stdout.readline())
         parent.kill()

@@ -232,7 +232,7 @@ def test_who_leaves_the_queue_frees_their_place(gated):
     for _ in range(2):
         with client_that_leaves(client, "/v1/chat/completions", QUESTION):
             until(lambda: figure(client, "ragbed_waiting") == 1)
-        until(lambda: figure(client, "ragbed_waiting") == 0)
+        until(lambda: figure(client, "ragbed_waiting") == 0, seconds=60)  # the call ahead ends by itself after 120
     hold.set()
     first.join()
     assert ask(client).status_code == 200
