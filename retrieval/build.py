@@ -218,7 +218,7 @@ def _build_plan(plan: Sequence[SourcePlan], job: BuildJob, progress: Progress,
         with closing(stream_files(plan, job.previous, parsed)) as stream:
             report = write_index(job, stream, progress)
     parsed.remove()
-    return replace(report, unknown_metadata=unknown, previous=job.previous.manifest if job.previous else None)
+    return replace(report, unknown_metadata=unknown)
 
 
 _FILES = 4  # files of each type and group to measure, spread over their sizes

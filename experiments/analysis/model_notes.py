@@ -1,4 +1,4 @@
-"""A note on models whose replies say little. Commands that need no other notes import it alone."""
+"""Notes on models whose replies are recorded, or that are too small to compare strategies with."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence

@@ -46,7 +46,7 @@ class BuildReport:
     unread_pages: Mapping[str, Sequence[int]] = field(default_factory=dict)  # pages without text, of the same sources
     ocr_pages: Mapping[str, Sequence[int]] = field(default_factory=dict)  # pages read by OCR, of the same sources
     unknown_metadata: tuple[str, ...] = ()  # sources of the given metadata that are not in the index
-    previous: Manifest | None = None  # of the index that was replaced; None if there was none, or it is damaged
+    previous: Manifest | None = None  # of the index in the folder before; None if there was none, or it was damaged
 
 
 BLOCK = 2_048  # windows to embed together; the embedder sorts them by length
@@ -217,14 +217,15 @@ def write_index(job: BuildJob, documents: DocumentStream, progress: Progress) ->
                 write_manifest(_manifest(job, skipped, writer, index, content), fresh)
     index.remove_outdated(held)
     progress("write", 1, 1)
-    old = {} if job.previous is None else job.previous.manifest.sources
+    previous = None if job.previous is None else job.previous.manifest
+    old = {} if previous is None else previous.sources
     return BuildReport(
         len(writer.entries), writer.fresh, writer.chunks, writer.windows, job.embedder.embedded,
         max(writer.windows - job.embedder.embedded, 0) if job.embedder.computes else 0, tuple(skipped),
         _describe(job, index), seconds,
         sum(name in old and old[name].sha256 != entry.sha256 for name, entry in writer.entries.items()),
         len(set(old) - set(writer.entries)), writer.hidden, writer.unread_pages,
-        writer.ocr_pages)
+        writer.ocr_pages, previous=previous)
 
 
 def _add_all(job: BuildJob, documents: DocumentStream, writer: IndexWriter, seconds: dict[str, float],
@@ -301,4 +302,5 @@ def unchanged_report(plan: Sequence[SourcePlan], job: BuildJob) -> BuildReport |
                 canonical(job.metadata_of(source)) == canonical(previous.documents.given.get(entry.document, {}))
                 for source, entry in made.sources.items())))
     reused = made.windows if job.embedder.computes else 0
-    return BuildReport(made.documents, 0, made.chunks, made.windows, 0, reused, (), made.how) if same else None
+    return BuildReport(made.documents, 0, made.chunks, made.windows, 0, reused, (), made.how,
+                       previous=made) if same else None

@@ -52,7 +52,7 @@ def stopwords_of(language: str) -> frozenset[str]:
 
 
 def function_words() -> frozenset[str]:
-    """Return English words such as `what`, which the short list of stop words lacks."""
+    """Return English function words, such as `what`. There are more of them than of stop words."""
     return _word_lists()["EN_PLUS"]
 
 

@@ -1,8 +1,8 @@
 """BM25: find chunks that contain the query's words. Rare words count more.
 
 `Postings` hold the amount that each token adds to a chunk's score, equal to that of bm25s. They are built and searched
-in blocks of chunks, to limit memory. Large postings are kept on disk and mapped. bm25s and scipy.sparse are not
-imported, because that takes a tenth of the time of a search from the command line.
+in blocks of chunks, to limit memory. Large postings are kept on disk and mapped. bm25s is not imported, because it
+imports scipy.sparse, which would delay each search from the command line.
 """
 from __future__ import annotations
 
@@ -306,20 +306,20 @@ def _weigh(blocks: Sequence[Block], vocabulary: int, weights: Mapping[str, Any])
     chunks = sum(block.chunks for block in blocks)
     mean = np.float64(sum(block.scores.sum(dtype=np.float64) for block in blocks) / chunks)
     numbers, places = np.unique(holding, return_inverse=True)
-    exact = np.array([_rarity(number, chunks, weights["method"]) for number in numbers.tolist()])[places]
+    exact = np.array([_idf(number, chunks, weights["method"]) for number in numbers.tolist()])[places]
     idf, absent = exact.astype(np.float32), np.zeros(0, np.float32)
     if weights["method"] in ("bm25l", "bm25+"):
-        absent = (exact * _saturated(0, mean, mean, **weights)).astype(np.float32)
+        absent = (exact * _term_frequency(0, mean, mean, **weights)).astype(np.float32)
     for block in blocks:
         lengths = np.bincount(block.rows, block.scores, block.chunks)[block.rows]
         held = np.repeat(block.tokens, np.diff(block.starts))
-        scores = idf[held] * _saturated(block.scores, lengths, mean, **weights)
+        scores = idf[held] * _term_frequency(block.scores, lengths, mean, **weights)
         block.scores[:] = scores - absent[held] if len(absent) else scores
     return absent
 
 
-def _rarity(holding: int, chunks: int, method: Bm25Method) -> float:
-    """Return the weight of a token that `holding` of the chunks contain. Source: see `Bm25`."""
+def _idf(holding: int, chunks: int, method: Bm25Method) -> float:
+    """Return the inverse document frequency of a token that `holding` of the chunks contain. Source: see `Bm25`."""
     odds = (chunks - holding + 0.5) / (holding + 0.5)
     if method in ("lucene", "robertson"):
         return math.log(1 + odds if method == "lucene" else max(odds, 1))
@@ -327,9 +327,10 @@ def _rarity(holding: int, chunks: int, method: Bm25Method) -> float:
                     (chunks + 1) / (holding + 0.5 if method == "bm25l" else holding))
 
 
-def _saturated(counts: Any, lengths: Any, mean: float, method: Bm25Method, k1: float, b: float, delta: float) -> Any:
-    """Return the weight of tokens that occur `counts` times in chunks of these lengths, in tokens; numbers, or arrays
-    of one shape. Source: see `Bm25`."""
+def _term_frequency(counts: Any, lengths: Any, mean: float, method: Bm25Method, k1: float, b: float,
+                    delta: float) -> Any:
+    """Return the term frequency component of tokens that occur `counts` times in chunks of these lengths in tokens.
+    Both are numbers, or arrays of one shape. Source: see `Bm25`."""
     relative = 1 - b + b * lengths / mean
     if method == "bm25l":
         found = counts / relative
