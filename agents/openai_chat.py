@@ -1,7 +1,8 @@
 """Build chat requests and send them. Only this module imports `langchain_openai`.
 
-`ChatOpenAI` builds the request, but its own way of reading replies is not used: it drops fields of compatible servers
-(`reasoning_content`, `timings`), and takes more CPU time than the request itself. Replies are returned as bytes."""
+`ChatOpenAI` builds the body and the headers. Neither it nor OpenAI's client sends them: together they take more
+processor time than the request itself, and `ChatOpenAI` drops fields of compatible servers (`reasoning_content`,
+`timings`). Replies are returned as bytes."""
 from __future__ import annotations
 
 import json
@@ -23,7 +24,6 @@ from ragbed.documents.http import (
     BadReply,
     Response,
     describe_error,
-    transport_errors,
     unwrap_error,
 )
 from ragbed.documents.http_client import BoundedStream, bounded_client
@@ -35,6 +35,8 @@ class Chat(ChatOpenAI):
     """`ChatOpenAI` for one server, with chat completions only."""
 
     _rename: Mapping[str, str] = PrivateAttr(default_factory=dict)
+    _http: httpx2.AsyncClient = PrivateAttr()
+    _model_request: httpx2.Request = PrivateAttr()  # has the URL and headers of every request
 
     def _get_request_payload(self, input_: Any, *, stop: list[str] | None = None, **kwargs: Any) -> dict[str, Any]:
         payload: dict[str, Any] = super()._get_request_payload(input_, stop=stop, **kwargs)
@@ -60,28 +62,27 @@ class Chat(ChatOpenAI):
         """Send a body once. An error inside HTTP 200 gets its own status. Raises ConnectionError if no complete reply
         arrives, and BadReply if it is too large or compressed."""
         with _convert_errors():
-            try:
-                got = await self.root_async_client.post("/chat/completions", cast_to=httpx2.Response, body=body)
-            except openai.APIStatusError as error:
-                got = error.response
-            return unwrap_error(Response(got.status_code, got.headers, got.content))
+            return await _read(await self._send(body))
 
     async def post_streamed(self, body: Mapping[str, Any], tell: OnEvent, key: str) -> Response:
         """Send a body that requests a stream. Call `tell` with each piece, without the server's key, and return the
         whole reply, or the error that ended the stream. Raises the same errors as `post`, and ValueError for a
         piece that is not JSON."""
         with _convert_errors():
+            got = await self._send({**body, "stream": True}, stream=True)
             try:
-                got = await self.root_async_client.post("/chat/completions", cast_to=httpx2.Response, body=body,
-                                                        stream=True, stream_cls=openai.AsyncStream[object])
-            except openai.APIStatusError as error:
-                return Response(error.response.status_code, error.response.headers, error.response.content)
-            try:
-                if got.headers.get("content-type", "").partition(";")[0].strip().lower() != "text/event-stream":
-                    return unwrap_error(Response(got.status_code, got.headers, await got.aread()))
+                kind = got.headers.get("content-type", "").partition(";")[0].strip().lower()
+                if got.status_code != 200 or kind != "text/event-stream":
+                    return await _read(got)
                 return await self._pieces(got, StreamAssembler(tell, key))
             finally:
                 await got.aclose()
+
+    async def _send(self, body: Mapping[str, Any], stream: bool = False) -> httpx2.Response:
+        content = json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode()
+        model = self._model_request
+        return await self._http.send(httpx2.Request("POST", model.url, headers=model.headers, content=content),
+                                     stream=stream)
 
     async def _pieces(self, got: httpx2.Response, whole: StreamAssembler) -> Response:
         if isinstance(got.stream, BoundedStream):
@@ -103,18 +104,20 @@ class Chat(ChatOpenAI):
         return unwrap_error(Response(got.status_code, got.headers, whole.body()))
 
     async def aclose(self) -> None:
-        await self.root_async_client.close()
+        await self._http.aclose()
+
+
+async def _read(got: httpx2.Response) -> Response:
+    return unwrap_error(Response(got.status_code, got.headers, await got.aread()))
 
 
 @contextmanager
 def _convert_errors() -> Iterator[None]:
+    """Turn errors of the HTTP client, and of the library that reads streams, into ConnectionError."""
     try:
-        with transport_errors():
-            yield
-    except openai.APIConnectionError as error:
-        if isinstance(error.__cause__, BadReply):
-            raise error.__cause__ from None
-        cause = error.__cause__ or error
+        yield
+    except (httpx2.TransportError, openai.APIConnectionError) as error:
+        cause = error.__cause__ if isinstance(error, openai.APIConnectionError) and error.__cause__ else error
         advice = "; check that the server runs and can be reached" if isinstance(cause, httpx2.ConnectError) else ""
         raise ConnectionError(f"{describe_error(cause)}{advice}") from None
 
@@ -123,23 +126,22 @@ def connect(address: Address, served: str, connections: int, rename: Mapping[str
     """Make a chat client for one address and model, without deadlines and retries. `rename` has the server's names of
     parameters. Raises ModelError if the environment's proxy or certificates are unusable."""
     client = bounded_client(address.url, connections)
-    left_out = [name for name, value in address.headers if not value]
-
-    async def leave_out(request: httpx2.Request) -> None:
-        for name in left_out:
-            request.headers.pop(name, None)
-
-    client.event_hooks = {**client.event_hooks, "request": [*client.event_hooks["request"], leave_out]}
     chat = Chat(model=served, base_url=address.url, api_key=SecretStr(address.key), max_retries=0, timeout=None,
-                default_headers=dict(address.headers) or None, default_query=dict(address.query) or None,
                 use_responses_api=False, openai_proxy=None, http_async_client=client,
                 # avoids a warning about proxies; our client uses them
                 http_socket_options=(),
                 # not used, but the default would read the proxy variables
                 http_client=httpx2.Client(trust_env=False))
-    if urlsplit(address.url).hostname != OPENAI_HOST:
-        # do not send OpenAI's organisation and project to other servers
-        chat.root_async_client.organization = None
-        chat.root_async_client.project = None
-    chat._rename = rename or {}
+    sdk = chat.root_async_client
+    headers = {"Authorization": f"Bearer {address.key}", "Content-Type": "application/json",
+               "User-Agent": sdk.user_agent}
+    if urlsplit(address.url).hostname == OPENAI_HOST:  # other servers do not learn OpenAI's organisation and project
+        headers |= {"OpenAI-Organization": sdk.organization or "", "OpenAI-Project": sdk.project or ""}
+    given = {name.lower() for name, _ in address.headers}
+    headers = {name: value for name, value in headers.items() if name.lower() not in given}
+    every = [(name, value) for name, value in (*headers.items(), *address.headers) if value]
+    chat._rename, chat._http = rename or {}, client
+    chat._model_request = client.build_request("POST", f"{address.url}/chat/completions", headers=every,
+                                               params=address.query or None)
+    del chat._model_request.headers["content-length"]
     return chat
