@@ -152,14 +152,14 @@ def next_turn(state: State) -> State:
 
 def build_graph(player: SessionStore, checkpointer: Any = None, made: Mapping[str, Any] | None = None,
                 schema: type[State] = State, begin: Callable[[Any], State] = next_turn,
-                reply: Callable[[Answer], Mapping[str, Any]] | None = lambda answer: {}) -> CompiledGraph:
+                reply: Callable[[Answer], Mapping[str, Any]] = lambda answer: {}) -> CompiledGraph:
     """Compile the graph. `player` provides the sessions, which have strategy, model and retriever.
 
     Args:
         checkpointer: LangGraph checkpointer that saves the state after each step.
         made: stored with each question that is started.
         schema: the state, with further fields that `begin` reads from the input and `reply` adds to an answer.
-        reply: returns these fields; None to leave the answer in the session, without the node `finish`.
+        reply: returns these fields.
     """
     from langgraph.graph import END, START, StateGraph  # takes 0.4 s, and direct play does not need it
 
@@ -181,7 +181,7 @@ def build_graph(player: SessionStore, checkpointer: Any = None, made: Mapping[st
         play = player.session(state)
         emit_steps(play, play.emit or writer)
         answer = play.answer()
-        return {"answer": answer_to_json(answer), "asked": state["question"], **(reply(answer) if reply else {})}
+        return {"answer": answer_to_json(answer), "asked": state["question"], **reply(answer)}
 
     async def next_node(state: State) -> Node:  # LangGraph would run a plain function in a thread
         return _next_node(player.session(state))
@@ -193,12 +193,11 @@ def build_graph(player: SessionStore, checkpointer: Any = None, made: Mapping[st
     graph.add_node("begin", start, input_schema=schema)
     for name, perform in _PERFORM.items():
         graph.add_node(name, node(perform))
-    targets: dict[Hashable, str] = {**{name: name for name in get_args(Node)}, **({} if reply else {"finish": END})}
+    targets: dict[Hashable, str] = {name: name for name in get_args(Node)}
     graph.add_conditional_edges(START, first_node, {"begin": "begin", **targets})
     for name in ("begin", *_PERFORM):
         graph.add_conditional_edges(name, next_node, targets)
-    if reply:
-        graph.add_node("finish", finish).add_edge("finish", END)
+    graph.add_node("finish", finish).add_edge("finish", END)
     return graph.compile(checkpointer=checkpointer)
 
 
@@ -298,10 +297,6 @@ class QuestionPlayer:
     _live: ClassVar[dict[str, Session]] = {}
     _keys: ClassVar[Iterator[int]] = count()
 
-    def session(self, state: State) -> Session:
-        """Return the live session of a state's question."""
-        return self._live[state["id"]]
-
     async def play(self, task: Task, recipe: Reasoning, runtime: Runtime, numbers: Mapping[str, int] = NO_NUMBERS,
                    direct: bool = False) -> Answer:
         """Play a task and return its answer.
@@ -317,16 +312,38 @@ class QuestionPlayer:
             if direct:
                 await play_to_end(play)
             else:
-                await _player_graph().ainvoke({"id": key, "question": task.question, "asked": task.question},
-                                              recursion_limit(runtime.limits), output_keys="id")
+                await _player_graph().ainvoke({"id": key}, recursion_limit(runtime.limits), output_keys="id")
         finally:
             del self._live[key]
         return play.answer()
 
 
+class _LiveState(TypedDict):
+    id: str
+
+
 @cache
 def _player_graph() -> CompiledGraph:
-    return build_graph(QuestionPlayer(), reply=None)
+    """Compile a graph of the same nodes for live sessions. The state has only the session's key, and each node names
+    the next one, because conditional edges and further fields take time. Nothing is streamed, saved or edited."""
+    from langgraph.graph import END, START, StateGraph
+    from langgraph.types import Command
+
+    graph = StateGraph[Any, None, Any, Any](_LiveState)
+    targets: dict[Node, str] = {**{name: name for name in get_args(Node)}, "finish": END}
+
+    def add(name: str, perform: Perform) -> None:
+        async def step(state: _LiveState) -> Any:
+            play = QuestionPlayer._live[state["id"]]
+            if _next_node(play) == name:  # unless this is the start of a question without a search
+                await perform(play, lambda event: None)
+            return Command(goto=targets[_next_node(play)])
+
+        graph.add_node(name, step, destinations=tuple(targets.values()))
+
+    for name, perform in _PERFORM.items():
+        add(name, perform)
+    return graph.add_edge(START, "search").compile()
 
 
 def runtime_of(search: SearchFunction, model: Model, limits: Limits, **others: Any) -> Runtime:

@@ -276,6 +276,7 @@ class BriefResult:
     """
 
     __slots__ = (*_KEPT, "_read")
+    probe_usage = Result.probe_usage
 
     def __init__(self, result: Result, read: Callable[[str, str], Result], shared: dict[Any, Any]) -> None:
         for name in _KEPT:

@@ -43,12 +43,14 @@ class Reuse:
         database: the run's database, which may have calls of earlier settings.
         cache: replies that runs share, if any.
         again: whether to send every call again and store its new reply.
+        changed: whether the database has calls of earlier settings.
         kept, shared: number of replies taken from earlier settings, and from the cache.
     """
 
     database: Database
     cache: CallCache | None
     again: bool = False
+    changed: bool = False
     kept: int = 0
     shared: int = 0
 
@@ -60,7 +62,7 @@ class Reuse:
         caches = loaded("cache")
         cache: CallCache | None = caches["calls"](settings) if "calls" in caches else None
         try:
-            yield cls(database, cache, again)
+            yield cls(database, cache, again, database.has("earlier_calls"))
         finally:
             if cache is not None and (problem := cache.close()):
                 note(problem)
@@ -70,7 +72,7 @@ class Reuse:
         prompt."""
         if self.again:
             return None
-        if self.database.has("earlier_calls"):
+        if self.changed:
             for *row, hash in self.database.read("SELECT * FROM earlier_calls WHERE key = ? AND reply IS NOT NULL",
                                                  (key,)):
                 reply = reply_from_json(json.loads(row[3])) if row_hash(*row) == hash else None

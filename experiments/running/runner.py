@@ -383,9 +383,9 @@ class JobExecutor:
     def _finish_timing(self, record: Record) -> Record:
         """Return the record in its stored form. An answer from the journal keeps its original duration."""
         result, now = record.result, record.timing
-        before = self.folder.timing(result.cell, result.question)
         missed = result.failure is not None and result.failure.kind == "replay_miss"
-        if before is None or now.attempts or missed:
+        before = None if now.attempts or missed else self.folder.timing(result.cell, result.question)
+        if before is None:
             return record
         return record.model_copy(update={"timing": before.model_copy(update={"replayed": now.replayed})})
 
