@@ -1,10 +1,12 @@
 """HTTP clients for model servers: they limit the size of replies, and stay fast with thousands of connections."""
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
-from contextlib import ExitStack
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from functools import partial
 from urllib.request import getproxies
 
+import httpcore2  # part of httpx2
 import httpx2
 
 from ragbed.documents.http import MAX_REPLY_BYTES, SENT_ON, BadReply, is_compressed, is_loopback, proxy_error
@@ -14,6 +16,7 @@ try:
 except ImportError:  # not on Windows, where sockets are no files
     resource = None  # type: ignore[assignment]
 
+_KEPT_SECONDS = 5.0  # unused connections are kept for as long as httpx keeps them
 _OTHER_FILES = 512  # open files besides the connections
 
 
@@ -38,52 +41,78 @@ class BoundedStream(httpx2.AsyncByteStream):
 class SingleConnections(httpx2.AsyncBaseTransport):
     """Sends each request over a connection of its own, and keeps connections for later requests.
 
-    A pool of httpx looks at each of its connections whenever a request begins or ends. With a thousand connections in
-    one pool, that takes longer than the rest of the request, so each pool here has one. The caller limits the number
-    of concurrent requests.
+    A pool of httpx looks at each of its connections whenever a request begins or ends. With a thousand connections,
+    that takes longer than the rest of the request. The caller limits the number of concurrent requests.
     """
 
     def __init__(self, trust_env: bool) -> None:
-        self._context, self._trust_env = httpx2.create_ssl_context(trust_env=trust_env), trust_env
-        self._all: list[httpx2.AsyncHTTPTransport] = []
-        self._free: list[httpx2.AsyncHTTPTransport] = []  # the one that was used last is used first
+        self._context = httpx2.create_ssl_context(trust_env=trust_env)
+        self._all = set[httpcore2.AsyncHTTPConnection]()
+        self._free: list[httpcore2.AsyncHTTPConnection] = []  # the one that was used last is used first
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         """Send a request. Its connection is free when the body of the response is closed."""
-        pool = self._free.pop() if self._free else self._open()
-        with ExitStack() as failed:
-            failed.callback(self._free.append, pool)
-            response = await pool.handle_async_request(request)
+        at = request.url
+        url = httpcore2.URL(scheme=at.raw_scheme, host=at.raw_host, port=at.port, target=at.raw_path)
+        connection = await self._take(url.origin)
+        sent = httpcore2.Request(request.method, url, headers=request.headers.raw, content=request.stream,
+                                 extensions=request.extensions)
+        with ExitStack() as failed, _httpx_errors():
+            failed.callback(self._give_back, connection)
+            got = await connection.handle_async_request(sent)
             failed.pop_all()
-        assert isinstance(response.stream, httpx2.AsyncByteStream)
-        response.stream = _WatchedStream(response.stream, lambda: self._free.append(pool))
-        return response
+        return httpx2.Response(got.status, headers=got.headers, stream=_Body(got, partial(self._give_back, connection)),
+                               extensions=got.extensions)
 
     async def aclose(self) -> None:
-        for pool in self._all:
-            await pool.aclose()
+        for connection in self._all:
+            await connection.aclose()
 
-    def _open(self) -> httpx2.AsyncHTTPTransport:
-        self._all.append(httpx2.AsyncHTTPTransport(
-            verify=self._context, trust_env=self._trust_env, limits=httpx2.Limits(max_connections=1)))
-        return self._all[-1]
+    async def _take(self, origin: httpcore2.Origin) -> httpcore2.AsyncHTTPConnection:
+        while self._free:
+            connection = self._free.pop()
+            if connection.can_handle_request(origin) and not connection.has_expired():
+                return connection
+            self._all.discard(connection)
+            await connection.aclose()
+        connection = httpcore2.AsyncHTTPConnection(origin, self._context, keepalive_expiry=_KEPT_SECONDS)
+        self._all.add(connection)
+        return connection
+
+    def _give_back(self, connection: httpcore2.AsyncHTTPConnection) -> None:
+        if connection.is_available():
+            self._free.append(connection)
+        elif connection.is_closed():  # unless closing was cancelled
+            self._all.discard(connection)
 
 
-class _WatchedStream(httpx2.AsyncByteStream):
-    """Body of a reply that calls a function once when it is closed."""
+class _Body(httpx2.AsyncByteStream):
+    """Body of a response that calls a function once when it is closed."""
 
-    def __init__(self, stream: httpx2.AsyncByteStream, on_close: Callable[[], None]) -> None:
-        self._stream, self._on_close = stream, [on_close]
+    def __init__(self, response: httpcore2.Response, on_close: Callable[[], None]) -> None:
+        self._response, self._on_close = response, [on_close]
 
-    def __aiter__(self) -> AsyncIterator[bytes]:
-        return self._stream.__aiter__()
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        with _httpx_errors():
+            assert isinstance(self._response.stream, AsyncIterable)
+            async for block in self._response.stream:
+                yield block
 
     async def aclose(self) -> None:
         try:
-            await self._stream.aclose()
+            await self._response.aclose()
         finally:
             if self._on_close:
                 self._on_close.pop()()
+
+
+@contextmanager
+def _httpx_errors() -> Iterator[None]:
+    """Raise an error of httpcore as the error of httpx that has its name."""
+    try:
+        yield
+    except (httpcore2.NetworkError, httpcore2.ProtocolError, httpcore2.TimeoutException) as error:
+        raise getattr(httpx2, type(error).__name__)(str(error)) from error
 
 
 def raise_file_limit(wanted: int) -> int:

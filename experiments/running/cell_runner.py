@@ -54,7 +54,7 @@ class CellRunner:
         self._player = QuestionPlayer()
         journal = model.journal
         changed = journal.database is not None and journal.database.has("earlier_calls")  # few calls are sent
-        self._direct = changed or journal.mode == "replay" or tasks.cell.reasoning == SEARCH_ONLY
+        self._direct = changed or journal.mode == "replay" or tasks.cell.reasoning in (SEARCH_ONLY, PIPELINE)
 
     async def answer(self, question: Question) -> Answer:
         """Answer one question."""

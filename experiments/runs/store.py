@@ -149,9 +149,8 @@ class RunFolder:
 
     def timing(self, cell: str, question: str) -> Timing | None:
         """Return when a question was answered in a cell and how long it took; None without a record."""
-        rows = (row for name in ("records", "earlier_records") if name == "records" or self.database.has(name)
-                for row in self.database.read(
-                    f"SELECT timing FROM {name} WHERE cell = ? AND question = ?", (cell, question)))  # noqa: S608
+        rows = (row for name in ("records", "earlier_records") if self.database.has(name) for row in self.database.read(
+            f"SELECT timing FROM {name} WHERE cell = ? AND question = ?", (cell, question)))  # noqa: S608
         first = next(rows, None)
         return self._read(Timing, cell, question, first[0]) if first else None
 
