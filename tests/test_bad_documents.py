@@ -99,6 +99,7 @@ def _stream(entries: str, data: str) -> str:
     return f"<< {entries} /Length {len(data)} >>\nstream\n{data}\nendstream"
 
 
+@pytest.mark.slow
 def test_a_parser_that_is_killed_is_named_and_the_next_file_is_read(tmp_path: Path) -> None:
     (tmp_path / "a.html").write_text("<p>fine")
     (tmp_path / "b.html").write_text("<table>" + "<tr><td>1</td><td>2</td></tr>" * 150_000)

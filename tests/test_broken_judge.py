@@ -116,6 +116,7 @@ def run_two(serve, town, grading, **settings):
                        calls={"calls": {"attempts": 1}}, **settings)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("broken", [{"status": 400}, {"status": 500}, "Hm."])
 def test_a_judge_that_fails_for_one_cell_scores_only_the_other(serve, town, ragbed, broken):
     config = run_two(serve, town, lambda asked: broken if "STEPS" in asked else "Grade: Correct")

@@ -65,6 +65,7 @@ def taken(tmp_path, ragbed, offline):
     return take
 
 
+@pytest.mark.slow
 def test_placed_evidence_with_several_strategies_is_made_again_to_the_byte(serve, town, taken, offline, ragbed):
     server = serve(town.reply)
     other = taken(town.config(server.url, reasoning=["direct", "least_to_most"], conditions=["provided", "gold"],

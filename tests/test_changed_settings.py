@@ -52,6 +52,7 @@ CHANGES = [  # (settings, changed settings, calls that are asked, words of the l
     ({}, {"repeats": 2}, 6, "repeats was 1, is 2")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("first", "then", "asked", "says"), CHANGES, ids=[says for *_, says in CHANGES])
 def test_a_run_whose_settings_changed_asks_only_that_and_equals_a_fresh_run(
         loop, town, tmp_path, first, then, asked, says):

@@ -32,6 +32,7 @@ def child(tmp_path, monkeypatch):
     started.stop()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("action", "reason"), [
     ("sleep", "it took longer than 5 seconds"), ("exit", "its process ended with exit status 3"),
     ("kill", "its process ended with SIGKILL")])

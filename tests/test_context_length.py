@@ -179,6 +179,7 @@ async def test_cached_tokens_that_are_no_part_of_the_count_are_added(serve, usag
     assert done.reply.usage == Usage(507, 2, 500, 1, None)
 
 
+@pytest.mark.slow
 def test_an_answer_to_a_prompt_that_was_cut_has_a_note_and_the_run_a_count(ragbed, serve, tmp_path):
     def script(body):
         long = len(body["messages"][-1]["content"].split()) > 60

@@ -55,6 +55,7 @@ def test_llms_txt_has_the_form_of_its_specification_and_every_page_once():
     assert sorted(linked) == sorted({*PAGES, *(path.name for path in DOCS.glob("*.ipynb"))})
 
 
+@pytest.mark.slow
 def test_the_site_is_built_and_loads_nothing_from_elsewhere(copy):
     status, said = build(copy)
     assert (status, "No issues found" in said) == (0, True), said

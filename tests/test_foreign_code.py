@@ -90,6 +90,7 @@ def test_its_output_is_not_mixed_into_the_json_on_standard_output(here, serve, r
     assert "as it is played" in err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("line", "said"), [
     ("os._exit(0)", "ends its process: without output"),
     ("while True: pass", "yields nothing and does not end: stuck.py:5, in <module>")])

@@ -143,6 +143,7 @@ def defies(task):
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["sleeps", "loops"])
 def test_a_strategy_that_blocks_ends_its_question_and_no_more(name, serve, town, ragbed, monkeypatch):
     monkeypatch.chdir(town.folder)

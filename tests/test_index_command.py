@@ -26,6 +26,7 @@ def large_pdf(path):
     path.write_bytes(path.read_bytes() + b"\n%" + os.urandom(4_500_000).replace(b"\n", b"x") + b"\n%%EOF\n")
 
 
+@pytest.mark.slow
 def test_a_tiny_broken_file_does_not_inflate_the_estimate(pages):
     large_pdf(pages / "large.pdf")
     (pages / "broken.pdf").write_bytes(b"%PDF-1.4 broken!")

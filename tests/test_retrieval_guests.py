@@ -3,6 +3,8 @@ import os
 import subprocess
 import sys
 
+import pytest
+
 THEIRS = '''
 from typing import Literal
 from ragbed.guests import Guest
@@ -48,6 +50,7 @@ print(json.loads((folder / "idx" / "manifest.json").read_text())["kind"], "First
 """
 
 
+@pytest.mark.slow
 def test_kinds_of_an_installed_guest_are_used_by_name(tmp_path):
     about, pages = tmp_path / "theirs-1.dist-info", tmp_path / "pages"
     about.mkdir()

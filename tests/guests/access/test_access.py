@@ -70,6 +70,7 @@ def routes(client, key, index):
         yield f"chunk {row}", get(f"/documents/{chunk.document}?chunk={chunk.id}")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("key", [ANN, BOB, EVE])
 @pytest.mark.parametrize("retriever", ["bm25", "dense", "fused"])
 def test_no_route_shows_what_the_rule_does_not_allow(serve, index, tmp_path, key, retriever):

@@ -24,6 +24,7 @@ def short(monkeypatch):
     monkeypatch.setattr(functions, "SECONDS", 2.0)
 
 
+@pytest.mark.slow
 def test_tools_of_a_server_are_called_and_marks_of_prompts_are_disarmed():
     first, second, wrong = use([{**server(), "only": ["forecast", "inject"]}], CORPUS,
                                ("forecast", {"city": "Oslo", "days": 2}), ("inject", {}), ("forecast", {"days": "x"}))
@@ -52,6 +53,7 @@ def test_a_server_whose_tools_change_is_not_used_again(tmp_path):
     assert after.failure == "forecast: it has changed since the run began; start a new run to use it"
 
 
+@pytest.mark.slow
 def test_a_command_gets_only_the_named_variables(monkeypatch):
     monkeypatch.setenv("TEST_ONE", "1")
     monkeypatch.setenv("TEST_TWO", "2")
@@ -59,6 +61,7 @@ def test_a_command_gets_only_the_named_variables(monkeypatch):
     assert texts(output)[0] == "TEST_TWO"
 
 
+@pytest.mark.slow
 def test_a_server_over_http():
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
@@ -77,6 +80,7 @@ def test_a_server_over_http():
         process.wait()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("setting", "why"), [
     ({**server(), "only": ["forcast"]}, "has no tool 'forcast'; did you mean 'forecast'?"),
     ({"mcp": {"command": ["/no/such/program"]}}, "No such file"),

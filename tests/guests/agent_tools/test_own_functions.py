@@ -69,6 +69,7 @@ def test_results_are_text_json_or_passages(my):
     assert texts(none) == ["null"]
 
 
+@pytest.mark.slow
 def test_whatever_a_function_does_wrong_is_a_failure_and_the_next_call_works(my, monkeypatch, capfd):
     monkeypatch.setattr(functions, "SECONDS", 1.0)
     names = ("hang", "prints", "raises", "exits", "dies", "nonsense", "huge", "attacks", "recurses", "span", "lookup")

@@ -141,6 +141,7 @@ def entailed(folder, *pairs):
     return torch.softmax(out.logits, -1)[:, 1].tolist()
 
 
+@pytest.mark.slow
 def test_a_cross_encoder_gives_the_highest_probability_that_a_passage_or_all_together_entail_the_sentence(nli):
     sources, sentences = ["ada founded it", "in 1999"], ["wind", "zebra eats grass"]
     found = [NliSupport(model=str(nli)).value(one, sources, "") for one in sentences]

@@ -157,6 +157,7 @@ DAMAGE = ["UPDATE replies SET reply = replace(reply, '555 people', '999 people')
           "UPDATE replies SET hash = NULL", "UPDATE replies SET reply = x'00ff'", "UPDATE replies SET reply = NULL"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("damage", DAMAGE)
 def test_a_damaged_reply_is_never_used_and_is_replaced(run, town, file, damage):
     run("one")

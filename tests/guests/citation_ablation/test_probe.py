@@ -70,6 +70,7 @@ def test_probes_are_asked_with_the_prompts_of_their_cell(probing, ragbed, tmp_pa
     assert ["Weigh every word." in body["messages"][-1]["content"] for body, _ in server.requests] == [True] * 8
 
 
+@pytest.mark.slow
 def test_a_finished_run_is_asked_for_its_probes_alone_and_is_then_the_run_that_was_probed_at_once(
         probing, town, ragbed):
     server, path = probing()

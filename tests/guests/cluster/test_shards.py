@@ -36,6 +36,7 @@ def divided(town, url):
                        retriever={"kind": "bm25", "over": "all", "k": 3})
 
 
+@pytest.mark.slow
 def test_a_merged_run_has_the_summary_of_the_run_that_was_never_divided(serve, town, ragbed):
     path = divided(town, serve(town.reply).url)
     for number in range(1, 4):
@@ -52,6 +53,7 @@ def test_a_merged_run_has_the_summary_of_the_run_that_was_never_divided(serve, t
     assert (town.run / "summary.json").read_bytes() == merged
 
 
+@pytest.mark.slow
 def test_a_killed_shard_is_continued_and_lost_or_other_ones_are_named(serve, town, ragbed):
     waiting = threading.Event()
     server = serve(lambda body: {"text": town.reply(body), **({} if len(server.requests) < 4 else {"hold": waiting})})

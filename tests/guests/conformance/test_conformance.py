@@ -36,6 +36,7 @@ def catalogue(tmp_path_factory):
     return dict(zip(KNOWN, check_strategies([(family, needed.get(name, name)) for family, name in KNOWN]), strict=True))
 
 
+@pytest.mark.slow
 def test_strategies_of_each_family_keep_every_promise():
     some = [("reasoning", "direct"), ("reasoning", "react"), ("retrieval", "corrective"), ("history", "rewrite")]
     assert [one for verdicts in check_strategies(some) for one in verdicts if not one.passed] == []

@@ -336,6 +336,7 @@ FIGURES = ("original right", "follow rate", "stick rate", "follow rate where rig
            "refusal on removal", "unrelated right", "invariance")
 
 
+@pytest.mark.slow
 def test_a_reader_follows_its_documents_a_memoriser_sticks_and_the_two_are_tested(built, serve, town, ragbed):
     rows = records(built)
     url = serve(reader(rows)).url

@@ -236,6 +236,7 @@ def test_shards_in_processes_make_the_set_that_was_never_divided(serve, build):
     assert files(launched) == files(whole)
 
 
+@pytest.mark.slow
 def test_shards_make_the_set_that_was_never_divided(serve, build, ragbed, sources, tmp_path):
     server = serve(writer)
     whole, _ = build(server.url, "whole")

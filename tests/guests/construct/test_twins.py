@@ -126,6 +126,7 @@ class Perfect:
 """
 
 
+@pytest.mark.slow
 def test_agents_with_grep_and_with_a_perfect_retriever_differ_as_known_beforehand(ragbed, serve, built, tmp_path):
     answers = {item["question"]: item["answers"][0] for item in items(built)}
     (tmp_path / "perfect.py").write_text(PERFECT, encoding="utf-8")

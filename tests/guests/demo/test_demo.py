@@ -9,6 +9,7 @@ from ragbed.experiments.guests.demo.demo import QUESTIONS, RECORDED
 CASSETTE = SHIPPED / f"{RECORDED.removeprefix('recorded:')}.cassette.jsonl.gz"
 
 
+@pytest.mark.slow
 def test_the_recording_answers_the_first_questions_without_a_miss_and_says_what_it_is(ragbed, tmp_path):
     first = {"kind": "demo", "limit": 6}
     (tmp_path / "six.json").write_text(json.dumps({

@@ -134,6 +134,7 @@ def hashes(run):
         return connection.execute("SELECT cell, question, hash FROM records ORDER BY cell, question").fetchall()
 
 
+@pytest.mark.slow
 def test_a_race_drops_what_is_worse_and_is_the_same_after_a_kill(settings, tmp_path, ragbed):
     server, path = settings
     run = tmp_path / "runs" / "numbers-race"

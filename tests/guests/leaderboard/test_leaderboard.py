@@ -76,6 +76,7 @@ def test_the_page_loads_nothing_shows_every_row_without_scripts_and_says_what_a_
     assert "A submitter can invent replies and token counts, choose passages" in page.select_one(".note").get_text()
 
 
+@pytest.mark.slow
 def test_altered_submissions_are_refused_each_with_its_reason(cheats, folder, made, ragbed):
     def settings(name, value):
         return lambda lines: lines[0]["run"]["settings"].update({name: value})
@@ -109,6 +110,7 @@ def test_altered_submissions_are_refused_each_with_its_reason(cheats, folder, ma
     assert len(page.select("section[data-benchmark] tbody tr")) == 2
 
 
+@pytest.mark.slow
 def test_calls_and_texts_that_the_run_does_not_make_are_refused(cheats, folder, ragbed):
     from random import Random
 
@@ -143,6 +145,7 @@ def test_a_passage_with_the_answer_written_into_it_is_refused(cheats, folder, tm
     assert reasons(ragbed, folder) == {"told": "a search found a passage that is not in the benchmark's documents"}
 
 
+@pytest.mark.slow
 def test_hostile_names_are_text_on_the_page(cheats, folder, tmp_path, ragbed):
     hostile = "<img onerror><b>\u202e"
     import ragbed as package

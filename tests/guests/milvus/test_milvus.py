@@ -109,6 +109,7 @@ def clustered(count: int) -> np.ndarray:
     return (rows / np.linalg.norm(rows, axis=1, keepdims=True)).astype(np.float32)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "least"), [(Flat(), 1.0), (Hnsw(), 0.98)])
 def test_milvus_finds_what_faiss_finds(uri, kind, least, tmp_path):
     vectors = clustered(1_000)
@@ -135,6 +136,7 @@ def test_a_mask_becomes_a_filter_of_milvus(file, tmp_path, monkeypatch):
         assert among[rows[rows >= 0]].all()
 
 
+@pytest.mark.slow
 def test_only_changes_are_sent_and_equal_texts_are_told_apart(uri, pages, tmp_path):
     report = build_index([pages], tmp_path / "idx", settings(uri), embedder=Words())
     assert "all 6 vectors are compared by Milvus (exact" in report.how
@@ -228,6 +230,7 @@ def test_errors_are_one_line_without_the_token(pages, tmp_path, ragbed, monkeypa
                    says=["pymilvus is not installed; run: pip install 'ragbed[milvus]'"])
 
 
+@pytest.mark.slow
 def test_a_file_that_another_process_has_open_is_named(pages, file, tmp_path, ragbed):
     build_index([pages], tmp_path / "idx", settings(file), embedder=Words())
     assert found(tmp_path / "idx", "zebras", 1)

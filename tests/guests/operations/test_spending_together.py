@@ -69,6 +69,7 @@ def ask(client, key=ANN):
     return client.post("/v1/chat/completions", headers={"Authorization": f"Bearer {key}"}, json=asked).status_code
 
 
+@pytest.mark.slow
 def test_two_servers_let_no_key_exceed_its_limit_by_more_than_an_answer(two):
     clients = two(lambda body: ANSWER, "35/day")
     assert [ask(client) for client in clients] == [200, 200]

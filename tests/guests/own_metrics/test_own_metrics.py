@@ -74,6 +74,7 @@ def test_functions_score_a_run_like_metrics_of_ragbed(town, serve, ragbed, place
         "3.0", "11.0", "0.0", "2.0"}
 
 
+@pytest.mark.slow
 def test_another_process_checks_a_gate_on_an_own_metric(town, serve, ragbed, place):
     path = town.config(serve(town.reply).url, reasoning=["direct", "least_to_most"], metrics="my.py:words")
     assert ragbed("run", path)[0] == 0

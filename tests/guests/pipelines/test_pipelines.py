@@ -215,6 +215,7 @@ def test_an_error_with_the_status_of_a_busy_server_is_retried(pipes):
     assert {one["outcome"] for one in found.values()} == {"answered"}
 
 
+@pytest.mark.slow
 def test_a_command_reads_json_and_writes_json_or_text(pipes, town):
     script = town.folder / "say.sh"
     script.write_text("#!/bin/sh\nread line\ncase \"$line\" in\n"

@@ -59,6 +59,7 @@ def asked(town):
     return [json.loads(line) for line in (town.folder / "asked").read_text().splitlines()]
 
 
+@pytest.mark.slow
 def test_a_program_calls_the_tools_of_its_question_and_its_calls_are_the_trajectory(harness, town, ragbed):
     path = harness(COMMAND)
     code, _, err = ragbed("run", path)
@@ -145,6 +146,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("pipeline", "limits", "outcome", "says"), [
     ({**COMMAND, "argv": [sys.executable, "failing.py"]}, {}, "error", "harness: exit status 3"),
     ({**PYTHON, "factory": "failing.py:raises"}, {}, "error", "/[key]/mcp"),

@@ -168,6 +168,7 @@ def test_a_base_that_has_not_finished_or_was_raced_is_refused(branches):
     assert "how many questions were asked" in err
 
 
+@pytest.mark.slow
 def test_repeats_are_one_cell_and_a_policy_file_with_an_unknown_key_is_refused(tmp_path, ragbed, serve):
     made = Branches(tmp_path, ragbed, serve(WORSE), repeats=2)
     made.run_main()

@@ -87,6 +87,7 @@ def test_a_required_field_that_is_null_is_missing(serve, index, tmp_path):
         assert "messages" in refused.json()["error"]["message"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("line", "status", "kind"), [
     ({"drop": True}, 502, "connection"), ({"text": "Norway [1].", "cut": True}, 502, "connection"),
     ({"pieces": [delta(content="Nor")], "cut": True}, 502, "connection"),
@@ -140,6 +141,7 @@ def hanging_model():
         thread.join(SECONDS)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stream", [True, False])
 def test_a_client_that_goes_away_ends_the_call_and_the_record_says_so(index, tmp_path, stream):
     with hanging_model() as (url, asked, gone), client_of(index, url, tmp_path / "t") as client:

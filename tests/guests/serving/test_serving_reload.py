@@ -53,6 +53,7 @@ def swap(client, text):
     build_index([client.folder / "oslo.txt"], client.folder / "index")
 
 
+@pytest.mark.slow
 def test_new_questions_find_what_is_new_and_those_under_way_end_on_the_old(swapped):
     old = weakref.ref(swapped.opened.configurations["direct"].assistant.index)
     late = []

@@ -127,6 +127,7 @@ def test_a_killed_workers_question_is_ended_and_its_thread_goes_on(serve, capita
         assert supervisor.wait(SECONDS) == 0
 
 
+@pytest.mark.slow
 def test_workers_that_cannot_start_are_one_line(capitals, tmp_path):
     (tmp_path / "t").mkdir()
     (tmp_path / "t" / "traffic.sqlite").write_text("no database, and long enough to be read as one" * 99)

@@ -164,6 +164,7 @@ async def test_jobs_wait_while_paused_and_as_many_run_as_the_file_says(tmp_path)
     assert notes[1:] == ["resumed", "concurrency is now 5"]
 
 
+@pytest.mark.slow
 def test_a_run_that_was_paused_and_slowed_has_the_same_results_and_leaves_no_control_file(serve, town, ragbed):
     seen, lock = [], threading.Lock()
 
