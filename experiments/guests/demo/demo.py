@@ -34,7 +34,7 @@ _MIN_QUESTIONS, _TRIED = 6, 2  # smallest number of live questions, and number o
 
 
 def demo(model: str, out: Path, fresh: bool, live: bool, json: bool, full: bool = False) -> None:
-    """Run the recorded questions, then the first of them with the live model too, and print the recorded run's table.
+    """Run the recorded questions and print their table, then run the first of them with the live model too.
 
     With `live` the model answers all questions instead.
     """
@@ -55,23 +55,19 @@ def demo(model: str, out: Path, fresh: bool, live: bool, json: bool, full: bool 
                 one = both(min(max(_count_fitting(few), _MIN_QUESTIONS), every))
             note(f"{one.folder}: the first {one.benchmark.limit} of {every} questions")
         carry_out(one, fresh=fresh, json=json or not live, put=put if json else lambda _: None, full=full)
-        finished.append(one.folder)
+        if one.name == "demo" and not json:
+            with open_finished(one.folder) as recorded:
+                print_summary(recorded.summary, full)
+            say(closing_line(one.folder))
+        elif one.name == "demo-live" and not json:
+            say(f"report with the live model {model}: {one.folder / 'report.html'}")
 
-    finished: list[Path] = []
     begun = not fresh and (both(_MIN_QUESTIONS).folder / "manifest.json").is_file()  # an earlier run keeps its size
     asked = int(read_manifest(both(_MIN_QUESTIONS).folder).benchmark["questions"]) if begun else _MIN_QUESTIONS
     if live:
         in_turn([settings("demo-all-live", every, models=model)], carry, json, fresh)
         return
-    try:
-        in_turn([settings("demo", every, models=RECORDED), both(asked)], carry, json, fresh)
-    finally:  # also if the live part fails or is interrupted
-        if finished and not json:
-            for folder in finished[1:]:
-                say(f"report with the live model {model}: {folder / 'report.html'}")
-            with open_finished(finished[0]) as recorded:
-                print_summary(recorded.summary, full)
-            say(closing_line(finished[0]))
+    in_turn([settings("demo", every, models=RECORDED), both(asked)], carry, json, fresh)
 
 
 def _count_fitting(few: RunSettings) -> int:

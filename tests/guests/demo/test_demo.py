@@ -1,5 +1,8 @@
 """The demo: what is recorded covers its questions, is the same anywhere, and stands beside a live model."""
 import json
+import subprocess
+import sys
+import threading
 
 import pytest
 
@@ -48,3 +51,21 @@ def test_the_demo_asks_a_live_model_as_many_questions_as_fit_and_a_second_time_t
     assert len(server.requests) == calls
     assert all((tmp_path / name / "report.html").is_file() for name in ("demo", "demo-live"))
     assert {cell["n"] for cell in ragbed.json(*command, "--fresh")[1]["cells"]} == {every}  # a server this fast
+
+
+@pytest.mark.slow
+def test_the_table_of_the_recorded_replies_is_there_before_the_live_model_answers(serve, tmp_path):
+    asked, hold = [], threading.Event()
+
+    def answer(_):
+        hold.wait(240)
+        asked.append(1)
+        return json.dumps({"refused": True, "answer": "", "citations": []})
+
+    command = [sys.executable, "-m", "ragbed", "demo", "--model", f"{serve(answer).url}#m", "--out", tmp_path]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as demo:
+        assert any(line.startswith("direct · retrieved") for line in demo.stdout)
+        assert any(line.endswith(f"; next: ragbed diagnose {tmp_path / 'demo'}\n") for line in demo.stdout)
+        assert not asked
+        demo.terminate()
+        hold.set()
