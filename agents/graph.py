@@ -303,8 +303,8 @@ class QuestionPlayer:
 
         Args:
             numbers: fixed evidence numbers by chunk id, for follow-up questions.
-            direct: play without LangGraph, which would take most of the time if every reply is in the journal, or if no
-                model is asked, or only a pipeline.
+            direct: play without LangGraph, which would take most of the time if no model is asked, as when every reply
+                is recorded, or comes from a pipeline.
         """
         key = str(next(self._keys))
         play = self._live[key] = Session(task, recipe, runtime, numbers)

@@ -16,6 +16,7 @@ from datetime import UTC, datetime
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+from ragbed.agents.cassette import RECORDED
 from ragbed.agents.graph import QuestionPlayer, runtime_of
 from ragbed.agents.tools import QUESTION_TOOLS
 from ragbed.agents.types import Answer, Cost, DecisionStep, GenerateStep, SearchStep, Step, ToolStep
@@ -54,7 +55,9 @@ class CellRunner:
         self._player = QuestionPlayer()
         journal = model.journal
         changed = journal.database is not None and journal.database.has("earlier_calls")  # few calls are sent
-        self._direct = changed or journal.mode == "replay" or tasks.cell.reasoning in (SEARCH_ONLY, PIPELINE)
+        recorded = tasks.settings.calls.config(tasks.cell.model).model.startswith(RECORDED)
+        self._direct = (changed or recorded or journal.mode == "replay"
+                        or tasks.cell.reasoning in (SEARCH_ONLY, PIPELINE))
 
     async def answer(self, question: Question) -> Answer:
         """Answer one question."""
