@@ -35,6 +35,7 @@ def results(folder: Path, **settings: float) -> dict[str, str]:
     return {item.source: item.reason if isinstance(item, DocumentError) else item.plain.strip() for item in read}
 
 
+@pytest.mark.slow
 def test_every_bad_document_is_named_and_the_rest_is_read(tmp_path: Path) -> None:
     whole = pdf()
     files = {

@@ -135,6 +135,7 @@ def test_a_judge_that_fails_for_one_cell_scores_only_the_other(serve, town, ragb
         assert frame.mean().to_dict() == pytest.approx({"direct": 1.0, "chain_of_thought": float("nan")}, nan_ok=True)
 
 
+@pytest.mark.slow
 def test_unjudged_answers_leave_bounds_wherever_a_score_is_shown(serve, town, ragbed):
     """The judge grades nothing of every third town: 10 of 29 answers of one cell."""
     def grading(asked):

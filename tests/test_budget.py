@@ -77,6 +77,7 @@ def test_the_judge_spends_too(serve, town, ragbed):
     assert len(models) <= 3 + 2
 
 
+@pytest.mark.slow
 def test_when_the_seconds_are_over_the_questions_under_way_are_given_up(serve, town, ragbed):
     never, answered = threading.Event(), 4
 

@@ -140,6 +140,7 @@ CALL = draw.tuples(draw.integers(0, 6),  # turns of the loop before it begins
                    draw.none() | draw.integers(0, 20))  # turns before it is cancelled
 
 
+@pytest.mark.slow
 @given(draw.integers(1, 5), draw.lists(CALL, min_size=1, max_size=30))
 @examples(max_examples=60)
 def test_no_wake_up_is_lost_and_no_place_given_twice_whatever_is_refused_or_cancelled(ceiling, calls):

@@ -127,6 +127,7 @@ def test_calls_that_failed_are_asked_again_when_settings_change(serve, town, rag
     assert {record["result"]["failure"] for record in town.records()} == {None}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("twice", [pytest.param(False, marks=pytest.mark.slow), True])
 def test_a_killed_run_with_changed_settings_goes_on_and_equals_a_fresh_one(serve, town, ragbed, twice):
     held = threading.Event()

@@ -125,6 +125,7 @@ def test_a_whole_novel_is_known_to_be_too_long_before_any_call(ragbed, town, rea
     assert all(record["timing"]["attempts"] == 0 for record in town.records())
 
 
+@pytest.mark.slow
 def test_what_is_found_of_the_same_novels_is_answered(ragbed, town, read):
     path = town.config(read.url, benchmark=write_novels(town.folder), conditions=["full", "retrieved"],
                        calls={"context": LIMIT}, retriever={"k": 3})

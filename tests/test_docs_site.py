@@ -65,6 +65,7 @@ def test_the_site_is_built_and_loads_nothing_from_elsewhere(copy):
     assert (copy / "site" / "llms.txt").is_file()
 
 
+@pytest.mark.slow
 def test_a_broken_link_ends_the_build(copy):
     with (copy / "docs" / "races.md").open("a", encoding="utf-8") as page:
         page.write("\n[a page](gone.md) and [an anchor](commands.md#gone)\n")

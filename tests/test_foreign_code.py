@@ -107,6 +107,7 @@ def test_threads_and_processes_do_not_block_the_check(checked):
         assert verdict.passed is False
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("line", "promise", "said"), [
     ("time.sleep(1000)", "ends", "yields nothing and does not end: busy.py:9, in recipe"),
     pytest.param("for n in range(300_000): print(n)", "io", "prints '0", marks=pytest.mark.slow)])

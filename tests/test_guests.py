@@ -174,6 +174,7 @@ async def test_its_tool_is_offered_to_mcp_clients(tmp_path, monkeypatch):
     assert "next_ferry" in {tool.name for tool in await server.list_tools()}
 
 
+@pytest.mark.slow
 def test_a_broken_guest_is_one_line_and_everything_else_works(tmp_path):
     install(tmp_path / "site", ferries=FERRIES, **BROKEN)
     (ferry, metrics, schema, late, run), stderr = carry_out(

@@ -53,6 +53,7 @@ def left_beside(index: Path) -> list[str]:
     return [path.name for path in index.parent.glob(".index*")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("stage", "done", "parsed", "embedded"), [
     pytest.param("parse", 20, (1, FILES - 20), FILES - 1, marks=pytest.mark.slow),
     ("embed", 20, (0, FILES - 20), FILES - 10), pytest.param("write", 0, (0, 0), 0, marks=pytest.mark.slow)])

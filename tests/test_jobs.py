@@ -93,6 +93,7 @@ def run_of(serve, town, ragbed):
     return run
 
 
+@pytest.mark.slow
 def test_prompts_are_sent_in_that_order_and_the_results_do_not_depend_on_it(run_of):
     server, alone = run_of(1)
     shown = [body["messages"][1]["content"].partition("Rules:")[0] for body, _ in server.requests]

@@ -28,6 +28,7 @@ def rows(texts, query, **settings):
     return [int(hit.chunk.document) for hit in hits]
 
 
+@pytest.mark.slow
 def test_particles_are_no_part_of_a_word():
     assert tokens("서울은") == tokens("서울에서") == tokens("서울의") == ["서울"]
     texts = ["서울에서 만난 사람들", "부산은 항구 도시이다"]

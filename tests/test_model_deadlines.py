@@ -77,6 +77,7 @@ async def test_a_question_already_over_sends_nothing(serve):
     assert server.requests == []
 
 
+@pytest.mark.slow
 async def test_calls_at_once_are_bounded_and_waiting_costs_the_call_nothing(serve):
     never = threading.Event()
     server = serve(lambda body: {"text": "ok", "delay": 0.3} if body["max_tokens"] == 9 else {"hold": never})

@@ -24,6 +24,7 @@ def reply(body):
     return "NOTHING" if "missing" in body["messages"][-1]["content"] else "<Answer>7 [1]</Answer>"
 
 
+@pytest.mark.slow
 def test_a_new_strategy_keeps_every_promise_and_is_run_by_the_commands_that_are_printed(empty, ragbed, serve):
     status, out, _ = ragbed("new", "strategy", "look_twice")
     assert status == 0
@@ -38,6 +39,7 @@ def test_a_new_strategy_keeps_every_promise_and_is_run_by_the_commands_that_are_
     assert [row["reasoning"] for row in found] == ["look_twice", "direct"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", [
     pytest.param([], id="reasoning"), pytest.param(["--retrieval"], id="retrieval", marks=pytest.mark.slow)])
 def test_a_new_strategy_is_tested_by_the_tests_that_come_with_it(empty, ragbed, options):

@@ -108,6 +108,7 @@ def written(body):
     return "What is its population?" if number == "3" else f"What is the population of town {number}?"
 
 
+@pytest.mark.slow
 def test_variations_are_a_factor_of_a_run_whose_records_have_both_and_whose_judge_has_the_question_as_asked(
         serve, town, ragbed):
     answering, writing, grading = serve(town.reply), serve(written), serve(lambda body: "Grade: Correct")

@@ -60,6 +60,7 @@ def test_choices_say_how_many_questions_they_would_leave(visit, shop_url):
     assert page.locator("[name=wrong] option").all_inner_texts()[1:] == ["1 direct (0)", "2 draft (2)", "3 plan (0)"]
 
 
+@pytest.mark.slow
 def test_an_address_opens_the_same_view(visit, shop_url):
     page = visit(shop_url)
     settle(page, lambda: page.fill("[name=text]", "capital"))

@@ -43,6 +43,7 @@ def attack_url(tmp_path_factory):
     return attack().write(tmp_path_factory.mktemp("attack"), HOSTILE).as_uri()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("width", [390, pytest.param(1280, marks=pytest.mark.slow)])
 def test_neither_a_phone_nor_a_desk_needs_sideways_scrolling(visit, attack_url, width):
     page = visit(attack_url, viewport={"width": width, "height": 800}, is_mobile=width < 500)
@@ -65,6 +66,7 @@ def test_a_long_line_begins_and_can_be_shown_further(visit, attack_url):
     assert passage.locator(".cut").inner_text() == "700,005 further characters are left out here."
 
 
+@pytest.mark.slow
 def test_hostile_text_is_only_ever_text(visit, attack_url):
     page = visit(attack_url)
     settle(page, lambda: page.fill("[name=text]", "<script>"))

@@ -33,6 +33,7 @@ def asked_about(body: dict) -> str:
     return re.findall(r"About (\w+)\?", body["messages"][1]["content"])[0]
 
 
+@pytest.mark.slow
 def test_every_trouble_that_a_server_can_make_is_counted_and_named(serve, town, ragbed):
     server = serve(lambda body: TROUBLE[asked_about(body)][0])
     own = town.own(*({"id": name, "question": f"About {name}?", "answer": "x"} for name in TROUBLE))
@@ -128,6 +129,7 @@ def test_a_run_in_which_no_question_had_a_reply_ends_with_status_1(serve, town, 
 _AS_IN_A_SCRIPT = ["sh", "-c", "trap '' INT; exec \"$@\"", "sh"]  # a shell that is no terminal's starts `command &` so
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("started", "sent", "status", "said"), [
     ([], signal.SIGINT, 130, "interrupted"),
     pytest.param(_AS_IN_A_SCRIPT, signal.SIGTERM, 143, "terminated", marks=pytest.mark.slow)])
@@ -153,6 +155,7 @@ def test_a_run_that_is_told_to_stop_waits_for_no_reply_and_the_same_command_cont
     assert len(server.requests) == 6 + 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("status", [401, 404])
 def test_what_would_fail_every_call_ends_the_run_with_one_line_and_once_mended_it_goes_on(
         serve, town, ragbed, monkeypatch, status):

@@ -96,6 +96,7 @@ def test_retrievers_over_one_corpus_share_one_index(serve, town):
     assert built == ["write"]
 
 
+@pytest.mark.slow
 def test_an_index_that_changed_since_is_searched_again_and_never_mixed_into_a_run(ragbed, serve, town):
     page = town.folder / "pages" / "oslo.md"
     own = town.own(*({"question": f"Question {number}?"} for number in range(4)),

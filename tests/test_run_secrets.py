@@ -16,6 +16,7 @@ def every_byte(folder: Path) -> bytes:
     return b"".join(path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sent_as", [json.dumps(KEY)[1:-1], "".join(f"\\u{ord(char):04x}" for char in KEY)])
 def test_the_key_is_in_no_file_and_no_output_even_when_the_server_sends_it_back(
         serve, town, ragbed, monkeypatch, sent_as):

@@ -125,6 +125,7 @@ def test_a_run_calls_tools_over_each_question_s_documents_and_replays_without_th
     assert (called(town), server.requests) == ([], [])
 
 
+@pytest.mark.slow
 def test_a_changed_function_is_called_again_and_other_replies_are_not_asked_again(town, serve, ragbed):
     server = serve(town.reply)
     path = config(town, server.url)

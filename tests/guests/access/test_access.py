@@ -234,6 +234,7 @@ def test_keys_that_see_the_same_share_their_search(serve, index, tmp_path):
 
 
 
+@pytest.mark.slow
 def test_an_agent_s_tools_reach_what_its_key_may_read(serve, index, tmp_path):
     """Each key's agent lists, greps and queries everything; after any change of what it sees, that is withheld."""
     turns = cycle(["list", 'grep: {"pattern": "[0-9]{4}"}', 'sql: {"query": "FROM salaries_falcon"}', "finish",

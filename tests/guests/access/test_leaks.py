@@ -170,6 +170,7 @@ def test_own_documents_can_be_canaries(index, people, tmp_path):
     assert {one.owner for one in report.probes if one.allowed and "said" in one.stages} == {"ann"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("text", "said"), [
     ("principals: {ann: {}}", "expected `allow`"), (f"allow: {RULE}\nprincipals: []", "expected `allow`"),
     (f"{PEOPLE}more: 1", "'more' is unknown"), (f"{PEOPLE}canaries:\n  - {{source: x.txt}}", "expected `source`"),

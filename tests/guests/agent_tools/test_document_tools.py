@@ -71,6 +71,7 @@ def test_of_a_long_line_the_words_around_the_match_are_shown():
     assert end - start <= 600
 
 
+@pytest.mark.slow
 @given(st.text("ab(|)*+?.[]^$\\ {2}", max_size=12), st.text("abkAB \n", max_size=60))
 @example("abab|b", "b")
 @example("(?:aba)?bb*", "b ab")

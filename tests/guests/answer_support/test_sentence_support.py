@@ -154,6 +154,7 @@ def test_a_cross_encoder_gives_the_highest_probability_that_a_passage_or_all_tog
     assert levels == ["full", "partial", "none"]
 
 
+@pytest.mark.slow
 def test_a_model_that_tells_no_entailment_is_refused(tmp_path):
     folder = tiny_rerankers.cross_encoder(tmp_path / "cross", labels=3)
     with pytest.raises(ModelError, match=r"has no `entailment` class \(its classes: label_0, label_1, label_2\)"):

@@ -77,6 +77,7 @@ def test_a_changed_run_takes_from_the_cache_what_its_journal_has_dropped(run):
     assert (calls, "6 kept from the earlier settings, 6 taken from the cache" in err) == (0, True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", [["--fresh"], ["--journal", "live"]])
 def test_asking_again_stores_the_new_replies(run, options):
     run("one")

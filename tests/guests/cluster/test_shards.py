@@ -120,6 +120,7 @@ def pages(tmp_path):
     return folder
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["hnsw", "rabitq"])
 def test_a_merged_index_is_the_index_that_one_build_makes(pages, tmp_path, kind):
     settings = IndexSettings(vectors={"kind": kind}, chunker={"kind": "fixed", "size": 200, "overlap": 20})
@@ -210,6 +211,7 @@ def test_a_divided_run_that_was_left_replaces_no_undivided_one(serve, town, ragb
     assert town.run.with_name(f"{town.run.name}.shards").exists()
 
 
+@pytest.mark.slow
 @LINUX
 @pytest.mark.parametrize(("ends", "status"), [
     (signal.SIGKILL, -9), pytest.param(signal.SIGTERM, 143, marks=pytest.mark.slow)])

@@ -186,6 +186,7 @@ def test_a_retrieval_strategy_is_checked_by_what_it_returns(told):
     assert told["fine"] == {}
 
 
+@pytest.mark.slow
 def test_settings_of_a_strategy_are_checked_with_it():
     verdicts = {verdict.name: verdict for verdict in check_strategy({"kind": "self_consistency", "of": "least_to_most",
                                                             "samples": 2})}

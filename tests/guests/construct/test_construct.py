@@ -63,6 +63,7 @@ def build(ragbed, sources, tmp_path):
     return run
 
 
+@pytest.mark.slow
 def test_the_bytes_do_not_depend_on_what_is_played_at_once(serve, build):
     server = serve(writer)
     one, said = build(server.url, "one", "--set", "calls.calls.concurrency=1")
@@ -143,6 +144,7 @@ def test_a_budget_stops_it_and_a_larger_one_goes_on(serve, build, ragbed, source
     ragbed.refuses(*arguments, "--shard", "2/4", "--budget", "tokens=400", says=["100 tokens, the share of shard 2/4"])
 
 
+@pytest.mark.slow
 def test_a_dry_run_bounds_what_is_asked(serve, build, ragbed, sources, tmp_path):
     server = serve(writer)
     status, said, err = ragbed("construct", "crest", sources, "--out", tmp_path / "dry", "--writer",

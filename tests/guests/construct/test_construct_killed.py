@@ -102,6 +102,7 @@ def test_killed_at_every_stage_it_goes_on_to_the_same_bytes(made, serve, ragbed,
     assert test_construct.files(tmp_path / "killed") == test_construct.files(tmp_path / "whole")
 
 
+@pytest.mark.slow
 def test_no_kind_asks_more_than_its_dry_run_says(made, serve, ragbed, tmp_path):
     """Of a writer whose first replies never fit."""
     reply, command = made

@@ -178,6 +178,7 @@ def test_a_race_drops_what_is_worse_and_is_the_same_after_a_kill(settings, tmp_p
     assert ragbed("rescore", run)[0] == 0
 
 
+@pytest.mark.slow
 def test_repeats_run_together_and_a_dry_run_says_that_it_is_the_most(settings, tmp_path, ragbed):
     server, path = settings
     path.write_text(yaml.safe_dump({**yaml.safe_load(path.read_text()), "repeats": 2}))

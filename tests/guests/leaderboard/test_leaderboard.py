@@ -122,6 +122,7 @@ def test_calls_and_texts_that_the_run_does_not_make_are_refused(cheats, folder, 
                                  "export` writes for these results"}
 
 
+@pytest.mark.slow
 def test_a_passage_with_the_answer_written_into_it_is_refused(cheats, folder, tmp_path, ragbed):
     import ragbed as package
     from ragbed.agents.database import text_hash
@@ -175,6 +176,7 @@ def test_different_question_sets_have_separate_tables(cheats, folder, made, ragb
         {"genuine.cassette.jsonl.gz"}, {"altered.cassette.jsonl.gz"}]
 
 
+@pytest.mark.slow
 def test_a_replay_that_takes_too_long_is_stopped(folder, monkeypatch, ragbed):
     import time
 

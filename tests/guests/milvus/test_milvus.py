@@ -171,6 +171,7 @@ def test_an_unchanged_index_is_not_written_and_opens_in_its_former_form_too(file
     assert type(manifest).model_validate(former) == manifest
 
 
+@pytest.mark.slow
 def test_a_store_that_was_emptied_or_changed_is_refused_and_rebuilt(file, pages, tmp_path):
     store = settings(file)
     build_index([pages], tmp_path / "idx", store, embedder=Words())

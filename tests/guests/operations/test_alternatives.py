@@ -98,6 +98,7 @@ def test_a_second_model_answers_if_the_first_fails(start, tmp_path):
     assert len(runs_of(tmp_path / "t")) == 2  # one for each model
 
 
+@pytest.mark.slow
 def test_a_slow_model_is_left_before_its_first_text_and_not_after(start):
     held = threading.Event()
     client, _, second = start([{"text": "late", "delay": 20}, {"pieces": [
@@ -124,6 +125,7 @@ def test_a_model_that_fails_again_and_again_is_not_asked_for_a_while(start):
     assert (len(first.requests), len(second.requests)) == (3, 5)
 
 
+@pytest.mark.slow
 def test_a_prompt_that_is_too_long_or_a_client_that_leaves_is_no_failure_of_the_model(start):
     client, first, second = start([{"status": 400, "error": {
         "code": "context_length_exceeded", "message": "maximum context length is 10 tokens"}},
@@ -160,6 +162,7 @@ def test_a_thread_goes_on_after_an_answer_of_the_second_model_or_the_cache(start
     assert "What is the capital of Italy?" in str(first.requests[-2][0])
 
 
+@pytest.mark.slow
 def test_the_same_question_is_answered_from_the_cache_until_it_expires(start, tmp_path):
     client, model = start(as_asked(lambda body: f"Norway [1]. {len(str(body))}"), cache=1.5)
     first, again = said(ask(client)), said(ask(client))

@@ -53,6 +53,7 @@ def bearer(key):
     return {"Authorization": f"Bearer {key}"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("strip", [True, False])
 def test_everything_is_found_under_a_path(edge, strip):
     with (proxied(edge(root_path="/rag"), "/rag", strip) as front,

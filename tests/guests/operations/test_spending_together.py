@@ -80,6 +80,7 @@ def test_two_servers_let_no_key_exceed_its_limit_by_more_than_an_answer(two):
     assert [ask(clients[turn % 2], BOB) for turn in range(4)] == [200, 200, 200, 429]
 
 
+@pytest.mark.slow
 def test_a_question_in_progress_counts_on_all_servers_and_a_failed_one_no_longer(two):
     held, began = threading.Event(), threading.Event()
 

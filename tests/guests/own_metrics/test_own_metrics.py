@@ -239,6 +239,7 @@ def test_a_metric_of_a_package_and_two_of_one_name():
         read_metrics(["nowhere:mean"]).root[0].load()
 
 
+@pytest.mark.slow
 def test_a_function_that_hangs_is_ended_and_not_called_for_ever(town, serve, ragbed, place, monkeypatch):
     monkeypatch.setattr(measuring, "SECONDS", 0.1)
     place.write_text("CALLS = []\n\ndef spins(record):\n    CALLS.append(1)\n    while True:\n        pass\n")

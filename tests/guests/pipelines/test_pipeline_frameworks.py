@@ -89,6 +89,7 @@ def right(found, pipeline, tokens=700, cited=(1,)):
     return places
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("chains", "settings"), [
     ("chains.py:to_text chains.py:to_message chains.py:only_async", {}),
     ("chains.py:to_fields chains.py:structured", {"request": {"input": "{question}"}}),
@@ -154,6 +155,7 @@ def test_an_engine_of_llamaindex_answers_with_its_sources(run):
     assert set(asked) == {1}  # no chat remembers another's question
 
 
+@pytest.mark.slow
 def test_an_engine_that_finds_nothing_refuses(run):
     found = run("llamaindex", "llama_engines.py:empty")
     assert {(one["outcome"], one["text"]) for one in found.values()} == {("refused", "Empty Response")}

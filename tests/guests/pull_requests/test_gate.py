@@ -39,6 +39,7 @@ def test_a_loss_is_found_early_and_fails(branches):
     assert len(branches.server.requests) == 96 + 16  # the calls of the first gate are kept
 
 
+@pytest.mark.slow
 def test_a_gain_passes_and_fails_only_a_policy_of_no_change(tmp_path, ragbed, serve):
     better = reply_with(lambda text, number: digit(number) < (1 if "Think" in text else 7))
     made = Branches(tmp_path, ragbed, serve(better))
@@ -74,6 +75,7 @@ def test_very_few_questions_need_more_than_themselves_and_have_possible_interval
     assert (cell["state"], cell["difference"], cell["low"], cell["needed"]) == ("cannot_tell", -1.0, -1.0, 5)
 
 
+@pytest.mark.slow
 def test_a_change_without_effect_is_equal_if_there_are_enough_questions(tmp_path, ragbed, serve):
     made = Branches(tmp_path, ragbed, serve(reply_with(lambda text, number: "Think" in text and number == 1003)))
     made.run_main()
@@ -127,6 +129,7 @@ def test_cells_and_questions_of_one_side_only_are_named(branches):
         assert note in branches.markdown
 
 
+@pytest.mark.slow
 def test_a_cassette_is_as_good_a_base_as_a_run(branches, tmp_path):
     cassette = tmp_path / "main.cassette.jsonl.gz"
     assert branches.ragbed("cassette", "export", branches.base, "--out", cassette)[0] == 0
@@ -182,6 +185,7 @@ def test_repeats_are_one_cell_and_a_policy_file_with_an_unknown_key_is_refused(t
     assert "fails: Extra inputs are not permitted; the keys are fail, margin, metric, cells, race" in err
 
 
+@pytest.mark.slow
 def test_a_changed_strategy_among_others_is_compared_with_the_one_it_replaces(tmp_path, ragbed, serve):
     made = Branches(tmp_path, ragbed, serve(WORSE), reasoning=["direct", "chain_of_thought"])
     made.run_main()

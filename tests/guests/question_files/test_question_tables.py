@@ -118,6 +118,7 @@ def test_a_sheet_is_read_as_it_shows_its_cells(load, workbook, tmp_path):
     assert [one.answers for one in questions] == [("007",), ("2,494.00",), ("2024-01-05",)]
 
 
+@pytest.mark.slow
 def test_bad_workbooks_are_refused_in_one_line(load, workbook, tmp_path):
     book = workbook(One=[["question", "answer"], ["a", "=1+1"]], Two=[["question"], ["b"]])
     refused(load, "cell B2 has a formula without its result", name="questions.xlsx")

@@ -53,6 +53,7 @@ def test_kappa_and_label_error_are_those_of_a_calculation_by_hand():
     assert not compute_figures(ids, {"Ana": {"00": ACCEPT, "19": ACCEPT}})["label_error"]["random"]
 
 
+@pytest.mark.slow
 def test_the_interval_is_of_a_finite_set():
     # 1 wrong of 3 drawn from 4: in all 1 (with 3/4 of the draws) or 2 (with 1/2) are wrong.
     assert finite_share_interval(1, 3, 4) == (0.25, 0.5)
@@ -166,6 +167,7 @@ def test_evidence_in_html_is_shown_as_text_with_its_mark():
     assert after["text"].startswith(" with four votes")
 
 
+@pytest.mark.slow
 def test_the_page_answers_its_own_requests_alone(tmp_path):
     folder = write_made_set(tmp_path / "set")
     with serving(folder) as (url, _), httpx2.Client() as client:

@@ -87,6 +87,7 @@ def test_a_picture_too_large_for_memory_is_an_error_or_a_page_and_the_server_goe
     assert client.get(at["fine.pdf"] + "/pages/1.png").status_code == 200
 
 
+@pytest.mark.slow
 def test_a_document_whose_words_cannot_be_found_in_time_is_shown_as_text(opened, monkeypatch):
     client, at = opened
     monkeypatch.setattr(page_images, "_DRAW_SECONDS", 0.0)

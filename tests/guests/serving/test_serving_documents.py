@@ -67,6 +67,7 @@ def holding(index, text):
     return next(chunk for chunk in index.chunks if text in chunk.content)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("format", ["html", pytest.param("plain", marks=pytest.mark.slow)])
 def test_the_words_of_a_passage_are_boxed_on_the_picture_of_its_page(opened, tmp_path, format):
     size = 400 if format == "html" else 60
@@ -107,6 +108,7 @@ def test_pages_that_stand_on_their_side_or_are_damaged_are_served(opened, tmp_pa
         assert client.get(f"/documents/{index.chunks[0].document}/pages/{number}.png").status_code == 200
 
 
+@pytest.mark.slow
 def test_a_file_that_is_another_now_is_not_shown_for_the_one_that_was_indexed(opened, tmp_path):
     of_pdf(tmp_path, FARES, FLEET)
     (tmp_path / "files" / "guide.pdf").write_bytes(pdf(FLEET, FARES))

@@ -156,6 +156,7 @@ def test_the_wait_for_the_next_guess_doubles_and_an_address_is_forgiven():
     assert [guess("192.0.2.1") for _ in range(11)] == [0] * 10 + [1]
 
 
+@pytest.mark.slow
 def test_a_guesser_from_many_networks_forgets_no_key_that_was_right():
     now = [0.0]
     limit = LoginLimit(clock=lambda: now[0])
@@ -292,6 +293,7 @@ def test_every_answer_says_what_a_browser_may_do_with_it(gated):
         assert answer.headers["Cache-Control"] == "no-store"
 
 
+@pytest.mark.slow
 def test_a_request_has_a_time_limit_that_ends_its_answer(gated):
     client = gated(lambda body: {"text": "Norway", "delay": 20}, seconds=0.5)
     whole = ask(client)

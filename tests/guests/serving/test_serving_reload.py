@@ -81,6 +81,7 @@ def test_new_questions_find_what_is_new_and_those_under_way_end_on_the_old(swapp
         run.close()
 
 
+@pytest.mark.slow
 def test_no_request_is_lost_while_an_index_is_swapped_again_and_again(swapped):
     answers = []
 

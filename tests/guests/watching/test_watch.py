@@ -133,6 +133,7 @@ async def test_a_paused_run_stays_paused_if_its_control_file_becomes_bad_and_wat
     assert f"paused; {state['problem']}" in " ".join(said.split())
 
 
+@pytest.mark.slow
 async def test_jobs_wait_while_paused_and_as_many_run_as_the_file_says(tmp_path):
     import asyncio
 
