@@ -65,7 +65,7 @@ class SingleConnections(httpx2.AsyncBaseTransport):
                                extensions=got.extensions)
 
     async def aclose(self) -> None:
-        for connection in self._all:
+        for connection in list(self._all):  # others may leave meanwhile
             await connection.aclose()
 
     async def _take(self, origin: httpcore2.Origin) -> httpcore2.AsyncHTTPConnection:
@@ -73,8 +73,8 @@ class SingleConnections(httpx2.AsyncBaseTransport):
             connection = self._free.pop()
             if connection.can_handle_request(origin) and not connection.has_expired():
                 return connection
-            self._all.discard(connection)
             await connection.aclose()
+            self._all.discard(connection)
         connection = httpcore2.AsyncHTTPConnection(origin, self._context, keepalive_expiry=_KEPT_SECONDS)
         self._all.add(connection)
         return connection

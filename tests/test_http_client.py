@@ -4,6 +4,7 @@ import subprocess
 import sys
 from contextlib import asynccontextmanager, suppress
 
+import httpx2
 import pytest
 
 from ragbed.documents.http_client import bounded_client
@@ -93,6 +94,21 @@ def test_a_cancelled_request_frees_its_place():
             return server.connections
 
     assert asyncio.run(run()) == 2
+
+
+def test_closing_the_client_ends_requests_that_wait():
+    async def run():
+        async with opened() as (server, client, url):
+            server.may_send.clear()
+            asked = [asyncio.ensure_future(client.get(url)) for _ in range(5)]
+            while server.connections < 5:
+                await asyncio.sleep(0.01)
+            await client.aclose()
+            ended = await asyncio.gather(*asked, return_exceptions=True)
+            server.may_send.set()
+            return [isinstance(one, httpx2.TransportError) for one in ended]
+
+    assert asyncio.run(run()) == [True] * 5
 
 
 @pytest.mark.parametrize(("hard", "raised"), [(2000, 1512), (1200, 1200)])
