@@ -159,7 +159,7 @@ def build_graph(player: SessionStore, checkpointer: Any = None, made: Mapping[st
         checkpointer: LangGraph checkpointer that saves the state after each step.
         made: stored with each question that is started.
         schema: the state, with further fields that `begin` reads from the input and `reply` adds to an answer.
-        reply: returns these fields.
+        reply: returns the further fields for an answer.
     """
     from langgraph.graph import END, START, StateGraph  # takes 0.4 s, and direct play does not need it
 
@@ -303,8 +303,8 @@ class QuestionPlayer:
 
         Args:
             numbers: fixed evidence numbers by chunk id, for follow-up questions.
-            direct: play without LangGraph, which would take most of the time if no model is asked, as when every reply
-                is recorded, or comes from a pipeline.
+            direct: play without LangGraph, which would take most of the time if no model is called: for replays,
+                recorded models and pipelines.
         """
         key = str(next(self._keys))
         play = self._live[key] = Session(task, recipe, runtime, numbers)
@@ -324,8 +324,9 @@ class _LiveState(TypedDict):
 
 @cache
 def _player_graph() -> CompiledGraph:
-    """Compile a graph of the same nodes for live sessions. The state has only the session's key, and each node names
-    the next one, because conditional edges and further fields take time. Nothing is streamed, saved or edited."""
+    """Compile a smaller graph with the same nodes, for live sessions. Its state has only the session's key, and each
+    node returns the next one, because conditional edges and further fields take time. Nothing is streamed, saved or
+    edited."""
     from langgraph.graph import END, START, StateGraph
     from langgraph.types import Command
 

@@ -1,8 +1,8 @@
 """Build chat requests and send them. Only this module imports `langchain_openai`.
 
-`ChatOpenAI` builds the body and the headers. Neither it nor OpenAI's client sends them: together they take more
-processor time than the request itself, and `ChatOpenAI` drops fields of compatible servers (`reasoning_content`,
-`timings`). Replies are returned as bytes."""
+`ChatOpenAI` builds the request's body, and `connect` prepares the URL and headers once for a model. httpx sends the
+request directly, because `ChatOpenAI` and OpenAI's client take more processor time than the request itself.
+`ChatOpenAI` also drops fields of compatible servers (`reasoning_content`, `timings`). Replies are returned as bytes."""
 from __future__ import annotations
 
 import json
@@ -23,6 +23,7 @@ from ragbed.documents.http import (
     Address,
     BadReply,
     Response,
+    connection_errors,
     describe_error,
     unwrap_error,
 )
@@ -36,7 +37,7 @@ class Chat(ChatOpenAI):
 
     _rename: Mapping[str, str] = PrivateAttr(default_factory=dict)
     _http: httpx2.AsyncClient = PrivateAttr()
-    _model_request: httpx2.Request = PrivateAttr()  # has the URL and headers of every request
+    _model_request: httpx2.Request = PrivateAttr()  # template with the URL and headers of every request
 
     def _get_request_payload(self, input_: Any, *, stop: list[str] | None = None, **kwargs: Any) -> dict[str, Any]:
         payload: dict[str, Any] = super()._get_request_payload(input_, stop=stop, **kwargs)
@@ -79,10 +80,10 @@ class Chat(ChatOpenAI):
                 await got.aclose()
 
     async def _send(self, body: Mapping[str, Any], stream: bool = False) -> httpx2.Response:
-        content = json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode()
-        model = self._model_request
-        return await self._http.send(httpx2.Request("POST", model.url, headers=model.headers, content=content),
-                                     stream=stream)
+        content = json.dumps(body, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
+        model, cookies = self._model_request, self._http.cookies or None
+        request = httpx2.Request("POST", model.url, headers=model.headers, cookies=cookies, content=content)
+        return await self._http.send(request, stream=stream)
 
     async def _pieces(self, got: httpx2.Response, whole: StreamAssembler) -> Response:
         if isinstance(got.stream, BoundedStream):
@@ -114,9 +115,10 @@ async def _read(got: httpx2.Response) -> Response:
 @contextmanager
 def _convert_errors() -> Iterator[None]:
     """Turn errors of the HTTP client, and of the library that reads streams, into ConnectionError."""
+    errors: tuple[type[Exception], ...] = (*connection_errors(), openai.APIConnectionError)
     try:
         yield
-    except (httpx2.TransportError, openai.APIConnectionError) as error:
+    except errors as error:
         cause = error.__cause__ if isinstance(error, openai.APIConnectionError) and error.__cause__ else error
         advice = "; check that the server runs and can be reached" if isinstance(cause, httpx2.ConnectError) else ""
         raise ConnectionError(f"{describe_error(cause)}{advice}") from None
@@ -132,16 +134,20 @@ def connect(address: Address, served: str, connections: int, rename: Mapping[str
                 http_socket_options=(),
                 # not used, but the default would read the proxy variables
                 http_client=httpx2.Client(trust_env=False))
-    sdk = chat.root_async_client
-    headers = {"Authorization": f"Bearer {address.key}", "Content-Type": "application/json",
-               "User-Agent": sdk.user_agent}
+    sdk, given = chat.root_async_client, {name.lower(): value for name, value in address.headers}
+    headers = {"accept": "application/json", "authorization": f"Bearer {address.key}",
+               "content-type": "application/json", "user-agent": sdk.user_agent}
     if urlsplit(address.url).hostname == OPENAI_HOST:  # other servers do not learn OpenAI's organisation and project
-        headers |= {"OpenAI-Organization": sdk.organization or "", "OpenAI-Project": sdk.project or ""}
-    given = {name.lower() for name, _ in address.headers}
-    headers = {name: value for name, value in headers.items() if name.lower() not in given}
-    every = [(name, value) for name, value in (*headers.items(), *address.headers) if value]
+        headers |= {"openai-organization": sdk.organization or "", "openai-project": sdk.project or ""}
+    headers |= given
+    if left_out := [name for name, value in headers.items() if not value]:
+        async def leave_out(request: httpx2.Request) -> None:
+            for name in left_out:
+                request.headers.pop(name, None)
+
+        client.event_hooks = {**client.event_hooks, "request": [*client.event_hooks["request"], leave_out]}
     chat._rename, chat._http = rename or {}, client
-    chat._model_request = client.build_request("POST", f"{address.url}/chat/completions", headers=every,
+    chat._model_request = client.build_request("POST", f"{address.url}/chat/completions", headers=headers,
                                                params=address.query or None)
     del chat._model_request.headers["content-length"]
     return chat

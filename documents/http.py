@@ -322,14 +322,23 @@ def _status_of(error: Any, data: Mapping[str, Any]) -> int:
                  if re.search(words, one, re.IGNORECASE)), 500)
 
 
+def connection_errors() -> tuple[type[Exception], ...]:
+    """Return the errors of connections: those of httpx, and those of TLS connections that it does not turn into its
+    own."""
+    import ssl
+
+    import anyio
+    import httpx2  # takes 70 ms
+
+    return httpx2.TransportError, ssl.SSLError, anyio.EndOfStream
+
+
 @contextmanager
 def transport_errors() -> Iterator[None]:
     """Turn errors of the HTTP client into ConnectionError with a readable cause."""
-    import httpx2  # takes 70 ms
-
     try:
         yield
-    except httpx2.TransportError as error:
+    except connection_errors() as error:
         raise ConnectionError(describe_error(error)) from None
 
 

@@ -1,12 +1,14 @@
 """HTTP clients for model servers: they limit the size of replies, and stay fast with thousands of connections."""
 from __future__ import annotations
 
+import time
+from collections import deque
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from urllib.request import getproxies
 
-import httpcore2  # part of httpx2
+import httpcore2  # installed by httpx2, with the same version
 import httpx2
 
 from ragbed.documents.http import MAX_REPLY_BYTES, SENT_ON, BadReply, is_compressed, is_loopback, proxy_error
@@ -16,7 +18,7 @@ try:
 except ImportError:  # not on Windows, where sockets are no files
     resource = None  # type: ignore[assignment]
 
-_KEPT_SECONDS = 5.0  # unused connections are kept for as long as httpx keeps them
+_KEPT_SECONDS = 5.0  # idle connections are reused for as long as httpx reuses them, and then closed
 _OTHER_FILES = 512  # open files besides the connections
 
 
@@ -39,16 +41,17 @@ class BoundedStream(httpx2.AsyncByteStream):
 
 
 class SingleConnections(httpx2.AsyncBaseTransport):
-    """Sends each request over a connection of its own, and keeps connections for later requests.
+    """Transport that gives each concurrent request its own connection, and reuses idle ones.
 
     A pool of httpx looks at each of its connections whenever a request begins or ends. With a thousand connections,
-    that takes longer than the rest of the request. The caller limits the number of concurrent requests.
+    that takes longer than the rest of the request. The caller must limit the number of concurrent requests.
     """
 
     def __init__(self, trust_env: bool) -> None:
         self._context = httpx2.create_ssl_context(trust_env=trust_env)
         self._all = set[httpcore2.AsyncHTTPConnection]()
-        self._free: list[httpcore2.AsyncHTTPConnection] = []  # the one that was used last is used first
+        # with the time since when it is free; the one that was used last is used first
+        self._free = deque[tuple[float, httpcore2.AsyncHTTPConnection]]()
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         """Send a request. Its connection is free when the body of the response is closed."""
@@ -65,24 +68,29 @@ class SingleConnections(httpx2.AsyncBaseTransport):
                                extensions=got.extensions)
 
     async def aclose(self) -> None:
-        for connection in list(self._all):  # others may leave meanwhile
+        for connection in list(self._all):  # requests that end meanwhile remove theirs
             await connection.aclose()
 
     async def _take(self, origin: httpcore2.Origin) -> httpcore2.AsyncHTTPConnection:
+        while self._free and self._free[0][0] < time.monotonic() - _KEPT_SECONDS:
+            await self._close(self._free.popleft()[1])
         while self._free:
-            connection = self._free.pop()
+            _, connection = self._free.pop()
             if connection.can_handle_request(origin) and not connection.has_expired():
                 return connection
-            await connection.aclose()
-            self._all.discard(connection)
+            await self._close(connection)
         connection = httpcore2.AsyncHTTPConnection(origin, self._context, keepalive_expiry=_KEPT_SECONDS)
         self._all.add(connection)
         return connection
 
+    async def _close(self, connection: httpcore2.AsyncHTTPConnection) -> None:
+        await connection.aclose()
+        self._all.discard(connection)
+
     def _give_back(self, connection: httpcore2.AsyncHTTPConnection) -> None:
         if connection.is_available():
-            self._free.append(connection)
-        elif connection.is_closed():  # unless closing was cancelled
+            self._free.append((time.monotonic(), connection))
+        elif connection.is_closed():  # one whose closing was cancelled stays in `_all` until `aclose`
             self._all.discard(connection)
 
 

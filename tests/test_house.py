@@ -19,7 +19,7 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 BROUGHT_BY = {  # packages that are imported as a part of one that is declared
     "torch": "sentence-transformers", "transformers": "sentence-transformers", "tokenizers": "sentence-transformers",
     "safetensors": "sentence-transformers", "langchain_core": "langgraph", "openai": "langchain-openai",
-    "httpcore2": "httpx2",
+    "httpcore2": "httpx2", "anyio": "httpx2",
     "pydantic_core": "pydantic", "typing_extensions": "pydantic", "lxml": "beautifulsoup4",
     "charset_normalizer": "beautifulsoup4", "Stemmer": "bm25s", "starlette": "fastapi", "mcp_types": "mcp",
     "aiosqlite": "langgraph-checkpoint-sqlite", "psycopg_pool": "langgraph-checkpoint-postgres",

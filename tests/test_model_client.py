@@ -2,12 +2,17 @@
 import gzip
 import json
 import logging
+import os
+import socket
+import ssl
+import threading
 from dataclasses import replace
 
 import pytest
 from streamed import Told
 
 from ragbed.agents import CallLimits, ModelSettings, open_model
+from ragbed.agents.model_settings import ModelConfig
 from ragbed.documents import CallError, CallTooLong, ModelError
 from ragbed.strategies import Generate, Message, Usage
 
@@ -206,6 +211,60 @@ async def test_nobody_listening_is_a_failed_connection(serve):
     failed = await failure(server, attempts=2)
     assert failed.kind == "connection"
     assert str(failed).endswith("; check that the server runs and can be reached")
+
+
+async def test_an_error_of_the_tls_layer_is_a_failed_connection(monkeypatch):
+    def anonymous(side):  # needs no certificate
+        context = ssl.SSLContext(side)
+        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+        context.maximum_version = ssl.TLSVersion.TLSv1_2
+        context.set_ciphers("AECDH-AES256-SHA:@SECLEVEL=0")
+        return context
+
+    def serve():
+        while True:
+            try:
+                accepted, _ = listening.accept()
+            except OSError:  # the test is over
+                return
+            with anonymous(ssl.PROTOCOL_TLS_SERVER).wrap_socket(accepted, server_side=True) as tls:
+                tls.recv(65_536)
+                with socket.socket(fileno=os.dup(tls.fileno())) as plain:
+                    plain.sendall(b"\x17\x03\x03\x00\x20" + 32 * b"x")  # a record that no key encrypted
+
+    monkeypatch.setattr("httpx2.create_ssl_context", lambda **_: anonymous(ssl.PROTOCOL_TLS_CLIENT))
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        server = threading.Thread(target=serve, daemon=True)
+        server.start()
+        settings = ModelSettings(calls=CallLimits(attempts=1))
+        async with open_model(f"https://127.0.0.1:{listening.getsockname()[1]}/v1#m", settings) as model:
+            with pytest.raises(CallError, match="SSLError") as caught:
+                await model.complete(ASK, max_tokens=9)
+        listening.shutdown(socket.SHUT_RDWR)
+        server.join()
+    assert caught.value.kind == "connection"
+
+
+async def test_headers_of_the_user_replace_others_and_empty_ones_are_not_sent(serve, monkeypatch):
+    monkeypatch.setenv("TEAM_KEY", "abc-0123456789")
+    server = serve(["a"])
+    config = ModelConfig(model=f"{server.url}#m", headers={
+        "AUTHORIZATION": {"env": "TEAM_KEY"}, "user-agent": "", "X-Team": "7"})
+    async with open_model("mine", ModelSettings(models={"mine": config})) as model:
+        await model.complete(ASK, max_tokens=9)
+    sent = [(name.lower(), value) for name, value in server.requests[0][1].items()]
+    assert [value for name, value in sent if name == "authorization"] == ["abc-0123456789"]
+    assert ("x-team", "7") in sent
+    assert "user-agent" not in dict(sent)
+
+
+async def test_cookies_of_a_server_are_sent_back_so_that_a_balancer_can_keep_its_choice(serve):
+    server = serve([{"text": "a", "headers": {"Set-Cookie": "node=7"}}, "b"])
+    async with open_model(f"{server.url}#m", ModelSettings()) as model:
+        for _ in range(2):
+            await model.complete(ASK, max_tokens=9)
+    first, second = ({name.lower(): value for name, value in headers.items()} for _, headers in server.requests)
+    assert (first.get("cookie"), second["cookie"]) == (None, "node=7")
 
 
 async def test_loopback_needs_no_proxy_and_one_that_cannot_be_used_is_named_without_its_password(serve, monkeypatch):

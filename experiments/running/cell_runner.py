@@ -54,7 +54,7 @@ class CellRunner:
         self.tasks, self.model, self._resources = tasks, model, resources
         self._player = QuestionPlayer()
         journal = model.journal
-        changed = journal.database is not None and journal.database.has("earlier_calls")  # few calls are sent
+        changed = journal.database is not None and journal.database.has("earlier_calls")  # most replies are reused
         recorded = tasks.settings.calls.config(tasks.cell.model).model.startswith(RECORDED)
         self._direct = (changed or recorded or journal.mode == "replay"
                         or tasks.cell.reasoning in (SEARCH_ONLY, PIPELINE))

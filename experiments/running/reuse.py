@@ -37,20 +37,20 @@ class CallCache(Protocol):
 
 @dataclass(slots=True)
 class Reuse:
-    """Replies from before, for one run.
+    """Replies that one run can reuse.
 
     Attributes:
         database: the run's database, which may have calls of earlier settings.
         cache: replies that runs share, if any.
         again: whether to send every call again and store its new reply.
-        changed: whether the database has calls of earlier settings.
+        has_earlier: whether the database has calls of earlier settings.
         kept, shared: number of replies taken from earlier settings, and from the cache.
     """
 
     database: Database
     cache: CallCache | None
     again: bool = False
-    changed: bool = False
+    has_earlier: bool = False
     kept: int = 0
     shared: int = 0
 
@@ -72,7 +72,7 @@ class Reuse:
         prompt."""
         if self.again:
             return None
-        if self.changed:
+        if self.has_earlier:
             for *row, hash in self.database.read("SELECT * FROM earlier_calls WHERE key = ? AND reply IS NOT NULL",
                                                  (key,)):
                 reply = reply_from_json(json.loads(row[3])) if row_hash(*row) == hash else None

@@ -36,7 +36,7 @@ _MIN_QUESTIONS, _TRIED = 6, 2  # smallest number of live questions, and number o
 def demo(model: str, out: Path, fresh: bool, live: bool, json: bool, full: bool = False) -> None:
     """Run the recorded questions and print their table, then run the first of them with the live model too.
 
-    With `live` the model answers all questions instead.
+    With `live`, the live model answers all questions, and there is no recorded run.
     """
     every = load_recording(RECORDED).questions
 

@@ -184,7 +184,7 @@ def reached_dose(change: Perturbation, results: Collection[Result], questions: M
     for result in results:
         question = questions[result.question]
         if not question.mined:
-            continue  # reading the evidence of a result takes time
+            continue  # `evidence` would read the whole record
         ids = question.interleave_mined(change.sort)[:change.pool] if change.pool else [
             one.chunk for one in result.evidence]
         if found := [question.mined[id].hardness for id in ids if id in question.mined]:
