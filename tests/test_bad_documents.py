@@ -70,6 +70,7 @@ def test_an_unreadable_file_is_named(tmp_path: Path) -> None:
     assert results(tmp_path) == {"a.txt": "cannot be read: Permission denied"}
 
 
+@pytest.mark.slow
 def test_a_pdf_that_hangs_costs_itself_only_and_the_next_is_read(tmp_path: Path) -> None:
     """A page that draws a form, which draws a form, ten times at each of twelve levels."""
     (tmp_path / "a_bomb.pdf").write_bytes(form_bomb(levels=12, times=10))

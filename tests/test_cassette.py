@@ -127,6 +127,7 @@ def own(town):
                       for number in range(4)))
 
 
+@pytest.mark.slow
 def test_a_run_over_an_index_is_made_again_without_the_index(serve, town, taken, index):
     copy = Path(shutil.copytree(index, town.folder / "index"))
     server = serve(town.reply)

@@ -48,6 +48,7 @@ def first(server):
     return [body["messages"][1]["content"] for body, _ in server.requests]
 
 
+@pytest.mark.slow
 def test_they_stand_between_documents_and_rules_with_the_reasoning_where_one_is_asked_for(serve, town, ragbed, write):
     server = serve(town.reply)
     path = town.config(server.url, reasoning=list(CRESTS), exemplars=str(write(MILL)), concurrency=1)

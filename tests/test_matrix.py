@@ -162,6 +162,7 @@ def evidence(server):
     return sorted(text.partition("Rules")[0] for text in texts)
 
 
+@pytest.mark.slow
 def test_each_seed_of_a_random_perturbation_is_a_cell(serve, town, ragbed):
     town.write([town.row(number) for number in range(6)])
     many = serve(town.reply)

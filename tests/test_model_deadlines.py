@@ -34,6 +34,7 @@ async def failure(server, kind=CallError, **limits):
     return caught.value
 
 
+@pytest.mark.slow
 async def test_retry_after_is_honoured_as_seconds_and_as_a_date(serve):
     until, started = datetime.now(UTC).replace(microsecond=0) + timedelta(seconds=2), time.monotonic()
 

@@ -62,6 +62,7 @@ def test_a_name_that_will_not_do_is_refused_and_nothing_is_written(empty, ragbed
     assert (empty / "there.py").read_text() == "mine"
 
 
+@pytest.mark.slow
 def test_a_strategy_that_breaks_a_promise_is_told_where_with_status_1(empty, ragbed):
     (empty / "bad.py").write_text("from ragbed import Task\n\ndef recipe(task: Task):\n    yield task.id\n")
     status, out, _ = ragbed("check", "strategy", "bad.py:recipe")

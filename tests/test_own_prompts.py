@@ -89,6 +89,7 @@ def test_replaced_texts_end_with_the_strategy_that_has_them():
     assert "Just say it." not in prompts("direct")[0][1]
 
 
+@pytest.mark.slow
 def test_folders_of_prompts_are_a_factor_of_a_run(serve, town, ragbed, folder):
     server, short = serve(town.reply), folder("short", direct_cited="Answer in three words.")
     made = ragbed.json("run", town.config(server.url, reasoning=["direct", "quote_first"]))

@@ -89,6 +89,7 @@ def test_a_question_that_does_not_fit_the_filter_of_its_address_is_there_all_the
     assert page.inner_text("#count") == "1 of 6 questions"
 
 
+@pytest.mark.slow
 def test_answers_stand_side_by_side_with_what_became_of_them(visit, shop_url):
     row = opened(visit(shop_url), 1)
     assert row.locator(".card h4").all_inner_texts() == ["1 direct", "2 draft", "3 plan"]

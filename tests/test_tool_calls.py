@@ -108,6 +108,7 @@ def test_an_unknown_tool_fails_and_the_recipe_goes_on():
     assert Scripted({}).play(calls).trace[0].failure.message == "there is no tool lookup"
 
 
+@pytest.mark.slow
 def test_a_run_calls_tools_over_each_question_s_documents_and_replays_without_them(town, serve, ragbed):
     server = serve(town.reply)
     path = config(town, server.url)

@@ -97,6 +97,7 @@ def test_counts_names_and_errors_do_not_tell_what_there_is(serve, index, tmp_pat
         assert (told.status_code, told.text) == (none.status_code, none.text)
 
 
+@pytest.mark.slow
 def test_a_thread_is_withheld_when_its_documents_are(serve, index, tmp_path):
     model, folder = serve(repeat), tmp_path / "t"
     with guarded(index, model, folder) as client:
@@ -269,6 +270,7 @@ def test_a_thread_with_an_answer_that_a_kill_interrupted_cannot_go_on_and_says_w
         "this conversation has an answer that did not end, so what it is based on is unknown; start a new one")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("retriever", [
     {"kind": "expanded", "of": "bm25"}, {"kind": "mmr", "of": "dense"}, {"kind": "external", "factory": "FILE:honest"},
     {"kind": "external", "factory": "FILE:cheating"}, {"kind": "external", "factory": "FILE:lang"}])

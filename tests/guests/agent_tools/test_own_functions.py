@@ -58,6 +58,7 @@ async def test_annotations_and_docstring_describe_a_function_and_its_source_is_h
         assert toolbox.hashes["lookup"] != before
 
 
+@pytest.mark.slow
 def test_results_are_text_json_or_passages(my):
     one, two, three, none = use([my("lookup"), my("later"), my("span"), my("nothing")], CORPUS,
                                 ("lookup", {"city": "Oslo", "days": "3"}), ("later", {"x": 4}),

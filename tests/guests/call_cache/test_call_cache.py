@@ -86,6 +86,7 @@ def test_asking_again_stores_the_new_replies(run, options):
     assert run("three")[0] == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cache", ["off", False, {"size": 0}])
 def test_the_cache_can_be_turned_off(run, file, cache):
     assert run("one", cache=cache)[0] == 6

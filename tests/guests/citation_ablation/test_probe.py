@@ -45,6 +45,7 @@ def numbers(body):
     return [int(number) for number in re.findall(r"^\[(\d)\]$", body["messages"][-1]["content"], re.MULTILINE)]
 
 
+@pytest.mark.slow
 def test_the_weight_of_each_citation_is_what_the_reader_is_known_to_use(probing, town, ragbed):
     server, path = probing()
     assert ragbed("run", path, "--probe", "citations")[0] == 0

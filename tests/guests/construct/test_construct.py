@@ -80,6 +80,7 @@ def kept(folder):
     return [one["item"]["id"] for one in lines if not one["lost"]]
 
 
+@pytest.mark.slow
 def test_a_set_that_grows_keeps_what_it_had_and_on_its_card_what_reviewers_said(serve, build):
     server = serve(writer)
     out, _ = build(server.url, "set", n=2)
@@ -132,6 +133,7 @@ def test_a_cassette_builds_the_set_again_without_a_model(serve, build, ragbed, t
                    "--n", 4, "--replay", cassette, says=["recorded with different sources"])
 
 
+@pytest.mark.slow
 def test_a_budget_stops_it_and_a_larger_one_goes_on(serve, build, ragbed, sources, tmp_path):
     server = serve(lambda body: {"text": writer(body), "usage": {"prompt_tokens": 90, "completion_tokens": 10}})
     arguments = ("construct", "crest", sources, "--out", tmp_path / "set", "--writer", f"{server.url}#m", "--n", 4,

@@ -218,6 +218,7 @@ def test_a_true_effect_and_a_true_interaction_are_found_and_told_apart():
     assert np.mean(effects) == pytest.approx(0.3 - 0.15 - 0.1 + 0.05, abs=0.02)
 
 
+@pytest.mark.slow
 def test_the_command_shows_them_and_what_it_cannot_is_one_line(serve, town, ragbed):
     server = serve(town.reply)
     path = town.config(server.url, reasoning=["direct", "least_to_most"], conditions=["provided", "closed-book"])

@@ -54,6 +54,7 @@ def reasons(ragbed, folder):
     return {one["file"].split(".")[0]: one["reason"] for one in found["refused"]}
 
 
+@pytest.mark.slow
 def test_a_genuine_submission_has_the_figures_of_its_run(folder, made, ragbed):
     found = ragbed.json("leaderboard", folder, "--out", folder / "site")
     rows = found["tables"][0]["rows"]
@@ -166,6 +167,7 @@ def test_hostile_names_are_text_on_the_page(cheats, folder, tmp_path, ragbed):
     assert "<img onerror><b>⟨U+202E⟩" in page.get_text()
 
 
+@pytest.mark.slow
 def test_different_question_sets_have_separate_tables(cheats, folder, made, ragbed):
     (folder / "leaderboard.yaml").write_text(
         f"conditions: provided\nbenchmark:\n- {{kind: hotpotqa, path: '{cheats.QUESTIONS}', limit: 6}}\n"

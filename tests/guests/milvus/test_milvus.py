@@ -122,6 +122,7 @@ def test_milvus_finds_what_faiss_finds(uri, kind, least, tmp_path):
     assert (kept.stored(7, 9) == vectors[7:9]).all()
 
 
+@pytest.mark.slow
 def test_a_mask_becomes_a_filter_of_milvus(file, tmp_path, monkeypatch):
     monkeypatch.setattr(milvus_vectors, "MAX_FILTER_KEYS", 200)  # so that half of the rows need several searches
     vectors = clustered(1_000)
@@ -158,6 +159,7 @@ def test_only_changes_are_sent_and_equal_texts_are_told_apart(uri, pages, tmp_pa
     assert not opened._vectors._call("has_collection")  # that of the other kind was dropped
 
 
+@pytest.mark.slow
 def test_an_unchanged_index_is_not_written_and_opens_in_its_former_form_too(file, pages, tmp_path):
     build_index([pages], tmp_path / "idx", settings(file), embedder=Words())
     written = (tmp_path / "idx" / "manifest.json").stat().st_mtime_ns

@@ -38,6 +38,7 @@ def ask(town, ragbed, monkeypatch):
     return start
 
 
+@pytest.mark.slow
 def test_ragbeds_own_server_says_what_it_read_and_what_it_cites(ask, serve, tmp_path):
     (tmp_path / "served").mkdir()
     with answering(serve, index_of(tmp_path / "served", PAGES), tmp_path) as start:

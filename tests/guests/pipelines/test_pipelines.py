@@ -210,6 +210,7 @@ def test_code_that_never_returns_does_not_keep_a_run_from_ending(town):
     assert "6 failed with timeout" in done.stdout + done.stderr
 
 
+@pytest.mark.slow
 def test_an_error_with_the_status_of_a_busy_server_is_retried(pipes):
     found = pipes({"kind": "python", "name": "busy", "factory": "mine.py:busy"})
     assert {one["outcome"] for one in found.values()} == {"answered"}
@@ -245,6 +246,7 @@ def test_a_command_that_leaves_a_child_or_writes_endlessly_is_killed(pipes, town
                     "non_refusal-2": "pipeline:shell: it wrote more than 16 MB"}
 
 
+@pytest.mark.slow
 def test_pipelines_and_strategies_are_compared_in_one_matrix(pipes, serve, town, ragbed):
     server = serve(town.reply)
     pipes({"kind": "python", "name": "mine", "factory": "mine.py:answer"},

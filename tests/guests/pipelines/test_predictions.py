@@ -69,6 +69,7 @@ def test_a_run_of_trec_rag_is_exported_with_its_sentences_and_places(imported, r
     assert {row[2] == [] for id, row in ours.items() if id not in written} == {True}
 
 
+@pytest.mark.slow
 def test_a_live_run_and_its_import_have_the_same_scores(imported, ragbed, serve, tmp_path):
     """Over documents that questions bring, which are matched by their sources."""
     server = serve(lambda body: f"<Answer>{['Summer Wars [6, 9]', 'John Ford [1]'][len(str(body)) % 2]}</Answer>")
@@ -163,6 +164,7 @@ def test_each_run_of_a_file_is_a_cell_and_refusals_are_recognised_by_their_words
     assert outcomes(only) == outcomes(second)
 
 
+@pytest.mark.slow
 def test_a_changed_file_is_read_again_and_a_retry_keeps_the_run(ragbed, imported, tmp_path):
     file = rows(tmp_path, {"id": ID, "answer": "1941"})
     _, _, err = ragbed("import", "jsonl", file, "--benchmark", "demo", "--out", tmp_path / "runs", "--name", "theirs")

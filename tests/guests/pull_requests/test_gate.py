@@ -15,6 +15,7 @@ def branches(tmp_path, ragbed, serve):
     return made
 
 
+@pytest.mark.slow
 def test_a_branch_without_changes_makes_no_call_and_is_unchanged(branches):
     status, out, _ = branches.gate("--json")
     found = json.loads(out)
@@ -86,6 +87,7 @@ def test_a_change_without_effect_is_equal_if_there_are_enough_questions(tmp_path
     assert made.gate("--fail", "not_equal", "--margin", "0.06", reasoning="chain_of_thought")[0] == 0
 
 
+@pytest.mark.slow
 def test_a_verdict_after_few_questions_shows_its_own_interval_and_the_p_of_the_test(tmp_path, ragbed, serve):
     made = Branches(tmp_path, ragbed, serve(reply_with(lambda text, number: "Think" in text and digit(number) < 2)))
     made.run_main()

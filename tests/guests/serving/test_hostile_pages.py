@@ -80,6 +80,7 @@ def test_a_page_that_draws_endlessly_is_given_up_and_other_pages_are_drawn_meanw
     assert client.get(at["fine.pdf"] + "/pages/1.png").status_code == 200
 
 
+@pytest.mark.slow
 def test_a_picture_too_large_for_memory_is_an_error_or_a_page_and_the_server_goes_on(opened):
     client, at = opened
     assert client.get(at["huge.pdf"] + "/pages/1.png").status_code in (200, 422)

@@ -120,6 +120,7 @@ def test_a_file_that_is_another_now_is_not_shown_for_the_one_that_was_indexed(op
     assert client.get(f"/documents/{index.chunks[0].document}/pages/1.png").status_code == 404
 
 
+@pytest.mark.slow
 def test_what_stands_on_a_page_twice_is_not_marked_and_said_to_be_missing(opened, tmp_path):
     of_pdf(tmp_path, [line(300, "12"), line(200, "Once more, with words between"), line(500, "12")],
            chunker={"kind": "fixed", "size": 3})
@@ -156,6 +157,7 @@ def test_no_markup_of_a_document_is_taken_over_but_its_own_tags(opened, tmp_path
         assert not re.search(r"<[^>]*\b(?:on\w+|style|src)\s*=", page)
 
 
+@pytest.mark.slow
 def test_what_is_not_in_the_index_is_a_readable_404(opened, tmp_path):
     of_pdf(tmp_path, FARES)
     client, index = opened()
