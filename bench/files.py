@@ -1,4 +1,4 @@
-"""Compare the way from files to an index: ragbed, LangChain and Haystack, and PyMuPDF alone.
+"""Compare the way from files to an index: ragbed, LangChain, LlamaIndex and Haystack, and parsers alone.
 
     python bench/files.py --data FOLDER [--html FOLDER] [--pdfs 200] [--pages 2000] [--office 500] [--stand-in]
                           [--only NAME...] [--json]
@@ -9,7 +9,8 @@ are made here from SciFact's abstracts, TabFact's tables and HotpotQA's paragrap
 
 Every contestant parses, cuts, embeds and stores the files in its own process. Its seconds begin with the start of this
 process. All use MiniLM, or with `--stand-in` a hash of the text, and chunks of about 1,000 characters without overlap.
-PyMuPDF alone keeps the text of each page. `lost` is the share of the words on the page that are in no chunk of the
+Of PyMuPDF, pymupdf4llm and Docling only the parser runs. Docling gets no PDF files, because its models for them must be
+downloaded. `lost` is the share of the words on the page that are in no chunk of the
 file, as multisets. An independent program reads the words: `pdftotext -raw` for PDF, lxml for HTML, and the XML of
 Office files. Files that a contestant cannot read are not counted in `lost`, but in `unread`. Memory is that of all its
 processes.
@@ -315,10 +316,56 @@ def haystack(files: Sequence[Path], folder: Path, stand_in: bool) -> Chunks:
     return _by_file((chunk.meta["file_path"], chunk.content) for chunk in chunks)
 
 
+def llamaindex(files: Sequence[Path], folder: Path, stand_in: bool) -> Chunks:
+    """Readers of llama-index-readers-file, FAISS."""
+    import faiss
+    from llama_index.core import Settings, SimpleDirectoryReader, StorageContext, VectorStoreIndex
+    from llama_index.core.base.embeddings.base import BaseEmbedding
+    from llama_index.core.node_parser import SentenceSplitter
+    from llama_index.core.schema import MetadataMode
+    from llama_index.embeddings.huggingface import HuggingFaceEmbedding
+    from llama_index.readers.file import HTMLTagReader, PyMuPDFReader
+    from llama_index.vector_stores.faiss import FaissVectorStore
+
+    class Hashed(BaseEmbedding):
+        def _get_text_embeddings(self, texts: list[str]) -> list[list[float]]:
+            return _Hashed().embed_documents(texts)
+
+        def _get_text_embedding(self, text: str) -> list[float]:
+            return self._get_text_embeddings([text])[0]
+
+        _get_query_embedding = _get_text_embedding
+
+        async def _aget_query_embedding(self, query: str) -> list[float]:
+            return self._get_text_embedding(query)
+
+    Settings.embed_model = Hashed() if stand_in else HuggingFaceEmbedding(_model(), device="cpu")
+    readers: Any = {".pdf": PyMuPDFReader(), ".html": HTMLTagReader(tag="body")}
+    documents = SimpleDirectoryReader(input_files=files, file_extractor=readers).load_data()
+    nodes = SentenceSplitter(chunk_size=SIZE // 4, chunk_overlap=0).get_nodes_from_documents(documents)
+    storage = StorageContext.from_defaults(vector_store=FaissVectorStore(faiss.IndexFlatIP(384)))
+    VectorStoreIndex(nodes, storage_context=storage).storage_context.persist(str(folder / "llamaindex"))
+    return _by_file((Path(node.metadata["file_path"]).name, node.get_content(MetadataMode.NONE)) for node in nodes)
+
+
 def pymupdf(files: Sequence[Path], folder: Path, stand_in: bool) -> Chunks:
     import pymupdf
 
     return {file.name: [page.get_text() for page in pymupdf.open(file)] for file in files if file.suffix == ".pdf"}
+
+
+def pymupdf4llm(files: Sequence[Path], folder: Path, stand_in: bool) -> Chunks:
+    import pymupdf4llm
+
+    return {file.name: [pymupdf4llm.to_markdown(str(file), show_progress=False)] for file in files
+            if file.suffix == ".pdf"}
+
+
+def docling(files: Sequence[Path], folder: Path, stand_in: bool) -> Chunks:
+    from docling.document_converter import DocumentConverter
+
+    found = DocumentConverter().convert_all([file for file in files if file.suffix != ".pdf"], raises_on_error=False)
+    return {one.input.file.name: [one.document.export_to_markdown()] for one in found if one.document}
 
 
 def _by_file(pairs: Iterable[tuple[str, str]]) -> Chunks:
@@ -329,9 +376,12 @@ def _by_file(pairs: Iterable[tuple[str, str]]) -> Chunks:
 
 
 CONTESTANTS: dict[str, tuple[Callable[[Sequence[Path], Path, bool], Any], tuple[str, ...]]] = {
-    "ragbed": (ragbed, ()), "pymupdf": (pymupdf, ("pymupdf",)),
+    "ragbed": (ragbed, ()), "pymupdf": (pymupdf, ("pymupdf",)), "pymupdf4llm": (pymupdf4llm, ("pymupdf4llm",)),
+    "docling": (docling, ("docling",)),
     "langchain": (langchain, ("langchain_community", "langchain_huggingface", "docx2txt")),
-    "haystack": (haystack, ("haystack_integrations",))}
+    "llamaindex": (llamaindex, ("llama_index.readers.file", "llama_index.embeddings.huggingface",
+                                "llama_index.vector_stores.faiss")),
+    "haystack": (haystack, ("haystack_integrations", "trafilatura"))}
 
 if __name__ == "__main__":
     main()

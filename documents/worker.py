@@ -1,6 +1,8 @@
 """The process that parses documents: `documents.workers` starts it, asks it to import a parser, and then to parse."""
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict
@@ -48,4 +50,7 @@ def read(path: Path, max_bytes: int, span: Sequence[int] | None = None) -> bytes
 
 
 if __name__ == "__main__":
+    # PyMuPDF's models of page layout, which no parser here uses, take half a second and 50 MB to import.
+    sys.modules["pymupdf.layout"] = None  # type: ignore[assignment]
+    os.environ["PYMUPDF_SUGGEST_LAYOUT_ANALYZER"] = "0"
     answer_requests(answer, MAX_MEMORY)

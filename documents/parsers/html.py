@@ -6,6 +6,7 @@ import re
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import chain, islice
 from typing import TYPE_CHECKING
 
 from ragbed.documents.decoding import decode
@@ -55,20 +56,8 @@ def parse_html(data: bytes, source: str) -> Document:
 
 def parse_page(page: str) -> Document:
     """Parse a page from text."""
-    from bs4 import BeautifulSoup, XMLParsedAsHTMLWarning
-
-    with warnings.catch_warnings(), _no_collector(len(page) > _LARGE):
-        warnings.simplefilter("ignore", XMLParsedAsHTMLWarning)
-        soup = BeautifulSoup(page, "lxml", multi_valued_attributes=None)  # no attribute is split into words
-        tidy = Tidy()
-        _walk(soup, tidy)
-        # Avoid CSS selectors: the selector library fails on CPython 3.11.2, the version of Debian 12.
-        titles = (tag for tag in soup.find_all("title", limit=100) if tag.find_parent("svg") is None)
-        texts = (" ".join(normalize_text(tag.get_text(" ")).split())
-                 for tag in (next(titles, None), *map(soup.find, ("h1", "h2", "h3")))
-                 if tag is not None and not any(map(_is_hidden, (tag, *tag.parents))))
-        return new_document(next(filter(None, texts), ""), write_html(tidy.events), write_plain(tidy.events),
-                            hidden=tidy.hidden)
+    with _no_collector(len(page) > _LARGE):
+        return _parse_page(page)  # its tree is garbage before the collector walks over it
 
 
 @contextmanager
@@ -83,6 +72,31 @@ def _no_collector(large: bool) -> Iterator[None]:
             gc.enable()
         if large:
             gc.collect()
+
+
+def _parse_page(page: str) -> Document:
+    from bs4 import BeautifulSoup, XMLParsedAsHTMLWarning
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", XMLParsedAsHTMLWarning)
+        soup = BeautifulSoup(page, "lxml", multi_valued_attributes=None)  # no attribute is split into words
+    tidy = Tidy()
+    _walk(soup, tidy)
+    # Avoid CSS selectors: the selector library fails on CPython 3.11.2, the version of Debian 12.
+    titles = (tag for tag in islice(_find_each(soup, "title"), 100) if tag.find_parent("svg") is None)
+    texts = (" ".join(normalize_text(tag.get_text(" ")).split())
+             for tag in chain(islice(titles, 1), map(soup.find, ("h1", "h2", "h3")))
+             if tag is not None and not any(map(_is_hidden, (tag, *tag.parents))))
+    return new_document(next(filter(None, texts), ""), write_html(tidy.events), write_plain(tidy.events),
+                        hidden=tidy.hidden)
+
+
+def _find_each(soup: BeautifulSoup, name: str) -> Iterator[Tag]:
+    """Yield the elements of a name, and look for the next one only when it is asked for."""
+    found = soup.find(name)
+    while found is not None:
+        yield found
+        found = found.find_next(name)
 
 
 def _walk(soup: BeautifulSoup, tidy: Tidy) -> None:
