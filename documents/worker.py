@@ -1,8 +1,6 @@
 """The process that parses documents: `documents.workers` starts it, asks it to import a parser, and then to parse."""
 from __future__ import annotations
 
-import os
-import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict
@@ -12,6 +10,7 @@ from typing import Any
 from ragbed.documents.child_process import answer_requests
 from ragbed.documents.errors import DocumentError, UserError
 from ragbed.documents.parse import find_parser, parse_document
+from ragbed.documents.pdf_layout import skip_layout_models
 
 MAX_MEMORY = 6 * 1024**3  # bytes
 
@@ -50,7 +49,5 @@ def read(path: Path, max_bytes: int, span: Sequence[int] | None = None) -> bytes
 
 
 if __name__ == "__main__":
-    # PyMuPDF's models of page layout, which no parser here uses, take half a second and 50 MB to import.
-    sys.modules["pymupdf.layout"] = None  # type: ignore[assignment]
-    os.environ["PYMUPDF_SUGGEST_LAYOUT_ANALYZER"] = "0"
+    skip_layout_models()
     answer_requests(answer, MAX_MEMORY)

@@ -1,4 +1,7 @@
 """PDF pages: reading order, headings, tables, pages."""
+import subprocess
+import sys
+
 import pymupdf
 
 from ragbed.documents import parse_document
@@ -139,3 +142,12 @@ def test_a_running_title_below_the_margin_is_no_heading_and_in_no_table() -> Non
     assert document.html.count('<p class="header"') == 4
     assert document.plain.startswith("Notes (Continued)\n\n|  | 2023 | 2022 |\n| --- |")
     assert "class=\"heading3\"" in parse_document(pdf(pages[0][:1] + PROSE), "a.pdf").html
+
+
+def test_a_worker_reads_tables_without_the_models_of_page_layout() -> None:
+    rows = table(104, ("", "2023", "2022"), ("Cash", "10", "20"), ("Debt", "30", "40"))
+    code = ("import sys; from ragbed.documents import parse_document, pdf_layout; pdf_layout.skip_layout_models(); "
+            "shown = parse_document(sys.stdin.buffer.read(), 'a.pdf').plain; "
+            "print('onnxruntime' in sys.modules, '| Cash | 10 | 20 |' in shown)")
+    done = subprocess.run([sys.executable, "-c", code], input=pdf(rows), capture_output=True, check=True)
+    assert done.stdout == b"False True\n"

@@ -12,6 +12,7 @@ from typing import Any
 
 from ragbed.documents.child_process import answer_requests
 from ragbed.documents.parsers.clean_html import normalize_text
+from ragbed.documents.pdf_layout import skip_layout_models
 from ragbed.retrieval.source_paths import read_source
 
 Rect = tuple[float, float, float, float]  # x0, y0, x1, y1 in points, from the top left corner
@@ -131,6 +132,7 @@ def _around(one: Rect, other: Rect) -> Rect:
 
 
 if __name__ == "__main__":
+    skip_layout_models()
     if hasattr(os, "nice"):
         os.nice(10)  # answers of the server come first
     answer_requests(answer, _MAX_MEMORY)
