@@ -6,9 +6,10 @@ import sys
 
 
 def skip_layout_models() -> None:
-    """Make `import pymupdf` faster by half a second, and smaller by 50 MB.
+    """Make `import pymupdf` 0.8 seconds faster, and a process 90 MB smaller.
 
-    Only for ragbed's own worker processes: pymupdf4llm needs these models.
+    Only for ragbed's own worker processes, because other code may use what is left out.
     """
-    sys.modules["pymupdf.layout"] = None  # type: ignore[assignment]  # its import fails, which PyMuPDF expects
+    for name in ("pymupdf.layout", "pymupdf4llm"):  # PyMuPDF expects that their import may fail
+        sys.modules[name] = None  # type: ignore[assignment]
     os.environ["PYMUPDF_SUGGEST_LAYOUT_ANALYZER"] = "0"
