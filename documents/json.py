@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NoReturn
 
 MAX_NESTED = 200
-_HALF = re.compile(r"\\u[dD][89a-fA-F]|[\ud800-\udfff]")
+_HALF, _ESCAPED_HALF = re.compile("[\ud800-\udfff]"), re.compile(r"\\u[dD][89a-fA-F]")
 
 
 def loads(text: str | bytes, *, mend: bool = False, lenient: bool = False) -> Any:
@@ -29,7 +29,7 @@ def loads(text: str | bytes, *, mend: bool = False, lenient: bool = False) -> An
     except RecursionError:
         raise ValueError("nested too deeply") from None
     _check_depth(text, value)
-    if _HALF.search(text):
+    if _ESCAPED_HALF.search(text) or (not text.isascii() and _HALF.search(text)):
         whole = json.dumps(value, ensure_ascii=False)
         if not mend:
             whole.encode()
