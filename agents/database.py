@@ -21,7 +21,7 @@ _UNWRITABLE = {
                     "file and folder must exist and be writable; copy the folder to a place where they are")}
 _BATCH = 256  # rows per batch
 _COMMIT_SECONDS = 0.005  # writes within this time of each other share one commit
-_MAX_WAITS = 10  # times that further writes delay a commit
+_MAX_SECONDS = 0.1  # further writes delay a commit no longer, because questions wait for it
 _MAX_KNOWN = 100_000  # hashes of stored texts that are remembered
 _CHECKPOINT = "PRAGMA wal_autocheckpoint=4000"  # pages: less often than by default, because pages are rewritten
 _FOREIGN = "SELECT type, name FROM sqlite_master WHERE type IN ('view', 'trigger')"
@@ -210,14 +210,16 @@ class Database:
         if self._commit is None:
             loop = asyncio.get_running_loop()
             self._commit = loop.create_future()
-            loop.call_later(_COMMIT_SECONDS, self._settle, self._commit, self._connection.total_changes, _MAX_WAITS)
+            loop.call_later(_COMMIT_SECONDS, self._settle, self._commit, self._connection.total_changes,
+                            loop.time() + _MAX_SECONDS)
         await asyncio.shield(self._commit)
 
-    def _settle(self, commit: asyncio.Future[None], changes: int, waits: int) -> None:
+    def _settle(self, commit: asyncio.Future[None], changes: int, latest: float) -> None:
         if self._commit is not commit:  # another task has committed and closed it
             return
-        if waits and (made := self._connection.total_changes) > changes:
-            commit.get_loop().call_later(_COMMIT_SECONDS, self._settle, commit, made, waits - 1)
+        loop = commit.get_loop()
+        if loop.time() < latest and (made := self._connection.total_changes) > changes:
+            loop.call_later(_COMMIT_SECONDS, self._settle, commit, made, latest)
             return
         self._commit = None
         try:
